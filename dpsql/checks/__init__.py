@@ -1,0 +1,1 @@
+"""The rules a bound query must keep, one per file."""

@@ -1,0 +1,146 @@
+"""A refusal: a designed, data-free object. It depends on SQL text, policy and ledger, never on rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.diagnostics.codes import CODES
+from dpsql.diagnostics.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One reason not to answer.
+
+    ``headline`` stands alone (many BI tools show only it); ``why`` says what one person could do
+    or reveal; ``instead`` is SQL to paste, or names who can change what.
+    """
+
+    code: str
+    headline: str
+    why: str
+    instead: str = ""
+    span: Span | None = None
+
+    def __post_init__(self) -> None:
+        """Only listed codes exist."""
+        assert self.code in CODES, self.code
+
+
+class Error(Exception):
+    """Root of what dpsql raises (PEP 249)."""
+
+
+class InterfaceError(Error):
+    """The interface was misused, for example a closed cursor (PEP 249)."""
+
+
+class DatabaseError(Error):
+    """Anything that concerns the database (PEP 249)."""
+
+
+class OperationalError(DatabaseError):
+    """Something outside the analyst's control failed: engine, ledger, disk (PEP 249)."""
+
+
+class ProgrammingError(DatabaseError):
+    """The statement cannot be answered as written (PEP 249)."""
+
+
+class NotSupportedError(DatabaseError):
+    """A PEP 249 feature that dpsql does not have, such as transactions."""
+
+
+class Refused(ProgrammingError):
+    """A statement was not answered; nothing about the data was revealed by that."""
+
+    def __init__(self, *refusals: Refusal, text: str = "") -> None:
+        """Hold the refusals in text order; the first one speaks for all."""
+        assert refusals
+        place = [(r.span.start if r.span else -1, i) for i, r in enumerate(refusals)]
+        self.refusals = tuple(refusals[i] for _, i in sorted(place))
+        self.text = text
+        super().__init__(f"{self.code}: {self.headline}")
+
+    @property
+    def first(self) -> Refusal:
+        """The refusal that comes first in the text."""
+        return self.refusals[0]
+
+    @property
+    def code(self) -> str:
+        """The code of the first refusal."""
+        return self.first.code
+
+    @property
+    def headline(self) -> str:
+        """One line that stands alone."""
+        return self.first.headline
+
+    @property
+    def why(self) -> str:
+        """What one person could do or reveal."""
+        return self.first.why
+
+    @property
+    def instead(self) -> str:
+        """What to write instead."""
+        return self.first.instead
+
+    @property
+    def position(self) -> int | None:
+        """One-based character position in the statement, as PostgreSQL reports it."""
+        return self.first.span.start + 1 if self.first.span else None
+
+    @property
+    def sqlstate(self) -> str:
+        """The SQLSTATE that drivers see."""
+        return CODES[self.code].sqlstate
+
+    def within(self, text: str) -> Refused:
+        """The same refusals, knowing the statement they point into."""
+        return type(self)(*self.refusals, text=self.text or text)
+
+
+class OutOfBudget(Refused):
+    """The ledger has too little left; nothing was spent and no data was read."""
+
+
+class EngineFailed(OperationalError):
+    """The engine did not finish. Its words stay in the operator's log under ``incident``."""
+
+    def __init__(self, incident: str) -> None:
+        """Say the same thing for every cause."""
+        self.incident = incident
+        super().__init__(
+            f"DP901: the engine could not finish this query (incident {incident}); "
+            "its own message may quote data, so it is kept for the operator"
+        )
+
+    code = "DP901"
+    sqlstate = CODES["DP901"].sqlstate
+
+
+class LedgerFailed(OperationalError):
+    """The ledger cannot be read or written, so nothing is answered."""
+
+    code = "DP902"
+    sqlstate = CODES["DP902"].sqlstate
+
+    def __init__(self, headline: str, instead: str = "") -> None:
+        """``headline`` names the file and what is wrong with it; ``instead`` what to do."""
+        self.headline, self.instead = headline, instead
+        super().__init__(f"DP902: {headline}" + (f"; {instead}" if instead else ""))
+
+
+class PolicyError(Error):
+    """A policy that cannot be used: every problem found, each with its place."""
+
+    def __init__(self, *problems: str) -> None:
+        """``problems`` are whole lines of the form ``file:line:column: what; write this``."""
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class SourceMismatch(PolicyError):
+    """The policy is sound, but the data source is not what it describes."""

@@ -1,0 +1,1 @@
+"""The databases that hold the data; the only places that see un-noised values."""

@@ -1,0 +1,1 @@
+"""Measurements, their bounds, their price."""

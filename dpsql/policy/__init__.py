@@ -1,0 +1,1 @@
+"""The data owner's word: which tables, who is protected, bounds, budgets."""

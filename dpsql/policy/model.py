@@ -1,0 +1,152 @@
+"""The policy as frozen values. Whoever holds a ``Policy`` holds one that was loaded and validated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from dpsql.policy.types import Kind, Scalar
+
+Composition = Literal["zcdp", "basic"]
+Window = Literal["day", "week", "month", "year"]
+MECHANISMS = ("laplace", "geometric", "gaussian")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a listed table, with everything the owner says about its values.
+
+    ``declared`` is the owner's word for the type (``decimal(12, 2)``), ``kind`` what it is to
+    dpsql. ``range`` and ``values`` are public: chosen by the owner, not read from the data.
+    """
+
+    name: str
+    declared: str
+    kind: Kind
+    nullable: bool = False
+    identifier: bool = False
+    range: tuple[Scalar, Scalar] | None = None
+    values: tuple[Scalar, ...] | None = None
+    values_from: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """``columns`` of this table are the ``key`` columns of table ``references``."""
+
+    columns: tuple[str, ...]
+    references: str
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A listed table. ``unit`` is None exactly for public tables.
+
+    ``key`` is a declared unique key (empty when none is). ``max_rows_per_unit`` is 1 for the
+    table that holds the unit itself. ``path`` leads a private table to its unit: the foreign
+    keys to follow, in order; empty when the unit's key columns are ``unit_columns`` of this very
+    table.
+    """
+
+    name: str
+    columns: Mapping[str, Column]
+    unit: str | None = None
+    key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    max_rows_per_unit: int = 1
+    max_rows_per_group: int | None = None
+    path: tuple[ForeignKey, ...] = ()
+    unit_columns: tuple[str, ...] = ()
+
+    @property
+    def public(self) -> bool:
+        """Whether it is answered exactly and for free."""
+        return self.unit is None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whoever is protected. An empty ``key`` means the row itself is the unit."""
+
+    name: str
+    table: str
+    key: tuple[str, ...]
+    group_size: int = 1
+
+    @property
+    def is_row(self) -> bool:
+        """Whether each row is a unit of its own."""
+        return not self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What an account may spend, how charges compose, and when it is renewed (never: None)."""
+
+    epsilon: Fraction
+    delta: Fraction
+    composition: Composition
+    per: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimit:
+    """What one query costs unless it asks for less; it may never ask for more."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Analysts of one kind: their budgets and what they may ask."""
+
+    name: str
+    allowance: Allowance
+    session: Allowance
+    query: QueryLimit
+    password: str | None = None
+    max_groups_per_unit: int = 3
+    mechanisms: tuple[str, ...] = MECHANISMS
+    tables: frozenset[str] | None = None
+    """Tables the role may see; None means all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the data is. ``path`` is absolute."""
+
+    engine: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on work, not on privacy."""
+
+    max_cells: int = 100_000
+    memory: str = "4GB"
+    threads: int = 0
+    """0 leaves the choice to the engine."""
+    timeout_seconds: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything the owner said. ``version`` changes whenever its meaning does."""
+
+    path: Path
+    source: Source
+    data_version: str
+    units: Mapping[str, Unit]
+    tables: Mapping[str, Table]
+    dataset: Allowance
+    roles: Mapping[str, Role]
+    ledger: Path
+    version: str
+    limits: Limits = field(default_factory=Limits)
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""From exact rows to what a person may see."""
