@@ -31,6 +31,7 @@ class Column:
     range: tuple[Scalar, Scalar] | None = None
     values: tuple[Scalar, ...] | None = None
     values_from: tuple[str, str] | None = None
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Table:
     max_rows_per_group: int | None = None
     path: tuple[ForeignKey, ...] = ()
     unit_columns: tuple[str, ...] = ()
+    description: str = ""
 
     @property
     def public(self) -> bool:

@@ -1,0 +1,165 @@
+"""Budgets: the data set, the roles, their sessions and queries. None exceeds what holds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+from dpsql.policy.listing import Listing
+from dpsql.policy.model import MECHANISMS, Allowance, Composition, QueryLimit, Role, Window
+from dpsql.policy.problems import Problems
+from dpsql.policy.section import Section
+
+LARGE_EPSILON = Fraction(100)
+LARGE_DELTA = Fraction(1, 1000)
+VERIFIER = "SCRAM-SHA-256$"
+_UNKNOWN = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """An account as far as it is known: what was spoilt is None."""
+
+    label: str
+    epsilon: Fraction | None
+    delta: Fraction | None
+    composition: Composition
+    per: Window | None
+
+    @property
+    def allowance(self) -> Allowance:
+        return Allowance(
+            self.epsilon or _UNKNOWN, self.delta or _UNKNOWN, self.composition, self.per
+        )
+
+
+def accounts_of(root: Section, listing: Listing) -> tuple[Allowance, dict[str, Role]]:
+    """The account of the data set, and the roles."""
+    problems = listing.problems
+    section = root.sub("accounts", "accounts").sub("dataset", "accounts.dataset")
+    dataset = _account(section, None, problems)
+    roles = {
+        name: _role(name, part, dataset, listing) for name, part in root.sections("roles").items()
+    }
+    return dataset.allowance, roles
+
+
+def _role(name: str, section: Section, dataset: _Account, listing: Listing) -> Role:
+    problems = listing.problems
+    role = _account(section, dataset, problems)
+    session = _account(section.sub("session", f"session of {section.label}"), role, problems)
+    query = section.sub("query", f"query of {section.label}")
+    epsilon = _amount(query, "epsilon", session, _share(session.epsilon, 10), problems)
+    delta = _amount(query, "delta", session, _share(session.delta, 100), problems)
+    _password(section, problems)
+    return Role(
+        name=name,
+        allowance=role.allowance,
+        session=session.allowance,
+        query=QueryLimit(epsilon or _UNKNOWN, delta or _UNKNOWN),
+        password=section.get("password", str),
+        max_groups_per_unit=section.get("max_groups_per_unit", int) or 3,
+        mechanisms=_mechanisms(section, role, problems),
+        tables=_tables(section, listing),
+    )
+
+
+def _account(section: Section, above: _Account | None, problems: Problems) -> _Account:
+    """The account of ``section``, inside the one ``above`` it."""
+    epsilon = _amount(section, "epsilon", above, above.epsilon if above else None, problems)
+    delta = _amount(section, "delta", above, above.delta if above else Fraction(0), problems)
+    return _Account(
+        label=section.label,
+        epsilon=epsilon,
+        delta=delta,
+        composition=_composition(section, above, delta, problems),
+        per=cast("Window | None", section.get("per", str)),
+    )
+
+
+def _amount(
+    section: Section,
+    key: str,
+    above: _Account | None,
+    default: Fraction | None,
+    problems: Problems,
+) -> Fraction | None:
+    """What ``section`` says of epsilon or delta; what is left out is ``default``."""
+    if key in section.spoilt:
+        return None
+    given = section.get(key, Fraction)
+    if given is None:
+        return default
+    limit = LARGE_EPSILON if key == "epsilon" else LARGE_DELTA
+    if given >= limit:
+        problems.warn(
+            section.at(key),
+            f"{key} of {section.label} is {shown(given)}: this protects hardly anyone",
+        )
+    most = getattr(above, key, None)
+    if above is not None and most is not None and given > most:
+        problems.add(
+            section.at(key),
+            f"{key} of {section.label} is {shown(given)}, more than the {shown(most)} of "
+            f"{above.label}; write at most {shown(most)}",
+        )
+    return given
+
+
+def _composition(
+    section: Section, above: _Account | None, delta: Fraction | None, problems: Problems
+) -> Composition:
+    given = section.get("composition", str)
+    if given == "zcdp" and delta == 0:
+        problems.add(
+            section.at("composition"),
+            f"composition of {section.label} is zcdp, which needs a delta above 0; "
+            "write basic, or a delta such as 1e-6",
+        )
+    if given is not None:
+        return cast("Composition", given)
+    if delta == 0:
+        return "basic"
+    return above.composition if above else "zcdp"
+
+
+def _share(amount: Fraction | None, parts: int) -> Fraction | None:
+    return None if amount is None else amount / parts
+
+
+def _password(section: Section, problems: Problems) -> None:
+    password = section.get("password", str)
+    if password is not None and not password.startswith(VERIFIER):
+        problems.warn(
+            section.at("password"),
+            f"the password of {section.label} is plain text; outside trials write its "
+            "SCRAM-SHA-256 verifier",
+        )
+
+
+def _mechanisms(section: Section, role: _Account, problems: Problems) -> tuple[str, ...]:
+    given = section.names("mechanisms")
+    if given == ("gaussian",) and role.delta == 0:
+        problems.add(
+            section.at("mechanisms"),
+            f"{section.label} may use gaussian noise only, which needs a delta above 0; "
+            "add laplace and geometric, or a delta such as 1e-6",
+        )
+    return tuple(name for name in MECHANISMS if given is None or name in given)
+
+
+def _tables(section: Section, listing: Listing) -> frozenset[str] | None:
+    names = section.names("tables")
+    for name in names or ():
+        listing.has_table(name, section.at("tables"), section.label)
+    return None if names is None else frozenset(names)
+
+
+def shown(amount: Fraction) -> str:
+    """An epsilon or delta as a person writes it.
+
+    >>> shown(Fraction(1, 100000)), shown(Fraction(20))
+    ('1e-05', '20')
+    """
+    return str(amount.numerator) if amount.denominator == 1 else f"{float(amount):g}"

@@ -1,0 +1,97 @@
+"""The columns of one table: types, and what is public about their values."""
+
+from __future__ import annotations
+
+from dpsql.policy.document import Word
+from dpsql.policy.model import Column
+from dpsql.policy.problems import Problems
+from dpsql.policy.scalars import NotAValue, kind_of, scalar
+from dpsql.policy.section import Section
+from dpsql.policy.types import Kind, Scalar
+
+_ORDERED = (Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP)
+
+
+def columns_of(table: Section, problems: Problems) -> dict[str, Column]:
+    """Every column of ``table`` whose type is known."""
+    found = {}
+    for name, section in table.sections("columns").items():
+        declared = section.get("type", str)
+        if declared is not None:
+            found[name] = _column(name, declared, section, problems)
+    return found
+
+
+def _column(name: str, declared: str, section: Section, problems: Problems) -> Column:
+    return Column(
+        name=name,
+        declared=declared,
+        kind=kind_of(declared),
+        nullable=section.get("nullable", bool) or False,
+        identifier=section.get("identifier", bool) or False,
+        range=_range(declared, section, problems),
+        values=_values(declared, section, problems),
+        description=section.get("description", str) or "",
+    )
+
+
+def _range(declared: str, section: Section, problems: Problems) -> tuple[Scalar, Scalar] | None:
+    words = section.words("range")
+    if words is None:
+        return None
+    if kind_of(declared) not in _ORDERED:
+        problems.add(
+            section.at("range"),
+            f"range on {section.label}, whose type is {declared}; write values: [..] instead",
+        )
+        return None
+    bounds = _scalars(words, declared, section, problems)
+    if len(bounds) != len(words):
+        return None
+    low, high = bounds
+    if not _ascending(low, high):
+        problems.add(
+            section.at("range"),
+            f"range of {section.label} starts above its end; "
+            f"write [{words[1].text}, {words[0].text}]",
+        )
+        return None
+    return low, high
+
+
+def _values(declared: str, section: Section, problems: Problems) -> tuple[Scalar, ...] | None:
+    words = section.words("values")
+    if words is None:
+        return None
+    if "values_from" in section.given:
+        problems.add(
+            section.at("values_from"),
+            f"{section.label} has both values and values_from; keep one",
+        )
+    values = _scalars(words, declared, section, problems)
+    for index, value in enumerate(values):
+        if value in values[:index] and len(values) == len(words):
+            problems.add(
+                words[index].place,
+                f'value "{words[index].text}" of {section.label} is listed already; remove it',
+            )
+    return tuple(values)
+
+
+def _scalars(
+    words: tuple[Word, ...], declared: str, section: Section, problems: Problems
+) -> list[Scalar]:
+    found = []
+    for word in words:
+        try:
+            found.append(scalar(word.text, declared))
+        except NotAValue as error:
+            problems.add(
+                word.place, f'"{word.text}" in {section.label} is not a {declared}; {error}'
+            )
+    return found
+
+
+def _ascending(low: Scalar, high: Scalar) -> bool:
+    """Whether two values of one ordered type are in order."""
+    return bool(low <= high)  # type: ignore[operator]  # both are of the column's own type

@@ -1,0 +1,82 @@
+"""The foreign keys of one table: that both ends exist and can be equal."""
+
+from __future__ import annotations
+
+from dpsql.policy.listing import Listing
+from dpsql.policy.model import ForeignKey, Unit
+from dpsql.policy.section import Section
+
+
+def foreign_keys_of(
+    table: str, section: Section, units: dict[str, Unit], listing: Listing
+) -> tuple[ForeignKey, ...]:
+    """The foreign keys of ``table`` that are sound; the others are reported."""
+    found: list[ForeignKey] = []
+    for part in section.listed("foreign_keys"):
+        key = _foreign_key(table, part, units, listing)
+        if key is None:
+            continue
+        if key in found:
+            listing.problems.add(part.place, f"{part.label} is listed twice; remove one")
+            continue
+        found.append(key)
+    return tuple(found)
+
+
+def _foreign_key(
+    table: str, part: Section, units: dict[str, Unit], listing: Listing
+) -> ForeignKey | None:
+    columns, target = part.names("columns"), part.get("references", str)
+    if columns is None or target is None:
+        return None
+    here = listing.has_columns(table, columns, part.at("columns"), part.label)
+    if not listing.has_table(target, part.at("references"), part.label) or not here:
+        return None
+    if listing.public(table) and not listing.public(target):
+        listing.problems.add(
+            part.at("references"),
+            f"{part.label}, which is public, leads to the private table {target}; remove it",
+        )
+        return None
+    key = part.names("key") or _key_of(target, units, listing)
+    if not key:
+        if "key" not in part.spoilt | listing.tables[target].spoilt:
+            listing.problems.add(
+                part.at("references"),
+                f"{part.label} leads to {target}, which declares no key; "
+                f"write `key: ..` there or in the foreign key",
+            )
+        return None
+    if not listing.has_columns(target, key, part.at("key"), part.label):
+        return None
+    return _paired(table, part, ForeignKey(columns, target, key), listing)
+
+
+def _key_of(target: str, units: dict[str, Unit], listing: Listing) -> tuple[str, ...]:
+    """The declared key of a table, or the key of the unit that lives in it."""
+    declared = listing.tables[target].names("key")
+    if declared:
+        return declared
+    return next((unit.key for unit in units.values() if unit.table == target and unit.key), ())
+
+
+def _paired(table: str, part: Section, key: ForeignKey, listing: Listing) -> ForeignKey | None:
+    """The foreign key, if its columns pair up with columns of the same kind."""
+    if len(key.columns) != len(key.key):
+        listing.problems.add(
+            part.at("columns"),
+            f"{part.label} has {len(key.columns)} columns for the key "
+            f"({', '.join(key.key)}) of {key.references}; write {len(key.key)}",
+        )
+        return None
+    sound = True
+    for column, other in zip(key.columns, key.key, strict=True):
+        here, there = listing.kind(table, column), listing.kind(key.references, other)
+        if here is not None and there is not None and here is not there:
+            sound = False
+            listing.problems.add(
+                part.at("columns"),
+                f"{part.label} equates {column} ({here.value}) with {key.references}.{other} "
+                f"({there.value}); give both the same type",
+            )
+    return key if sound else None

@@ -1,0 +1,279 @@
+"""Every key a policy may hold: its shape, its default, what it is for.
+
+The loader, the JSON schema and the table in the README are all made from this one list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.policy.model import MECHANISMS
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any scalar, read by its text; ``pattern`` narrows it and ``such_as`` shows one."""
+
+    pattern: str = ""
+    such_as: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A type as a policy names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """``true`` or ``false``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number from ``low`` to ``high``."""
+
+    low: int
+    high: int = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number between bounds, each of which may itself be allowed (closed) or not."""
+
+    low: Fraction
+    high: Fraction
+    open_low: bool = False
+    open_high: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A name, or a list of different names; ``single`` says whether one may stand alone."""
+
+    single: bool = True
+    words: tuple[str, ...] = ()
+    """When given, the only names there are."""
+    bare: str = ""
+    """When given, this word standing alone means no name at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A list of scalars whose type is the column's; ``length`` of them, or at least one."""
+
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A mapping with fixed keys. ``label`` names it, with the names around it filled in."""
+
+    label: str
+    keys: tuple[Key, ...]
+
+    def key(self, name: str) -> Key | None:
+        """The key of that name."""
+        return next((key for key in self.keys if key.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list of records."""
+
+    item: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A mapping from names of the owner's choice to records."""
+
+    item: Record
+    word: str
+
+
+Shape = (
+    Text
+    | Choice
+    | ColumnType
+    | Flag
+    | Whole
+    | Number
+    | Name
+    | Names
+    | Values
+    | Record
+    | Listed
+    | Named
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: what it holds, what it is for, and what holds when it is left out."""
+
+    name: str
+    shape: Shape
+    about: str
+    default: str = ""
+    required: bool = False
+
+
+EPSILON = Number(Fraction(0), Fraction(10**9), open_low=True)
+DELTA = Number(Fraction(0), Fraction(1), open_high=True)
+WINDOWS = Choice(("day", "week", "month", "year"))
+COMPOSITIONS = Choice(("zcdp", "basic"))
+
+SOURCE = Record(
+    "source",
+    (
+        Key("engine", Choice(("duckdb",)), "the engine that holds the data", "duckdb"),
+        Key("path", Text(), "the data, relative to the policy file", required=True),
+    ),
+)
+LEDGER = Record(
+    "ledger",
+    (
+        Key(
+            "path",
+            Text(),
+            "the file that records what was spent, relative to the policy file",
+            "`<policy>.ledger.db` beside the policy",
+        ),
+    ),
+)
+UNIT = Record(
+    "unit {0}",
+    (
+        Key("table", Name(), "the table with one row per unit", required=True),
+        Key(
+            "key",
+            Names(bare="row"),
+            "the column or columns that tell units apart, or `row`: each row is a unit",
+            required=True,
+        ),
+        Key("group_size", Whole(1, 1_000_000), "how many units are protected together", "1"),
+    ),
+)
+COLUMN = Record(
+    "column {0}.{1}",
+    (
+        Key("type", ColumnType(), "the type of its values", required=True),
+        Key("nullable", Flag(), "whether values may be missing", "false"),
+        Key("identifier", Flag(), "never shown and never a group key", "false"),
+        Key("range", Values(2), "least and greatest value; others count as the nearer one", "none"),
+        Key("values", Values(), "every value there is, as public knowledge", "none"),
+        Key("values_from", Text(), "`table.column` of a public table that lists them", "none"),
+        Key("description", Text(), "a note for analysts", "none"),
+    ),
+)
+FOREIGN_KEY = Record(
+    "a foreign key of table {0}",
+    (
+        Key("columns", Names(), "columns of this table", required=True),
+        Key("references", Name(), "the table they lead to", required=True),
+        Key("key", Names(), "its columns they equal", "the key of that table"),
+    ),
+)
+TABLE = Record(
+    "table {0}",
+    (
+        Key("unit", Name(), "whose rows these are; makes the table private", "none"),
+        Key("public", Flag(), "answered exactly and for free", "false"),
+        Key("key", Names(), "a column or columns that no two rows share", "none"),
+        Key("foreign_keys", Listed(FOREIGN_KEY), "the way to the unit and to other tables", "none"),
+        Key("max_rows_per_unit", Whole(1), "most rows of one unit that count", "1 if it must be"),
+        Key("max_rows_per_group", Whole(1), "most rows of one unit in one group", "no limit"),
+        Key(
+            "columns",
+            Named(COLUMN, "columns"),
+            "the columns there are",
+            "all, if the table is public",
+        ),
+        Key("description", Text(), "a note for analysts", "none"),
+    ),
+)
+DATASET = Record(
+    "accounts.dataset",
+    (
+        Key("epsilon", EPSILON, "what all roles may spend together", required=True),
+        Key("delta", DELTA, "the delta of that guarantee", "0"),
+        Key("composition", COMPOSITIONS, "how charges add up", "`zcdp` if delta > 0, else `basic`"),
+        Key("per", WINDOWS, "when it is renewed", "never"),
+    ),
+)
+ACCOUNTS = Record("accounts", (Key("dataset", DATASET, "the whole data set", required=True),))
+SESSION = Record(
+    "session of role {0}",
+    (
+        Key("epsilon", EPSILON, "what one session may spend", "the role's"),
+        Key("delta", DELTA, "the delta of that guarantee", "the role's"),
+        Key("per", WINDOWS, "when it is renewed", "never"),
+    ),
+)
+QUERY = Record(
+    "query of role {0}",
+    (
+        Key("epsilon", EPSILON, "what one query costs at most", "a tenth of the session's"),
+        Key("delta", DELTA, "the delta one query costs at most", "a hundredth of the session's"),
+    ),
+)
+ROLE = Record(
+    "role {0}",
+    (
+        Key("password", Text(), "a SCRAM-SHA-256 verifier, or plain text for trials", "none"),
+        Key("epsilon", EPSILON, "what the role may spend", "the dataset's"),
+        Key("delta", DELTA, "the delta of that guarantee", "the dataset's"),
+        Key("composition", COMPOSITIONS, "how charges add up", "the dataset's, `basic` if delta 0"),
+        Key("per", WINDOWS, "when it is renewed", "never"),
+        Key("session", SESSION, "one session", "as the role"),
+        Key("query", QUERY, "one query", "shares of the session"),
+        Key("max_groups_per_unit", Whole(1), "most groups of one unit that count", "3"),
+        Key(
+            "mechanisms",
+            Names(single=False, words=MECHANISMS),
+            "kinds of noise it may be given",
+            "all",
+        ),
+        Key("tables", Names(single=False), "tables it may see", "all"),
+    ),
+)
+LIMITS = Record(
+    "limits",
+    (
+        Key("max_cells", Whole(1), "most values in one answer", "100000"),
+        Key(
+            "memory",
+            Text(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", "4GB"),
+            "memory of the engine",
+            "4GB",
+        ),
+        Key("threads", Whole(0, 1024), "threads of the engine; 0 leaves it to the engine", "0"),
+        Key("timeout_seconds", Whole(1, 86_400), "longest run of one query", "300"),
+    ),
+)
+POLICY = Record(
+    "the policy",
+    (
+        Key("source", SOURCE, "where the data is", required=True),
+        Key("data_version", Text(), "the owner's word for: the data changed", required=True),
+        Key("ledger", LEDGER, "where spending is recorded"),
+        Key("units", Named(UNIT, "units"), "who is protected", "none"),
+        Key("tables", Named(TABLE, "tables"), "the tables there are", required=True),
+        Key("accounts", ACCOUNTS, "what may be spent in all", required=True),
+        Key("roles", Named(ROLE, "roles"), "who may ask, and how much", required=True),
+        Key("limits", LIMITS, "bounds on work, not on privacy"),
+    ),
+)

@@ -1,0 +1,74 @@
+"""The tables and units as they are written, and the names in them that other places refer to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.policy.columns import columns_of
+from dpsql.policy.model import Column
+from dpsql.policy.problems import Place, Problems, instead
+from dpsql.policy.section import Section
+from dpsql.policy.types import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is listed where. Names in a part that was reported already are taken to exist."""
+
+    tables: dict[str, Section]
+    units: dict[str, Section]
+    columns: dict[str, dict[str, Column]]
+    problems: Problems
+
+    def public(self, table: str) -> bool:
+        """Whether the table is declared public."""
+        return self.tables[table].get("public", bool) or False
+
+    def kind(self, table: str, column: str) -> Kind | None:
+        """The kind of a column, if it is known."""
+        found = self.columns[table].get(column)
+        return found.kind if found else None
+
+    def nullable(self, table: str, column: str) -> bool:
+        """Whether a column is declared nullable."""
+        found = self.columns[table].get(column)
+        return found is not None and found.nullable
+
+    def has_table(self, table: str | None, place: Place, where: str) -> bool:
+        """Whether the table is listed; reported if not."""
+        if table is None or table in self.tables:
+            return table is not None
+        hint = instead(table, self.tables, "tables")
+        self.problems.add(place, f'{where} names "{table}", which is not a listed table; {hint}')
+        return False
+
+    def has_columns(self, table: str, columns: tuple[str, ...], place: Place, where: str) -> bool:
+        """Whether the table has the columns; reported if not."""
+        section = self.tables[table]
+        known = section.sections("columns")
+        if "columns" in section.spoilt or (not known and self.public(table)):
+            return True
+        for column in columns:
+            if column not in known:
+                hint = instead(column, known, "columns")
+                self.problems.add(
+                    place, f'{where} names "{column}", which is not a column of {table}; {hint}'
+                )
+        return all(column in known for column in columns)
+
+    def never_null(self, table: str, columns: tuple[str, ...], place: Place, where: str) -> None:
+        """Key columns hold a value in every row."""
+        for column in columns:
+            if self.nullable(table, column):
+                self.problems.add(
+                    place,
+                    f"{where} holds {column}, which is nullable; "
+                    "remove its `nullable: true` or choose another key",
+                )
+
+
+def listing_of(root: Section, problems: Problems) -> Listing:
+    """The tables and units of a policy; what is wrong inside a column is reported here."""
+    tables, units = root.sections("tables"), root.sections("units")
+    columns = {name: columns_of(section, problems) for name, section in tables.items()}
+    return Listing(tables, units, columns, problems)

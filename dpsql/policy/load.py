@@ -1,0 +1,77 @@
+"""A policy file as a ``Policy``, or every problem that keeps it from being one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from dpsql.diagnostics.refusal import PolicyError
+from dpsql.policy import keys
+from dpsql.policy.accounts import accounts_of
+from dpsql.policy.document import compose, text_of
+from dpsql.policy.listing import listing_of
+from dpsql.policy.model import Limits, Policy, Source
+from dpsql.policy.problems import Place, Problems
+from dpsql.policy.section import Reader, Section, Spoilt
+from dpsql.policy.tables import build
+from dpsql.policy.version import version_of
+
+
+def load(path: Path | str) -> Policy:
+    """Read and check a policy file; a ``PolicyError`` holds all problems, each with its place."""
+    name, file = str(path), Path(path).absolute()
+    return parse(text_of(file, name), file, name)
+
+
+def parse(text: str, file: Path, name: str) -> Policy:
+    """The policy that ``text`` is, as if read from ``file``; messages call it ``name``."""
+    problems = Problems(name)
+    tree = compose(text, name, problems)
+    try:
+        root = Reader(problems).record(keys.POLICY, tree, Place(), ())
+    except Spoilt:
+        raise PolicyError(*problems.lines) from None
+    policy = _policy(root, file, problems)
+    if len(problems):
+        raise PolicyError(*problems.lines)
+    policy = replace(policy, warnings=problems.warnings)
+    return replace(policy, version=version_of(policy))
+
+
+def _policy(root: Section, file: Path, problems: Problems) -> Policy:
+    listing = listing_of(root, problems)
+    units, tables = build(root, listing)
+    dataset, roles = accounts_of(root, listing)
+    source = root.sub("source", "source")
+    ledger = root.sub("ledger", "ledger").get("path", str)
+    return Policy(
+        path=file,
+        source=Source(
+            engine=source.get("engine", str) or "duckdb",
+            path=_beside(file, source.get("path", str) or ""),
+        ),
+        data_version=root.get("data_version", str) or "",
+        units=units,
+        tables=tables,
+        dataset=dataset,
+        roles=roles,
+        ledger=_beside(file, ledger or f"{file.stem}.ledger.db"),
+        version="",
+        limits=_limits(root.sub("limits", "limits")),
+    )
+
+
+def _limits(section: Section) -> Limits:
+    usual = Limits()
+    return Limits(
+        max_cells=section.get("max_cells", int) or usual.max_cells,
+        memory=section.get("memory", str) or usual.memory,
+        threads=section.get("threads", int) or usual.threads,
+        timeout_seconds=section.get("timeout_seconds", int) or usual.timeout_seconds,
+    )
+
+
+def _beside(file: Path, path: str) -> Path:
+    """``path`` as seen from the folder of the policy file."""
+    return Path(os.path.normpath(file.parent / path))

@@ -1,0 +1,76 @@
+"""What is wrong with a policy: every problem with its place, told in the order of the text."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One-based line and column in the policy file."""
+
+    line: int = 1
+    column: int = 1
+
+
+class Problems:
+    """Collects problems (the policy cannot be used) and warnings (it can)."""
+
+    def __init__(self, name: str) -> None:
+        """``name`` is the file as its owner wrote it."""
+        self._name = name
+        self._problems: list[tuple[Place, str]] = []
+        self._warnings: list[tuple[Place, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._problems)
+
+    def add(self, place: Place, what: str) -> None:
+        """``what`` says what is wrong and what to write."""
+        self._problems.append((place, what))
+
+    def warn(self, place: Place, what: str) -> None:
+        """``what`` says what may be unwanted."""
+        self._warnings.append((place, what))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The problems as ``file:line:column: what`` lines."""
+        return self._told(self._problems)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings, written the same way."""
+        return self._told(self._warnings)
+
+    def _told(self, found: list[tuple[Place, str]]) -> tuple[str, ...]:
+        ordered = sorted(dict.fromkeys(found), key=lambda pair: pair[0])
+        return tuple(f"{self._name}:{p.line}:{p.column}: {what}" for p, what in ordered)
+
+
+def nearest(word: str, names: Iterable[str]) -> str | None:
+    """The name that ``word`` was probably meant to be.
+
+    >>> nearest("colums", ["columns", "unit"])
+    'columns'
+    """
+    folded: dict[str, str] = {}
+    for name in names:
+        folded.setdefault(name.casefold(), name)
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def instead(word: str, names: Iterable[str], kind: str) -> str:
+    """The end of a message about an unknown name: the nearest one, or all there are.
+
+    >>> instead("zzz", ["b", "a"], "tables")
+    'the tables are: a, b'
+    """
+    known = sorted(set(names))
+    guess = nearest(word, known)
+    if guess is not None:
+        return f'did you mean "{guess}"?'
+    return f"the {kind} are: {', '.join(known)}" if known else f"there are no {kind}"

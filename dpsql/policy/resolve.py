@@ -1,0 +1,151 @@
+"""The way from every private table to the unit whose rows it holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.policy.listing import Listing
+from dpsql.policy.model import ForeignKey, Table, Unit
+
+
+def resolve(units: dict[str, Unit], tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
+    """The tables with ``path``, ``unit_columns`` and ``max_rows_per_unit`` filled in.
+
+    Claim: following ``path`` from a row (each step by equal key columns) reaches at most one row,
+    and ``unit_columns`` of the table reached last hold the key of one unit. Assumes what the owner
+    declared: the key of every foreign key is unique in the table it leads to.
+    """
+    done = dict(tables)
+    for unit in units.values():
+        own = {name: table for name, table in tables.items() if table.unit == unit.name}
+        done |= _of_unit(unit, own, listing)
+    return done
+
+
+def _of_unit(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
+    """The tables of one unit, found from its own table outwards, nearest first."""
+    found = {unit.table: _own(tables[unit.table], unit, listing)}
+    wave = {name: _direct(table, unit) for name, table in tables.items() if name not in found}
+    while any(wave.values()):
+        for name, leads in wave.items():
+            _only_one(tables[name], leads, unit, listing)
+        found |= {
+            name: _led(tables[name], leads[0], unit, found, listing)
+            for name, leads in wave.items()
+            if leads
+        }
+        wave = {
+            name: [key for key in table.foreign_keys if key.references in found]
+            for name, table in tables.items()
+            if name not in found
+        }
+    for name in wave:
+        _unreached(tables[name], unit, tables, listing)
+    return found
+
+
+def _direct(table: Table, unit: Unit) -> list[ForeignKey]:
+    """The foreign keys that hold the key of the unit itself."""
+    return [
+        key
+        for key in table.foreign_keys
+        if unit.key and key.references == unit.table and set(key.key) == set(unit.key)
+    ]
+
+
+def _own(table: Table, unit: Unit, listing: Listing) -> Table:
+    """The table with one row per unit."""
+    section = listing.tables[table.name]
+    if table.max_rows_per_unit != 1:
+        listing.problems.add(
+            section.at("max_rows_per_unit"),
+            f"{section.label} holds the unit {unit.name}, one row each; remove max_rows_per_unit",
+        )
+    if unit.key and set(unit.key) < set(table.key):
+        listing.problems.add(
+            section.at("key"),
+            f"the key of {section.label} lets a unit {unit.name} have several rows; "
+            f"write `key: [{', '.join(unit.key)}]`, or keep units in a table of their own",
+        )
+    return replace(table, key=table.key or unit.key, unit_columns=unit.key, max_rows_per_unit=1)
+
+
+def _led(
+    table: Table, lead: ForeignKey, unit: Unit, found: dict[str, Table], listing: Listing
+) -> Table:
+    """``table``, whose rows belong to the units that ``lead`` takes them to."""
+    target = found[lead.references]
+    if lead in _direct(table, unit):
+        column = dict(zip(lead.key, lead.columns, strict=True))
+        table = replace(table, unit_columns=tuple(column[name] for name in unit.key))
+    else:
+        table = replace(table, path=(lead, *target.path), unit_columns=target.unit_columns)
+    section = listing.tables[table.name]
+    if section.get("max_rows_per_unit", int) or "max_rows_per_unit" in section.spoilt:
+        return table
+    if table.key and set(table.key) <= set(lead.columns):
+        return replace(table, max_rows_per_unit=target.max_rows_per_unit)
+    listing.problems.add(
+        section.place,
+        f"{section.label} may hold several rows per {unit.name}; "
+        "write `max_rows_per_unit: ..` (rows beyond it do not count)",
+    )
+    return table
+
+
+def _only_one(table: Table, leads: list[ForeignKey], unit: Unit, listing: Listing) -> None:
+    if len(leads) < 2:
+        return
+    ways = [f"({', '.join(key.columns)}) to {key.references}" for key in leads]
+    section = listing.tables[table.name]
+    listing.problems.add(
+        section.at("foreign_keys"),
+        f"{section.label} reaches unit {unit.name} equally by {' and by '.join(ways)}; "
+        "remove the foreign key that does not say whose row it is",
+    )
+
+
+def _unreached(table: Table, unit: Unit, tables: dict[str, Table], listing: Listing) -> None:
+    """Say why no foreign key leads on from ``table``."""
+    section = listing.tables[table.name]
+    place = section.at("foreign_keys") if table.foreign_keys else section.place
+    if unit.is_row:
+        why, write = (
+            f"each row of {unit.table} is a unit {unit.name}, and only that table has such rows",
+            "write another unit, or give the unit a key",
+        )
+    else:
+        why = _where_to(table, tables, listing)
+        write = (
+            f"write a foreign key onto ({', '.join(unit.key)}) of {unit.table}, "
+            f"or onto a table that has one"
+        )
+    listing.problems.add(place, f"no path from {section.label} to unit {unit.name}: {why}; {write}")
+
+
+def _where_to(table: Table, tables: dict[str, Table], listing: Listing) -> str:
+    """What the foreign keys of ``table`` lead to instead."""
+    targets = list(dict.fromkeys(key.references for key in table.foreign_keys))
+    if not targets:
+        return "it has no foreign keys"
+    if _circle(table.name, tables):
+        return f"its foreign keys (to {', '.join(targets)}) lead in a circle"
+    public = [name for name in targets if listing.public(name)]
+    if public == targets:
+        return f"its foreign keys lead to public tables only ({', '.join(public)})"
+    return f"its foreign keys lead to {', '.join(targets)} and end there"
+
+
+def _circle(start: str, tables: dict[str, Table]) -> bool:
+    """Whether the foreign keys within one unit lead from ``start`` back to it."""
+    seen: set[str] = set()
+    ahead = [start]
+    while ahead:
+        table = tables.get(ahead.pop())
+        for key in table.foreign_keys if table else ():
+            if key.references == start:
+                return True
+            if key.references not in seen:
+                seen.add(key.references)
+                ahead.append(key.references)
+    return False
