@@ -1,0 +1,115 @@
+"""Certified upper bounds on tails of the discrete Gaussian, and the smallest integer under one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from statistics import NormalDist
+
+from dpsql.privacy.enclosure import Enclosure
+
+SUMMED_UP_TO = 256
+"""Up to this variance tails are summed term by term; above it they are compared with the normal."""
+_DIGITS = 40
+_FLOAT_TAIL = Fraction(1, 10**300)
+_NEGLIGIBLE = Fraction(1, 10**25)
+
+
+def tail_bound(variance: Fraction, m: int) -> Enclosure:
+    """An upper bound (the ``high`` of the result) on P(X >= m), for m >= 1.
+
+    Claim: P(X >= m) <= tail_bound(variance, m).high for the discrete Gaussian X.
+    Argument: small variances are summed, the rest beyond a term bounded by a geometric series,
+        since ratios of neighbouring terms fall. For the others let f(x) = exp(-x**2 / 2v): each
+        f(x) is the midpoint of f over [x - 1/2, x + 1/2], so the sum from m differs from the
+        integral from m - 1/2 by at most the integral of abs(f'') / 8, that is exp(-1/2) / (4
+        sqrt(v)), and it is not above the integral where f is convex (m - 1/2 >= sqrt(v)). By
+        Poisson summation the sum of all f is at least sqrt(2 pi v), so P(X >= m) <= Q((m - 1/2) /
+        sqrt(v)) + (1/(16 v) unless convex).
+
+    >>> float(tail_bound(Fraction(50), 35).high) < 1e-6 < float(tail_bound(Fraction(50), 34).high)
+    True
+    """
+    if variance <= SUMMED_UP_TO:
+        total = 2 * _sum_from(variance, 1) + 1
+        return _sum_from(variance, m) / total
+    edge = Fraction(2 * m - 1, 2)
+    tail = normal_tail(edge * edge / (2 * variance))
+    return tail if edge * edge >= variance else tail + 1 / (16 * variance)
+
+
+def _sum_from(variance: Fraction, m: int) -> Enclosure:
+    """The sum of exp(-x**2 / (2 variance)) over x >= m >= 1."""
+    step = Enclosure.of(-1 / variance, _DIGITS).exp()
+    term = Enclosure.of(-m * m / (2 * variance), _DIGITS).exp()
+    ratio = Enclosure.of(-(2 * m + 1) / (2 * variance), _DIGITS).exp()
+    total, first = term, term
+    while True:
+        term = term * ratio
+        ratio = ratio * step
+        total = total + term
+        rest = term * ratio / (1 - ratio) if ratio.high < 1 else None
+        if rest is not None and rest.high <= (first * _NEGLIGIBLE).high:
+            return Enclosure(total.low, (total + rest).high, _DIGITS)
+
+
+def normal_tail(y: Fraction) -> Enclosure:
+    """P(N >= sqrt(2 y)) for a standard normal N.
+
+    Argument: erf(sqrt(y)) is 2/sqrt(pi) * exp(-y) * sqrt(y) times the sum of (2y)**n / (2n + 1)!!;
+        once the ratio of terms is below 1/2, the rest is less than the last term. Enough digits
+        are carried that the cancellation in 1 - erf leaves 25.
+
+    >>> f"{float(normal_tail(Fraction(8)).high):.6e}"
+    '3.167124e-05'
+    """
+    digits = _DIGITS + math.ceil(y / 2)
+    argument = Enclosure.of(y, digits)
+    total = term = Enclosure.of(1, digits)
+    n = 0
+    while 4 * y >= 2 * n + 1 or not term.at_most(Fraction(1, 10**digits)):
+        n += 1
+        term = term * (2 * y / (2 * n + 1))
+        total = total + term
+    total = Enclosure(total.low, (total + term).high, digits)
+    scale = (-argument).exp() * (argument / Enclosure.pi(digits)).sqrt()
+    tail = Fraction(1, 2) - scale * total
+    return Enclosure(max(tail.low, Decimal(0)), tail.high, digits)
+
+
+def smallest_under(variance: Fraction, chance: Fraction) -> int:
+    """The smallest m >= 1 for which P(X >= m) <= chance is certain.
+
+    >>> smallest_under(Fraction(50), Fraction(1, 10**6))
+    35
+    """
+    if chance >= _FLOAT_TAIL:
+        likely = -NormalDist().inv_cdf(float(min(chance, Fraction(1, 2))))
+    else:
+        twice = 2 * (math.log(chance.denominator) - math.log(chance.numerator))
+        likely = math.sqrt(twice - math.log(math.tau * twice))
+    return smallest_where(
+        lambda m: tail_bound(variance, m).at_most(chance),
+        math.ceil(math.sqrt(variance) * likely),
+    )
+
+
+def smallest_where(holds: Callable[[int], bool], guess: int) -> int:
+    """The smallest m >= 1 that ``holds``, for a condition that stays true, searched from a guess.
+
+    >>> smallest_where(lambda m: m >= 1000, 3)
+    1000
+    """
+    low, high, step = 0, max(1, guess), 1
+    while not holds(high):
+        low, high, step = high, high + step, 2 * step
+    step = 1
+    while high - low > 1:
+        middle = max(low + 1, high - step) if step else (low + high) // 2
+        if holds(middle):
+            high, step = middle, 2 * step
+        else:
+            low, step = middle, 0
+    return high

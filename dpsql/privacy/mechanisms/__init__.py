@@ -1,0 +1,24 @@
+"""Noise laws: one file each, with its sampler, its spread and the way from a privacy parameter."""
+
+from __future__ import annotations
+
+from dpsql.privacy.mechanisms.gaussian import DiscreteGaussian, gaussian_for, gaussian_threshold
+from dpsql.privacy.mechanisms.laplace import DiscreteLaplace, laplace_for, laplace_threshold
+from dpsql.privacy.mechanisms.truncated_geometric import (
+    TruncatedGeometric,
+    truncated_geometric_for,
+)
+
+Mechanism = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
+
+__all__ = [
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Mechanism",
+    "TruncatedGeometric",
+    "gaussian_for",
+    "gaussian_threshold",
+    "laplace_for",
+    "laplace_threshold",
+    "truncated_geometric_for",
+]
