@@ -1,0 +1,134 @@
+"""Whose budget a query is charged to: identities and limits, from the policy alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal
+from urllib.parse import quote
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.ledger.charge import ATTO, NANO, down
+from dpsql.policy.model import Allowance, Policy, Window
+
+Holder = Literal["dataset", "role", "session"]
+LONGEST_SESSION_NAME = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One budget. ``id`` says whose and of which window; the limits are what the policy says now.
+
+    A ledger stores under ``id`` only what was spent. So an edit of the policy changes limits, and
+    never what was spent; and a new window is a new account that starts at zero.
+    """
+
+    id: str
+    holder: Holder
+    role: str
+    session: str
+    epsilon: int
+    """Nano-epsilon, rounded down."""
+    delta: int
+    """Atto-delta, rounded down."""
+    zcdp: bool
+    """Whether charges may compose in rho (else epsilons and deltas add)."""
+    renews: datetime | None = None
+
+    @property
+    def title(self) -> str:
+        """What a person calls it."""
+        match self.holder:
+            case "dataset":
+                return "the dataset"
+            case "role":
+                return f'role "{self.role}"'
+            case "session":
+                return f'session "{self.session}" of role "{self.role}"'
+
+    @property
+    def dataset(self) -> str:
+        """The prefix that all accounts of one ledger share."""
+        return self.id.partition("/")[0]
+
+
+def accounts_for(
+    policy: Policy,
+    role_name: str,
+    session_name: str = "default",
+    *,
+    now: datetime,
+    zone: tzinfo = UTC,
+) -> tuple[Account, ...]:
+    """The accounts a query of this role and session debits: dataset, role, session.
+
+    Names are percent-encoded in identities, so no choice of names makes two accounts one.
+    """
+    role = policy.roles.get(role_name)
+    if role is None:
+        raise Refused(_no_role(role_name))
+    if not session_name.strip() or len(session_name) > LONGEST_SESSION_NAME:
+        raise Refused(_no_session())
+    prefix, named = quote(policy.path.stem, safe=""), quote(role_name, safe="")
+    session_key = f"session:{named}/{quote(session_name, safe='')}"
+
+    def account(key: str, holder: Holder, allowance: Allowance) -> Account:
+        window, renews = window_of(allowance.per, now.astimezone(zone))
+        return Account(
+            id=f"{prefix}/{key}" + (f"@{window}" if window else ""),
+            holder=holder,
+            role="" if holder == "dataset" else role_name,
+            session=session_name if holder == "session" else "",
+            epsilon=down(allowance.epsilon, NANO),
+            delta=down(allowance.delta, ATTO),
+            zcdp=allowance.composition == "zcdp" and allowance.delta > 0,
+            renews=renews,
+        )
+
+    return (
+        account("dataset", "dataset", policy.dataset),
+        account(f"role:{named}", "role", role.allowance),
+        account(session_key, "session", role.session),
+    )
+
+
+def window_of(per: Window | None, now: datetime) -> tuple[str, datetime | None]:
+    """The calendar window ``now`` is in, and when the next one begins, both in its time zone.
+
+    >>> window_of("week", datetime(2027, 1, 1, tzinfo=UTC))
+    ('2026-W53', datetime.datetime(2027, 1, 4, 0, 0, tzinfo=datetime.timezone.utc))
+    """
+    if now.tzinfo is None:
+        raise ValueError("a window needs a time with its time zone")
+    day = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    match per:
+        case None:
+            return "", None
+        case "day":
+            return f"{day:%Y-%m-%d}", day + timedelta(days=1)
+        case "week":
+            year, week, weekday = day.isocalendar()
+            return f"{year}-W{week:02}", day + timedelta(days=8 - weekday)
+        case "month":
+            following = (day.replace(day=1) + timedelta(days=31)).replace(day=1)
+            return f"{day:%Y-%m}", following
+        case "year":
+            return f"{day:%Y}", day.replace(year=day.year + 1, month=1, day=1)
+
+
+def _no_role(name: str) -> Refusal:
+    return Refusal(
+        "DP602",
+        f'the policy has no role "{name}"',
+        "Budgets belong to roles; without one there is nothing to charge.",
+        "Connect with a role that the policy lists, or ask the owner to add this one.",
+    )
+
+
+def _no_session() -> Refusal:
+    return Refusal(
+        "DP401",
+        f"a session name has 1 to {LONGEST_SESSION_NAME} characters",
+        "The name is part of the identity of the account that the session is charged to.",
+        "Choose a shorter name, or leave it out for the standing session.",
+    )

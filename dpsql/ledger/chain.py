@@ -1,0 +1,63 @@
+"""The hash chain over a ledger's records: an edit, a gap or a reordering breaks it.
+
+Each record's hash covers its number, its hold, its text and the hash before it. Whoever can write
+the file could also recompute every later hash, so the last hash (``dpsql audit`` prints it) is
+worth keeping somewhere else: a chain that still contains a hash noted earlier is unchanged up to
+there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One thing that happened to a hold; ``json`` says what."""
+
+    seq: int
+    hold: int
+    json: str
+    prev_hash: str
+    hash: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The record's text, read."""
+        content: dict[str, Any] = json.loads(self.json)
+        return content
+
+
+START = Record(0, 0, "{}", "", "0" * 64)
+"""What the first record follows."""
+
+
+def following(last: Record, hold: int, content: Mapping[str, object]) -> Record:
+    """The record after ``last``."""
+    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+    seq = last.seq + 1
+    return Record(seq, hold, text, last.hash, _hash(seq, hold, last.hash, text))
+
+
+def faults(last: Record, record: Record) -> Iterator[str]:
+    """Why ``record`` is not what was written after ``last``: nothing, if all is well.
+
+    >>> one = following(START, 7, {"state": "reserved"})
+    >>> two = following(one, 7, {"state": "committed"})
+    >>> list(faults(one, two)), list(faults(START, two))
+    ([], ['record 2: record 1 is missing before it'])
+    """
+    if record.seq != last.seq + 1:
+        yield f"record {record.seq}: record {last.seq + 1} is missing before it"
+    elif record.prev_hash != last.hash:
+        yield f"record {record.seq}: it does not follow record {last.seq}"
+    if record.hash != _hash(record.seq, record.hold, record.prev_hash, record.json):
+        yield f"record {record.seq}: it was edited"
+
+
+def _hash(seq: int, hold: int, prev_hash: str, text: str) -> str:
+    return hashlib.sha256(f"{seq}\n{hold}\n{prev_hash}\n{text}".encode()).hexdigest()

@@ -1,0 +1,134 @@
+"""What can be wrong with a ledger file, in words for the person who can mend it."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import datetime
+from pathlib import Path
+
+from dpsql.diagnostics.refusal import LedgerFailed
+
+_NOTHING_LOST = "nothing was answered, and what was spent is still recorded"
+
+_SQLITE: dict[int, tuple[str, str]] = {
+    sqlite3.SQLITE_BUSY: (
+        "is locked by another process",
+        "retry; if it stays locked, find the process that holds it open",
+    ),
+    sqlite3.SQLITE_LOCKED: ("is locked by another connection", "retry"),
+    sqlite3.SQLITE_READONLY: (
+        "cannot be written",
+        "give the account that runs dpsql write permission on the file and on its directory",
+    ),
+    sqlite3.SQLITE_PERM: ("may not be opened", "check the permissions of the file"),
+    sqlite3.SQLITE_FULL: (
+        "cannot grow: the disk is full",
+        f"free some space and retry; {_NOTHING_LOST}",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "cannot be read or written: the disk reports an error",
+        f"check the disk, its space and its quotas; {_NOTHING_LOST}",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "is damaged",
+        (
+            "stop dpsql, keep a copy of the file, and restore the latest backup; an older backup "
+            "knows less than was spent, so lower the limits in the policy accordingly"
+        ),
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        "is not a ledger (nor any SQLite file)",
+        "correct the ledger's path in the policy, or restore the file from a backup",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened",
+        "check that its directory exists and may be written by the account that runs dpsql",
+    ),
+}
+
+
+def from_sqlite(path: Path, error: sqlite3.Error) -> LedgerFailed:
+    """SQLite's error as ours. Its own words are dropped: the code says all that can be acted on."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    wrong, instead = _SQLITE.get(
+        code,
+        ("cannot be used", "run dpsql audit --verify on it; restore the latest backup if it fails"),
+    )
+    return LedgerFailed(f"the ledger {path} {wrong}", instead)
+
+
+def from_system(path: Path, error: OSError) -> LedgerFailed:
+    """The operating system's refusal to create or open the file."""
+    reason = error.strerror or type(error).__name__
+    return LedgerFailed(
+        f"the ledger {path} cannot be opened: {reason}",
+        "check that its directory exists, is on a local disk, and may be written by the account "
+        "that runs dpsql",
+    )
+
+
+def not_a_ledger(path: Path) -> LedgerFailed:
+    """Some other SQLite database, or an empty file (a ledger is never empty)."""
+    return LedgerFailed(
+        f"the ledger {path} is not a ledger file",
+        "correct the ledger's path in the policy, or restore the file from a backup",
+    )
+
+
+def newer(path: Path, version: str) -> LedgerFailed:
+    """A file that a later dpsql wrote."""
+    return LedgerFailed(
+        f"the ledger {path} has version {version}, which this dpsql does not know",
+        "run the version of dpsql that wrote it, or a later one",
+    )
+
+
+def no_wal(path: Path) -> LedgerFailed:
+    """A file system on which SQLite cannot share memory between processes."""
+    return LedgerFailed(
+        f"the ledger {path} is on a file system without write-ahead logging",
+        "move it to a local disk",
+    )
+
+
+def clock_back(path: Path, latest: datetime, now: datetime) -> LedgerFailed:
+    """A clock before the ledger's last entry: budgets of past windows must not open again."""
+    return LedgerFailed(
+        f"the ledger {path} was last written at {latest:%Y-%m-%d %H:%M:%S %Z}, "
+        f"but the clock says {now:%Y-%m-%d %H:%M:%S %Z}",
+        "set the clock; dpsql answers again once it has passed the last entry",
+    )
+
+
+def other_dataset(path: Path, owner: str, asked: str) -> LedgerFailed:
+    """A ledger that belongs to another policy file."""
+    return LedgerFailed(
+        f'the ledger {path} belongs to the policy file "{owner}", not to "{asked}"',
+        "give the policy its old file name again, or name another ledger in it",
+    )
+
+
+def forked(path: Path) -> LedgerFailed:
+    """An open ledger carried across a fork."""
+    return LedgerFailed(
+        f"the ledger {path} was opened before this process was forked",
+        "open the ledger in each process",
+    )
+
+
+def closed(path: Path) -> LedgerFailed:
+    """A ledger used after close."""
+    return LedgerFailed(f"the ledger {path} is closed", "open it again")
+
+
+def wrong_move(path: Path, hold: int, now: str, then: str) -> LedgerFailed:
+    """A hold that cannot go where the caller wants it."""
+    return LedgerFailed(
+        f"the ledger {path} has hold {hold} as {now}, so it cannot become {then}",
+        "ask again; what was charged stays charged",
+    )
+
+
+def interrupted(path: Path) -> LedgerFailed:
+    """The thread that wrote for several callers was stopped."""
+    return LedgerFailed(f"the ledger {path} was interrupted while writing", "ask again")

@@ -1,0 +1,69 @@
+"""Which process opened a hold, and whether it still lives: only then can the hold still move."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from datetime import timedelta
+from pathlib import Path
+
+PROC = Path("/proc")
+UNJUDGED = timedelta(days=1)
+"""After this long, a process that cannot be seen from here is taken for dead."""
+
+_open: set[str] = set()
+
+
+def enlist() -> str:
+    """A name for one opened ledger of this process: boot/namespace/process/started/token."""
+    name = "/".join((*_here(), str(os.getpid()), _started(os.getpid()), secrets.token_hex(8)))
+    _open.add(name)
+    return name
+
+
+def retire(owner: str) -> None:
+    """This ledger was closed; whatever it left open will not move again."""
+    _open.discard(owner)
+
+
+def gone(owner: str, age: timedelta) -> bool:
+    """Whether the ledger of this name, which made a hold ``age`` ago, is surely no longer open.
+
+    An error here costs no privacy: a hold is spent while its owner lives, and stays spent after.
+    """
+    boot, namespace, process, started, _ = (owner + "////").split("/")[:5]
+    if not process.isdecimal() or boot != _here()[0]:
+        return True
+    if namespace != _here()[1]:
+        return age > UNJUDGED
+    if (int(process), started) == (os.getpid(), _started(os.getpid())):
+        return owner not in _open
+    return not _alive(int(process)) or started != _started(int(process))
+
+
+def _here() -> tuple[str, str]:
+    try:
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return boot, str((PROC / "self/ns/pid").readlink())
+    except OSError:
+        return platform.node().replace("/", "-"), "-"
+
+
+def _started(process: int) -> str:
+    """When the process began, in ticks since boot; "" if it has ended, "-" if nobody can tell."""
+    try:
+        state, *fields = (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "" if (PROC / "self/stat").exists() else "-"
+    return "" if state in "ZX" else fields[18]
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

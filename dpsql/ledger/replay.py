@@ -1,0 +1,117 @@
+"""Balances, recomputed from the chain of records and compared with what the store says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpsql.ledger.chain import START, Record, faults
+from dpsql.ledger.charge import Charge
+from dpsql.ledger.states import State, may
+from dpsql.ledger.store import Verification
+
+HoldRow = tuple[Any, ...]
+"""A hold as a store keeps it: state, charge (four), accounts, policy version, role, session,
+created, answer; the same as ``Past.row``."""
+
+
+@dataclass(slots=True)
+class Past:
+    """A hold as its records tell it."""
+
+    state: State
+    charge: Charge
+    accounts: list[str]
+    about: tuple[str, ...]
+    answer: str | None = None
+
+    @property
+    def row(self) -> HoldRow:
+        """What the store should say about it."""
+        return (self.state, *self.charge.numbers, self.accounts, *self.about, self.answer)
+
+
+@dataclass(slots=True)
+class Replay:
+    """What the records so far add up to. Only open holds are remembered, so memory stays small."""
+
+    row_of: Callable[[int], HoldRow | None]
+    """What the store says about a hold."""
+    spent: dict[str, Charge] = field(default_factory=dict)
+    open: dict[int, Past] = field(default_factory=dict)
+    holds: int = 0
+    last: Record = START
+
+    def take(self, record: Record) -> Iterator[str]:
+        """Go on by one record; say what is wrong."""
+        yield from faults(self.last, record)
+        self.last = record
+        try:
+            content = record.content
+            wrong = self._follow(record.hold, State(content["state"]), content)
+        except (KeyError, TypeError, ValueError):
+            wrong = "it cannot be read"
+        if wrong:
+            yield f"record {record.seq}: {wrong}"
+
+    def finish(self, balances: Mapping[str, Charge], holds: int) -> Iterator[str]:
+        """Compare what remains with the store's balances and its number of holds."""
+        for hold, past in self.open.items():
+            if self.row_of(hold) != past.row:
+                yield f"hold {hold}: it is not as its records say"
+        if holds != self.holds:
+            yield f"{holds} holds are stored, {self.holds} were recorded"
+        for account in sorted(self.spent.keys() | balances.keys()):
+            recorded, stored = self.spent.get(account, Charge()), balances.get(account, Charge())
+            if recorded != stored:
+                yield f"account {account}: {stored} is stored, {recorded} was recorded"
+
+    def _follow(self, hold: int, state: State, content: Mapping[str, Any]) -> str | None:
+        past = self.open.get(hold)
+        if not may(past.state if past else None, state):
+            return f"hold {hold} cannot become {state}"
+        if past is None:
+            past = self.open[hold] = _begun(state, content)
+            self.holds += 1
+            self._add(past, past.charge)
+        past.state, past.answer = state, content.get("answer")
+        if state is State.CANCELLED:
+            self._add(past, Charge() - past.charge)
+        if not state.open:
+            del self.open[hold]
+            if self.row_of(hold) != past.row:
+                return f"hold {hold} is not stored as its records say"
+        return None
+
+    def _add(self, past: Past, charge: Charge) -> None:
+        for account in past.accounts:
+            self.spent[account] = self.spent.get(account, Charge()) + charge
+
+
+def verified(
+    records: Iterable[Record],
+    replay: Replay,
+    balances: Mapping[str, Charge],
+    holds: int,
+    known: Iterable[str],
+    noted: str | None,
+) -> Verification:
+    """Everything that is wrong with a store (``known`` already), as far as its records can tell."""
+    problems, found = list(known), noted is None
+    for record in records:
+        problems += replay.take(record)
+        found = found or record.hash == noted
+    problems += replay.finish(balances, holds)
+    if not found:
+        problems.append("the noted hash is not in the chain: records were removed or rewritten")
+    return Verification(replay.last.seq, replay.last.hash, tuple(problems))
+
+
+def _begun(state: State, content: Mapping[str, Any]) -> Past:
+    return Past(
+        state,
+        Charge(*content["charge"]),
+        content["accounts"],
+        (content["policy"], content["role"], content["session"], content["time"]),
+    )

@@ -1,0 +1,99 @@
+"""What is said when an account has too little left: which one, what it costs, what remains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from fractions import Fraction
+
+from dpsql.diagnostics.refusal import OutOfBudget, Refusal
+from dpsql.ledger import filter as rule
+from dpsql.ledger.balance import Balance
+from dpsql.ledger.charge import ATTO, NANO, Charge
+from dpsql.policy.model import QueryLimit
+from dpsql.privacy.cost import Cost
+
+_WHY = (
+    "Every answer reveals a little about someone, and the owner set how much may be revealed in "
+    "all. Nothing was spent, and no data was read."
+)
+
+
+def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget | None:
+    """Why these accounts do not admit ``charge``: the one with the least left; None if all do."""
+    short = [b for b in balances if not rule.admits(b.account, b.spent + charge)]
+    if not short:
+        return None
+    tightest = min(short, key=lambda balance: balance.left)
+    quantity, costs, left, total = _what_is_short(tightest, charge)
+    headline = (
+        f"this query costs {quantity} {more(costs)} and {tightest.account.title} has "
+        f"{less(left)} left of {less(total)}"
+    )
+    affordable = min(balance.left[0] for balance in balances)
+    cheaper = quantity == "epsilon" and affordable > 0
+    return OutOfBudget(
+        Refusal("DP402", headline, _WHY, _instead(tightest, affordable if cheaper else None))
+    )
+
+
+def check_cap(limit: QueryLimit, cost: Cost) -> None:
+    """Refuse (DP403) what costs more than one query of the role may."""
+    pairs = (("epsilon", cost.epsilon, limit.epsilon), ("delta", cost.delta, limit.delta))
+    for quantity, costs, allowed in pairs:
+        if costs > allowed:
+            raise OutOfBudget(
+                Refusal(
+                    "DP403",
+                    f"this query costs {quantity} {more(costs)} and one query may cost "
+                    f"{less(allowed)}",
+                    "The owner limits what a single answer may reveal. " + _WHY,
+                    f"SET dpsql.{quantity} = {less(allowed)}",
+                )
+            )
+
+
+def more(number: Fraction) -> str:
+    """Three digits, rounded up: for costs.
+
+    >>> more(Fraction(1, 3)), less(Fraction(1, 3)), more(Fraction(1, 10**6)), less(Fraction(5))
+    ('0.334', '0.333', '1e-6', '5')
+    """
+    return _digits(number, ROUND_CEILING)
+
+
+def less(number: Fraction) -> str:
+    """Three digits, rounded down: for what remains."""
+    return _digits(number, ROUND_FLOOR)
+
+
+def _digits(number: Fraction, rounding: str) -> str:
+    rounded = Context(prec=3, rounding=rounding, Emin=-999, Emax=999)
+    shown = rounded.divide(number.numerator, number.denominator).normalize()
+    return f"{shown:f}" if -4 <= shown.adjusted() <= 9 else f"{shown:e}"
+
+
+def _what_is_short(balance: Balance, charge: Charge) -> tuple[str, Fraction, Fraction, Fraction]:
+    """The quantity that stands in the way, what the query costs of it, what is left, of what."""
+    account, spent = balance.account, balance.spent
+    (epsilon, delta), after = balance.total, spent + charge
+    if Fraction(charge.epsilon, NANO) > balance.left[0]:
+        return "epsilon", Fraction(charge.epsilon, NANO), balance.left[0], epsilon
+    if after.epsilon <= account.epsilon and after.delta > rule.basic_delta(account):
+        room = max(rule.basic_delta(account) - spent.delta, 0)
+        return "delta", Fraction(charge.delta, ATTO), Fraction(room, ATTO), delta
+    if after.threshold > rule.threshold_delta(account):
+        room = max(rule.threshold_delta(account) - spent.threshold, 0)
+        return "delta", Fraction(charge.threshold, ATTO), Fraction(room, ATTO), delta
+    limit = rule.rho_limit(account)
+    room = max(limit - spent.rho, 0)
+    return "rho", Fraction(charge.rho, NANO), Fraction(room, NANO), Fraction(limit, NANO)
+
+
+def _instead(balance: Balance, affordable: Fraction | None) -> str:
+    renews = balance.account.renews
+    if affordable is not None:
+        return f"SET dpsql.epsilon = {less(affordable)}"
+    if renews is not None:
+        return f"Wait until {renews:%Y-%m-%d}, when {balance.account.title} is renewed."
+    return f"Ask the owner of the policy to raise the limit of {balance.account.title}."
