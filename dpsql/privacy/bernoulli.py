@@ -107,7 +107,7 @@ def below(
     heads: npt.NDArray[np.uint32],
     probabilities: list[Probability],
 ) -> npt.NDArray[np.bool_]:
-    """Toss ``probabilities[j]`` for every word of column j; ``heads`` are their first 32 digits.
+    """Toss ``probabilities`` in turn, column by column; ``heads`` are their first 32 digits.
 
     Claim: each toss is exact. A word that equals the head is settled by further digits.
     """
@@ -116,7 +116,8 @@ def below(
     if equal.any():
         for row, column in zip(*np.nonzero(equal), strict=True):
             word = int(words[row, column])
-            result[row, column] = probabilities[column].beats(entropy, word, HEAD_BITS)
+            probability = probabilities[column % len(probabilities)]
+            result[row, column] = probability.beats(entropy, word, HEAD_BITS)
     return result
 
 

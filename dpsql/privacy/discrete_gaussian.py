@@ -49,7 +49,7 @@ def sample_discrete_gaussian(
     np.True_
     """
     check_variance(variance)
-    spread = Fraction(math.isqrt(math.floor(variance)) + 1)
+    spread = Fraction(math.isqrt(math.floor(64 * variance)) + 1, 8)  # just above sqrt(variance)
     centre = variance / spread
     steepness = float(min(1 / (2 * variance), _STEEPEST))
     result, done = np.empty(n, dtype=np.int64), 0

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 Shape = int | tuple[int, ...]
 REKEY_BYTES = 1 << 28
+_ZEROS = memoryview(bytes(1 << 18))
+"""What is encrypted: a key stream is its encryption of zeros."""
 
 
 class Randomness(Protocol):
@@ -70,9 +72,9 @@ class Entropy(Randomness):
             if key.cipher is None or key.left <= 0 or key.process != os.getpid():
                 key.cipher = Cipher(AES256(os.urandom(32)), CTR(os.urandom(16))).encryptor()
                 key.process, key.left = os.getpid(), REKEY_BYTES
-            take = min(n, key.left)
+            take = min(n, key.left, len(_ZEROS))
             key.left -= take
-            parts.append(key.cipher.update(bytes(take)))
+            parts.append(key.cipher.update(_ZEROS[:take]))
             n -= take
             if not n:
                 return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -14,6 +14,8 @@ from dpsql.privacy.entropy import Randomness
 TAIL_RATE = 45
 """Bits are drawn one by one up to weight TAIL_RATE / rate; exp(-45) < 2**-64."""
 LARGEST = 1 << 62
+BLOCK = 64
+"""Samples compared as one row, so that rows are long enough for vector instructions."""
 
 
 class GeometricTable:
@@ -26,7 +28,8 @@ class GeometricTable:
             width += 1
         self.width = width
         self.bits = [logistic_minus(rate * (1 << i)) for i in range(width)]
-        self.heads = np.array([p.digits(HEAD_BITS) for p in self.bits], dtype=np.uint32)
+        heads = np.array([p.digits(HEAD_BITS) for p in self.bits], dtype=np.uint32)
+        self.heads = np.tile(heads, BLOCK)
         self.tail = exp_minus(rate * (1 << width))
         self.tail_head = np.uint64(self.tail.digits(64))
 
@@ -53,18 +56,19 @@ def sample_geometric(entropy: Randomness, n: int, table: GeometricTable) -> npt.
     >>> abs(draws.mean() - 1 / (2.718281828459045 - 1)) < 0.1
     np.True_
     """
-    words = entropy.u32((n, table.width))
-    bits = below(entropy, words, table.heads, table.bits)
-    packed = np.zeros((n, 8), dtype=np.uint8)
-    packed[:, : (table.width + 7) // 8] = np.packbits(bits, axis=1, bitorder="little")
-    result = packed.view("<i8").ravel()
+    block, width = (BLOCK if n >= BLOCK else 1), table.width
+    words = entropy.u32((-(-n // block), block * width))
+    bits = below(entropy, words, table.heads[: block * width], table.bits)
+    wide = np.zeros((n, 64), dtype=np.bool_)
+    wide[:, :width] = bits.reshape(-1, width)[:n] if width else False
+    result = np.packbits(wide.reshape(-1), bitorder="little").view("<i8")
     heads = entropy.u64(n)
     for i in np.flatnonzero(heads <= table.tail_head):
         if table.tail.beats(entropy, int(heads[i]), 64):
             high = 1
             while table.tail.toss(entropy):
                 high += 1
-                if high << table.width >= LARGEST:
+                if high << width >= LARGEST:
                     raise OverflowError("a noise draw of 2**62 or more")
-            result[i] += high << table.width
+            result[i] += high << width
     return result
