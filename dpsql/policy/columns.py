@@ -23,14 +23,15 @@ def columns_of(table: Section, problems: Problems) -> dict[str, Column]:
 
 
 def _column(name: str, declared: str, section: Section, problems: Problems) -> Column:
+    bounds = _range(declared, section, problems)
     return Column(
         name=name,
         declared=declared,
         kind=kind_of(declared),
         nullable=section.get("nullable", bool) or False,
         identifier=section.get("identifier", bool) or False,
-        range=_range(declared, section, problems),
-        values=_values(declared, section, problems),
+        range=bounds,
+        values=_values(declared, bounds, section, problems),
         description=section.get("description", str) or "",
     )
 
@@ -59,7 +60,12 @@ def _range(declared: str, section: Section, problems: Problems) -> tuple[Scalar,
     return low, high
 
 
-def _values(declared: str, section: Section, problems: Problems) -> tuple[Scalar, ...] | None:
+def _values(
+    declared: str,
+    bounds: tuple[Scalar, Scalar] | None,
+    section: Section,
+    problems: Problems,
+) -> tuple[Scalar, ...] | None:
     words = section.words("values")
     if words is None:
         return None
@@ -69,12 +75,20 @@ def _values(declared: str, section: Section, problems: Problems) -> tuple[Scalar
             f"{section.label} has both values and values_from; keep one",
         )
     values = _scalars(words, declared, section, problems)
-    for index, value in enumerate(values):
-        if value in values[:index] and len(values) == len(words):
+    if len(values) < len(words):
+        return None
+    seen: set[Scalar] = set()
+    for word, value in zip(words, values, strict=True):
+        if value in seen:
             problems.add(
-                words[index].place,
-                f'value "{words[index].text}" of {section.label} is listed already; remove it',
+                word.place, f'value "{word.text}" of {section.label} is listed already; remove it'
             )
+        elif bounds and not (_ascending(bounds[0], value) and _ascending(value, bounds[1])):
+            problems.add(
+                word.place,
+                f'value "{word.text}" of {section.label} is outside its range; remove one of them',
+            )
+        seen.add(value)
     return tuple(values)
 
 

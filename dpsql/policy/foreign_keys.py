@@ -40,7 +40,7 @@ def _foreign_key(
         return None
     key = part.names("key") or _key_of(target, units, listing)
     if not key:
-        if "key" not in part.spoilt | listing.tables[target].spoilt:
+        if not _key_lost(target, part, listing):
             listing.problems.add(
                 part.at("references"),
                 f"{part.label} leads to {target}, which declares no key; "
@@ -58,6 +58,16 @@ def _key_of(target: str, units: dict[str, Unit], listing: Listing) -> tuple[str,
     if declared:
         return declared
     return next((unit.key for unit in units.values() if unit.table == target and unit.key), ())
+
+
+def _key_lost(target: str, part: Section, listing: Listing) -> bool:
+    """Whether the key may have been written, in a way that was reported."""
+    units = [unit for unit in listing.units.values() if unit.get("table", str) in (target, None)]
+    return (
+        "units" in listing.lost
+        or "key" in part.spoilt | listing.tables[target].spoilt
+        or any(unit.spoilt & {"key", "table"} for unit in units)
+    )
 
 
 def _paired(table: str, part: Section, key: ForeignKey, listing: Listing) -> ForeignKey | None:

@@ -19,6 +19,8 @@ class Listing:
     units: dict[str, Section]
     columns: dict[str, dict[str, Column]]
     problems: Problems
+    lost: frozenset[str] = frozenset()
+    """Those of ``tables`` and ``units`` that could not be read at all."""
 
     def public(self, table: str) -> bool:
         """Whether the table is declared public."""
@@ -34,10 +36,12 @@ class Listing:
         found = self.columns[table].get(column)
         return found is not None and found.nullable
 
-    def has_table(self, table: str | None, place: Place, where: str) -> bool:
+    def has_table(self, table: str, place: Place, where: str) -> bool:
         """Whether the table is listed; reported if not."""
-        if table is None or table in self.tables:
-            return table is not None
+        if table in self.tables:
+            return True
+        if "tables" in self.lost:
+            return False
         hint = instead(table, self.tables, "tables")
         self.problems.add(place, f'{where} names "{table}", which is not a listed table; {hint}')
         return False
@@ -71,4 +75,4 @@ def listing_of(root: Section, problems: Problems) -> Listing:
     """The tables and units of a policy; what is wrong inside a column is reported here."""
     tables, units = root.sections("tables"), root.sections("units")
     columns = {name: columns_of(section, problems) for name, section in tables.items()}
-    return Listing(tables, units, columns, problems)
+    return Listing(tables, units, columns, problems, root.spoilt & {"tables", "units"})

@@ -10,10 +10,11 @@ from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy import keys
 from dpsql.policy.accounts import accounts_of
 from dpsql.policy.document import compose, text_of
-from dpsql.policy.listing import listing_of
+from dpsql.policy.listing import Listing, listing_of
 from dpsql.policy.model import Limits, Policy, Source
 from dpsql.policy.problems import Place, Problems
-from dpsql.policy.section import Reader, Section, Spoilt
+from dpsql.policy.reader import Reader, Spoilt
+from dpsql.policy.section import Section
 from dpsql.policy.tables import build
 from dpsql.policy.version import version_of
 
@@ -59,7 +60,17 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         ledger=_beside(file, ledger or f"{file.stem}.ledger.db"),
         version="",
         limits=_limits(root.sub("limits", "limits")),
+        places=_places(listing),
     )
+
+
+def _places(listing: Listing) -> dict[tuple[str, ...], str]:
+    found: dict[tuple[str, ...], str] = {}
+    for name, table in listing.tables.items():
+        found[name,] = listing.problems.told(table.place)
+        for column, part in table.sections("columns").items():
+            found[name, column] = listing.problems.told(part.place)
+    return found
 
 
 def _limits(section: Section) -> Limits:

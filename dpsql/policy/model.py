@@ -152,3 +152,5 @@ class Policy:
     version: str
     limits: Limits = field(default_factory=Limits)
     warnings: tuple[str, ...] = ()
+    places: Mapping[tuple[str, ...], str] = field(default_factory=dict, compare=False)
+    """Where ``(table,)`` and ``(table, column)`` are in the file, as ``file:line:column``."""

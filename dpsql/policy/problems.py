@@ -27,6 +27,10 @@ class Problems:
     def __len__(self) -> int:
         return len(self._problems)
 
+    def told(self, place: Place) -> str:
+        """``place`` with the name of the file."""
+        return f"{self._name}:{place.line}:{place.column}"
+
     def add(self, place: Place, what: str) -> None:
         """``what`` says what is wrong and what to write."""
         self._problems.append((place, what))
@@ -47,7 +51,7 @@ class Problems:
 
     def _told(self, found: list[tuple[Place, str]]) -> tuple[str, ...]:
         ordered = sorted(dict.fromkeys(found), key=lambda pair: pair[0])
-        return tuple(f"{self._name}:{p.line}:{p.column}: {what}" for p, what in ordered)
+        return tuple(f"{self.told(p)}: {what}" for p, what in ordered)
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:

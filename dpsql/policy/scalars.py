@@ -17,6 +17,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
 )
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BITS = {"smallint": 16, "integer": 32, "bigint": 64}
 _LARGEST = Fraction(sys.float_info.max)
 _MEANT = {
@@ -96,7 +97,7 @@ def scalar(text: str, declared: str) -> Scalar:
         case Kind.TIMESTAMP:
             return _timestamp(text)
         case _:
-            return text
+            return _uuid(text) if declared == "uuid" else text
 
 
 def _integer(text: str, declared: str) -> int:
@@ -112,6 +113,12 @@ def _double(text: str) -> Fraction:
     if abs(value) > _LARGEST:
         raise NotAValue("a double lies between -1.7976931348623157e308 and 1.7976931348623157e308")
     return value
+
+
+def _uuid(text: str) -> str:
+    if _UUID.fullmatch(text.lower()):
+        return text.lower()
+    raise NotAValue("write a uuid as 123e4567-e89b-12d3-a456-426614174000")
 
 
 def _date(text: str) -> date:

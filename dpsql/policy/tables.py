@@ -110,7 +110,7 @@ def _unit_of(section: Section, units: dict[str, Unit], listing: Listing) -> str 
             f"{section.label} is neither public nor has a unit; "
             "write `unit: ..` or, if nothing in it is about a person, `public: true`",
         )
-    elif unit is not None and unit not in units:
+    elif unit is not None and unit not in units and "units" not in listing.lost:
         hint = instead(unit, units, "units")
         listing.problems.add(
             section.at("unit"), f'{section.label} has unit "{unit}", which is not listed; {hint}'

@@ -13,7 +13,7 @@ from pathlib import Path
 from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind
 
-_NOT_MEANING = frozenset({"password", "description", "limits", "warnings", "version"})
+_NOT_MEANING = frozenset({"password", "description", "limits", "warnings", "version", "places"})
 
 
 def version_of(policy: Policy) -> str:

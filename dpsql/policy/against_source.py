@@ -1,0 +1,170 @@
+"""The policy held against the source: what it lists must be there, of a type that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.policy.model import Column, ForeignKey, Policy, Table
+from dpsql.policy.problems import instead
+from dpsql.policy.scalars import kind_of
+from dpsql.policy.source import SourceDescription, TableDescription, policy_type, whole_decimal
+from dpsql.policy.types import Kind
+
+
+def compare(policy: Policy, description: SourceDescription) -> Policy:
+    """The policy with the columns of public tables filled in, or a ``SourceMismatch``.
+
+    Depends on the catalog of the source only, never on rows.
+    """
+    comparison = _Comparison(policy, description)
+    tables = comparison.filled()
+    comparison.check(tables)
+    if comparison.problems:
+        raise SourceMismatch(*comparison.problems)
+    return replace(policy, tables=tables)
+
+
+class _Comparison:
+    """One policy, one description, and every mismatch between them."""
+
+    def __init__(self, policy: Policy, description: SourceDescription) -> None:
+        self._policy, self._source = policy, description
+        self.problems: list[str] = []
+
+    def _add(self, place: tuple[str, ...], what: str) -> None:
+        where = self._policy.places.get(place, str(self._policy.path))
+        line = f"{where}: {what}"
+        if line not in self.problems:
+            self.problems.append(line)
+
+    def filled(self) -> dict[str, Table]:
+        """The tables, those that list no columns with the columns of the source."""
+        return {name: self._filled(table) for name, table in self._policy.tables.items()}
+
+    def _filled(self, table: Table) -> Table:
+        there = self._source.tables.get(table.name)
+        if table.columns or there is None:
+            return table
+        columns = columns_of(there)
+        if not columns:
+            self._add((table.name,), f"no column of table {table.name} has a type dpsql reads")
+        return replace(table, columns=columns)
+
+    def check(self, tables: dict[str, Table]) -> None:
+        """Report whatever the source contradicts."""
+        for name, table in tables.items():
+            there = self._source.tables.get(name)
+            if there is None:
+                hint = instead(name, self._source.tables, "tables of the source")
+                self._add((name,), f"the source has no table {name}; {hint}")
+                continue
+            for column in table.columns.values():
+                self._column(name, column, there)
+                self._values_from(name, column, tables)
+            self._unique(name, table.key, there)
+            self._named(name, name, table.key, tables)
+            for key in table.foreign_keys:
+                self._foreign_key(name, key, tables)
+        for unit in self._policy.units.values():
+            if unit.table in self._source.tables:
+                self._unique(unit.table, unit.key, self._source.tables[unit.table])
+
+    def _column(self, table: str, column: Column, there: TableDescription) -> None:
+        if column.name not in there.columns:
+            hint = instead(column.name, there.columns, "columns of the source")
+            self._add(
+                (table, column.name),
+                f"table {table} of the source has no column {column.name}; {hint}",
+            )
+            return
+        held = there.columns[column.name]
+        if column.kind not in _kinds(held):
+            fits = policy_type(held)
+            write = f"write `type: {fits}`" if fits else "remove the column"
+            self._add(
+                (table, column.name),
+                f"column {table}.{column.name} is {held} in the source, "
+                f"which is not {column.declared}; {write}",
+            )
+
+    def _values_from(self, name: str, column: Column, tables: dict[str, Table]) -> None:
+        if column.values_from is None:
+            return
+        table, other = column.values_from
+        if self._named(name, table, (other,), tables, column.name):
+            held = tables[table].columns[other].kind
+            if held is not column.kind:
+                self._add(
+                    (name, column.name),
+                    f"values_from of column {name}.{column.name} has type {held.value}, "
+                    f"not {column.kind.value}; name a column that fits",
+                )
+
+    def _foreign_key(self, name: str, key: ForeignKey, tables: dict[str, Table]) -> None:
+        self._named(name, name, key.columns, tables)
+        self._named(name, key.references, key.key, tables)
+        if key.references in self._source.tables:
+            self._unique(key.references, key.key, self._source.tables[key.references])
+
+    def _named(
+        self,
+        name: str,
+        table: str,
+        columns: Iterable[str],
+        tables: dict[str, Table],
+        part: str | None = None,
+    ) -> bool:
+        """Whether the columns that ``name`` names are in ``table``, now that all are known."""
+        if table not in self._source.tables:
+            return False
+        known = tables[table].columns
+        missing = [column for column in columns if column not in known]
+        for column in missing:
+            hint = instead(column, known, "columns")
+            self._add(
+                (name, part) if part else (name,),
+                f'table {name} names "{column}", which is not a column of {table}; {hint}',
+            )
+        return not missing
+
+    def _unique(self, table: str, key: tuple[str, ...], there: TableDescription) -> None:
+        """Report a key that the source's own constraints speak against.
+
+        No constraint can prove that a column is not unique. A constraint over more columns,
+        and none over these, says that its designer did not think so: the bounds per unit would
+        rest on nothing.
+        """
+        held = set(key)
+        wider = [columns for columns in there.unique if held and held < columns]
+        if wider and not any(columns <= held for columns in there.unique):
+            columns = ", ".join(name for name in there.columns if name in wider[0])
+            self._add(
+                (table,),
+                f"({', '.join(key)}) is a key of table {table} in the policy, but in the source "
+                f"only ({columns}) is unique: several rows may share it; "
+                "choose another key or declare the constraint in the source",
+            )
+
+
+def columns_of(there: TableDescription) -> dict[str, Column]:
+    """The columns of a table of the source, without those of types that dpsql does not read."""
+    found = {}
+    for name, held in there.columns.items():
+        declared = policy_type(held)
+        if declared is not None:
+            nullable = name not in there.not_null
+            found[name] = Column(name, declared, kind_of(declared), nullable=nullable)
+    return found
+
+
+def _kinds(held: str) -> tuple[Kind, ...]:
+    """The kinds as which a column of an engine type can be read."""
+    declared = policy_type(held)
+    if declared is None:
+        return ()
+    kind = kind_of(declared)
+    if kind is Kind.INTEGER or whole_decimal(held):
+        return (Kind.INTEGER, Kind.DOUBLE)
+    return (kind,)

@@ -1,0 +1,70 @@
+"""Text as the scalar that a key asks for."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from dpsql.policy import keys
+from dpsql.policy.problems import instead
+from dpsql.policy.scalars import NotAValue, flag, kind_of, number, whole
+
+
+def asked(shape: keys.Shape) -> str:
+    """What to write for ``shape``, in a few words."""
+    match shape:
+        case keys.Choice():
+            return " or ".join(shape.words)
+        case keys.Flag():
+            return "true or false"
+        case keys.ColumnType():
+            return "a type such as text"
+        case keys.Text():
+            return "text"
+        case _:
+            return "a number"
+
+
+def fit(shape: keys.Shape, text: str) -> object:
+    """``text`` as the scalar that ``shape`` asks for."""
+    match shape:
+        case keys.Flag():
+            return flag(text)
+        case keys.Whole():
+            count = whole(text)
+            if shape.low <= count <= shape.high:
+                return count
+            raise NotAValue(f"write a whole number from {shape.low} to {shape.high}")
+        case keys.Number():
+            value = number(text)
+            if _within(shape, value):
+                return value
+            raise NotAValue(_bounds(shape))
+        case keys.ColumnType():
+            kind_of(text)
+        case keys.Choice() if text not in shape.words:
+            raise NotAValue(instead(text, shape.words, "words"))
+        case keys.Text():
+            _fits(shape, text)
+        case _:
+            pass
+    return text
+
+
+def _fits(shape: keys.Text, text: str) -> None:
+    if not text.strip():
+        raise NotAValue("write some text")
+    if shape.pattern and not re.fullmatch(shape.pattern, text):
+        raise NotAValue(f"write it like {shape.such_as}")
+
+
+def _within(shape: keys.Number, value: Fraction) -> bool:
+    low = shape.low < value if shape.open_low else shape.low <= value
+    high = value < shape.high if shape.open_high else value <= shape.high
+    return low and high
+
+
+def _bounds(shape: keys.Number) -> str:
+    low = f"above {shape.low}" if shape.open_low else f"from {shape.low}"
+    high = f"below {shape.high}" if shape.open_high else f"at most {shape.high}"
+    return f"write a number {low} and {high}"

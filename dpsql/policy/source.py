@@ -1,0 +1,65 @@
+"""What an engine says about its tables, and what its types are to a policy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dpsql.policy.model import ForeignKey
+
+_PLAIN = {
+    "BOOLEAN": "boolean", "TINYINT": "smallint", "SMALLINT": "smallint", "INTEGER": "integer",
+    "BIGINT": "bigint", "HUGEINT": "bigint", "UTINYINT": "smallint", "USMALLINT": "integer",
+    "UINTEGER": "bigint", "UBIGINT": "bigint", "UHUGEINT": "bigint", "FLOAT": "real",
+    "DOUBLE": "double", "VARCHAR": "text", "UUID": "uuid", "DATE": "date",
+    "TIMESTAMP": "timestamp", "TIMESTAMP_S": "timestamp", "TIMESTAMP_MS": "timestamp",
+    "TIMESTAMP_NS": "timestamp",
+}  # fmt: skip
+_DECIMAL = re.compile(r"DECIMAL\( *([0-9]+) *, *([0-9]+) *\)")
+_ENUM = re.compile(r"ENUM\(.*\)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """A table as the engine's own catalog has it; nothing was read from rows.
+
+    ``columns`` maps names to the engine's types, in the order of the table. ``unique`` are the
+    column sets of its PRIMARY KEY and UNIQUE constraints.
+    """
+
+    columns: Mapping[str, str]
+    not_null: frozenset[str] = frozenset()
+    unique: tuple[frozenset[str], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDescription:
+    """The tables of a source, by name."""
+
+    tables: Mapping[str, TableDescription]
+
+
+def policy_type(engine_type: str) -> str | None:
+    """The policy's word for a type of the engine; None if dpsql does not read it.
+
+    >>> policy_type("DECIMAL(18,2)"), policy_type("UINTEGER"), policy_type("BLOB")
+    ('decimal(18, 2)', 'bigint', None)
+    """
+    name = engine_type.strip().upper()
+    if found := _DECIMAL.fullmatch(name):
+        return f"decimal({found[1]}, {found[2]})"
+    if _ENUM.fullmatch(name):
+        return "text"
+    return _PLAIN.get(name)
+
+
+def whole_decimal(engine_type: str) -> bool:
+    """Whether it is a decimal type without a fraction, which also holds integers.
+
+    >>> whole_decimal("DECIMAL(18,0)")
+    True
+    """
+    found = _DECIMAL.fullmatch(engine_type.strip().upper())
+    return found is not None and int(found[2]) == 0
