@@ -1,0 +1,199 @@
+"""The closed world: the syntax-tree nodes, and their arguments, that dpsql reads.
+
+Whatever is not listed is refused, also what a future parser adds; nothing here says what is
+forbidden. Listing a node means that ``bind`` accounts for it and for each listed argument.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.spans import span_of
+
+_BINARY = ("this", "expression")
+
+ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
+    # queries
+    exp.Select: (
+        "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+        "distinct", "with_", "kind", "hint", "operation_modifiers",
+    ),
+    exp.Subquery: ("this", "alias"),
+    exp.Union: ("this", "expression", "distinct", "order", "limit", "offset", "with_"),
+    exp.Except: ("this", "expression", "distinct", "order", "limit", "offset", "with_"),
+    exp.Intersect: ("this", "expression", "distinct", "order", "limit", "offset", "with_"),
+    exp.With: ("expressions",),
+    exp.CTE: ("this", "alias"),
+    exp.Values: ("expressions", "alias"),
+    exp.From: ("this",),
+    exp.Join: ("this", "on", "using", "side", "kind"),
+    exp.Table: ("this", "db", "alias"),
+    exp.TableAlias: ("this", "columns"),
+    exp.Where: ("this",),
+    exp.Group: ("expressions",),
+    exp.Having: ("this",),
+    exp.Order: ("expressions",),
+    exp.Ordered: ("this", "desc", "nulls_first"),
+    exp.Limit: ("expression",),
+    exp.Offset: ("expression",),
+    exp.Distinct: ("expressions",),
+    exp.Filter: _BINARY,
+    exp.Window: ("this", "partition_by", "order", "spec", "over"),
+    exp.WindowSpec: ("kind", "start", "start_side", "end", "end_side"),
+    # names and constants
+    exp.Alias: ("this", "alias"),
+    exp.Column: ("this", "table", "db"),
+    exp.Identifier: ("this", "quoted"),
+    exp.Star: (),
+    exp.Var: ("this",),
+    exp.Literal: ("this", "is_string"),
+    exp.Boolean: ("this",),
+    exp.Null: (),
+    exp.Placeholder: ("this",),
+    exp.Parameter: ("this",),
+    exp.DataType: ("this", "expressions", "nested"),
+    exp.DataTypeParam: ("this",),
+    exp.Interval: ("this", "unit"),
+    exp.Tuple: ("expressions",),
+    exp.Paren: ("this",),
+    # operators
+    exp.And: _BINARY,
+    exp.Or: _BINARY,
+    exp.Not: ("this",),
+    exp.EQ: _BINARY,
+    exp.NEQ: _BINARY,
+    exp.LT: _BINARY,
+    exp.LTE: _BINARY,
+    exp.GT: _BINARY,
+    exp.GTE: _BINARY,
+    exp.NullSafeEQ: _BINARY,
+    exp.NullSafeNEQ: _BINARY,
+    exp.Is: ("this", "expression", "negate"),
+    exp.In: ("this", "expressions", "negate"),
+    exp.Between: ("this", "low", "high", "negate"),
+    exp.Like: ("this", "expression", "negate"),
+    exp.ILike: ("this", "expression", "negate"),
+    exp.Escape: _BINARY,
+    exp.Add: _BINARY,
+    exp.Sub: _BINARY,
+    exp.Mul: _BINARY,
+    exp.Div: ("this", "expression", "typed", "safe"),
+    exp.Mod: _BINARY,
+    exp.Neg: ("this",),
+    exp.DPipe: ("this", "expression", "safe"),
+    # functions
+    exp.Case: ("this", "ifs", "default"),
+    exp.If: ("this", "true", "false"),
+    exp.Cast: ("this", "to"),
+    exp.TryCast: ("this", "to", "requires_string"),
+    exp.Coalesce: ("this", "expressions"),
+    exp.Nullif: _BINARY,
+    exp.Least: ("this", "expressions", "ignore_nulls"),
+    exp.Greatest: ("this", "expressions", "ignore_nulls"),
+    exp.Abs: ("this",),
+    exp.Floor: ("this",),
+    exp.Ceil: ("this",),
+    exp.Trunc: ("this",),
+    exp.Sign: ("this",),
+    exp.Sqrt: ("this",),
+    exp.Exp: ("this",),
+    exp.Ln: ("this",),
+    exp.Log: ("this",),
+    exp.Pow: _BINARY,
+    exp.Round: ("this", "decimals"),
+    exp.WidthBucket: ("this", "min_value", "max_value", "num_buckets"),
+    exp.Lower: ("this",),
+    exp.Upper: ("this",),
+    exp.Trim: ("this", "position"),
+    exp.Length: ("this",),
+    exp.Substring: ("this", "start", "length"),
+    exp.Left: _BINARY,
+    exp.Right: _BINARY,
+    exp.Concat: ("expressions", "safe", "coalesce"),
+    exp.StrPosition: ("this", "substr"),
+    exp.Replace: ("this", "expression", "replacement"),
+    exp.StartsWith: _BINARY,
+    exp.TimestampTrunc: ("this", "unit"),
+    exp.DateTrunc: ("this", "unit", "unabbreviate"),
+    exp.Extract: _BINARY,
+    exp.CurrentDate: (),
+    exp.CurrentTimestamp: (),
+    # aggregates
+    exp.Count: ("this", "big_int"),
+    exp.CountIf: ("this",),
+    exp.Sum: ("this",),
+    exp.Avg: ("this",),
+    exp.Variance: ("this",),
+    exp.VariancePop: ("this",),
+    exp.Stddev: ("this",),
+    exp.StddevSamp: ("this",),
+    exp.StddevPop: ("this",),
+    exp.Min: ("this",),
+    exp.Max: ("this",),
+    # window functions
+    exp.RowNumber: (),
+    exp.Rank: (),
+    exp.DenseRank: (),
+    exp.PercentRank: (),
+    exp.CumeDist: (),
+    exp.Ntile: ("this",),
+    exp.Lag: ("this", "offset", "default"),
+    exp.Lead: ("this", "offset", "default"),
+    exp.FirstValue: ("this",),
+    exp.LastValue: ("this",),
+}  # fmt: skip
+"""Node classes (exactly these, no subclass) and the arguments each may carry."""
+
+_SILENT: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Select: ("kind", "hint", "operation_modifiers")
+}
+"""Arguments that a parser sets to an empty value; they are refused when they say anything."""
+
+
+def refusals(tree: exp.Expr) -> list[Refusal]:
+    """One refusal for each part of the tree outside the closed world."""
+    found: list[Refusal] = []
+    stack: list[exp.Expr] = [tree]
+    while stack:
+        node = stack.pop()
+        problem = _problem(node)
+        if problem is None:
+            stack.extend(node.iter_expressions())
+        else:
+            found.append(_refusal(node, problem))
+    return found
+
+
+def _problem(node: exp.Expr) -> str | None:
+    """The name of what is not listed, or None."""
+    allowed = ALLOWED.get(type(node))
+    if allowed is None:
+        return _name(node)
+    silent = _SILENT.get(type(node), ())
+    for argument, value in node.args.items():
+        said = value is not None and value is not False and value != []
+        if said and (argument not in allowed or argument in silent):
+            return f"{_name(node)} with {argument.rstrip('_').replace('_', ' ')}"
+    return None
+
+
+def _name(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return "this function"
+    if isinstance(node, exp.Func):
+        return str(node.sql_name()).upper()
+    words = "".join(f" {c}" if c.isupper() else c for c in type(node).__name__)
+    return words.strip().upper()
+
+
+def _refusal(node: exp.Expr, name: str) -> Refusal:
+    function = isinstance(node, exp.Func) and type(node) not in ALLOWED
+    return Refusal(
+        code="DP107" if function else "DP100",
+        headline=f"{name} is not in the SQL that dpsql answers",
+        why="Only constructs whose effect on one person's privacy is known are run; "
+        "everything else is refused, whatever the data.",
+        instead="See the README: what is answered, and what is not.",
+        span=span_of(node),
+    )

@@ -1,0 +1,150 @@
+"""Aggregate calls of a SELECT: collected once each, typed, replaced by the column they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
+from dpsql.sql.expressions import Aggregated, Column, Expression, Shape
+from dpsql.sql.functions.conditional import as_kind
+from dpsql.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.scalars import Scalars
+
+NAMES: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.CountIf: "count_if",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Min: "min",
+    exp.Max: "max",
+}
+SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
+
+
+@dataclass(slots=True)
+class Calls:
+    """The aggregate calls of one SELECT. ``rows`` bounds the rows of a group, where known."""
+
+    context: Context
+    rows: int | None = None
+    found: list[tuple[Column, Aggregated]] = field(default_factory=list)
+
+    def knows(self, node: exp.Expr) -> bool:
+        """Whether the node is an aggregate call."""
+        return type(node) in NAMES or isinstance(node, exp.Filter)
+
+    def bind(self, scalars: Scalars, node: exp.Expr) -> Expression:
+        """The column that stands for the call above the aggregation."""
+        call = bind_call(scalars, node, self.rows)
+        for column, known in self.found:
+            if known == call:
+                return column
+        column = self.context.column(call.function, call.shape)
+        self.found.append((column, call))
+        return column
+
+
+def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
+    """An aggregate call over the rows of ``scalars``' scope."""
+    where = None
+    rowwise = type(scalars)(scalars.context, scalars.scope)
+    if isinstance(node, exp.Filter):
+        where = rowwise.condition(node.expression.this)
+        node = node.this
+    name = NAMES.get(type(node))
+    if name is None:
+        raise refuse(
+            "DP110",
+            node,
+            "FILTER belongs to an aggregate",
+            "It says which rows the aggregate is about.",
+            "COUNT(*) FILTER (WHERE ...)",
+        )
+    distinct, args = _arguments(rowwise, node)
+    if name == "count_if":
+        where = args[0] if where is None else rowwise.call("and", (where, args[0]), node)
+        name, args = "count", ()
+    kinds = (Kind.INTEGER, Kind.DOUBLE)
+    if name not in ("count", "min", "max") and args[0].shape.kind not in (*kinds, Kind.NULL):
+        raise refuse(
+            "DP201",
+            node,
+            f"{name.upper()} takes numbers, not {args[0].shape.kind.value}",
+            "Sums and averages are over numbers.",
+            "COUNT(*) counts rows of any type.",
+        )
+    return Aggregated(name, args, _shape(name, args, rows), distinct, where, span=span_of(node))
+
+
+def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression, ...]]:
+    inner = node.this
+    if inner is None or isinstance(inner, exp.Star):
+        return False, ()
+    if isinstance(inner, exp.Distinct):
+        return True, tuple(scalars.bind(item) for item in inner.expressions)
+    return False, (scalars.bind(inner),)
+
+
+def _shape(name: str, args: tuple[Expression, ...], rows: int | None) -> Shape:
+    rule = _SHAPES.get(name, _spread)
+    return rule(args, rows)
+
+
+def _count(_: tuple[Expression, ...], rows: int | None) -> Shape:
+    return Shape(Kind.INTEGER, False, interval(0, rows, integral=True))
+
+
+def _sum(args: tuple[Expression, ...], rows: int | None) -> Shape:
+    shape = args[0].shape
+    low, high = numbers(shape.domain)
+    if rows is None or low is None or high is None:
+        return Shape(shape.kind)
+    ends = min(low, low * rows), max(high, high * rows)
+    return Shape(shape.kind, True, _numeric(ends, shape.kind))
+
+
+def _avg(args: tuple[Expression, ...], _: int | None) -> Shape:
+    return Shape(Kind.DOUBLE, True, _numeric(numbers(args[0].shape.domain), Kind.DOUBLE))
+
+
+def _same(args: tuple[Expression, ...], _: int | None) -> Shape:
+    return args[0].shape.optional()
+
+
+def _spread(args: tuple[Expression, ...], _: int | None) -> Shape:
+    low, high = numbers(args[0].shape.domain)
+    if low is None or high is None:
+        return Shape(Kind.DOUBLE)
+    return Shape(Kind.DOUBLE, True, interval(Fraction(0), max((high - low) ** 2, high - low)))
+
+
+def _numeric(ends: tuple[Fraction | None, Fraction | None], kind: Kind) -> Domain:
+    low, high = ends
+    if low is None or high is None:
+        return ANYTHING
+    if kind is Kind.INTEGER:
+        return interval(int(low), int(high), integral=True)
+    return as_kind(interval(low, high), kind)
+
+
+_SHAPES: dict[str, Callable[[tuple[Expression, ...], int | None], Shape]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _same,
+    "max": _same,
+}

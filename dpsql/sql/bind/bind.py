@@ -1,0 +1,125 @@
+"""Queries: SELECT, set operations, VALUES, WITH."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.context import Catalog, Context, refuse
+from dpsql.sql.bind.scope import Scope, folded, same
+from dpsql.sql.bind.select import bind_select, limited
+from dpsql.sql.bind.sources import Output, bind_values
+from dpsql.sql.bind.window_calls import sort_key
+from dpsql.sql.domain import hull
+from dpsql.sql.expressions import Column, Shape, SortKey
+from dpsql.sql.functions import Mismatch
+from dpsql.sql.functions.function import common_kind
+from dpsql.sql.parse import Parsed, Source
+from dpsql.sql.relations import Relation, Sort, Union
+from dpsql.sql.spans import span_of
+
+_OPERATIONS: dict[type[exp.Expr], str] = {
+    exp.Union: "union",
+    exp.Except: "except",
+    exp.Intersect: "intersect",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A typed query: its relation, its output columns, and the tables it reads."""
+
+    source: Source
+    relation: Relation
+    columns: tuple[Column, ...]
+    tables: tuple[str, ...]
+
+
+def bind(parsed: Parsed, catalog: Catalog) -> Bound:
+    """Resolve every name and type every value of a parsed query."""
+    context = Context(catalog, parsed.source.parameters)
+    try:
+        output = bind_query(parsed.tree, context, Scope())
+    except Refused as refused:
+        raise refused.within(parsed.source.text) from None
+    return Bound(parsed.source, output.relation, output.columns, tuple(context.tables))
+
+
+def bind_query(node: exp.Expr, context: Context, ctes: Scope) -> Output:
+    """Any query, in reach of the CTEs around it."""
+    scope = _with(node, ctes)
+    match node:
+        case exp.Select():
+            return bind_select(node, context, scope, bind_query)
+        case exp.Subquery():
+            return bind_query(node.this, context, scope)
+        case exp.Values():
+            return bind_values(node, context, scope)
+        case exp.SetOperation():
+            return _set_operation(node, context, scope)
+        case _:
+            raise refuse("DP100", node, "this is not a query", "Only queries are answered.")
+
+
+def _with(node: exp.Expr, outer: Scope) -> Scope:
+    clause = node.args.get("with_")
+    scope = replace(outer, sources=(), aliases={}, merged=frozenset())
+    for cte in [] if clause is None else clause.expressions:
+        alias = cte.args["alias"]
+        names = tuple(folded(c) for c in alias.args.get("columns") or ())
+        name = folded(alias.this)
+        if any(same(name, table) for table in scope.ctes):
+            raise refuse("DP106", cte, f'"{name}" is defined twice', "Each name has one meaning.")
+        scope = replace(scope, ctes={**scope.ctes, name: (cte.this, scope, names)})
+    return scope
+
+
+def _set_operation(node: exp.SetOperation, context: Context, scope: Scope) -> Output:
+    sides = [bind_query(part, context, scope) for part in (node.this, node.expression)]
+    if len(sides[0].columns) != len(sides[1].columns):
+        raise refuse(
+            "DP201", node, "the queries have different numbers of columns", "Rows pair up."
+        )
+    operation = _OPERATIONS[type(node)] + ("" if node.args.get("distinct") else " all")
+    fields = tuple(
+        _united(context, a, b, operation, node)
+        for a, b in zip(sides[0].columns, sides[1].columns, strict=True)
+    )
+    state = privacy.united([s.relation.privacy for s in sides])
+    inputs = tuple(s.relation for s in sides)
+    relation: Relation = Union(operation, inputs, fields, state, span_of(node))
+    order = node.args.get("order")
+    if order is not None:
+        keys = tuple(_output_key(item, fields) for item in order.expressions)
+        relation = Sort(relation, keys, fields, state, span_of(order))
+    return Output(limited(relation, node), fields)
+
+
+def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Expr) -> Column:
+    try:
+        kind = common_kind([a, b], operation.upper())
+    except Mismatch as mismatch:
+        raise refuse("DP201", node, str(mismatch), "Columns pair up by position.") from None
+    shape = Shape(kind, a.shape.nullable or b.shape.nullable, hull(a.shape.domain, b.shape.domain))
+    return context.column(a.name, shape, identifier=a.identifier or b.identifier)
+
+
+def _output_key(item: exp.Expr, fields: tuple[Column, ...]) -> SortKey:
+    node = item.this
+    if isinstance(node, exp.Literal) and str(node.this).isdigit():
+        position = int(str(node.this)) - 1
+        if 0 <= position < len(fields):
+            return sort_key(fields[position], item)
+    if isinstance(node, exp.Column):
+        named = [f for f in fields if same(f.name, folded(node.this))]
+        if named:
+            return sort_key(named[0], item)
+    raise refuse(
+        "DP105", node, "a set operation is sorted by its output columns", "Rows have no others."
+    )
+
+
+__all__ = ["Bound", "Catalog", "bind", "bind_query"]

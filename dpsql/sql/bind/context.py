@@ -1,0 +1,50 @@
+"""What binding one statement knows and hands out: the policy, parameters, column numbers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.policy.model import Policy
+from dpsql.policy.types import Scalar
+from dpsql.sql.expressions import Column, Shape
+from dpsql.sql.spans import span_of
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What a session may see: the policy, the tables of its role, and resolved public values.
+
+    ``public_values`` holds the rows' values of each ``values_from: table.column``. ``now`` is
+    the moment that CURRENT_DATE and CURRENT_TIMESTAMP stand for.
+    """
+
+    policy: Policy
+    now: datetime
+    visible: frozenset[str]
+    public_values: Mapping[tuple[str, str], tuple[Scalar, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Context:
+    """The only mutable thing in binding: a counter of column numbers."""
+
+    catalog: Catalog
+    parameters: Sequence[Scalar | float | None] = ()
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    placeholders: int = 0
+    tables: list[str] = field(default_factory=list)
+
+    def column(self, name: str, shape: Shape, *, identifier: bool = False) -> Column:
+        """A new column with a number of its own."""
+        return Column(next(self._numbers), name, shape, identifier=identifier)
+
+
+def refuse(code: str, node: exp.Expr, headline: str, why: str, instead: str = "") -> Refused:
+    """A refusal that points at a syntax-tree node; the caller raises it."""
+    return Refused(Refusal(code, headline, why, instead, span_of(node)))

@@ -1,0 +1,147 @@
+"""Constants of SQL text and parameters as exact, typed literals."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.domain import members
+from dpsql.sql.expressions import NULL, Expression, Interval, Literal, Shape
+from dpsql.sql.functions.time import UNITS
+from dpsql.sql.spans import span_of
+
+_KINDS: tuple[tuple[type, Kind], ...] = (
+    (bool, Kind.BOOLEAN),
+    (int, Kind.INTEGER),
+    (Fraction, Kind.DOUBLE),
+    (str, Kind.TEXT),
+    (dt.datetime, Kind.TIMESTAMP),
+    (dt.date, Kind.DATE),
+)
+
+
+def literal(value: Scalar | None, node: exp.Expr | None = None) -> Literal:
+    """The typed constant of a value."""
+    span = None if node is None else span_of(node)
+    if value is None:
+        return Literal(None, NULL.shape, span)
+    kind = next(kind for python, kind in _KINDS if isinstance(value, python))
+    return Literal(value, Shape(kind, nullable=False, domain=members([value])), span)
+
+
+def number(node: exp.Literal) -> Literal:
+    """A numeric constant, exactly as written."""
+    text = str(node.this)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise _bad(node, text, "a number") from None
+    if not value.is_finite() or abs(value.adjusted()) > 300:
+        raise _bad(node, "this number", "within 1e-300 and 1e300")
+    if value == value.to_integral_value() and re.fullmatch(r"\d+", text):
+        if abs(value) >= 2**63:
+            raise _bad(node, "this number", "a whole number of 64 bits")
+        return literal(int(value), node)
+    return literal(Fraction(value), node)
+
+
+def parameter(node: exp.Expr, context: Context) -> Literal:
+    """The value given for ``?`` or ``$1``."""
+    name = node.this
+    if name is None:
+        position = context.placeholders
+        context.placeholders += 1
+    elif isinstance(name, exp.Literal) and str(name.this).isdigit():
+        position = int(str(name.this)) - 1
+    else:
+        raise refuse(
+            "DP113", node, "parameters are numbered", "Only ? and $1 are read.", "Write $1, $2."
+        )
+    if not 0 <= position < len(context.parameters):
+        raise refuse(
+            "DP113",
+            node,
+            f"no value was given for parameter {position + 1}",
+            f"The statement came with {len(context.parameters)} values.",
+            "Give one value for each parameter.",
+        )
+    return literal(scalar(context.parameters[position], node), node)
+
+
+def scalar(value: object, node: exp.Expr) -> Scalar | None:
+    """A driver's value as an exact one."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise _bad(node, "a parameter", "a finite number")
+        return Fraction(value)
+    if isinstance(value, Decimal):
+        return Fraction(value) if value.is_finite() else None
+    if isinstance(value, bool | int | Fraction | str | dt.date) or value is None:
+        return value
+    raise _bad(node, "a parameter", "a number, text, a date or NULL")
+
+
+def interval(node: exp.Interval) -> Interval:
+    """``INTERVAL '3 months'``: a literal whole count of one unit."""
+    count, unit = node.this, node.args.get("unit")
+    word = str(unit.this).lower().rstrip("s") if isinstance(unit, exp.Var) else ""
+    negative = isinstance(count, exp.Neg)
+    inner = count.this if isinstance(count, exp.Neg) else count
+    text = str(inner.this) if isinstance(inner, exp.Literal) else ""
+    if word not in UNITS or not re.fullmatch(r"[+-]?\d{1,6}", text):
+        raise refuse(
+            "DP205",
+            node,
+            "an interval is a literal whole count of one unit",
+            f"Its length must be known before data is read. Units: {', '.join(UNITS)}.",
+            "INTERVAL '3 months'",
+        )
+    return Interval(-int(text) if negative else int(text), word, span=span_of(node))
+
+
+def fit(value: Expression, kind: Kind, node: exp.Expr) -> Expression:
+    """A text constant read as the kind of what it is compared with; all else unchanged."""
+    if not isinstance(value, Literal) or not isinstance(value.value, str) or kind is Kind.TEXT:
+        return value
+    return literal(read(value.value, kind, node), node)
+
+
+def read(text: str, kind: Kind, node: exp.Expr) -> Scalar:
+    """Text as a constant of a kind, or a refusal."""
+    try:
+        match kind:
+            case Kind.DATE:
+                return dt.date.fromisoformat(text.strip())
+            case Kind.TIMESTAMP:
+                at = dt.datetime.fromisoformat(text.strip())
+                if at.tzinfo is None:
+                    return at
+            case Kind.INTEGER:
+                return int(text)
+            case Kind.DOUBLE:
+                return Fraction(Decimal(text))
+            case Kind.BOOLEAN:
+                return {"true": True, "t": True, "false": False, "f": False}[text.lower()]
+            case _:
+                pass
+    except (ValueError, KeyError, InvalidOperation, OverflowError):
+        pass
+    raise _bad(node, f"'{text}'", f"a {kind.value}")
+
+
+def _bad(node: exp.Expr, what: str, wanted: str) -> Refused:
+    return refuse(
+        "DP205",
+        node,
+        f"{what} is not {wanted}",
+        "A constant is read before any data is, so its meaning must be plain.",
+        "Dates are written '2025-08-31', timestamps '2025-08-31 14:00:00'.",
+    )

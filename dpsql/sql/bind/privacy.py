@@ -1,0 +1,87 @@
+"""How each operator carries the invariant: every private row belongs to exactly one unit.
+
+These functions never refuse. They say what a relation *is*; the checks refuse what must not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dpsql.sql.expressions import Column, Expression
+from dpsql.sql.relations import Privacy, Private, Public, Released
+
+
+def grouped(privacy: Privacy, keys: Iterable[Expression], fields: tuple[Column, ...]) -> Privacy:
+    """GROUP BY. Grouping that includes the unit stays private; any other is the frontier.
+
+    Claim: in the first case each group's rows are all of one unit, so the result row is
+    computed from that unit's rows alone. In the second the result will be a measurement.
+    """
+    if not isinstance(privacy, Private):
+        return privacy
+    if not groups_by_unit(privacy, keys):
+        return Released()
+    numbers = {f.number for f in fields}
+    key = tuple(next(iter(sorted(k & numbers))) for k in _components(privacy))
+    only_unit = all(
+        isinstance(k, Column) and any(k.number in c for c in _components(privacy)) for k in keys
+    )
+    rows = 1 if only_unit else privacy.max_rows
+    return replace(privacy, key=tuple(frozenset({n}) for n in key), max_rows=rows, per_group=None)
+
+
+def groups_by_unit(privacy: Private, keys: Iterable[Expression]) -> bool:
+    """Whether rows of different units never share a group."""
+    numbers = {k.number for k in keys if isinstance(k, Column)}
+    return bool(privacy.key) and all(component & numbers for component in _components(privacy))
+
+
+def _components(privacy: Private) -> tuple[frozenset[int], ...]:
+    return privacy.key
+
+
+def united(parts: list[Privacy]) -> Privacy:
+    """UNION ALL and its like: one unit's rows of all inputs together."""
+    private = [p for p in parts if isinstance(p, Private)]
+    if private:
+        return replace(private[0], max_rows=sum(p.max_rows for p in private), per_group=None)
+    return Released() if any(isinstance(p, Released) for p in parts) else Public()
+
+
+def joined(kind: str, left: Privacy, right: Privacy, equal: Equalities, fan_out: int) -> Privacy:
+    """A join. Private with private must be on the unit (``checks.joins`` sees to it).
+
+    Claim: with unit = unit, or with the other side public, each result row comes from one unit's
+    rows and public data. A unit's rows multiply with the other side's rows of that unit, or with
+    the public side's ``fan_out``.
+    """
+    if isinstance(left, Private) and isinstance(right, Private):
+        rows = left.max_rows if kind in ("semi", "anti") else left.max_rows * right.max_rows
+        key = tuple(equal.closure(c) for c in left.key)
+        return replace(left, key=key, max_rows=rows, per_group=None)
+    for side in (left, right):
+        if isinstance(side, Private):
+            key = tuple(equal.closure(c) for c in side.key)
+            many = 1 if kind in ("semi", "anti") else fan_out
+            per_group = side.per_group if many == 1 else None
+            return replace(side, key=key, max_rows=side.max_rows * many, per_group=per_group)
+    return united([left, right])
+
+
+class Equalities:
+    """Columns that a join condition makes equal."""
+
+    def __init__(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """``pairs`` are the conjuncts of the form column = column."""
+        self.pairs = tuple(pairs)
+
+    def closure(self, start: frozenset[int]) -> frozenset[int]:
+        """Everything equal to one of ``start``."""
+        known, size = set(start), -1
+        while len(known) != size:
+            size = len(known)
+            for a, b in self.pairs:
+                if a in known or b in known:
+                    known |= {a, b}
+        return frozenset(known)

@@ -1,0 +1,398 @@
+"""Scalar expressions: each listed node class has one handler, and no other has any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.policy.types import Kind
+from dpsql.sql.bind import literals
+from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.scope import Scope
+from dpsql.sql.domain import ANYTHING
+from dpsql.sql.expressions import NULL, Call, Case, Expression, Interval, Literal, Shape, integer
+from dpsql.sql.functions import FUNCTIONS, Mismatch
+from dpsql.sql.functions.conditional import joined
+from dpsql.sql.functions.function import common_kind
+from dpsql.sql.narrow import narrow, narrow_else
+from dpsql.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.aggregate_calls import Calls
+    from dpsql.sql.bind.window_calls import Windows
+
+SIMPLE: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.LT: ("lt", ("this", "expression")),
+    exp.LTE: ("le", ("this", "expression")),
+    exp.GT: ("gt", ("this", "expression")),
+    exp.GTE: ("ge", ("this", "expression")),
+    exp.EQ: ("eq", ("this", "expression")),
+    exp.NEQ: ("ne", ("this", "expression")),
+    exp.NullSafeEQ: ("not_distinct_from", ("this", "expression")),
+    exp.NullSafeNEQ: ("distinct_from", ("this", "expression")),
+    exp.And: ("and", ("this", "expression")),
+    exp.Or: ("or", ("this", "expression")),
+    exp.Not: ("not", ("this",)),
+    exp.Mul: ("multiply", ("this", "expression")),
+    exp.Div: ("divide", ("this", "expression")),
+    exp.Mod: ("modulo", ("this", "expression")),
+    exp.DPipe: ("concat", ("this", "expression")),
+    exp.Coalesce: ("coalesce", ("this", "expressions")),
+    exp.Nullif: ("nullif", ("this", "expression")),
+    exp.Least: ("least", ("this", "expressions")),
+    exp.Greatest: ("greatest", ("this", "expressions")),
+    exp.Abs: ("abs", ("this",)),
+    exp.Floor: ("floor", ("this",)),
+    exp.Ceil: ("ceil", ("this",)),
+    exp.Trunc: ("trunc", ("this",)),
+    exp.Sign: ("sign", ("this",)),
+    exp.Sqrt: ("sqrt", ("this",)),
+    exp.Exp: ("exp", ("this",)),
+    exp.Ln: ("ln", ("this",)),
+    exp.Log: ("log10", ("this",)),
+    exp.Pow: ("power", ("this", "expression")),
+    exp.Round: ("round", ("this", "decimals")),
+    exp.WidthBucket: ("width_bucket", ("this", "min_value", "max_value", "num_buckets")),
+    exp.Lower: ("lower", ("this",)),
+    exp.Upper: ("upper", ("this",)),
+    exp.Length: ("length", ("this",)),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.Left: ("left", ("this", "expression")),
+    exp.Right: ("right", ("this", "expression")),
+    exp.StrPosition: ("strpos", ("this", "substr")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")),
+    exp.StartsWith: ("starts_with", ("this", "expression")),
+}
+"""Nodes that are one function over the arguments named here."""
+
+_TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_TYPES: dict[exp.DType, Kind] = {
+    exp.DType.BOOLEAN: Kind.BOOLEAN,
+    exp.DType.SMALLINT: Kind.INTEGER,
+    exp.DType.INT: Kind.INTEGER,
+    exp.DType.BIGINT: Kind.INTEGER,
+    exp.DType.FLOAT: Kind.DOUBLE,
+    exp.DType.DOUBLE: Kind.DOUBLE,
+    exp.DType.DECIMAL: Kind.DOUBLE,
+    exp.DType.TEXT: Kind.TEXT,
+    exp.DType.VARCHAR: Kind.TEXT,
+    exp.DType.DATE: Kind.DATE,
+    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scalars:
+    """Binds expressions in one scope. ``calls`` and ``windows`` collect what may stand here."""
+
+    context: Context
+    scope: Scope
+    calls: Calls | None = None
+    windows: Windows | None = None
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The typed expression of a node."""
+        simple = SIMPLE.get(type(node))
+        if simple is not None:
+            name, arguments = simple
+            return self.call(name, self._arguments(node, arguments), node)
+        handler = _HANDLERS.get(type(node))
+        if handler is not None:
+            return handler(self, node)
+        if self.windows is not None and isinstance(node, exp.Window):
+            return self.windows.bind(self, node)
+        if self.calls is not None and self.calls.knows(node):
+            return self.calls.bind(self, node)
+        raise _misplaced(node)
+
+    def condition(self, node: exp.Expr) -> Expression:
+        """An expression that must be true or false."""
+        bound = self.bind(node)
+        if bound.shape.kind not in (Kind.BOOLEAN, Kind.NULL):
+            raise refuse(
+                "DP201",
+                node,
+                f"a condition is true or false, not {bound.shape.kind.value}",
+                "Rows are kept where the condition is true.",
+                "Compare it with something.",
+            )
+        return bound
+
+    def within(self, scope: Scope) -> Scalars:
+        """The same binder for other names."""
+        return replace(self, scope=scope)
+
+    def call(
+        self, name: str, args: tuple[Expression, ...], node: exp.Expr, option: str = ""
+    ) -> Expression:
+        """A function call with typed arguments."""
+        args = _aligned(args, node)
+        try:
+            shape = FUNCTIONS[name].shape(args, option)
+        except Mismatch as mismatch:
+            code = "DP114" if "literal" in str(mismatch) else "DP201"
+            raise refuse(
+                code,
+                node,
+                str(mismatch),
+                "Types are settled before any data is read, so that no row can make a query fail.",
+                "Cast the argument, or write the constant out.",
+            ) from None
+        return Call(name, args, shape, option, span_of(node))
+
+    def _arguments(self, node: exp.Expr, names: tuple[str, ...]) -> tuple[Expression, ...]:
+        found: list[Expression] = []
+        for name in names:
+            value = node.args.get(name)
+            if isinstance(value, list):
+                found += [self.bind(item) for item in value]
+            elif value is not None:
+                found.append(self.bind(value))
+        return tuple(found)
+
+    def negated(self, node: exp.Expr, bound: Expression) -> Expression:
+        """NOT around it where the node says ``negate``."""
+        return self.call("not", (bound,), node) if node.args.get("negate") else bound
+
+
+def _aligned(args: tuple[Expression, ...], node: exp.Expr) -> tuple[Expression, ...]:
+    """Text constants beside dates or numbers are read as such, as PostgreSQL does."""
+    others = [a.shape.kind for a in args if not _is_text_constant(a)]
+    target = next((k for k in others if k not in (Kind.TEXT, Kind.NULL, Kind.INTERVAL)), None)
+    if target is None or not isinstance(node, _COMPARING):
+        return args
+    return tuple(literals.fit(a, target, node) for a in args)
+
+
+def _is_text_constant(a: Expression) -> bool:
+    return isinstance(a, Literal) and isinstance(a.value, str)
+
+
+_COMPARING = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.NullSafeEQ,
+    exp.NullSafeNEQ, exp.Coalesce, exp.Nullif, exp.Least, exp.Greatest, exp.Sub,
+)  # fmt: skip
+
+
+def _misplaced(node: exp.Expr) -> Refused:
+    if isinstance(node, exp.AggFunc | exp.Filter | exp.Window):
+        return refuse(
+            "DP110",
+            node,
+            "an aggregate or window cannot stand here",
+            "WHERE, GROUP BY and the arguments of aggregates are about single rows.",
+            "Put the condition into HAVING, or the aggregate into a subquery.",
+        )
+    return refuse(
+        "DP100",
+        node,
+        "this construct cannot stand here",
+        "Only constructs whose effect on one person's privacy is known are run.",
+        "See the README: what is answered, and what is not.",
+    )
+
+
+def _column(self: Scalars, node: exp.Expr) -> Expression:
+    assert isinstance(node, exp.Column)
+    if isinstance(node.this, exp.Star):
+        raise _misplaced(node)
+    return self.scope.resolve(node)
+
+
+def _literal(_: Scalars, node: exp.Expr) -> Expression:
+    assert isinstance(node, exp.Literal)
+    return literals.literal(str(node.this), node) if node.is_string else literals.number(node)
+
+
+def _negate(self: Scalars, node: exp.Expr) -> Expression:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        value = literals.number(node.this).value
+        assert isinstance(value, int) or value is not None
+        return literals.literal(-value, node)  # type: ignore[operator]
+    return self.call("negate", (self.bind(node.this),), node)
+
+
+def _is(self: Scalars, node: exp.Expr) -> Expression:
+    subject, what = self.bind(node.this), node.expression
+    if isinstance(what, exp.Null):
+        bound = self.call("is_null", (subject,), node)
+    elif isinstance(what, exp.Boolean):
+        bound = self.call("is_true" if what.this else "is_false", (subject,), node)
+    else:
+        raise _misplaced(node)
+    return self.negated(node, bound)
+
+
+def _in(self: Scalars, node: exp.Expr) -> Expression:
+    options = tuple(self.bind(item) for item in node.expressions)
+    return self.negated(node, self.call("in", (self.bind(node.this), *options), node))
+
+
+def _between(self: Scalars, node: exp.Expr) -> Expression:
+    subject = self.bind(node.this)
+    low, high = self.bind(node.args["low"]), self.bind(node.args["high"])
+    above = self.call("ge", (subject, low), node)
+    below = self.call("le", (subject, high), node)
+    return self.negated(node, self.call("and", (above, below), node))
+
+
+def _like(self: Scalars, node: exp.Expr) -> Expression:
+    name = "ilike" if isinstance(node, exp.ILike) else "like"
+    return self.negated(
+        node, self.call(name, (self.bind(node.this), self.bind(node.expression)), node)
+    )
+
+
+def _escape(self: Scalars, node: exp.Expr) -> Expression:
+    pattern, escape = node.this, node.expression
+    if not isinstance(pattern, exp.Like | exp.ILike) or not isinstance(escape, exp.Literal):
+        raise _misplaced(node)
+    name = "ilike" if isinstance(pattern, exp.ILike) else "like"
+    args = (self.bind(pattern.this), self.bind(pattern.expression))
+    return self.negated(pattern, self.call(name, args, node, str(escape.this)))
+
+
+def _add(self: Scalars, node: exp.Expr) -> Expression:
+    sign = "+" if isinstance(node, exp.Add) else "-"
+    left, right = _aligned((self.bind(node.this), self.bind(node.expression)), node)
+    moves = isinstance(left, Interval) or left.shape.kind is Kind.INTEGER
+    if sign == "+" and moves and right.shape.kind.temporal:
+        left, right = right, left
+    if isinstance(right, Interval):
+        return self.call("shift", (left, right), node, sign)
+    if left.shape.kind is Kind.DATE and right.shape.kind is Kind.INTEGER:
+        return self.call("days", (left, right), node, sign)
+    if left.shape.kind is Kind.DATE and right.shape.kind is Kind.DATE and sign == "-":
+        return self.call("days_between", (left, right), node)
+    return self.call("add" if sign == "+" else "subtract", (left, right), node)
+
+
+def _case(self: Scalars, node: exp.Expr) -> Expression:
+    subject = node.args.get("this")
+    whens: list[tuple[Expression, Expression]] = []
+    inner = self
+    for branch in node.args.get("ifs", ()):
+        test = branch.this
+        condition = (
+            inner.condition(test)
+            if subject is None
+            else inner.call("eq", (inner.bind(subject), inner.bind(test)), exp.EQ(this=test))
+        )
+        fields = inner.scope.fields
+        then = inner.within(inner.scope.with_fields(narrow(fields, condition)))
+        whens.append((condition, then.bind(branch.args["true"])))
+        inner = inner.within(inner.scope.with_fields(narrow_else(fields, condition)))
+    default = node.args.get("default")
+    otherwise = NULL if default is None else inner.bind(default)
+    return make_case(tuple(whens), otherwise, node)
+
+
+def _if(self: Scalars, node: exp.Expr) -> Expression:
+    default = node.args.get("false")
+    condition = self.condition(node.this)
+    then = self.bind(node.args["true"])
+    return make_case(((condition, then),), NULL if default is None else self.bind(default), node)
+
+
+def make_case(
+    whens: tuple[tuple[Expression, Expression], ...], otherwise: Expression, node: exp.Expr
+) -> Expression:
+    """A CASE whose values share a type and whose domain is all that they can be."""
+    values = [value for _, value in whens] + [otherwise]
+    try:
+        kind = common_kind(values, "CASE")
+    except Mismatch as mismatch:
+        raise refuse("DP201", node, str(mismatch), "All values of a CASE have one type.") from None
+    nullable = any(v.shape.nullable for v in values)
+    domain = joined(values, kind) if kind is not Kind.NULL else ANYTHING
+    return Case(whens, otherwise, Shape(kind, nullable, domain), span_of(node))
+
+
+def _cast(self: Scalars, node: exp.Expr) -> Expression:
+    target = node.args["to"]
+    kind = _TYPES.get(target.this)
+    if kind is None or (
+        target.expressions and target.this not in (exp.DType.VARCHAR, exp.DType.DECIMAL)
+    ):
+        raise refuse(
+            "DP201",
+            node,
+            f"CAST to {target.sql()} is not answered",
+            "Only types whose casts never fail are used.",
+            "boolean, integer, bigint, double precision, numeric, text, date, timestamp",
+        )
+    value = self.bind(node.this)
+    if _is_text_constant(value) and kind is not Kind.TEXT:
+        return literals.fit(value, kind, node)
+    return self.call("cast", (value,), node, kind.value)
+
+
+def _trim(self: Scalars, node: exp.Expr) -> Expression:
+    return self.call(_TRIMS[node.args.get("position")], (self.bind(node.this),), node)
+
+
+def _concat(self: Scalars, node: exp.Expr) -> Expression:
+    """CONCAT passes over NULL, unlike ``||``."""
+    empty = literals.literal("", node)
+    parts = []
+    for item in node.expressions:
+        text = self.call("cast", (self.bind(item),), node, Kind.TEXT.value)
+        parts.append(self.call("coalesce", (text, empty), node))
+    return self.call("concat", tuple(parts), node)
+
+
+def _date_trunc(self: Scalars, node: exp.Expr) -> Expression:
+    return self.call("date_trunc", (self.bind(node.this),), node, _word(node.args.get("unit")))
+
+
+def _extract(self: Scalars, node: exp.Expr) -> Expression:
+    return self.call("extract", (self.bind(node.expression),), node, _word(node.this))
+
+
+def _word(node: object) -> str:
+    return str(node.this).lower() if isinstance(node, exp.Var | exp.Literal) else ""
+
+
+def _today(self: Scalars, node: exp.Expr) -> Expression:
+    now = self.context.catalog.now.replace(tzinfo=None, microsecond=0)
+    today = date(now.year, now.month, now.day)
+    return literals.literal(today if isinstance(node, exp.CurrentDate) else now, node)
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Boolean: lambda _, node: literals.literal(bool(node.this), node),
+    exp.Null: lambda _, node: replace(NULL, span=span_of(node)),
+    exp.Placeholder: lambda self, node: literals.parameter(node, self.context),
+    exp.Parameter: lambda self, node: literals.parameter(node, self.context),
+    exp.Interval: lambda _, node: literals.interval(node),  # type: ignore[arg-type]
+    exp.Paren: lambda self, node: self.bind(node.this),
+    exp.Neg: _negate,
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Escape: _escape,
+    exp.Add: _add,
+    exp.Sub: _add,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Trim: _trim,
+    exp.Concat: _concat,
+    exp.TimestampTrunc: _date_trunc,
+    exp.DateTrunc: _date_trunc,
+    exp.Extract: _extract,
+    exp.CurrentDate: _today,
+    exp.CurrentTimestamp: _today,
+}
+
+__all__ = ["Scalars", "integer", "make_case"]

@@ -1,0 +1,145 @@
+"""Names: which column does an identifier mean here?"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.expressions import Column, Expression
+from dpsql.sql.spans import span_of
+
+
+def folded(identifier: exp.Identifier) -> str:
+    """PostgreSQL's rule: an unquoted name is lower case."""
+    name = str(identifier.this)
+    return name if identifier.args.get("quoted") else name.lower()
+
+
+def same(name: str, other: str) -> bool:
+    """Names of the policy also match in another case, quoted or not, as BI tools write them."""
+    return name.casefold() == other.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One item of a FROM clause: its alias and what it offers."""
+
+    alias: str
+    fields: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The names in reach: FROM items, output aliases as a fallback, and the query around."""
+
+    sources: tuple[Named, ...] = ()
+    aliases: Mapping[str, Expression] = field(default_factory=dict)
+    ctes: Mapping[str, tuple[exp.Expr, Scope, tuple[str, ...]]] = field(default_factory=dict)
+    merged: frozenset[str] = frozenset()
+    """Names that USING made one: the first source's column stands for all."""
+
+    @property
+    def fields(self) -> tuple[Column, ...]:
+        """Every column in reach, in FROM order."""
+        return tuple(f for source in self.sources for f in source.fields)
+
+    def with_fields(self, fields: Iterable[Column]) -> Scope:
+        """The same names with refreshed columns (narrowed, or made nullable)."""
+        new = {f.number: f for f in fields}
+        sources = tuple(
+            replace(s, fields=tuple(_refresh(f, new) for f in s.fields)) for s in self.sources
+        )
+        return replace(self, sources=sources)
+
+    def star(self, node: exp.Expr, table: str | None = None) -> tuple[Column, ...]:
+        """What ``*`` or ``t.*`` stands for."""
+        if table is None:
+            seen: set[str] = set()
+            found: list[Column] = []
+            for f in self.fields:
+                if f.name in self.merged and f.name in seen:
+                    continue
+                seen.add(f.name)
+                found.append(f)
+            return tuple(found)
+        for source in self.sources:
+            if same(source.alias, table):
+                return source.fields
+        raise _unknown_source(node, table, self)
+
+    def resolve(self, node: exp.Column) -> Expression:
+        """The column that a name means, or a refusal that names near ones."""
+        identifier = node.this
+        name = folded(identifier)
+        table = node.args.get("table")
+        if table is not None:
+            return self._qualified(node, folded(table), name)
+        found = _matching(self.fields, name)
+        numbers = {f.number for f in found}
+        if len(numbers) > 1 and not any(same(name, m) for m in self.merged):
+            raise _ambiguous(node, name)
+        if found:
+            return replace(found[0], span=span_of(node))
+        for alias, value in self.aliases.items():
+            if same(alias, name):
+                return value
+        raise _unknown(node, name, self.fields)
+
+    def _qualified(self, node: exp.Column, table: str, name: str) -> Expression:
+        sources = [s for s in self.sources if same(s.alias, table)]
+        if not sources:
+            raise _unknown_source(node, table, self)
+        found = _matching(sources[0].fields, name)
+        if not found:
+            raise _unknown(node, name, sources[0].fields)
+        if len({f.number for f in found}) > 1:
+            raise _ambiguous(node, name)
+        return replace(found[0], span=span_of(node))
+
+
+def _refresh(column: Column, new: Mapping[int, Column]) -> Column:
+    fresh = new.get(column.number)
+    return column if fresh is None else replace(column, shape=fresh.shape)
+
+
+def _matching(fields: Iterable[Column], name: str) -> list[Column]:
+    everything = list(fields)
+    exact = [f for f in everything if f.name == name]
+    return exact or [f for f in everything if same(f.name, name)]
+
+
+def _unknown(node: exp.Expr, name: str, fields: tuple[Column, ...]) -> Refused:
+    near = difflib.get_close_matches(name, [f.name for f in fields], 3)
+    known = ", ".join(near or [f.name for f in fields][:12])
+    return refuse(
+        "DP105",
+        node,
+        f'there is no column "{name}" here',
+        "A column that the policy does not list does not exist for analysts.",
+        f"Known here: {known}." if known else "",
+    )
+
+
+def _unknown_source(node: exp.Expr, table: str, scope: Scope) -> Refused:
+    return refuse(
+        "DP105",
+        node,
+        f'"{table}" is not a table or alias of this FROM clause',
+        "Columns are taken from the tables that the query reads.",
+        f"Known here: {', '.join(s.alias for s in scope.sources)}.",
+    )
+
+
+def _ambiguous(node: exp.Expr, name: str) -> Refused:
+    return refuse(
+        "DP106",
+        node,
+        f'"{name}" is a column of more than one table here',
+        "The answer would depend on which one is meant.",
+        f'Write the table in front: t."{name}".',
+    )

@@ -1,0 +1,381 @@
+"""One SELECT: FROM, WHERE, GROUP BY, HAVING, windows, output, DISTINCT, ORDER BY, LIMIT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.aggregate_calls import NAMES, Calls
+from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.scalars import Scalars
+from dpsql.sql.bind.scope import Scope, folded, same
+from dpsql.sql.bind.sources import Output, QueryBinder, bind_from
+from dpsql.sql.bind.window_calls import Windows, sort_key
+from dpsql.sql.expressions import Column, Expression, SortKey, Window, columns, substitute
+from dpsql.sql.narrow import narrow
+from dpsql.sql.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Limit,
+    Private,
+    Project,
+    Relation,
+    Sort,
+    Windowed,
+)
+from dpsql.sql.spans import span_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One output of a SELECT list."""
+
+    name: str
+    node: exp.Expr | None
+    value: Expression
+
+
+def bind_select(select: exp.Select, context: Context, ctes: Scope, query: QueryBinder) -> Output:
+    """The relation of one SELECT and its output columns."""
+    source = bind_from(select, context, ctes, query)
+    relation, scope = _where(source.relation, source.scope, select, context)
+    bound = (
+        _Grouped(select, context, relation, scope).bind()
+        if _aggregates(select)
+        else _Plain(select, context, relation, scope).bind()
+    )
+    return _finish(select, context, bound)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A SELECT up to its output list: the relation below, the items, ORDER BY keys over it."""
+
+    relation: Relation
+    items: tuple[_Item, ...]
+    order: tuple[SortKey, ...]
+
+
+def _where(
+    relation: Relation, scope: Scope, select: exp.Select, context: Context
+) -> tuple[Relation, Scope]:
+    where = select.args.get("where")
+    if where is None:
+        return relation, scope
+    return filtered(relation, scope, Scalars(context, scope).condition(where.this), where)
+
+
+def filtered(
+    relation: Relation, scope: Scope, condition: Expression, node: exp.Expr
+) -> tuple[Relation, Scope]:
+    """The rows where the condition holds, with the columns as narrow as that makes them."""
+    fields = narrow(relation.fields, condition)
+    kept = Filter(relation, condition, fields, relation.privacy, span_of(node))
+    return kept, scope.with_fields(fields)
+
+
+def _aggregates(select: exp.Select) -> bool:
+    """Whether the SELECT groups: by a clause, or by an aggregate call outside windows."""
+    if select.args.get("group") is not None or select.args.get("having") is not None:
+        return True
+    roots = [*select.expressions, *(o.expressions if (o := select.args.get("order")) else [])]
+    return any(_calls(root) for root in roots)
+
+
+def _calls(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Window):
+        parts = [node.this, *(node.args.get("partition_by") or ()), node.args.get("order")]
+        inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        below = [*inner.iter_expressions()] if type(inner) in NAMES else parts[:1]
+        return any(_calls(p) for p in [*below, *parts[1:]] if p is not None)
+    if type(node) in NAMES or isinstance(node, exp.Filter):
+        return True
+    if isinstance(node, exp.Query | exp.Subquery):
+        return False
+    return any(_calls(child) for child in node.iter_expressions())
+
+
+class _Plain:
+    """A SELECT without aggregation."""
+
+    def __init__(
+        self, select: exp.Select, context: Context, relation: Relation, scope: Scope
+    ) -> None:
+        self.select, self.context, self.relation, self.scope = select, context, relation, scope
+        self.windows = Windows(context)
+        self.calls: Calls | None = None
+
+    def bind(self) -> _Body:
+        items = self._items()
+        order = self._order(items)
+        return _Body(_windowed(self.relation, self.windows), items, order)
+
+    def scalars(self, scope: Scope | None = None) -> Scalars:
+        return Scalars(self.context, scope or self.scope, self.calls, self.windows)
+
+    def value(self, node: exp.Expr, scope: Scope | None = None) -> Expression:
+        """An output or ORDER BY expression."""
+        return self.scalars(scope).bind(node)
+
+    def _items(self) -> tuple[_Item, ...]:
+        found: list[_Item] = []
+        for node in self.select.expressions:
+            inner = node.this if isinstance(node, exp.Alias) else node
+            star = _star(inner)
+            if star is None:
+                found.append(_Item(_output_name(node), inner, self.value(inner)))
+            else:
+                table = star.args.get("table") if isinstance(star, exp.Column) else None
+                fields = self.scope.star(star, None if table is None else folded(table))
+                found += [_Item(f.name, None, self.starred(f, star)) for f in fields]
+        return tuple(found)
+
+    def starred(self, field: Column, node: exp.Expr) -> Expression:
+        """A column that ``*`` brought in."""
+        return replace(field, span=span_of(node))
+
+    def _order(self, items: tuple[_Item, ...]) -> tuple[SortKey, ...]:
+        order = self.select.args.get("order")
+        if order is None:
+            return ()
+        return tuple(self._sort_key(item, items) for item in order.expressions)
+
+    def _sort_key(self, item: exp.Expr, items: tuple[_Item, ...]) -> SortKey:
+        node = item.this
+        position = _ordinal(node, len(items))
+        if position is not None:
+            return sort_key(items[position].value, item)
+        if isinstance(node, exp.Column) and node.args.get("table") is None:
+            named = [i for i in items if same(i.name, folded(node.this))]
+            if named:
+                return sort_key(named[0].value, item)
+        return sort_key(self.value(node), item)
+
+
+class _Grouped(_Plain):
+    """A SELECT with GROUP BY, HAVING or aggregates."""
+
+    def bind(self) -> _Body:
+        rows = (
+            self.relation.privacy.max_rows if isinstance(self.relation.privacy, Private) else None
+        )
+        self.calls = Calls(self.context, rows)
+        keys = self._keys()
+        self.key_fields = tuple(self._key_field(k) for k in keys)
+        self.keys = keys
+        items = self._items()
+        having = self.select.args.get("having")
+        condition = self._condition(having, items) if isinstance(having, exp.Having) else None
+        order = self._order(items)
+        for position, (column, window) in enumerate(self.windows.found):
+            over_groups = self._over_groups(window, self.select)
+            assert isinstance(over_groups, Window)
+            self.windows.found[position] = (column, over_groups)
+        relation = self._aggregate()
+        if condition is not None and having is not None:
+            relation = Filter(
+                relation,
+                condition,
+                narrow(relation.fields, condition),
+                relation.privacy,
+                span_of(having),
+            )
+        return _Body(_windowed(relation, self.windows), items, order)
+
+    def value(self, node: exp.Expr, scope: Scope | None = None) -> Expression:
+        """An expression over groups: keys and aggregates only."""
+        return self._over_groups(self.scalars(scope).bind(node), node)
+
+    def starred(self, field: Column, node: exp.Expr) -> Expression:
+        return self._over_groups(replace(field, span=span_of(node)), node)
+
+    def _condition(self, having: exp.Expr, items: tuple[_Item, ...]) -> Expression:
+        scope = replace(self.scope, aliases={i.name: i.value for i in items})
+        return self._over_groups(self.scalars(scope).condition(having.this), having.this)
+
+    def _keys(self) -> tuple[Expression, ...]:
+        group = self.select.args.get("group")
+        nodes = [] if group is None else group.expressions
+        found: list[Expression] = []
+        for node in nodes:
+            key = self._key(node)
+            if key not in found:
+                found.append(key)
+        return tuple(found)
+
+    def _key(self, node: exp.Expr) -> Expression:
+        """A grouping key: an ordinal, a column, an output alias, or any expression."""
+        outputs = self.select.expressions
+        position = _ordinal(node, len(outputs))
+        rowwise = Scalars(self.context, self.scope)
+        if position is not None:
+            output = outputs[position]
+            inner = output.this if isinstance(output, exp.Alias) else output
+            return rowwise.bind(inner)
+        if isinstance(node, exp.Column) and node.args.get("table") is None:
+            name = folded(node.this)
+            if not any(same(f.name, name) for f in self.scope.fields):
+                for output in outputs:
+                    if isinstance(output, exp.Alias) and same(_output_name(output), name):
+                        return rowwise.bind(output.this)
+        return rowwise.bind(node)
+
+    def _key_field(self, key: Expression) -> Column:
+        if isinstance(key, Column):
+            return key
+        name = key.function if hasattr(key, "function") else "key"
+        identifier = any(c.identifier for c in columns(key))
+        return self.context.column(str(name), key.shape, identifier=identifier)
+
+    def _over_groups(self, value: Expression, node: exp.Expr) -> Expression:
+        """The value with keys in place of their expressions; nothing else may touch rows."""
+        known = dict(zip(self.keys, self.key_fields, strict=True))
+        assert self.calls is not None
+        made = {f.number for f in self.key_fields} | {c.number for c, _ in self.calls.found}
+        made |= {c.number for c, _ in self.windows.found}
+        replaced = substitute(value, known.get)
+        for column in columns(replaced):
+            if column.number not in made:
+                raise _ungrouped(node, column)
+        return replaced
+
+    def _aggregate(self) -> Relation:
+        assert self.calls is not None
+        fields = self.key_fields + tuple(c for c, _ in self.calls.found)
+        state = privacy.grouped(self.relation.privacy, self.keys, fields)
+        return Aggregate(
+            self.relation, self.keys, tuple(call for _, call in self.calls.found), fields, state,
+            span_of(self.select.args.get("group") or self.select.expressions[0]),
+        )  # fmt: skip
+
+
+def _windowed(relation: Relation, windows: Windows) -> Relation:
+    if not windows.found:
+        return relation
+    fields = relation.fields + tuple(c for c, _ in windows.found)
+    return Windowed(relation, tuple(w for _, w in windows.found), fields, relation.privacy)
+
+
+def _finish(select: exp.Select, context: Context, body: _Body) -> Output:
+    """Output list, DISTINCT, ORDER BY and LIMIT over a body."""
+    outputs = tuple(_output_field(context, item) for item in body.items)
+    distinct = select.args.get("distinct") is not None
+    relation = body.relation
+    if body.order and not distinct:
+        relation = Sort(
+            relation, body.order, relation.fields, relation.privacy, span_of(select.args["order"])
+        )
+    relation = Project(relation, tuple(i.value for i in body.items), outputs, relation.privacy)
+    if distinct:
+        relation = Distinct(relation, outputs, relation.privacy, span_of(select))
+        if body.order:
+            keys = tuple(_over_outputs(k, body.items, outputs, select) for k in body.order)
+            relation = Sort(
+                relation, keys, outputs, relation.privacy, span_of(select.args["order"])
+            )
+    return Output(limited(relation, select), outputs)
+
+
+def limited(relation: Relation, node: exp.Expr) -> Relation:
+    """LIMIT and OFFSET of a query over its relation."""
+    count, offset = _whole(node.args.get("limit")), _whole(node.args.get("offset"))
+    if count is None and offset is None:
+        return relation
+    place = span_of(node.args.get("limit") or node.args["offset"])
+    return Limit(relation, count, offset or 0, relation.fields, relation.privacy, place)
+
+
+def _whole(clause: exp.Expr | None) -> int | None:
+    if clause is None:
+        return None
+    value = clause.expression
+    if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():
+        return min(int(str(value.this)), 2**62)
+    raise refuse(
+        "DP114",
+        clause,
+        "LIMIT and OFFSET take whole literals",
+        "The row count must not depend on data.",
+    )
+
+
+def _output_field(context: Context, item: _Item) -> Column:
+    """A plain column keeps its number, so that what is known of it stays known."""
+    if isinstance(item.value, Column):
+        return replace(item.value, name=item.name)
+    identifier = any(c.identifier for c in columns(item.value))
+    return context.column(item.name, item.value.shape, identifier=identifier)
+
+
+def _over_outputs(
+    key: SortKey, items: tuple[_Item, ...], outputs: tuple[Column, ...], select: exp.Select
+) -> SortKey:
+    for item, field in zip(items, outputs, strict=True):
+        if item.value == key.value:
+            return replace(key, value=field)
+    raise refuse(
+        "DP111",
+        select.args["order"],
+        "with DISTINCT, ORDER BY takes columns of the SELECT list",
+        "A row kept once may stand for several with different other columns.",
+        "Add the column to the SELECT list.",
+    )
+
+
+def _star(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.Star) or (
+        isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+    ):
+        return node
+    return None
+
+
+def _ordinal(node: exp.Expr, count: int) -> int | None:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    text = str(node.this)
+    if not text.isdigit() or not 1 <= int(text) <= count:
+        raise refuse(
+            "DP105",
+            node,
+            f"there is no output column {text}",
+            f"A number here means a position in the SELECT list, which has {count}.",
+        )
+    return int(text) - 1
+
+
+def _output_name(node: exp.Expr) -> str:
+    """PostgreSQL's names for outputs: the alias, the column, or the function."""
+    if isinstance(node, exp.Alias):
+        return folded(node.args["alias"])
+    if isinstance(node, exp.Column):
+        return folded(node.this)
+    if isinstance(node, exp.Paren | exp.Filter | exp.Window | exp.Cast):
+        return _output_name(node.this)
+    if isinstance(node, exp.Case):
+        return "case"
+    if type(node) in NAMES:
+        return {"stddev_samp": "stddev", "var_samp": "variance"}.get(
+            NAMES[type(node)], NAMES[type(node)]
+        )
+    if isinstance(node, exp.TimestampTrunc):
+        return "date_trunc"
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
+        return str(node.sql_name()).lower()
+    return "?column?"
+
+
+def _ungrouped(node: exp.Expr, column: Column) -> Refused:
+    refusal = refuse(
+        "DP111",
+        node,
+        f'"{column.name}" is neither grouped nor inside an aggregate',
+        "A group has many rows, of many people; showing one row's value would show one person's.",
+        f'Add "{column.name}" to GROUP BY, or aggregate it: COUNT(*), AVG({column.name}).',
+    )
+    span = column.span or refusal.first.span
+    return Refused(replace(refusal.first, span=span))

@@ -1,0 +1,295 @@
+"""FROM: tables, derived tables, CTEs, constant rows and joins."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.policy.model import Table
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql import domain as d
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.context import Catalog, Context, refuse
+from dpsql.sql.bind.scalars import Scalars
+from dpsql.sql.bind.scope import Named, Scope, folded, same
+from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
+from dpsql.sql.functions.function import common_kind
+from dpsql.sql.narrow import conjuncts, narrow
+from dpsql.sql.relations import Join, Privacy, Private, Public, Relation, Scan, Values
+from dpsql.sql.spans import span_of
+
+MOST_TABLES = 64
+
+
+class QueryBinder(Protocol):
+    """Binds a query in given CTEs; sources need it for derived tables."""
+
+    def __call__(self, node: exp.Expr, context: Context, ctes: Scope) -> Output: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A bound query: its relation, and its columns by name and in order."""
+
+    relation: Relation
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """What a FROM clause offers to the rest of its SELECT."""
+
+    relation: Relation
+    scope: Scope
+
+
+def bind_from(select: exp.Select, context: Context, ctes: Scope, query: QueryBinder) -> From:
+    """The FROM clause and its joins, in the order written."""
+    clause = select.args.get("from_")
+    if clause is None:
+        nothing = Values((), ((),))
+        return From(nothing, ctes)
+    current = _item(clause.this, context, ctes, query)
+    for join in select.args.get("joins") or ():
+        current = _join(current, join, context, ctes, query)
+    return current
+
+
+def _item(node: exp.Expr, context: Context, ctes: Scope, query: QueryBinder) -> From:
+    alias_node = node.args.get("alias")
+    alias = folded(alias_node.this) if alias_node is not None and alias_node.this else ""
+    names = [folded(c) for c in (alias_node.args.get("columns") or ())] if alias_node else []
+    if isinstance(node, exp.Table):
+        alias = alias or folded(node.this)
+        output = _table(node, context, ctes, query)
+    elif isinstance(node, exp.Values):
+        output = bind_values(node, context, ctes)
+    elif isinstance(node, exp.Subquery):
+        output = query(node.this, context, ctes)
+    else:
+        raise refuse("DP100", node, "this cannot stand in FROM", "It is not listed.")
+    fields = _renamed(output.columns, names, node)
+    return From(output.relation, replace(ctes, sources=(Named(alias, fields),)))
+
+
+def _renamed(fields: tuple[Column, ...], names: list[str], node: exp.Expr) -> tuple[Column, ...]:
+    if len(names) > len(fields):
+        raise refuse(
+            "DP105", node, "more column names than columns", "Each name is for one column."
+        )
+    kept = fields[len(names) :]
+    return (*(replace(f, name=n) for f, n in zip(fields, names, strict=False)), *kept)
+
+
+def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -> Output:
+    name, schema = folded(node.this), node.args.get("db")
+    if schema is None and name in ctes.ctes:
+        return _cte(name, context, ctes, query)
+    if schema is not None and folded(schema) not in ("public", "main"):
+        raise _unknown_table(node, f"{folded(schema)}.{name}", context.catalog)
+    visible = [
+        table
+        for key, table in context.catalog.policy.tables.items()
+        if same(key, name) and key in context.catalog.visible
+    ]
+    if not visible:
+        raise _unknown_table(node, name, context.catalog)
+    scan = scan_of(visible[0], context, node)
+    return Output(scan, scan.fields)
+
+
+def _cte(name: str, context: Context, ctes: Scope, query: QueryBinder) -> Output:
+    body, outer, names = ctes.ctes[name]
+    output = query(body, context, outer)
+    return Output(output.relation, _renamed(output.columns, list(names), body))
+
+
+def _unknown_table(node: exp.Expr, name: str, catalog: Catalog) -> Refused:
+    near = difflib.get_close_matches(name, sorted(catalog.visible), 3)
+    known = near or sorted(catalog.visible)[:12]
+    return refuse(
+        "DP104",
+        node,
+        f'there is no table "{name}"',
+        "A table that the policy does not list for this role does not exist.",
+        f"Known: {', '.join(known)}." if known else "",
+    )
+
+
+def scan_of(table: Table, context: Context, node: exp.Expr) -> Scan:
+    """The relation that reads a listed table, with the key of its unit."""
+    if len(context.tables) >= MOST_TABLES:
+        raise refuse("DP115", node, f"more than {MOST_TABLES} tables", "Planning is bounded.")
+    context.tables.append(table.name)
+    fields = tuple(
+        context.column(
+            c.name,
+            Shape(
+                c.kind,
+                c.nullable,
+                _declared(c.kind, c.range, _values(c.values, c.values_from, context)),
+            ),
+            identifier=c.identifier,
+        )
+        for c in table.columns.values()
+    )
+    own = {f.name: f for f in fields}
+    if table.public or context.catalog.policy.units[str(table.unit)].is_row:
+        unit_fields: tuple[Column, ...] = ()
+    elif table.path:
+        unit_fields = tuple(
+            context.column(name, Shape(Kind.NULL, False)) for name in table.unit_columns
+        )
+    else:
+        unit_fields = tuple(own[name] for name in table.unit_columns)
+    return Scan(table, fields, unit_fields, _privacy(table, unit_fields), span_of(node))
+
+
+def _privacy(table: Table, unit_fields: tuple[Column, ...]) -> Privacy:
+    if table.unit is None:
+        return Public()
+    key = tuple(frozenset({f.number}) for f in unit_fields)
+    return Private(table.unit, key, table.max_rows_per_unit, table.max_rows_per_group)
+
+
+def _values(
+    values: tuple[Scalar, ...] | None, source: tuple[str, str] | None, context: Context
+) -> tuple[Scalar, ...] | None:
+    return values if source is None else context.catalog.public_values.get(source)
+
+
+def _declared(
+    kind: Kind, ends: tuple[Scalar, Scalar] | None, values: tuple[Scalar, ...] | None
+) -> d.Domain:
+    if values is not None:
+        return d.members(values)
+    if kind is Kind.BOOLEAN:
+        return d.members([False, True])
+    if ends is None:
+        return d.interval(None, None, integral=kind is Kind.INTEGER)
+    return d.interval(*ends, integral=kind is Kind.INTEGER)
+
+
+def bind_values(node: exp.Values, context: Context, ctes: Scope) -> Output:
+    """VALUES: constant rows, named column1, column2 unless an alias names them."""
+    scalars = Scalars(context, replace(ctes, sources=()))
+    rows = [[scalars.bind(v) for v in row.expressions] for row in node.expressions]
+    if len({len(row) for row in rows}) != 1 or not all(
+        isinstance(v, Literal) for row in rows for v in row
+    ):
+        raise refuse("DP114", node, "VALUES takes rows of literals", "They are public constants.")
+    fields = tuple(
+        context.column(f"column{i + 1}", _column_shape([row[i] for row in rows]))
+        for i in range(len(rows[0]))
+    )
+    constant = tuple(tuple(v.value for v in row if isinstance(v, Literal)) for row in rows)
+    return Output(Values(fields, constant, span=span_of(node)), fields)
+
+
+def _column_shape(parts: list[Expression]) -> Shape:
+    kind = common_kind(parts, "VALUES")
+    values = [p.value for p in parts if isinstance(p, Literal) and p.value is not None]
+    return Shape(kind, len(values) < len(parts), d.members(values))
+
+
+def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: QueryBinder) -> From:
+    other = _item(node.this, context, ctes, query)
+    taken = {s.alias.casefold() for s in current.scope.sources}
+    for source in other.scope.sources:
+        if source.alias.casefold() in taken:
+            raise refuse(
+                "DP106",
+                node,
+                f'"{source.alias}" names two tables of this FROM clause',
+                "Columns could be taken from either.",
+                f"{source.alias} AS another_name",
+            )
+    kind = _kind(node)
+    both = replace(current.scope, sources=current.scope.sources + other.scope.sources)
+    condition, merged = _condition(node, current, other, both, context)
+    if condition is None and kind != "cross":
+        raise refuse("DP102", node, "this join has no condition", "ON or USING says what pairs.")
+    relation = join(kind, current.relation, other.relation, condition)
+    scope = replace(both, merged=both.merged | merged).with_fields(relation.fields)
+    return From(relation, scope)
+
+
+def _kind(node: exp.Join) -> str:
+    side, kind = str(node.args.get("side") or "").lower(), str(node.args.get("kind") or "").lower()
+    named = side or kind or ("inner" if node.args.get("on") or node.args.get("using") else "cross")
+    named = "left" if named == "left" else named
+    if named not in ("inner", "left", "right", "full", "cross") or kind not in (
+        "", "inner", "outer", "cross",
+    ):  # fmt: skip
+        raise refuse(
+            "DP100",
+            node,
+            f"{named.upper()} {kind.upper()} JOIN is not answered",
+            "It is not listed.",
+        )
+    return named
+
+
+def _condition(
+    node: exp.Join, left: From, right: From, both: Scope, context: Context
+) -> tuple[Expression | None, frozenset[str]]:
+    on, using = node.args.get("on"), node.args.get("using") or []
+    if on is not None:
+        return Scalars(context, both).condition(on), frozenset()
+    scalars, parts, names = Scalars(context, both), [], set()
+    for identifier in using:
+        name = exp.column(identifier.copy())
+        sides = (left.scope.resolve(name), right.scope.resolve(name))
+        parts.append(scalars.call("eq", sides, exp.EQ(this=name)))
+        names.add(sides[0].name if isinstance(sides[0], Column) else folded(identifier))
+    if not parts:
+        return None, frozenset()
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = scalars.call("and", (whole, part), node)
+    return whole, frozenset(names)
+
+
+def join(kind: str, left: Relation, right: Relation, condition: Expression | None) -> Join:
+    """The join of two relations, with what it does to columns and to privacy."""
+    optional_left, optional_right = kind in ("right", "full"), kind in ("left", "full")
+    fields = _optional(left.fields, optional_left) + _optional(right.fields, optional_right)
+    if condition is not None and kind == "inner":
+        fields = narrow(fields, condition)
+    equal = equalities(condition) if kind in ("inner", "semi") else privacy.Equalities(())
+    fan_out = _fan_out(left, right, condition)
+    state = privacy.joined(kind, left.privacy, right.privacy, equal, fan_out)
+    return Join(kind, left, right, condition, fields, state)
+
+
+def _optional(fields: tuple[Column, ...], optional: bool) -> tuple[Column, ...]:  # noqa: FBT001
+    if not optional:
+        return fields
+    return tuple(replace(f, shape=f.shape.optional()) for f in fields)
+
+
+def equalities(condition: Expression | None) -> privacy.Equalities:
+    """The column = column conjuncts of a condition."""
+    pairs = []
+    for part in [] if condition is None else conjuncts(condition):
+        if isinstance(part, Call) and part.function == "eq":
+            a, b = part.args
+            if isinstance(a, Column) and isinstance(b, Column):
+                pairs.append((a.number, b.number))
+    return privacy.Equalities(pairs)
+
+
+def _fan_out(left: Relation, right: Relation, condition: Expression | None) -> int:
+    """How many rows of the public side meet one private row; 0 when nothing bounds it."""
+    public = right if isinstance(left.privacy, Private) else left
+    if isinstance(public, Values):
+        return max(1, len(public.rows))
+    if not isinstance(public, Scan) or not public.table.key:
+        return 0
+    matched = {n for pair in equalities(condition).pairs for n in pair}
+    own = {f.name: f.number for f in public.fields}
+    return 1 if all(own.get(name) in matched for name in public.table.key) else 0

@@ -1,0 +1,262 @@
+"""Relations as SQL: a relation becomes one SELECT block as long as SQL's own order allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from dpsql.policy.model import ForeignKey
+from dpsql.policy.types import Kind
+from dpsql.sql.expressions import Aggregated, Column
+from dpsql.sql.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Private,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Stored,
+    Union,
+    Values,
+    Windowed,
+)
+from dpsql.sql.render import alias, engine_type, expression, literal, quoted, sort_list
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A SELECT in the making: how each column is written, what it reads, which rows it keeps.
+
+    ``computed`` says that columns are more than names, so that reading them twice would compute
+    them twice; ``closed`` that ORDER BY or LIMIT is set, so that nothing may be added below.
+    """
+
+    items: dict[int, str]
+    source: str
+    where: tuple[str, ...] = ()
+    order: str = ""
+    limit: str = ""
+    distinct: bool = False
+    group: str = ""
+    computed: bool = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether rows are already grouped, sorted or cut."""
+        return bool(self.order or self.limit or self.distinct or self.group)
+
+    def tail(self) -> str:
+        """Everything from FROM on."""
+        parts = [f" FROM {self.source}" if self.source else ""]
+        parts.append(f" WHERE {' AND '.join(self.where)}" if self.where else "")
+        parts += [self.group, self.order, self.limit]
+        return "".join(parts)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Renders relations; ``names`` remembers what each column is called, for aliases."""
+
+    names: dict[int, Column] = field(default_factory=dict)
+    tables: int = 0
+
+    def block(self, relation: Relation) -> Block:
+        """The relation as a block."""
+        for column in relation.fields:
+            self.names.setdefault(column.number, column)
+        match relation:
+            case Scan():
+                return self._scan(relation)
+            case Values():
+                return self._values(relation)
+            case Stored(name=name, fields=fields):
+                return Block({f.number: quoted(alias(f)) for f in fields}, quoted(name))
+            case Filter(input=below, predicate=predicate):
+                block = self.open(below)
+                return replace(block, where=(*block.where, expression(predicate, block.items)))
+            case Project():
+                return self._project(relation)
+            case Aggregate():
+                return self._aggregate(relation)
+            case Join():
+                return self._join(relation)
+            case Union():
+                return self._union(relation)
+            case Windowed():
+                return self._windowed(relation)
+            case Distinct(input=below, fields=fields):
+                block = self.sealed(below) if self._busy(below) else self.block(below)
+                kept = {f.number: block.items[f.number] for f in fields}
+                return replace(block, items=kept, distinct=True, computed=True)
+            case Sort(input=below, keys=keys):
+                block = self.open(below)
+                return replace(block, order=f" ORDER BY {sort_list(keys, block.items)}")
+            case Limit(input=below, count=count, offset=offset):
+                return self._limit(below, count, offset)
+
+    def _busy(self, relation: Relation) -> bool:
+        return self.block(relation).closed
+
+    def select(self, relation: Relation, fields: tuple[Column, ...] | None = None) -> str:
+        """The relation as a whole statement with its columns under their aliases."""
+        return self.statement(self.block(relation), fields or relation.fields)
+
+    def statement(self, block: Block, fields: tuple[Column, ...]) -> str:
+        """A block as a statement."""
+        unique = {f.number: f for f in fields}
+        items = ", ".join(
+            _named(block.items[n], quoted(alias(self.names.get(n, f)))) for n, f in unique.items()
+        )
+        return f"SELECT {'DISTINCT ' if block.distinct else ''}{items or '1'}{block.tail()}"
+
+    def sealed(self, relation: Relation) -> Block:
+        """The relation as a subquery with plain columns, the unit's hidden key among them."""
+        block = self.block(relation)
+        columns = tuple(self.names[n] for n in block.items)
+        self.tables += 1
+        name = f"q{self.tables}"
+        text = self.statement(block, columns)
+        return Block(
+            {c.number: f"{name}.{quoted(alias(c))}" for c in columns}, f"({text}) AS {name}"
+        )
+
+    def open(self, relation: Relation) -> Block:
+        """A block to which WHERE, grouping or new columns may be added."""
+        block = self.block(relation)
+        return self.sealed(relation) if block.closed or block.computed else block
+
+    def _scan(self, scan: Scan) -> Block:
+        self.tables += 1
+        name = f"t{self.tables}"
+        items = {f.number: _typed(f"{name}.{quoted(f.name)}", f.shape.kind) for f in scan.fields}
+        source = f"{quoted(scan.table.name)} AS {name}"
+        holder = name
+        for key in scan.table.path:
+            self.tables += 1
+            parent = f"t{self.tables}"
+            source += (
+                f" JOIN {quoted(key.references)} AS {parent} ON {_matches(holder, key, parent)}"
+            )
+            holder = parent
+        for column in scan.unit_fields:
+            self.names.setdefault(column.number, column)
+            items.setdefault(column.number, f"{holder}.{quoted(column.name)}")
+        owned = tuple(f"{items[c.number]} IS NOT NULL" for c in scan.unit_fields)
+        return Block(items, source, owned if isinstance(scan.privacy, Private) else ())
+
+    def _values(self, values: Values) -> Block:
+        if not values.fields:
+            return Block({}, "")
+        self.tables += 1
+        name = f"t{self.tables}"
+        rows = ", ".join(
+            "("
+            + ", ".join(literal(v, f.shape.kind) for v, f in zip(row, values.fields, strict=True))
+            + ")"
+            for row in values.rows
+        )
+        columns = ", ".join(quoted(alias(f)) for f in values.fields)
+        items = {
+            f.number: _typed(f"{name}.{quoted(alias(f))}", f.shape.kind) for f in values.fields
+        }
+        return Block(items, f"(VALUES {rows}) AS {name}({columns})")
+
+    def _project(self, project: Project) -> Block:
+        block = self.block(project.input)
+        if block.distinct or block.limit or block.computed:
+            block = self.sealed(project.input)
+        items = dict(block.items)
+        computed = block.computed or bool(block.group)
+        for column, value in zip(project.fields, project.values, strict=True):
+            if not isinstance(value, Column):
+                items[column.number] = expression(value, block.items)
+                computed = True
+        return replace(block, items=items, computed=computed)
+
+    def _aggregate(self, aggregate: Aggregate) -> Block:
+        block = self.open(aggregate.input)
+        keys = [expression(k, block.items) for k in aggregate.keys]
+        texts = [*keys, *(aggregated(c, block.items) for c in aggregate.calls)]
+        items = {f.number: t for f, t in zip(aggregate.fields, texts, strict=True)}
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        return replace(block, items=items, group=group or " ", computed=True)
+
+    def _join(self, join: Join) -> Block:
+        left, right = (self._side(side) for side in (join.left, join.right))
+        items = {**left.items, **right.items}
+        condition = "" if join.condition is None else f" ON {expression(join.condition, items)}"
+        words = f"{join.kind.upper()} JOIN"
+        source = f"{left.source} {words} {right.source}{condition}"
+        if join.kind in ("semi", "anti"):
+            items = dict(left.items)
+        return Block(items, source, left.where + right.where)
+
+    def _side(self, relation: Relation) -> Block:
+        """One side of a join: a plain scan joins as it stands, anything else as a subquery."""
+        block = self.block(relation)
+        plain = not block.closed and not block.computed and not block.where
+        return (
+            block if plain and isinstance(relation, Scan | Stored | Join) else self.sealed(relation)
+        )
+
+    def _union(self, union: Union) -> Block:
+        self.tables += 1
+        name = f"q{self.tables}"
+        sides = []
+        for side in union.inputs:
+            block = self.sealed(side) if self._busy(side) else self.block(side)
+            columns = self._outputs(side, union)
+            items = ", ".join(
+                _named(_typed(block.items[c.number], f.shape.kind), quoted(alias(f)))
+                for c, f in zip(columns, union.fields, strict=True)
+            )
+            sides.append(f"SELECT {items}{block.tail()}")
+        text = f" {union.operation.upper()} ".join(sides)
+        return Block(
+            {f.number: f"{name}.{quoted(alias(f))}" for f in union.fields}, f"({text}) AS {name}"
+        )
+
+    def _outputs(self, side: Relation, union: Union) -> tuple[Column, ...]:
+        return side.fields[: len(union.fields)]
+
+    def _windowed(self, windowed: Windowed) -> Block:
+        block = self.open(windowed.input)
+        items = dict(block.items)
+        new = windowed.fields[len(windowed.input.fields) :]
+        for column, window in zip(new, windowed.windows, strict=True):
+            items[column.number] = expression(window, block.items)
+        return replace(block, items=items, computed=True)
+
+    def _limit(self, below: Relation, count: int | None, offset: int) -> Block:
+        block = self.block(below)
+        if block.limit:
+            block = self.sealed(below)
+        text = ("" if count is None else f" LIMIT {count}") + (
+            f" OFFSET {offset}" if offset else ""
+        )
+        return replace(block, limit=text)
+
+
+def aggregated(call: Aggregated, names: dict[int, str]) -> str:
+    """A plain aggregate: over public or released rows, or over one unit's own rows."""
+    args = ", ".join(expression(a, names) for a in call.args) or "*"
+    where = "" if call.where is None else f" FILTER (WHERE {expression(call.where, names)})"
+    text = f"{call.function}({'DISTINCT ' if call.distinct else ''}{args}){where}"
+    return _typed(text, call.shape.kind) if call.function in ("sum", "avg") else text
+
+
+def _typed(text: str, kind: Kind) -> str:
+    """A stored value as the type the plan gave it; what does not fit is NULL, never an error."""
+    return f"TRY_CAST({text} AS {engine_type(kind)})" if kind is not Kind.NULL else text
+
+
+def _named(text: str, name: str) -> str:
+    return text if text == name or text.endswith(f".{name}") else f"{text} AS {name}"
+
+
+def _matches(child: str, key: ForeignKey, parent: str) -> str:
+    pairs = zip(key.columns, key.key, strict=True)
+    return " AND ".join(f"{child}.{quoted(a)} = {parent}.{quoted(b)}" for a, b in pairs)

@@ -1,0 +1,155 @@
+"""What is publicly known about a value: an interval, or the finite set it comes from.
+
+A domain is a statement about *declared* values. It prices a query; it never replaces the clamp
+that the engine applies, because a declaration may be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+from dpsql.policy.types import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Values between ``low`` and ``high`` (None: unbounded); only ``members`` where given.
+
+    ``integral`` says that every value is whole, whatever the type; ``grain`` that a timestamp
+    is the start of a period of that name.
+    """
+
+    low: Scalar | None = None
+    high: Scalar | None = None
+    members: tuple[Scalar, ...] | None = None
+    integral: bool = False
+    grain: str | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both ends are known."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def empty(self) -> bool:
+        """Whether no value is possible."""
+        if self.members is not None:
+            return not self.members
+        return self.bounded and _above(self.low, self.high)
+
+
+ANYTHING = Domain()
+
+
+def interval(low: Scalar | None, high: Scalar | None, *, integral: bool = False) -> Domain:
+    """Everything from ``low`` to ``high``."""
+    return Domain(low, high, integral=integral)
+
+
+def members(values: Iterable[Scalar]) -> Domain:
+    """Just these values; their extent is the interval.
+
+    >>> members([3, 1, 3]).members
+    (1, 3)
+    """
+    unique = tuple(sorted(set(values), key=_order))
+    if not unique:
+        return Domain(members=())
+    whole = all(isinstance(v, int) for v in unique)
+    if isinstance(unique[0], str):
+        return Domain(members=unique)
+    return Domain(unique[0], unique[-1], members=unique, integral=whole)
+
+
+def numbers(domain: Domain) -> tuple[Fraction | None, Fraction | None]:
+    """The ends as exact numbers (None for an open end or for what is not a number)."""
+    return _number(domain.low), _number(domain.high)
+
+
+def hull(first: Domain, second: Domain) -> Domain:
+    """The smallest domain that holds both.
+
+    >>> hull(interval(0, 5), interval(3, 9))
+    Domain(low=0, high=9, members=None, integral=False, grain=None)
+    """
+    if first.members is not None and second.members is not None:
+        return members(first.members + second.members)
+    low = _pick(first.low, second.low, smaller=True)
+    high = _pick(first.high, second.high, smaller=False)
+    return Domain(
+        low,
+        high,
+        integral=first.integral and second.integral,
+        grain=first.grain if first.grain == second.grain else None,
+    )
+
+
+def at_least(domain: Domain, bound: Scalar) -> Domain:
+    """The part that is not below ``bound``."""
+    kept = _members_where(domain, lambda v: not _above(bound, v))
+    low = bound if domain.low is None or _above(bound, domain.low) else domain.low
+    return Domain(low, domain.high, kept, domain.integral, domain.grain)
+
+
+def at_most(domain: Domain, bound: Scalar) -> Domain:
+    """The part that is not above ``bound``."""
+    kept = _members_where(domain, lambda v: not _above(v, bound))
+    high = bound if domain.high is None or _above(domain.high, bound) else domain.high
+    return Domain(domain.low, high, kept, domain.integral, domain.grain)
+
+
+def among(domain: Domain, values: Iterable[Scalar]) -> Domain:
+    """The part that is one of ``values``."""
+    allowed = members(values).members or ()
+    if domain.members is not None:
+        return members(v for v in allowed if v in domain.members)
+    return members(
+        v
+        for v in allowed
+        if (domain.low is None or not _above(domain.low, v))
+        and (domain.high is None or not _above(v, domain.high))
+    )
+
+
+def without(domain: Domain, value: Scalar) -> Domain:
+    """The part that is not ``value``."""
+    if domain.members is None:
+        return domain
+    return members(v for v in domain.members if v != value)
+
+
+def _members_where(domain: Domain, keep: Callable[[Scalar], bool]) -> tuple[Scalar, ...] | None:
+    if domain.members is None:
+        return None
+    return tuple(v for v in domain.members if keep(v))
+
+
+def _number(value: Scalar | None) -> Fraction | None:
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        return None
+    return Fraction(value)
+
+
+def _pick(a: Scalar | None, b: Scalar | None, *, smaller: bool) -> Scalar | None:
+    if a is None or b is None:
+        return None
+    return a if _above(b, a) == smaller else b
+
+
+def _comparable(value: Any) -> Any:
+    """Dates compare with timestamps as their midnights, booleans as false < true."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 (naive by design)
+    return value
+
+
+def _order(value: Scalar) -> Any:
+    return _comparable(value)
+
+
+def _above(a: Scalar | None, b: Scalar | None) -> bool:
+    return bool(_comparable(a) > _comparable(b))

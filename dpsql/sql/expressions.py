@@ -1,0 +1,180 @@
+"""Scalar expressions of dpsql's own relational form. All values are frozen and typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from dpsql.diagnostics.span import Span
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.domain import ANYTHING, Domain, interval
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Type, nullability and publicly known domain of an expression."""
+
+    kind: Kind
+    nullable: bool = True
+    domain: Domain = ANYTHING
+
+    def optional(self) -> Shape:
+        """The same, but possibly NULL."""
+        return replace(self, nullable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the relation below, by its statement-wide number."""
+
+    number: int
+    name: str
+    shape: Shape = field(compare=False)
+    span: Span | None = field(default=None, compare=False)
+    identifier: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. ``value`` None is SQL's NULL."""
+
+    value: Scalar | None
+    shape: Shape
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A constant span of time, as ``count`` times ``unit``."""
+
+    count: int
+    unit: str
+    shape: Shape = Shape(Kind.INTERVAL, nullable=False)
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the registry; ``option`` is its constant word (a date part, a pattern)."""
+
+    function: str
+    args: tuple[Expression, ...]
+    shape: Shape = field(compare=False)
+    option: str = ""
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """CASE WHEN; ``otherwise`` is always there (NULL when the analyst wrote none)."""
+
+    whens: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
+    shape: Shape = field(compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One item of an ORDER BY."""
+
+    value: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window function over ``partition`` in ``order``; ``frame`` is generated text."""
+
+    function: str
+    args: tuple[Expression, ...]
+    partition: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+    frame: str
+    shape: Shape = field(compare=False)
+    distinct: bool = False
+    where: Expression | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+Expression = Column | Literal | Interval | Call | Case | Window
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """An aggregate call of the analyst; it stands only in an Aggregate relation.
+
+    ``option`` holds its constants (a quantile's fraction); ``where`` its FILTER.
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+    shape: Shape = field(compare=False)
+    distinct: bool = False
+    where: Expression | None = None
+    option: str = ""
+    span: Span | None = field(default=None, compare=False)
+
+
+NULL = Literal(None, Shape(Kind.NULL))
+
+
+def integer(value: int) -> Literal:
+    """A whole constant."""
+    return Literal(value, Shape(Kind.INTEGER, False, interval(value, value, integral=True)))
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    """The expressions directly below."""
+    match node:
+        case Column() | Literal() | Interval():
+            return ()
+        case Call(args=args):
+            return args
+        case Case(whens=whens, otherwise=otherwise):
+            return (*(part for when in whens for part in when), otherwise)
+        case Window(args=args, partition=partition, order=order, where=where):
+            last = () if where is None else (where,)
+            return (*args, *partition, *(key.value for key in order), *last)
+
+
+def walk(node: Expression) -> Iterator[Expression]:
+    """The node and everything below it."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def columns(*nodes: Expression) -> Iterator[Column]:
+    """Every column reference in the expressions."""
+    for node in nodes:
+        for part in walk(node):
+            if isinstance(part, Column):
+                yield part
+
+
+def substitute(node: Expression, swap: Callable[[Expression], Expression | None]) -> Expression:
+    """A copy in which every node that ``swap`` answers for is replaced, top down."""
+    new = swap(node)
+    if new is not None:
+        return new
+    match node:
+        case Column() | Literal() | Interval():
+            return node
+        case Call(args=args):
+            return replace(node, args=tuple(substitute(a, swap) for a in args))
+        case Case(whens=whens, otherwise=otherwise):
+            return replace(
+                node,
+                whens=tuple((substitute(c, swap), substitute(v, swap)) for c, v in whens),
+                otherwise=substitute(otherwise, swap),
+            )
+        case Window(args=args, partition=partition, order=order, where=where):
+            return replace(
+                node,
+                args=tuple(substitute(a, swap) for a in args),
+                partition=tuple(substitute(p, swap) for p in partition),
+                order=tuple(replace(k, value=substitute(k.value, swap)) for k in order),
+                where=None if where is None else substitute(where, swap),
+            )

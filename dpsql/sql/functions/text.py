@@ -1,0 +1,133 @@
+"""Text. Only functions whose result is not longer than their arguments together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.policy.types import Kind
+from dpsql.sql.domain import interval
+from dpsql.sql.expressions import Expression, Shape
+from dpsql.sql.functions.function import (
+    Function,
+    Mismatch,
+    any_nullable,
+    constant,
+    expect,
+    expect_kind,
+)
+
+TEXT = (Kind.TEXT,)
+LONGEST = 1_000
+
+
+def _simple(name: str, template: str, about: str) -> Function:
+    def shape(args: tuple[Expression, ...], _: str) -> Shape:
+        expect(args, 1, name)
+        expect_kind(args[0], TEXT, name)
+        return Shape(Kind.TEXT, any_nullable(args))
+
+    return Function(name, shape, lambda t, _, __: template.format(t[0]), about)
+
+
+def _length_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, 1, "length")
+    expect_kind(args[0], TEXT, "length")
+    values = args[0].shape.domain.members
+    longest = max((len(str(v)) for v in values), default=0) if values is not None else None
+    return Shape(Kind.INTEGER, any_nullable(args), interval(0, longest, integral=True))
+
+
+def _substring_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, range(2, 4), "substring")
+    expect_kind(args[0], TEXT, "substring")
+    for a in args[1:]:
+        value = constant(a, "start and length of substring").value
+        if not isinstance(value, int) or not 0 <= value <= LONGEST:
+            raise Mismatch(f"substring takes a literal start and length from 0 to {LONGEST}")
+    return Shape(Kind.TEXT, any_nullable(args))
+
+
+def _substring(texts: Sequence[str], _: tuple[Expression, ...], __: str) -> str:
+    return f"substring({', '.join(texts)})"
+
+
+def _end(name: str) -> Function:
+    def shape(args: tuple[Expression, ...], _: str) -> Shape:
+        expect(args, 2, name)
+        expect_kind(args[0], TEXT, name)
+        value = constant(args[1], f"the length of {name}").value
+        if not isinstance(value, int) or not 0 <= value <= LONGEST:
+            raise Mismatch(f"{name} takes a literal length from 0 to {LONGEST}")
+        return Shape(Kind.TEXT, any_nullable(args))
+
+    return Function(
+        name, shape, lambda t, _, __: f'"{name}"({t[0]}, {t[1]})', f"`{name.upper()}(a, 3)`"
+    )
+
+
+def _concat_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    for a in args:
+        expect_kind(a, (Kind.TEXT, Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.BOOLEAN), "||")
+    return Shape(Kind.TEXT, any_nullable(args))
+
+
+def _concat(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+    parts = (
+        t if a.shape.kind is Kind.TEXT else f"CAST({t} AS VARCHAR)"
+        for t, a in zip(texts, args, strict=True)
+    )
+    return "(" + " || ".join(parts) + ")"
+
+
+def _strpos_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, 2, "position")
+    for a in args:
+        expect_kind(a, TEXT, "position")
+    return Shape(Kind.INTEGER, any_nullable(args), interval(0, None, integral=True))
+
+
+def _replace_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, 3, "replace")
+    for a in args:
+        expect_kind(a, TEXT, "replace")
+    old, new = (constant(a, "what replace looks for and writes").value for a in args[1:])
+    if not isinstance(old, str) or not isinstance(new, str) or len(new) > len(old):
+        raise Mismatch("replace takes literals, the new one not longer than the old one")
+    return Shape(Kind.TEXT, any_nullable(args))
+
+
+def _prefix_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, 2, "starts_with")
+    for a in args:
+        expect_kind(a, TEXT, "starts_with")
+    constant(args[1], "the prefix of starts_with")
+    return Shape(Kind.BOOLEAN, any_nullable(args))
+
+
+FAMILY = (
+    _simple("lower", "lower({0})", "`LOWER(a)`"),
+    _simple("upper", "upper({0})", "`UPPER(a)`"),
+    _simple("trim", "trim({0})", "`TRIM(a)`"),
+    _simple("ltrim", "ltrim({0})", "`LTRIM(a)`"),
+    _simple("rtrim", "rtrim({0})", "`RTRIM(a)`"),
+    Function("length", _length_shape, lambda t, _, __: f"length({t[0]})", "`LENGTH(a)`"),
+    Function("substring", _substring_shape, _substring, "`SUBSTRING(a, 1, 3)`: literal places"),
+    _end("left"),
+    _end("right"),
+    Function("concat", _concat_shape, _concat, "`a || b`: NULL when a part is"),
+    Function(
+        "strpos", _strpos_shape, lambda t, _, __: f"strpos({t[0]}, {t[1]})", "`POSITION(a IN b)`"
+    ),
+    Function(
+        "replace",
+        _replace_shape,
+        lambda t, _, __: f"replace({t[0]}, {t[1]}, {t[2]})",
+        "`REPLACE(a, 'x', 'y')`: literals, not growing",
+    ),
+    Function(
+        "starts_with",
+        _prefix_shape,
+        lambda t, _, __: f"starts_with({t[0]}, {t[1]})",
+        "`STARTS_WITH(a, 'x')`",
+    ),
+)

@@ -1,0 +1,197 @@
+"""Dates and timestamps. Parts and units are constants; arithmetic that overflows is NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.domain import ANYTHING, Domain, interval
+from dpsql.sql.expressions import Expression, Interval, Shape
+from dpsql.sql.functions.function import (
+    Function,
+    Mismatch,
+    any_nullable,
+    expect,
+    expect_kind,
+)
+
+TEMPORAL = (Kind.DATE, Kind.TIMESTAMP)
+UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
+"""What a timestamp can be cut to, finest first."""
+
+_PARTS: dict[str, tuple[int, int]] = {
+    "second": (0, 59),
+    "minute": (0, 59),
+    "hour": (0, 23),
+    "day": (1, 31),
+    "dow": (0, 6),
+    "isodow": (1, 7),
+    "doy": (1, 366),
+    "week": (1, 53),
+    "month": (1, 12),
+    "quarter": (1, 4),
+}
+PARTS = (*_PARTS, "year", "isoyear", "epoch")
+_DAYS = {"day": 1, "week": 7}
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600}
+
+
+def truncate(value: date | datetime, unit: str) -> datetime:
+    """The start of the period of ``unit`` that holds the value.
+
+    >>> truncate(date(2025, 8, 20), "quarter")
+    datetime.datetime(2025, 7, 1, 0, 0)
+    """
+    at = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    starts = {
+        "second": at.replace(microsecond=0),
+        "minute": at.replace(second=0, microsecond=0),
+        "hour": at.replace(minute=0, second=0, microsecond=0),
+        "day": midnight,
+        "week": midnight - timedelta(days=at.weekday()),
+        "month": midnight.replace(day=1),
+        "quarter": midnight.replace(day=1, month=(at.month - 1) // 3 * 3 + 1),
+        "year": midnight.replace(day=1, month=1),
+    }
+    return starts[unit]
+
+
+def _truncate_shape(args: tuple[Expression, ...], option: str) -> Shape:
+    expect(args, 1, "date_trunc")
+    expect_kind(args[0], TEMPORAL, "date_trunc")
+    if option not in UNITS:
+        raise Mismatch(f"date_trunc takes one of {', '.join(UNITS)}")
+    domain = args[0].shape.domain
+    if not isinstance(domain.low, date) or not isinstance(domain.high, date):
+        return Shape(Kind.TIMESTAMP, any_nullable(args))
+    ends = truncate(domain.low, option), truncate(domain.high, option)
+    return Shape(Kind.TIMESTAMP, any_nullable(args), Domain(*ends, grain=option))
+
+
+def _extract_shape(args: tuple[Expression, ...], option: str) -> Shape:
+    expect(args, 1, "extract")
+    expect_kind(args[0], TEMPORAL, "extract")
+    if option not in PARTS:
+        raise Mismatch(f"extract takes one of {', '.join(PARTS)}")
+    domain = args[0].shape.domain
+    kind = Kind.DOUBLE if option == "epoch" else Kind.INTEGER
+    return Shape(kind, any_nullable(args), _part_domain(domain, option))
+
+
+def _part_domain(domain: Domain, part: str) -> Domain:
+    if part in _PARTS:
+        return interval(*_PARTS[part], integral=True)
+    low, high = domain.low, domain.high
+    if not isinstance(low, date) or not isinstance(high, date):
+        return ANYTHING
+    if part == "epoch":
+        start = datetime(1970, 1, 1)  # noqa: DTZ001
+        ends = (int((truncate(v, "second") - start).total_seconds()) for v in (low, high))
+        first, last = ends
+        return interval(first, last + 1)
+    spare = 1 if part == "isoyear" else 0
+    return interval(low.year - spare, high.year + spare, integral=True)
+
+
+def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
+    expect(args, 2, "date arithmetic")
+    expect_kind(args[0], TEMPORAL, "date arithmetic")
+    step = args[1]
+    if not isinstance(step, Interval):
+        raise Mismatch("dates move by a literal interval")
+    sign = 1 if option == "+" else -1
+    domain = args[0].shape.domain
+    low, high = (_moved(end, step, sign) for end in (domain.low, domain.high))
+    if low is None or high is None:
+        return Shape(Kind.TIMESTAMP, True)
+    return Shape(Kind.TIMESTAMP, any_nullable(args[:1]), interval(low, high))
+
+
+def _moved(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
+    """The value moved; None when it leaves the calendar. Months keep the day where they can."""
+    if not isinstance(value, date):
+        return None
+    at = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    count = sign * step.count
+    try:
+        if step.unit in _DAYS:
+            return at + timedelta(days=count * _DAYS[step.unit])
+        if step.unit in _SECONDS:
+            return at + timedelta(seconds=count * _SECONDS[step.unit])
+        months = count * {"month": 1, "quarter": 3, "year": 12}[step.unit]
+        year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
+        first = at.replace(year=year, month=month + 1, day=1)
+        following = (first.replace(day=28) + timedelta(days=4)).replace(day=1)
+        return first.replace(day=min(at.day, (following - timedelta(days=1)).day))
+    except (OverflowError, ValueError):
+        return None
+
+
+def _shift(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
+    return f"TRY(TRY_CAST({texts[0]} AS TIMESTAMP) {option} {texts[1]})"
+
+
+def _days_shape(args: tuple[Expression, ...], option: str) -> Shape:
+    expect(args, 2, "date arithmetic")
+    expect_kind(args[0], (Kind.DATE,), "adding days")
+    expect_kind(args[1], (Kind.INTEGER,), "adding days")
+    return Shape(Kind.DATE, True, _days_domain(args, 1 if option == "+" else -1))
+
+
+def _days_domain(args: tuple[Expression, ...], sign: int) -> Domain:
+    base, days = args[0].shape.domain, args[1].shape.domain
+    ends = (base.low, base.high, days.low, days.high)
+    low, high, few, many = ends
+    if not isinstance(low, date) or not isinstance(high, date):
+        return ANYTHING
+    if not isinstance(few, int) or not isinstance(many, int):
+        return ANYTHING
+    steps = sorted((sign * few, sign * many))
+    try:
+        return interval(low + timedelta(days=steps[0]), high + timedelta(days=steps[1]))
+    except OverflowError:
+        return ANYTHING
+
+
+def _days(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
+    return f"TRY({texts[0]} {option} TRY_CAST({texts[1]} AS INTEGER))"
+
+
+def _difference_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, 2, "date difference")
+    for a in args:
+        expect_kind(a, (Kind.DATE,), "the difference of dates")
+    late, early = args[0].shape.domain, args[1].shape.domain
+    low, high = _days_apart(late.low, early.high), _days_apart(late.high, early.low)
+    return Shape(Kind.INTEGER, any_nullable(args), interval(low, high, integral=True))
+
+
+def _days_apart(late: Scalar | None, early: Scalar | None) -> int | None:
+    if not isinstance(late, date) or not isinstance(early, date):
+        return None
+    return (truncate(late, "day") - truncate(early, "day")).days
+
+
+def _difference(texts: Sequence[str], _: tuple[Expression, ...], __: str) -> str:
+    return f"TRY({texts[0]} - {texts[1]})"
+
+
+FAMILY = (
+    Function(
+        "date_trunc",
+        _truncate_shape,
+        lambda t, _, o: f"date_trunc('{o}', TRY_CAST({t[0]} AS TIMESTAMP))",
+        "`DATE_TRUNC('month', a)`",
+    ),
+    Function(
+        "extract",
+        _extract_shape,
+        lambda t, _, o: f"extract('{o}' FROM {t[0]})",
+        "`EXTRACT(year FROM a)`, `DATE_PART('year', a)`",
+    ),
+    Function("shift", _shift_shape, _shift, "`a + INTERVAL '1 month'`"),
+    Function("days", _days_shape, _days, "`a + 7` for a date"),
+    Function("days_between", _difference_shape, _difference, "`a - b` for dates"),
+)

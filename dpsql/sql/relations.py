@@ -1,0 +1,231 @@
+"""Relations of dpsql's own form, and the one invariant they carry.
+
+A relation is ``Public``, ``Private`` (every row belongs to exactly one privacy unit and is
+computed from that unit's rows and public data only) or ``Released`` (noised and paid for).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from dpsql.diagnostics.span import Span
+from dpsql.policy.model import Table
+from dpsql.policy.types import Scalar
+from dpsql.sql.expressions import Aggregated, Column, Expression, SortKey, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """Known to everyone, answered exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Private:
+    """Rows of units of kind ``unit``.
+
+    ``key`` names the row's unit: for each part of its key, the columns that hold it (empty: each
+    row is a unit of its own). One unit has
+    at most ``max_rows`` rows here, by declaration and through every operator since; the bound
+    is enforced again where rows are counted unless it is 1. ``per_group`` is the declared
+    largest number of rows of one unit in one group.
+    """
+
+    unit: str
+    key: tuple[frozenset[int], ...]
+    max_rows: int
+    per_group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Already noised and paid for, or computed from such."""
+
+
+Privacy = Public | Private | Released
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A listed table. ``unit_columns`` are the columns of the table its path ends in."""
+
+    table: Table
+    fields: tuple[Column, ...]
+    unit_fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Constant rows."""
+
+    fields: tuple[Column, ...]
+    rows: tuple[tuple[Scalar | None, ...], ...]
+    privacy: Privacy = Public()
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """WHERE or HAVING; ``fields`` may be narrower than the input's."""
+
+    input: Relation
+    predicate: Expression
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Computed columns, one for each field; the unit's key travels along unseen."""
+
+    input: Relation
+    values: tuple[Expression, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY ``keys``; fields are the keys, then the calls.
+
+    ``sets`` are the grouping sets, as positions in ``keys`` (one set with all by default).
+    ``level`` is the number of the field that says which set a row is of, where there are many.
+    """
+
+    input: Relation
+    keys: tuple[Expression, ...]
+    calls: tuple[Aggregated, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """``kind`` is inner, left, right, full, cross, semi or anti."""
+
+    kind: str
+    left: Relation
+    right: Relation
+    condition: Expression | None
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """A set operation: ``union all``, ``union``, ``except`` or ``intersect``, by position."""
+
+    operation: str
+    inputs: tuple[Relation, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """The input's fields and one more for each window function."""
+
+    input: Relation
+    windows: tuple[Window, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """SELECT DISTINCT."""
+
+    input: Relation
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """ORDER BY."""
+
+    input: Relation
+    keys: tuple[SortKey, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """LIMIT and OFFSET."""
+
+    input: Relation
+    count: int | None
+    offset: int
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A table that exists by the time it is read: a released measurement, or public rows."""
+
+    name: str
+    fields: tuple[Column, ...]
+    privacy: Privacy = Released()
+    span: Span | None = field(default=None, compare=False)
+
+
+Relation = (
+    Scan
+    | Values
+    | Filter
+    | Project
+    | Aggregate
+    | Join
+    | Union
+    | Windowed
+    | Distinct
+    | Sort
+    | Limit
+    | Stored
+)
+
+
+def inputs(relation: Relation) -> tuple[Relation, ...]:
+    """The relations directly below."""
+    match relation:
+        case Scan() | Values() | Stored():
+            return ()
+        case Join(left=left, right=right):
+            return (left, right)
+        case Union(inputs=below):
+            return below
+        case _:
+            return (relation.input,)
+
+
+def with_inputs(relation: Relation, below: tuple[Relation, ...]) -> Relation:
+    """The same operator over other inputs (the caller keeps the fields in step)."""
+    match relation:
+        case Scan() | Values() | Stored():
+            return relation
+        case Join():
+            return replace(relation, left=below[0], right=below[1])
+        case Union():
+            return replace(relation, inputs=below)
+        case _:
+            return replace(relation, input=below[0])
+
+
+def walk(relation: Relation) -> Iterator[Relation]:
+    """The relation and everything below it."""
+    yield relation
+    for below in inputs(relation):
+        yield from walk(below)

@@ -1,0 +1,131 @@
+"""Expressions and relations as SQL for the engine. Total functions only, names and literals quoted.
+
+Nothing of the client's text is copied: every token below is written here or is a quoted literal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date, datetime
+from fractions import Fraction
+
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.expressions import (
+    Call,
+    Case,
+    Column,
+    Expression,
+    Interval,
+    Literal,
+    SortKey,
+    Window,
+)
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.functions.conditional import coerced, engine_type
+
+Texts = Mapping[int, str]
+"""How each column number is written where an expression is rendered."""
+
+
+def quoted(name: str) -> str:
+    """An identifier, always quoted.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def alias(column: Column) -> str:
+    """The generated name of a column: readable, unique in the statement, never a keyword.
+
+    >>> from dpsql.sql.expressions import Shape
+    >>> alias(Column(7, "Total (EUR)", Shape(Kind.DOUBLE)))
+    'total_eur_7'
+    """
+    words = re.sub(r"[^a-z0-9]+", "_", column.name.lower()).strip("_")[:24]
+    return f"{words}_{column.number}" if words[:1].isalpha() else f"c_{column.number}"
+
+
+def literal(value: Scalar | None, kind: Kind) -> str:
+    """A constant. Fractions become the nearest double, written so that it reads back the same."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return f"{value}" if kind is not Kind.DOUBLE else double(Fraction(value))
+        case Fraction():
+            return double(value)
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+
+
+def double(value: Fraction) -> str:
+    """A double constant; the exponent keeps the engine from reading it as a decimal.
+
+    >>> double(Fraction(1, 10)), double(Fraction(-500))
+    ('0.1e0', '-500.0e0')
+    """
+    text = repr(float(value))
+    return text if "e" in text else f"{text}e0"
+
+
+def expression(node: Expression, names: Texts) -> str:
+    """The SQL of an expression over columns written as ``names`` says."""
+    match node:
+        case Column(number=number):
+            return names[number]
+        case Literal(value=value, shape=shape):
+            return literal(value, shape.kind)
+        case Interval(count=count, unit=unit):
+            return f"INTERVAL '{count} {unit}'"
+        case Call(function=name, args=args, option=option):
+            return FUNCTIONS[name].write([expression(a, names) for a in args], args, option)
+        case Case():
+            return _case(node, names)
+        case Window():
+            return _window(node, names)
+
+
+def _case(node: Case, names: Texts) -> str:
+    kind = node.shape.kind
+    whens = " ".join(
+        f"WHEN {expression(c, names)} THEN {coerced(expression(v, names), v, kind)}"
+        for c, v in node.whens
+    )
+    return (
+        f"CASE {whens} ELSE {coerced(expression(node.otherwise, names), node.otherwise, kind)} END"
+    )
+
+
+def _window(node: Window, names: Texts) -> str:
+    args = ", ".join(expression(a, names) for a in node.args)
+    if node.function == "count" and not args:
+        args = "*"
+    parts = []
+    if node.partition:
+        parts.append("PARTITION BY " + ", ".join(expression(p, names) for p in node.partition))
+    if node.order:
+        parts.append("ORDER BY " + sort_list(node.order, names))
+    parts += [node.frame] if node.frame else []
+    where = "" if node.where is None else f" FILTER (WHERE {expression(node.where, names)})"
+    return f"{node.function}({args}){where} OVER ({' '.join(parts)})"
+
+
+def sort_list(keys: tuple[SortKey, ...], names: Texts) -> str:
+    """The items of an ORDER BY, each direction and NULL order spelled out."""
+    return ", ".join(
+        f"{expression(k.value, names)} {'DESC' if k.descending else 'ASC'}"
+        f" NULLS {'FIRST' if k.nulls_first else 'LAST'}"
+        for k in keys
+    )
+
+
+__all__ = ["alias", "double", "engine_type", "expression", "literal", "quoted", "sort_list"]
