@@ -63,7 +63,7 @@ class Writer:
     names: dict[int, Column] = field(default_factory=dict)
     tables: int = 0
 
-    def block(self, relation: Relation) -> Block:
+    def block(self, relation: Relation) -> Block:  # noqa: C901 (one arm for each relation)
         """The relation as a block."""
         for column in relation.fields:
             self.names.setdefault(column.number, column)
@@ -88,7 +88,8 @@ class Writer:
             case Windowed():
                 return self._windowed(relation)
             case Distinct(input=below, fields=fields):
-                block = self.sealed(below) if self._busy(below) else self.block(below)
+                block = self.block(below)
+                block = self.sealed(block) if block.closed else block
                 kept = {f.number: block.items[f.number] for f in fields}
                 return replace(block, items=kept, distinct=True, computed=True)
             case Sort(input=below, keys=keys):
@@ -96,9 +97,6 @@ class Writer:
                 return replace(block, order=f" ORDER BY {sort_list(keys, block.items)}")
             case Limit(input=below, count=count, offset=offset):
                 return self._limit(below, count, offset)
-
-    def _busy(self, relation: Relation) -> bool:
-        return self.block(relation).closed
 
     def select(self, relation: Relation, fields: tuple[Column, ...] | None = None) -> str:
         """The relation as a whole statement with its columns under their aliases."""
@@ -112,9 +110,8 @@ class Writer:
         )
         return f"SELECT {'DISTINCT ' if block.distinct else ''}{items or '1'}{block.tail()}"
 
-    def sealed(self, relation: Relation) -> Block:
-        """The relation as a subquery with plain columns, the unit's hidden key among them."""
-        block = self.block(relation)
+    def sealed(self, block: Block) -> Block:
+        """The block as a subquery with plain columns, the unit's hidden key among them."""
         columns = tuple(self.names[n] for n in block.items)
         self.tables += 1
         name = f"q{self.tables}"
@@ -126,7 +123,7 @@ class Writer:
     def open(self, relation: Relation) -> Block:
         """A block to which WHERE, grouping or new columns may be added."""
         block = self.block(relation)
-        return self.sealed(relation) if block.closed or block.computed else block
+        return self.sealed(block) if block.closed or block.computed else block
 
     def _scan(self, scan: Scan) -> Block:
         self.tables += 1
@@ -167,7 +164,7 @@ class Writer:
     def _project(self, project: Project) -> Block:
         block = self.block(project.input)
         if block.distinct or block.limit or block.computed:
-            block = self.sealed(project.input)
+            block = self.sealed(block)
         items = dict(block.items)
         computed = block.computed or bool(block.group)
         for column, value in zip(project.fields, project.values, strict=True):
@@ -198,16 +195,16 @@ class Writer:
         """One side of a join: a plain scan joins as it stands, anything else as a subquery."""
         block = self.block(relation)
         plain = not block.closed and not block.computed and not block.where
-        return (
-            block if plain and isinstance(relation, Scan | Stored | Join) else self.sealed(relation)
-        )
+        joins = isinstance(relation, Scan | Stored | Join)
+        return block if plain and joins else self.sealed(block)
 
     def _union(self, union: Union) -> Block:
         self.tables += 1
         name = f"q{self.tables}"
         sides = []
         for side in union.inputs:
-            block = self.sealed(side) if self._busy(side) else self.block(side)
+            block = self.block(side)
+            block = self.sealed(block) if block.closed else block
             columns = self._outputs(side, union)
             items = ", ".join(
                 _named(_typed(block.items[c.number], f.shape.kind), quoted(alias(f)))
@@ -233,7 +230,7 @@ class Writer:
     def _limit(self, below: Relation, count: int | None, offset: int) -> Block:
         block = self.block(below)
         if block.limit:
-            block = self.sealed(below)
+            block = self.sealed(block)
         text = ("" if count is None else f" LIMIT {count}") + (
             f" OFFSET {offset}" if offset else ""
         )

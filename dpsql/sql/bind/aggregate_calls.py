@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -100,8 +100,9 @@ def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression
 
 
 def _shape(name: str, args: tuple[Expression, ...], rows: int | None) -> Shape:
-    rule = _SHAPES.get(name, _spread)
-    return rule(args, rows)
+    shape = _SHAPES.get(name, _spread)(args, rows)
+    # A noised count may be negative and a noised sum beyond its bounds: nothing is known of them.
+    return shape if rows is not None else replace(shape, domain=ANYTHING)
 
 
 def _count(_: tuple[Expression, ...], rows: int | None) -> Shape:

@@ -160,11 +160,12 @@ class _Grouped(_Plain):
     """A SELECT with GROUP BY, HAVING or aggregates."""
 
     def bind(self) -> _Body:
-        rows = (
-            self.relation.privacy.max_rows if isinstance(self.relation.privacy, Private) else None
-        )
-        self.calls = Calls(self.context, rows)
         keys = self._keys()
+        state = self.relation.privacy
+        per_unit = isinstance(state, Private) and privacy.groups_by_unit(state, keys)
+        self.calls = Calls(
+            self.context, state.max_rows if isinstance(state, Private) and per_unit else None
+        )
         self.key_fields = tuple(self._key_field(k) for k in keys)
         self.keys = keys
         items = self._items()
