@@ -160,6 +160,10 @@ def shown(amount: Fraction) -> str:
     """An epsilon or delta as a person writes it.
 
     >>> shown(Fraction(1, 100000)), shown(Fraction(20))
-    ('1e-05', '20')
+    ('1e-5', '20')
     """
-    return str(amount.numerator) if amount.denominator == 1 else f"{float(amount):g}"
+    return (
+        str(amount.numerator)
+        if amount.denominator == 1
+        else f"{float(amount):g}".replace("e-0", "e-")
+    )

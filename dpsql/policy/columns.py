@@ -101,7 +101,7 @@ def _scalars(
             found.append(scalar(word.text, declared))
         except NotAValue as error:
             problems.add(
-                word.place, f'"{word.text}" in {section.label} is not a {declared}; {error}'
+                word.place, f'"{word.text}" in {section.label} is not of type {declared}; {error}'
             )
     return found
 

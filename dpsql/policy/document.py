@@ -117,7 +117,11 @@ def compose(text: str, name: str, problems: Problems) -> Node:
         place = _place(starts[1])
         problems.add(place, "a second document; keep one and remove this `---`")
     inner = (event for event in events if isinstance(event, NodeEvent | _ENDS))
-    return _Composer(inner, name, problems).node(0)
+    composer = _Composer(inner, name, problems)
+    tree = composer.node(0)
+    if composer.unread:
+        raise PolicyError(*problems.lines)
+    return tree
 
 
 _ENDS = SequenceEndEvent | MappingEndEvent
@@ -128,6 +132,8 @@ class _Composer:
 
     def __init__(self, events: Iterator[Event], name: str, problems: Problems) -> None:
         self._events, self._name, self._problems = events, name, problems
+        self.unread = False
+        """Whether parts of the document are unknown, so that nothing can be said about the rest."""
 
     def node(self, depth: int) -> Node:
         node = self._next(depth)
@@ -161,6 +167,7 @@ class _Composer:
         """Refuse anchors, aliases and tags."""
         if isinstance(event, AliasEvent):
             self._problems.add(place, f"alias *{event.anchor}; write the value out here")
+            self.unread = True
             return
         if anchor := getattr(event, "anchor", None):
             self._problems.add(place, f"anchor &{anchor}; remove it")
@@ -172,7 +179,10 @@ class _Composer:
         nodes = self._rest(depth)
         for key in nodes:
             value = next(nodes)
-            if not isinstance(key, Word) or not key.name:
+            if isinstance(key, Word) and key.plain and key.text == "<<":
+                self.unread = True
+                self._problems.add(key.place, "merge key <<; write the keys out here")
+            elif not isinstance(key, Word) or not key.name:
                 shown = f"{key.text} " if isinstance(key, Word) and key.text.strip() else ""
                 self._problems.add(key.place, f"the key {shown}is not text; write it in quotes")
             elif key.text in found:

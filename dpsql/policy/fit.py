@@ -65,6 +65,6 @@ def _within(shape: keys.Number, value: Fraction) -> bool:
 
 
 def _bounds(shape: keys.Number) -> str:
-    low = f"above {shape.low}" if shape.open_low else f"from {shape.low}"
+    low = f"above {shape.low}" if shape.open_low else f"at least {shape.low}"
     high = f"below {shape.high}" if shape.open_high else f"at most {shape.high}"
     return f"write a number {low} and {high}"

@@ -38,7 +38,9 @@ def _foreign_key(
             f"{part.label}, which is public, leads to the private table {target}; remove it",
         )
         return None
-    key = part.names("key") or _key_of(target, units, listing)
+    key = (
+        part.names("key") or listing.tables[target].names("key") or _key_of(target, units, listing)
+    )
     if not key:
         if not _key_lost(target, part, listing):
             listing.problems.add(
@@ -53,20 +55,18 @@ def _foreign_key(
 
 
 def _key_of(target: str, units: dict[str, Unit], listing: Listing) -> tuple[str, ...]:
-    """The declared key of a table, or the key of the unit that lives in it."""
-    declared = listing.tables[target].names("key")
-    if declared:
-        return declared
+    """The key of the unit that lives in a table, if it is sound."""
+    if listing.lost:
+        return ()
     return next((unit.key for unit in units.values() if unit.table == target and unit.key), ())
 
 
 def _key_lost(target: str, part: Section, listing: Listing) -> bool:
     """Whether the key may have been written, in a way that was reported."""
-    units = [unit for unit in listing.units.values() if unit.get("table", str) in (target, None)]
-    return (
-        "units" in listing.lost
+    return bool(
+        listing.lost
         or "key" in part.spoilt | listing.tables[target].spoilt
-        or any(unit.spoilt & {"key", "table"} for unit in units)
+        or any(unit.spoilt for unit in listing.units.values())
     )
 
 
@@ -75,8 +75,8 @@ def _paired(table: str, part: Section, key: ForeignKey, listing: Listing) -> For
     if len(key.columns) != len(key.key):
         listing.problems.add(
             part.at("columns"),
-            f"{part.label} has {len(key.columns)} columns for the key "
-            f"({', '.join(key.key)}) of {key.references}; write {len(key.key)}",
+            f"{part.label} equates ({', '.join(key.columns)}) with the key "
+            f"({', '.join(key.key)}) of {key.references}; write as many columns",
         )
         return None
     sound = True

@@ -20,7 +20,7 @@ class Listing:
     columns: dict[str, dict[str, Column]]
     problems: Problems
     lost: frozenset[str] = frozenset()
-    """Those of ``tables`` and ``units`` that could not be read at all."""
+    """``tables``, ``units``: could not be read at all; ``keys``: units without a sound key."""
 
     def public(self, table: str) -> bool:
         """Whether the table is declared public."""
@@ -50,7 +50,7 @@ class Listing:
         """Whether the table has the columns; reported if not."""
         section = self.tables[table]
         known = section.sections("columns")
-        if "columns" in section.spoilt or (not known and self.public(table)):
+        if "columns" in section.spoilt or not known:
             return True
         for column in columns:
             if column not in known:

@@ -48,7 +48,7 @@ class Reader:
         for key in shape.keys:
             if key.required and key.name not in given.keys() | spoilt:
                 spoilt.add(key.name)
-                self._problems.add(at, f'{label} lacks the key "{key.name}": {key.about}')
+                self._problems.add(at, f"{label} lacks `{key.name}: ..` ({key.about})")
             if key.name in spoilt and isinstance(key.shape, keys.Record):
                 given[key.name] = lost(key.shape, at, names)
         return Section(at, label, given, places, frozenset(spoilt))

@@ -61,12 +61,6 @@ def _own(table: Table, unit: Unit, listing: Listing) -> Table:
             section.at("max_rows_per_unit"),
             f"{section.label} holds the unit {unit.name}, one row each; remove max_rows_per_unit",
         )
-    if unit.key and set(unit.key) < set(table.key):
-        listing.problems.add(
-            section.at("key"),
-            f"the key of {section.label} lets a unit {unit.name} have several rows; "
-            f"write `key: [{', '.join(unit.key)}]`, or keep units in a table of their own",
-        )
     return replace(table, key=table.key or unit.key, unit_columns=unit.key, max_rows_per_unit=1)
 
 

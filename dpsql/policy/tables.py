@@ -20,6 +20,8 @@ def build(root: Section, listing: Listing) -> tuple[dict[str, Unit], dict[str, T
     problems = listing.problems
     before = len(problems)
     units = {name: _unit(name, section, listing) for name, section in listing.units.items()}
+    if len(problems) > before:
+        listing = replace(listing, lost=listing.lost | {"keys"})
     tables = {
         name: _table(name, section, units, listing) for name, section in listing.tables.items()
     }
@@ -65,10 +67,17 @@ def _unit_table(
             f"{section.label} lives in table {table}, which does not say so; "
             f"write `unit: {name}` in table {table}",
         )
+        return
     where = f"the key of {section.label}"
     if not listing.has_columns(table, key, section.at("key"), where):
         return
     listing.never_null(table, key, section.at("key"), where)
+    if key and set(key) < set(holder.names("key") or ()):
+        listing.problems.add(
+            holder.at("key"),
+            f"the key of {holder.label} lets a unit {name} have several rows; "
+            f"write `key: [{', '.join(key)}]`, or keep units in a table of their own",
+        )
     for column in key:
         if listing.kind(table, column) is Kind.DOUBLE:
             listing.problems.add(
@@ -131,7 +140,7 @@ def _extent(section: Section, listing: Listing) -> None:
     if "columns" not in section.given.keys() | section.spoilt:
         listing.problems.add(
             section.place,
-            f'{section.label} lacks the key "columns": a private table lists its columns',
+            f"{section.label} lacks `columns: ..`; a private table lists its columns",
         )
     rows, group = (section.get(key, int) for key in limits)
     if rows is not None and group is not None and group > rows:
@@ -167,7 +176,8 @@ def _values_from(
     if not listing.public(table):
         if not listing.tables[table].spoilt & {"public", "unit"}:
             listing.problems.add(
-                at, f"{where} is a private table; name a public one, or list them under values"
+                at,
+                f"{where} names {table}, a private table; name a public one, or list them under values",
             )
         return None
     if not listing.has_columns(table, (other,), at, where):

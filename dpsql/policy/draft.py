@@ -1,0 +1,159 @@
+"""A first policy for a source: names and types, and comments where the owner has to decide."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from fractions import Fraction
+
+from dpsql.policy.document import Word
+from dpsql.policy.guess import GuessedUnit, guess_unit, key_of, names_people, ways_to_unit
+from dpsql.policy.model import ForeignKey, Source
+from dpsql.policy.problems import Place
+from dpsql.policy.scalars import kind_of
+from dpsql.policy.source import SourceDescription, TableDescription, policy_type
+from dpsql.policy.types import Kind, Scalar
+
+Suggestions = Mapping[tuple[str, str], tuple[Scalar, Scalar]]
+
+_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_YAML_1_1 = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+_RANGED = (Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP)
+
+
+def draft(
+    description: SourceDescription, source: Source, suggestions: Suggestions | None = None
+) -> str:
+    """The text of a policy that loads once its owner has followed the comments.
+
+    Nothing in it was read from rows but ``suggestions``, which are marked as such: bounds that
+    were read from the data reveal its extremes.
+    """
+    return "\n".join([*_lines(description, source, suggestions or {}), ""])
+
+
+def _lines(
+    description: SourceDescription, source: Source, suggestions: Suggestions
+) -> Iterator[str]:
+    unit = guess_unit(description)
+    yield "# Drafted by `dpsql init` from names and types. Look for FILL IN and check every guess."
+    if suggestions:
+        yield "# Ranges marked `read from the data` reveal its extremes: replace them by what is"
+        yield "# public knowledge before anyone is given access."
+    yield f"source: {{engine: {source.engine}, path: {quoted(str(source.path))}}}"
+    yield 'data_version: "1"  # change it whenever the data changes'
+    yield ""
+    yield from _unit(unit)
+    yield ""
+    yield "tables:"
+    ways = ways_to_unit(description, unit) if unit else {}
+    for name, there in description.tables.items():
+        yield f"  {quoted(name)}:"
+        yield from _belonging(name, there, unit, ways.get(name, []))
+        yield from _columns(name, there, unit, suggestions)
+        yield ""
+    yield "accounts:"
+    yield "  dataset: {epsilon: 1, delta: 1e-6}  # FILL IN: what all analysts may learn together"
+    yield ""
+    yield "roles:"
+    yield "  analyst:"
+    yield "    session: {epsilon: 0.5}  # FILL IN: what one session may spend"
+
+
+def _unit(unit: GuessedUnit | None) -> Iterator[str]:
+    yield "units:"
+    if unit is None:
+        yield "  # FILL IN: who is protected, for example"
+        yield "  # customer: {table: customers, key: customer_id}"
+        yield "  # visit: {table: visits, key: row}    (each row by itself)"
+        return
+    key = ", ".join(quoted(name) for name in unit.key)
+    yield "  # a guess from names and keys; FILL IN another table if someone else is protected"
+    yield f"  {quoted(unit.name)}: {{table: {quoted(unit.table)}, key: [{key}]}}"
+
+
+def _belonging(
+    name: str, there: TableDescription, unit: GuessedUnit | None, ways: list[ForeignKey]
+) -> Iterator[str]:
+    """Whose rows a table holds."""
+    if unit is not None and name == unit.table:
+        yield f"    unit: {quoted(unit.name)}"
+        return
+    if unit is None or not ways:
+        yield "    # FILL IN one of these:"
+        yield "    # public: true    (nothing in it is about a person)"
+        yield "    # unit: ..        (with foreign_keys and max_rows_per_unit)"
+        return
+    yield f"    unit: {quoted(unit.name)}"
+    if key := key_of(name, there):
+        yield f"    key: [{', '.join(map(quoted, key))}]"
+    yield "    foreign_keys:"
+    yield f"      - {_link(ways[0])}"
+    for other in ways[1:]:
+        yield f"      # or, if this says whose row it is: {_link(other)}"
+    if not key or not set(key) <= set(ways[0].columns):
+        yield (
+            f"    max_rows_per_unit:  # FILL IN: most rows of one {quoted(unit.name)} that count, from "
+            "what you know"
+        )
+
+
+def _link(link: ForeignKey) -> str:
+    columns, key = (", ".join(map(quoted, names)) for names in (link.columns, link.key))
+    return f"{{columns: [{columns}], references: {quoted(link.references)}, key: [{key}]}}"
+
+
+def _columns(
+    table: str, there: TableDescription, unit: GuessedUnit | None, suggestions: Suggestions
+) -> Iterator[str]:
+    keys = {*key_of(table, there), *(unit.key if unit and unit.table == table else ())}
+    yield "    columns:"
+    for name, held in there.columns.items():
+        declared = policy_type(held)
+        if declared is None:
+            yield f"      # {quoted(name)} is left out: dpsql does not read {json.dumps(held)}"
+            continue
+        nullable = name not in there.not_null | keys
+        yield _column(name, declared, suggestions.get((table, name)), nullable=nullable)
+
+
+def _column(
+    name: str, declared: str, bounds: tuple[Scalar, Scalar] | None, *, nullable: bool
+) -> str:
+    kind = kind_of(declared)
+    entries = [f"type: {declared if '(' not in declared else quoted(declared)}"]
+    comment = ""
+    if kind is Kind.TEXT and names_people(name):
+        entries.append("identifier: true")
+        comment = "  # a guess from the name"
+    elif bounds is not None and kind in _RANGED:
+        entries.append(f"range: [{_written(bounds[0])}, {_written(bounds[1])}]")
+        comment = "  # read from the data: FILL IN what is public knowledge"
+    elif kind in (Kind.DOUBLE, Kind.TIMESTAMP, Kind.DATE):
+        comment = "  # FILL IN range: [.., ..] if it is to be summed or grouped"
+    if nullable:
+        entries.append("nullable: true")
+    return f"      {quoted(name)}: {{{', '.join(entries)}}}{comment}"
+
+
+def _written(value: Scalar) -> str:
+    """A bound as the loader reads it."""
+    if isinstance(value, Fraction):
+        return repr(float(value))
+    if isinstance(value, datetime):
+        return f'"{value.isoformat(sep=" ")}"'
+    return str(value)
+
+
+def quoted(name: str) -> str:
+    """A name as YAML reads it back.
+
+    >>> quoted("orders"), quoted("Order Date"), quoted("no")
+    ('orders', '"Order Date"', '"no"')
+    """
+    plain = _SIMPLE.fullmatch(name) and name.lower() not in _YAML_1_1
+    if plain and Word(Place(), name, plain=True).name:
+        return name
+    return json.dumps(name, ensure_ascii=not name.isprintable())
