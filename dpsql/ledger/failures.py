@@ -10,16 +10,23 @@ from dpsql.diagnostics.refusal import LedgerFailed
 
 _NOTHING_LOST = "nothing was answered, and what was spent is still recorded"
 
+_RESTORE = (
+    "stop dpsql, keep a copy of the file, and restore the latest backup; an older backup knows "
+    "less than was spent, so lower the limits in the policy accordingly"
+)
+
+_READ_ONLY = (
+    "cannot be written",
+    "give the account that runs dpsql write permission on the file, its -wal and its directory",
+)
+
 _SQLITE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_BUSY: (
         "is locked by another process",
         "retry; if it stays locked, find the process that holds it open",
     ),
     sqlite3.SQLITE_LOCKED: ("is locked by another connection", "retry"),
-    sqlite3.SQLITE_READONLY: (
-        "cannot be written",
-        "give the account that runs dpsql write permission on the file and on its directory",
-    ),
+    sqlite3.SQLITE_READONLY: _READ_ONLY,
     sqlite3.SQLITE_PERM: ("may not be opened", "check the permissions of the file"),
     sqlite3.SQLITE_FULL: (
         "cannot grow: the disk is full",
@@ -29,13 +36,7 @@ _SQLITE: dict[int, tuple[str, str]] = {
         "cannot be read or written: the disk reports an error",
         f"check the disk, its space and its quotas; {_NOTHING_LOST}",
     ),
-    sqlite3.SQLITE_CORRUPT: (
-        "is damaged",
-        (
-            "stop dpsql, keep a copy of the file, and restore the latest backup; an older backup "
-            "knows less than was spent, so lower the limits in the policy accordingly"
-        ),
-    ),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", _RESTORE),
     sqlite3.SQLITE_NOTADB: (
         "is not a ledger (nor any SQLite file)",
         "correct the ledger's path in the policy, or restore the file from a backup",
@@ -67,12 +68,23 @@ def from_system(path: Path, error: OSError) -> LedgerFailed:
     )
 
 
+def read_only(path: Path) -> LedgerFailed:
+    """A file that this user may not write."""
+    wrong, instead = _READ_ONLY
+    return LedgerFailed(f"the ledger {path} {wrong}", instead)
+
+
 def not_a_ledger(path: Path) -> LedgerFailed:
     """Some other SQLite database, or an empty file (a ledger is never empty)."""
     return LedgerFailed(
         f"the ledger {path} is not a ledger file",
         "correct the ledger's path in the policy, or restore the file from a backup",
     )
+
+
+def damaged(path: Path) -> LedgerFailed:
+    """A file with contents that dpsql did not write."""
+    return LedgerFailed(f"the ledger {path} holds values that dpsql did not write", _RESTORE)
 
 
 def newer(path: Path, version: str) -> LedgerFailed:

@@ -24,7 +24,7 @@ Assumes
     implies (E, d)-DP. Refusals depend on charges only.
 
 Argument (basic)
-    Sums of epsilons and of deltas are a filter: Rogers, Roth, Ullman, Vadhan 2016, theorem 3.4.
+    Sums of epsilons and of deltas are a filter: Rogers, Roth, Ullman, Vadhan 2016.
 
 Argument (zCDP)
     Let P and Q be the laws of the transcript on neighbouring databases and S any set of
@@ -40,17 +40,18 @@ Argument (zCDP)
     2. All others ended inside B, hence satisfied B at every step: they are, with the same
        probabilities, transcripts of the interaction in which B alone is the filter. Sums of rho
        and of approximation deltas are a filter for approximate zCDP (Whitehouse, Ramdas, Rogers,
-       Wu 2023, theorem 1; Feldman, Zrnic 2021 for every fixed order), so that interaction is
-       D/4-approximate rho-zCDP, and so (E, D/4 + D/4)-DP:
-       P(S, not A) <= e^E Q(S, not A) + D/2.
+       Wu 2023; Feldman, Zrnic 2021 for every fixed order). So that interaction is
+       D/4-approximate rho-zCDP, hence (E, D/4 + D/4)-DP, so
+       P(S, not in A) <= e^E Q(S, not in A) + D/2.
 
-    Adding the two gives (E, D). ``tests/unit/ledger/test_filter_adversary.py`` searches all
+    Adding the two gives (E, D). ``tests/unit/ledger/test_ledger_adversary.py`` searches all
     adaptive adversaries over small menus and finds none above D.
 
+    A refused charge violated A and B, so either filter alone would have refused it too.
     Cancelled holds contacted no engine and are no steps; they only made the sums of others
     larger when those were admitted. Several queries may be under way at once: both filters hold
     under concurrent composition (Lyu 2022; Haney et al. 2023), in the order of admission.
-    A limit that the owner raises counts from then on; the claim is about the limits in force last.
+    When the owner changes limits, the claim is about the largest E and D that were in force.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from dpsql.ledger.chain import START, Record, following
@@ -28,10 +28,15 @@ def belong_to(db: sqlite3.Connection, name: str) -> None:
     db.execute("INSERT INTO meta VALUES ('dataset', ?)", (name,))
 
 
-def latest(db: sqlite3.Connection) -> datetime | None:
-    """When the last hold was made."""
+def latest(db: sqlite3.Connection) -> datetime:
+    """When the last hold was made; the beginning of time if there is none."""
     row = db.execute("SELECT created FROM hold ORDER BY id DESC LIMIT 1").fetchone()
-    return None if row is None else datetime.fromisoformat(row[0])
+    return datetime.fromisoformat(row[0]) if row else datetime.min.replace(tzinfo=UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """A time as the ledger writes it: in this form, text order is time order."""
+    return moment.isoformat(timespec="microseconds")
 
 
 def spent(db: sqlite3.Connection, account: str) -> Charge:
@@ -67,7 +72,7 @@ def add_hold(
             note.policy_version,
             note.role,
             note.session,
-            created.isoformat(timespec="microseconds"),
+            stamp(created),
             owner,
         ),
     )

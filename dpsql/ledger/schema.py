@@ -12,6 +12,7 @@ from dpsql.ledger import failures
 
 APPLICATION = 0x6470_736C  # "dpsl", in the file's header
 VERSION = "1"
+_EFFECTIVE = os.access in os.supports_effective_ids
 
 _TABLES = """
     CREATE TABLE meta (
@@ -80,6 +81,8 @@ def create(path: Path) -> None:
 
 def connect(path: Path, wait: float) -> sqlite3.Connection:
     """A connection to the ledger at ``path``, checked to be one. Commits wait for the disk."""
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=_EFFECTIVE):
+        raise failures.read_only(path)  # else SQLite would leave read-only files beside it
     try:
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw",

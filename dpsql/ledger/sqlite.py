@@ -76,6 +76,8 @@ class SqliteLedger:
 
     def close(self) -> None:
         """Let go of the file. Holds that are still open stay spent."""
+        if os.getpid() != self._process:
+            return  # the parent's: closing it here would disturb the parent
         owner.retire(self._owner)
         self._writer.close()
         with self._reading:
@@ -123,7 +125,7 @@ class SqliteLedger:
             hold = rows.add_hold(db, state, charge, ids, note, created, self._owner)
             content = {
                 "state": state,
-                "time": created.isoformat(timespec="microseconds"),
+                "time": rows.stamp(created),
                 "charge": charge.numbers,
                 "accounts": ids,
                 "policy": note.policy_version,
@@ -224,7 +226,8 @@ class SqliteLedger:
         if now is None or not may(now, then):
             raise failures.wrong_move(self.path, hold.id, now or "unknown", then)
         rows.set_state(db, hold.id, then, answer)
-        content = {"state": then, "time": self._clock().astimezone(UTC).isoformat()}
+        time = max(self._clock().astimezone(UTC), rows.latest(db))
+        content = {"state": then, "time": rows.stamp(time)}
         rows.append(db, hold.id, content if answer is None else content | {"answer": answer})
 
     def _settle(self, db: sqlite3.Connection) -> None:
@@ -232,16 +235,14 @@ class SqliteLedger:
         for hold, name, created in rows.open_holds(db):
             if owner.gone(name, now - created):
                 rows.set_state(db, hold, State.FORFEITED)
-                rows.append(db, hold, {"state": State.FORFEITED, "time": now.isoformat()})
+                rows.append(db, hold, {"state": State.FORFEITED, "time": rows.stamp(now)})
 
     def _now(self, db: sqlite3.Connection) -> datetime:
         """The time, which in a ledger never runs backwards."""
         now, latest = self._clock().astimezone(UTC), rows.latest(db)
-        if latest is None or now >= latest:
-            return now
         if latest - now > JITTER:
             raise failures.clock_back(self.path, latest, now)
-        return latest
+        return max(now, latest)
 
     def _belongs(self, db: sqlite3.Connection, accounts: Sequence[Account]) -> None:
         """A ledger belongs to one dataset: the first that was charged to it."""
@@ -255,7 +256,10 @@ class SqliteLedger:
 
     def _write(self, task: Callable[[sqlite3.Connection], T]) -> T:
         self._check_process()
-        return self._writer.run(task)
+        try:
+            return self._writer.run(task)
+        except (TypeError, ValueError):
+            raise failures.damaged(self.path) from None
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:

@@ -17,7 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from dpsql.diagnostics.refusal import Error
 from dpsql.ledger import failures
 
 T = TypeVar("T")
@@ -31,16 +30,15 @@ class _Work(Generic[T]):
     def __init__(self, task: Callable[[sqlite3.Connection], T]) -> None:
         self.task, self.ready = task, False
         self.result: T | None = None
-        self.error: Error | None = None
-
-    def fail(self, error: Error) -> None:
-        self.error, self.ready = error, True
+        self.error: Exception | None = None
 
     def try_on(self, connection: sqlite3.Connection) -> None:
         connection.execute("SAVEPOINT work")
         try:
             self.result, self.error = self.task(connection), None
-        except Error as error:
+        except sqlite3.Error:
+            raise
+        except Exception as error:  # noqa: BLE001  it is raised by the thread whose work it is
             self.error = error
             connection.execute("ROLLBACK TO work")
         connection.execute("RELEASE work")
@@ -76,7 +74,7 @@ class Writer:
         return min(len(self._queue), SHARED)
 
     def _transact(self, batch: list[_Work[object]]) -> None:
-        error: Error = failures.interrupted(self._path)
+        error: Exception = failures.interrupted(self._path)
         durable = False
         try:
             if self._closed:
