@@ -177,10 +177,8 @@ class Reader:
 
 
 def _seen(node: Node) -> str:
-    match node:
-        case Word():
-            return "is empty" if node.null else f'cannot be "{node.text}"'
-        case Items():
-            return "is a list" if node.items else "is an empty list"
-        case Entries():
-            return "is a mapping" if node.entries else "is an empty mapping"
+    if isinstance(node, Word):
+        return "is empty" if node.null else f'cannot be "{node.text}"'
+    if isinstance(node, Items):
+        return "is a list" if node.items else "is an empty list"
+    return "is a mapping" if node.entries else "is an empty mapping"

@@ -26,22 +26,40 @@ def _of_unit(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str
     """The tables of one unit, found from its own table outwards, nearest first."""
     found = {unit.table: _own(tables[unit.table], unit, listing)}
     wave = {name: _direct(table, unit) for name, table in tables.items() if name not in found}
-    while any(wave.values()):
-        for name, leads in wave.items():
-            _only_one(tables[name], leads, unit, listing)
-        found |= {
-            name: _led(tables[name], leads[0], unit, found, listing)
-            for name, leads in wave.items()
-            if leads
-        }
-        wave = {
-            name: [key for key in table.foreign_keys if key.references in found]
-            for name, table in tables.items()
-            if name not in found
-        }
+    found |= _wave(wave, unit, tables, found, listing)
+    while any((wave := _onward(unit, tables, found)).values()):
+        found |= _wave(wave, unit, tables, found, listing)
     for name in wave:
         _unreached(tables[name], unit, tables, listing)
     return found
+
+
+def _wave(
+    wave: dict[str, list[ForeignKey]],
+    unit: Unit,
+    tables: dict[str, Table],
+    found: dict[str, Table],
+    listing: Listing,
+) -> dict[str, Table]:
+    """The tables that are one step from those ``found``, by the foreign keys of ``wave``."""
+    reached = {}
+    for name, leads in wave.items():
+        _only_one(tables[name], leads, unit, listing)
+        if leads:
+            reached[name] = _led(tables[name], leads[0], unit, found, listing)
+    return reached
+
+
+def _onward(
+    unit: Unit, tables: dict[str, Table], found: dict[str, Table]
+) -> dict[str, list[ForeignKey]]:
+    """For every table not yet found, its foreign keys onto those that are."""
+    known = set() if unit.is_row else set(found)
+    return {
+        name: [key for key in table.foreign_keys if key.references in known]
+        for name, table in tables.items()
+        if name not in found
+    }
 
 
 def _direct(table: Table, unit: Unit) -> list[ForeignKey]:

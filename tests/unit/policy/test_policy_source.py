@@ -1,0 +1,220 @@
+"""The policy against its source."""
+
+from dataclasses import replace
+
+import pytest
+from policy_text import AGE, FIXTURES, small
+
+from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.policy.against_source import compare
+from dpsql.policy.load import load
+from dpsql.policy.model import Policy
+from dpsql.policy.source import SourceDescription, TableDescription, policy_type
+from dpsql.policy.types import Kind
+
+SHOP = {
+    "customers": TableDescription(
+        {
+            "customer_id": "BIGINT",
+            "email": "VARCHAR",
+            "country": "ENUM('fr', 'de')",
+            "age": "UTINYINT",
+            "city": "VARCHAR",
+        },
+        unique=(frozenset({"customer_id"}),),
+    ),
+    "orders": TableDescription(
+        {
+            "customer_id": "DECIMAL(18,0)",
+            "amount": "DECIMAL(12,2)",
+            "placed": "DATE",
+            "channel": "VARCHAR",
+        }
+    ),
+    "visits": TableDescription(
+        {
+            "customer_id": "HUGEINT",
+            "started": "TIMESTAMP_NS",
+            "seconds": "INTEGER",
+            "page": "VARCHAR",
+            "more": "BLOB",
+        }
+    ),
+    "countries": TableDescription(
+        {
+            "country": "VARCHAR",
+            "area": "FLOAT",
+            "shape": "GEOMETRY",
+            "since": "TIMESTAMP WITH TIME ZONE",
+        },
+        frozenset({"country"}),
+    ),
+}
+
+
+def mismatches(policy: Policy, **tables: TableDescription) -> list[str]:
+    with pytest.raises(SourceMismatch) as caught:
+        compare(policy, SourceDescription({**SHOP, **tables}))
+    return [line.split(": ", 1)[1] for line in caught.value.problems]
+
+
+def test_public_tables_get_their_columns() -> None:
+    policy = load(FIXTURES / "shop.yaml")
+    filled = compare(policy, SourceDescription(SHOP))
+    columns = filled.tables["countries"].columns
+    assert {name: (c.declared, c.kind, c.nullable) for name, c in columns.items()} == {
+        "country": ("text", Kind.TEXT, False),
+        "area": ("real", Kind.DOUBLE, True),
+    }
+    assert filled.tables["orders"] == policy.tables["orders"]
+    assert filled.version == policy.version
+    assert compare(filled, SourceDescription(SHOP)) == filled
+
+
+def test_a_foreign_key_to_a_missing_table() -> None:
+    policy = load(FIXTURES / "shop.yaml")
+    rest = {name: there for name, there in SHOP.items() if name != "customers"}
+    with pytest.raises(SourceMismatch) as caught:
+        compare(policy, SourceDescription(rest))
+    assert len(caught.value.problems) == 1
+
+
+def test_missing_tables_and_columns_are_named() -> None:
+    policy = load(FIXTURES / "shop.yaml")
+    columns = {"customer": "BIGINT", "amount": "DOUBLE", "placed": "DATE", "channel": "VARCHAR"}
+    description = {**SHOP, "orders": TableDescription(columns)}
+    description["visit"] = description.pop("visits")
+    with pytest.raises(SourceMismatch) as caught:
+        compare(policy, SourceDescription(description))
+    path = FIXTURES / "shop.yaml"
+    assert caught.value.problems == (
+        (
+            f"{path}:23:7: table orders of the source has no column customer_id; "
+            'did you mean "customer"?'
+        ),
+        f'{path}:28:3: the source has no table visits; did you mean "visit"?',
+    )
+
+
+def test_types_must_fit() -> None:
+    columns = {
+        "customer_id": "VARCHAR",
+        "amount": "BLOB",
+        "placed": "TIMESTAMP",
+        "channel": "VARCHAR",
+    }
+    assert mismatches(load(FIXTURES / "shop.yaml"), orders=TableDescription(columns)) == [
+        (
+            "column orders.customer_id is VARCHAR in the source, which is not bigint; "
+            "write `type: text`"
+        ),
+        "column orders.amount is BLOB in the source, which is not double; remove the column",
+        (
+            "column orders.placed is TIMESTAMP in the source, which is not date; "
+            "write `type: timestamp`"
+        ),
+    ]
+
+
+def test_a_unit_key_that_the_source_contradicts() -> None:
+    policy = load(FIXTURES / "shop.yaml")
+    customers = SHOP["customers"]
+    wider = (frozenset({"customer_id", "city"}),)
+    (line,) = mismatches(policy, customers=replace(customers, unique=wider))
+    assert line == (
+        "(customer_id) is a key of table customers in the policy, but in the source only "
+        "(customer_id, city) is unique: several rows may share it; choose another key or "
+        "declare the constraint in the source"
+    )
+    both = replace(customers, unique=(*wider, frozenset({"customer_id"})))
+    none = replace(customers, unique=())
+    elsewhere = replace(customers, unique=(frozenset({"email", "city"}),))
+    for allowed in (both, none, elsewhere):
+        compare(policy, SourceDescription({**SHOP, "customers": allowed}))
+
+
+def test_declared_keys_that_the_source_contradicts() -> None:
+    policy = load(FIXTURES / "far.yaml")
+    types = {"bigint": "BIGINT", "integer": "INTEGER", "smallint": "SMALLINT", "text": "VARCHAR"}
+    described = {
+        name: TableDescription(
+            {c.name: types.get(c.declared, c.declared.upper()) for c in table.columns.values()}
+        )
+        for name, table in policy.tables.items()
+    }
+    assert compare(policy, SourceDescription(described)) == policy
+    versions = (frozenset({"order_id", "priority"}),)
+    described["orders"] = replace(described["orders"], unique=versions)
+    with pytest.raises(SourceMismatch) as caught:
+        compare(policy, SourceDescription(described))
+    (line,) = caught.value.problems
+    assert "(order_id) is a key of table orders" in line
+
+
+def test_names_into_public_tables_are_checked_once_their_columns_are_known() -> None:
+    policy = small(
+        (", columns: {country: {type: text}}", ", key: [name]"),
+        (
+            AGE,
+            (
+                "age: {type: text, values_from: countries.contry}\n"
+                "      area: {type: text, values_from: countries.area}"
+            ),
+        ),
+        (
+            "[{columns: customer_id, references: customers}]",
+            (
+                "[{columns: customer_id, references: customers},"
+                " {columns: customer_id, references: countries, key: number}]"
+            ),
+        ),
+    )
+    customers = TableDescription({"customer_id": "BIGINT", "age": "VARCHAR", "area": "UUID"})
+    orders = TableDescription({"customer_id": "BIGINT", "amount": "DOUBLE"})
+    assert mismatches(policy, customers=customers, orders=orders) == [
+        (
+            'table customers names "contry", which is not a column of countries; '
+            'did you mean "country"?'
+        ),
+        "values_from of column customers.area has type double, not text; name a column that fits",
+        (
+            'table orders names "number", which is not a column of countries; '
+            "the columns are: area, country"
+        ),
+        (
+            'table countries names "name", which is not a column of countries; '
+            "the columns are: area, country"
+        ),
+    ]
+
+
+def test_a_public_table_that_is_missing_or_unreadable() -> None:
+    policy = load(FIXTURES / "shop.yaml")
+    assert mismatches(policy, countries=TableDescription({"shape": "GEOMETRY"})) == [
+        "no column of table countries has a type dpsql reads",
+        'table customers names "country", which is not a column of countries; there are no columns',
+    ]
+    rest = {name: there for name, there in SHOP.items() if name != "countries"}
+    with pytest.raises(SourceMismatch) as caught:
+        compare(policy, SourceDescription(rest))
+    assert len(caught.value.problems) == 1
+    with pytest.raises(SourceMismatch) as caught:
+        compare(policy, SourceDescription({}))
+    assert len(caught.value.problems) == 4
+
+
+@pytest.mark.parametrize(
+    ("held", "declared"),
+    [
+        ("TIMESTAMP_S", "timestamp"),
+        ("TIMESTAMP WITH TIME ZONE", None),
+        ("ENUM('a(', 'b')", "text"),
+        ("uuid", "uuid"),
+        ("INTEGER[]", None),
+        ("STRUCT(a INTEGER)", None),
+        ("TINYINT", "smallint"),
+        ("DECIMAL(38, 10)", "decimal(38, 10)"),
+    ],
+)
+def test_engine_types(held: str, declared: str | None) -> None:
+    assert policy_type(held) == declared
