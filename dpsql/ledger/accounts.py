@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal
+from typing import Literal, assert_never
 from urllib.parse import quote
 
 from dpsql.diagnostics.refusal import Refusal, Refused
@@ -45,6 +45,8 @@ class Account:
                 return f'role "{self.role}"'
             case "session":
                 return f'session "{self.session}" of role "{self.role}"'
+            case _:
+                assert_never(self.holder)
 
     @property
     def dataset(self) -> str:
@@ -114,6 +116,8 @@ def window_of(per: Window | None, now: datetime) -> tuple[str, datetime | None]:
             return f"{day:%Y-%m}", following
         case "year":
             return f"{day:%Y}", day.replace(year=day.year + 1, month=1, day=1)
+        case _:
+            assert_never(per)
 
 
 def _no_role(name: str) -> Refusal:

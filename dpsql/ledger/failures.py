@@ -128,6 +128,14 @@ def forked(path: Path) -> LedgerFailed:
     )
 
 
+def replaced(path: Path) -> LedgerFailed:
+    """A file that was removed, or another in its place, while it was open."""
+    return LedgerFailed(
+        f"the ledger {path} was removed or replaced while it was open",
+        "stop dpsql and put the file back: it knows what was spent",
+    )
+
+
 def closed(path: Path) -> LedgerFailed:
     """A ledger used after close."""
     return LedgerFailed(f"the ledger {path} is closed", "open it again")

@@ -19,11 +19,9 @@ _WHY = (
 )
 
 
-def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget | None:
-    """Why these accounts do not admit ``charge``: the one with the least left; None if all do."""
+def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget:
+    """Why these accounts do not all admit ``charge``; the one with the least left speaks."""
     short = [b for b in balances if not rule.admits(b.account, b.spent + charge)]
-    if not short:
-        return None
     tightest = min(short, key=lambda balance: balance.left)
     quantity, costs, left, total = _what_is_short(tightest, charge)
     headline = (

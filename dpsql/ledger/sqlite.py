@@ -26,10 +26,11 @@ from dpsql.ledger.accounts import Account
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import Charge
+from dpsql.ledger.filter import admits
 from dpsql.ledger.replay import Replay, verified
 from dpsql.ledger.shortage import out_of_budget
 from dpsql.ledger.states import State, may
-from dpsql.ledger.store import Clock, Hold, Note, Verification
+from dpsql.ledger.store import Clock, Hold, Ledger, Note, Verification
 from dpsql.ledger.writer import Writer
 from dpsql.privacy.cost import Cost
 
@@ -38,13 +39,14 @@ JITTER = timedelta(minutes=1)
 """How far a clock may be set back unnoticed: corrections of this size are everyday."""
 
 
-class SqliteLedger:
+class SqliteLedger(Ledger):
     """A ledger in a file."""
 
     def __init__(self, path: Path, clock: Clock, wait: float) -> None:
         """Use ``open``; this only fits the parts together."""
         self.path, self._clock, self._wait = path, clock, wait
-        self._writer = Writer(schema.connect(path, wait), path)
+        self._file = _identity(path)
+        self._writer = Writer(schema.connect(path, wait), path, wait)
         try:
             self._reader = schema.connect(path, wait)
         except BaseException:
@@ -112,13 +114,12 @@ class SqliteLedger:
         charge, parsed = Charge.of(cost), [json.loads(event) for event in events]
         state = State.STARTED if start else State.RESERVED
 
-        def debit(db: sqlite3.Connection) -> Hold:
+        def debit(db: sqlite3.Connection) -> Hold | list[Balance]:
             self._belongs(db, accounts)
             created = self._now(db)
             balances = [Balance(account, rows.spent(db, account.id)) for account in accounts]
-            refused = out_of_budget(balances, charge)
-            if refused:
-                raise refused
+            if not all(admits(b.account, b.spent + charge) for b in balances):
+                return balances
             for balance in balances:
                 rows.set_spent(db, balance.account.id, balance.spent + charge)
             ids = [account.id for account in accounts]
@@ -137,7 +138,10 @@ class SqliteLedger:
             rows.append(db, hold, content)
             return Hold(hold, tuple(ids), charge)
 
-        return self._write(debit)
+        outcome = self._write(debit)
+        if isinstance(outcome, Hold):
+            return outcome
+        raise out_of_budget(outcome, charge)  # worded here, where nobody waits for the file
 
     def start(self, hold: Hold) -> None:
         """Note that the engine is about to be contacted: from here on no refund."""
@@ -203,7 +207,7 @@ class SqliteLedger:
 
         On a connection of its own and one snapshot of the file, so nothing waits for it.
         """
-        self._check_process()
+        self._check_file()
         with closing(schema.connect(self.path, self._wait)) as db:
             try:
                 db.execute("BEGIN")
@@ -255,7 +259,7 @@ class SqliteLedger:
                 raise failures.other_dataset(self.path, known, account.dataset)
 
     def _write(self, task: Callable[[sqlite3.Connection], T]) -> T:
-        self._check_process()
+        self._check_file()
         try:
             return self._writer.run(task)
         except (TypeError, ValueError):
@@ -263,7 +267,7 @@ class SqliteLedger:
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
-        self._check_process()
+        self._check_file()
         with self._reading:
             if self._closed:
                 raise failures.closed(self.path)
@@ -273,10 +277,19 @@ class SqliteLedger:
             except sqlite3.Error as error:
                 raise failures.from_sqlite(self.path, error) from None
             finally:
-                if self._reader.in_transaction:
-                    self._reader.rollback()
+                self._reader.rollback()
 
-    def _check_process(self) -> None:
-        """SQLite connections do not survive a fork."""
+    def _check_file(self) -> None:
+        """The file is the one that was opened, by this process: else writing to it is no use."""
         if os.getpid() != self._process:
             raise failures.forked(self.path)
+        if _identity(self.path) != self._file:
+            raise failures.replaced(self.path)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -269,7 +269,7 @@ def test_many_small_charges_compose_in_rho(ledger):
     for _ in range(420):  # a hundred would be basic composition's limit
         ledger.reserve((zcdp,), small, [], NOTE)
     with pytest.raises(OutOfBudget):
-        ledger.reserve((zcdp,), Cost(small.epsilon * 13, rho=small.rho * 13), [], NOTE)
+        ledger.reserve((zcdp,), Cost(small.epsilon * 20, rho=small.rho * 20), [], NOTE)
     [balance] = ledger.balances((zcdp,))
     assert balance.guarantee[0] <= 1 < Fraction(balance.spent.epsilon, NANO)
 

@@ -322,6 +322,19 @@ def test_a_ledger_does_not_cross_a_fork(ledger, path):
     ask(ledger)
 
 
+def test_a_file_that_is_taken_away_while_it_is_open(opened, path):
+    ledger = opened()
+    hold = ask(ledger, start=True)
+    aside = path.with_name("aside")
+    path.rename(aside)
+    for call in (lambda: ask(ledger), lambda: ledger.commit(hold), lambda: spent(ledger)):
+        with fails(path, "removed or replaced"):
+            call()
+    aside.rename(path)
+    ledger.commit(hold)
+    assert spent(ledger) == NANO // 2
+
+
 def test_a_file_system_without_shared_memory(path):
     class NoWal:
         def execute(self, sql):

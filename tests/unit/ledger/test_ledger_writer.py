@@ -69,7 +69,7 @@ def writer(tmp_path, statements):
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("CREATE TABLE t (n INTEGER UNIQUE)")
     connection.set_trace_callback(statements.append)
-    writer = Writer(connection, path)
+    writer = Writer(connection, path, 1.0)
     yield writer
     writer.close()
 
