@@ -1,1 +1,47 @@
-"""The rules a bound query must keep, one per file."""
+"""The rules a bound query must keep, one per file; all refusals are reported at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.checks import (
+    aggregate_only,
+    bounded_values,
+    identifiers,
+    known_aggregates,
+    private_order,
+    private_sets,
+    unit_joins,
+    unit_windows,
+)
+from dpsql.checks.rule import Rule
+from dpsql.diagnostics.refusal import Refused
+from dpsql.sql.bind import Bound
+
+RULES: dict[str, Rule] = {
+    "aggregate_only": aggregate_only.check,
+    "known_aggregates": known_aggregates.check,
+    "bounded_values": bounded_values.check,
+    "unit_joins": unit_joins.check,
+    "unit_windows": unit_windows.check,
+    "private_order": private_order.check,
+    "private_sets": private_sets.check,
+    "identifiers": identifiers.check,
+}
+MOST_REPORTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A bound query that keeps every rule. Only ``run`` makes one."""
+
+    bound: Bound
+    rules: tuple[str, ...]
+
+
+def run(bound: Bound) -> Checked:
+    """The query, checked; or every independent refusal, in text order."""
+    refusals = [refusal for rule in RULES.values() for refusal in rule(bound)]
+    if refusals:
+        raise Refused(*dict.fromkeys(refusals[:MOST_REPORTED]), text=bound.source.text)
+    return Checked(bound, tuple(RULES))

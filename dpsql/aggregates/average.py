@@ -1,0 +1,30 @@
+"""AVG(x): a centred total over a count.
+
+Centring makes one row move the total by at most half the range, whatever the values' offset.
+"""
+
+from __future__ import annotations
+
+from dpsql.aggregates.build import call as apply
+from dpsql.aggregates.build import clamp, not_null, real, whole
+from dpsql.aggregates.statistic import Lowered, Rows, Total
+from dpsql.sql.domain import numbers
+from dpsql.sql.expressions import Aggregated, Column, Expression
+from dpsql.sql.relations import Private
+
+
+def lower(call: Aggregated, _: Private) -> Lowered:
+    """``mid + total / max(1, count)``, clamped to the bounds."""
+    value = call.args[0]
+    low, high = numbers(value.shape.domain)
+    assert low is not None
+    assert high is not None, "checks.bounded_values lets no other pass"
+    middle = (low + high) / 2
+
+    def finish(columns: tuple[Column, ...]) -> Expression:
+        total, count = columns
+        mean = apply("divide", total, apply("greatest", count, whole(1)))
+        return clamp(apply("add", real(middle), mean), low, high)
+
+    total = Total(value, low, high, centre=middle, where=call.where)
+    return Lowered((total, Rows(not_null(value, call.where))), finish)

@@ -1,0 +1,45 @@
+"""Writing finishing expressions: post-processing of noisy columns, in the product's own terms."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsql.policy.types import Kind
+from dpsql.sql.domain import interval
+from dpsql.sql.expressions import Call, Expression, Literal, Shape
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.narrow import conjuncts
+
+
+def call(function: str, *args: Expression, option: str = "") -> Expression:
+    """A typed call of a registered function."""
+    return Call(function, args, FUNCTIONS[function].shape(args, option), option)
+
+
+def real(value: Fraction) -> Literal:
+    """An exact constant, used as a double."""
+    return Literal(value, Shape(Kind.DOUBLE, nullable=False, domain=interval(value, value)))
+
+
+def whole(value: int) -> Literal:
+    """A whole constant."""
+    domain = interval(value, value, integral=True)
+    return Literal(value, Shape(Kind.INTEGER, nullable=False, domain=domain))
+
+
+def clamp(value: Expression, low: Fraction, high: Fraction) -> Expression:
+    """The nearest value within the bounds."""
+    return call("least", call("greatest", value, real(low)), real(high))
+
+
+def not_null(value: Expression, where: Expression | None) -> Expression | None:
+    """The condition that ``value`` is there and ``where`` holds; None when it always does."""
+    parts = [] if where is None else conjuncts(where)
+    if value.shape.nullable:
+        parts = [*parts, call("not", call("is_null", value))]
+    if not parts:
+        return None
+    whole_condition = parts[0]
+    for part in parts[1:]:
+        whole_condition = call("and", whole_condition, part)
+    return whole_condition

@@ -1,0 +1,42 @@
+"""COUNT(*), COUNT(x), COUNT(DISTINCT unit)."""
+
+from __future__ import annotations
+
+from dpsql.aggregates.build import not_null
+from dpsql.aggregates.statistic import Lowered, Rows, Units
+from dpsql.sql.expressions import Aggregated, Column
+from dpsql.sql.relations import Private
+
+
+def lower(call: Aggregated, privacy: Private) -> Lowered:
+    """Rows where the argument is there; units for DISTINCT over the unit's key.
+
+    >>> from dpsql.policy.types import Kind
+    >>> from dpsql.sql.expressions import Shape
+    >>> count = Aggregated("count", (), Shape(Kind.INTEGER))
+    >>> lower(count, Private("customer", (frozenset({0}),), 5)).statistics
+    (Rows(where=None),)
+    """
+    where = call.where
+    for argument in call.args:
+        where = not_null(argument, where)
+    statistic = Units(where) if call.distinct and counts_units(call, privacy) else Rows(where)
+    return Lowered((statistic,), lambda columns: columns[0])
+
+
+def counts_units(call: Aggregated, privacy: Private) -> bool:
+    """Whether the arguments are just the unit's key.
+
+    >>> from dpsql.policy.types import Kind
+    >>> from dpsql.sql.expressions import Shape
+    >>> person = Column(3, "customer_id", Shape(Kind.INTEGER))
+    >>> counts_units(
+    ...     Aggregated("count", (person,), Shape(Kind.INTEGER), distinct=True),
+    ...     Private("customer", (frozenset({3}),), 5),
+    ... )
+    True
+    """
+    numbers = {a.number for a in call.args if isinstance(a, Column)}
+    if len(numbers) != len(call.args) or len(numbers) != len(privacy.key):
+        return False
+    return bool(numbers) and all(component & numbers for component in privacy.key)

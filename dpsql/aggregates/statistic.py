@@ -1,0 +1,70 @@
+"""Primitive statistics: the integers that an engine is asked for, and how they are finished.
+
+Every private aggregate is a few of these: a number of rows, a number of units, or a total of
+clamped values. Each has a bound on what one row adds, so each has a sensitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.policy.types import Kind
+from dpsql.sql.expressions import Column, Expression, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows satisfy ``where`` (all, when None). One row adds 0 or 1."""
+
+    where: Expression | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """A whole number."""
+        return Shape(Kind.INTEGER, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """How many units have a row that satisfies ``where``. One unit adds 0 or 1 to a group."""
+
+    where: Expression | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """A whole number."""
+        return Shape(Kind.INTEGER, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of ``value - centre`` over rows where it is not NULL and ``where`` holds.
+
+    The engine clamps ``value`` to ``low .. high`` first, whatever was declared. ``whole`` says
+    that values are integers and the total is shown as one.
+    """
+
+    value: Expression
+    low: Fraction
+    high: Fraction
+    centre: Fraction = Fraction(0)
+    whole: bool = False
+    where: Expression | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """A whole number for whole values, else a double."""
+        return Shape(Kind.INTEGER if self.whole else Kind.DOUBLE, nullable=False)
+
+
+Statistic = Rows | Units | Total
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """An aggregate as statistics, and its value as an expression over their noisy columns."""
+
+    statistics: tuple[Statistic, ...]
+    finish: Callable[[tuple[Column, ...]], Expression]

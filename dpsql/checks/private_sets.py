@@ -1,0 +1,32 @@
+"""DP303: set operations keep each row with its unit.
+
+What: DISTINCT, UNION, EXCEPT and INTERSECT over private rows are not answered.
+Why: whether a row stays would depend on rows of other units.
+Example: ``SELECT COUNT(*) FROM (SELECT DISTINCT city FROM customers) AS t``
+Instead: ``SELECT COUNT(DISTINCT customer_id) FROM customers``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.bind import Bound
+from dpsql.sql.relations import Distinct, Private, Union, walk
+
+
+def check(bound: Bound) -> Iterator[Refusal]:
+    """Refuse set operations below the frontier."""
+    if isinstance(bound.relation.privacy, Private):
+        return
+    for relation in walk(bound.relation):
+        if isinstance(relation, Distinct | Union) and isinstance(relation.privacy, Private):
+            name = "DISTINCT" if isinstance(relation, Distinct) else relation.operation.upper()
+            yield Refusal(
+                "DP303",
+                f"{name} is not answered over private rows",
+                "Rows of different units would be compared, and what is left would depend on more "
+                "than one unit's rows.",
+                "Aggregate each part, then combine the noisy results.",
+                relation.span,
+            )

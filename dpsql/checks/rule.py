@@ -1,0 +1,42 @@
+"""What a check is, and what checks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.diagnostics.span import Span
+from dpsql.sql.bind import Bound
+from dpsql.sql.relations import Aggregate, Private, Relation, Released, inputs, walk
+
+Rule = Callable[[Bound], Iterator[Refusal]]
+
+
+def frontier(bound: Bound) -> Iterator[Aggregate]:
+    """Aggregates whose result is a measurement: private rows in, a released table out."""
+    for relation in walk(bound.relation):
+        if isinstance(relation, Aggregate) and is_measured(relation):
+            yield relation
+
+
+def is_measured(relation: Aggregate) -> bool:
+    """Whether this aggregate is where noise is added."""
+    return isinstance(relation.input.privacy, Private) and isinstance(relation.privacy, Released)
+
+
+def private_inputs(relation: Relation) -> list[Private]:
+    """The privacy of each private relation directly below."""
+    return [r.privacy for r in inputs(relation) if isinstance(r.privacy, Private)]
+
+
+def rewritten(bound: Bound, span: Span | None, replacement: str) -> str:
+    """The analyst's statement with one place written differently."""
+    text = bound.source.text
+    if span is None:
+        return ""
+    return text[: span.start] + replacement + text[span.end :]
+
+
+def written(bound: Bound, span: Span | None) -> str:
+    """The analyst's own words at a place."""
+    return "" if span is None else bound.source.text[span.start : span.end]

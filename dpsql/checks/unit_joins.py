@@ -1,0 +1,93 @@
+"""DP301 to DP304: a join keeps every row with exactly one unit.
+
+What: two private relations join on unit = unit; a public one on its unique key; rows without a
+unit cannot arise.
+Why: otherwise one unit's rows would meet rows of others, any number of times.
+Example: ``SELECT COUNT(*) FROM orders o JOIN visits v ON o.placed = v.day``
+Instead: ``... ON o.customer_id = v.customer_id``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.bind import Bound
+from dpsql.sql.bind.sources import equalities
+from dpsql.sql.relations import Join, Private, walk
+
+
+def check(bound: Bound) -> Iterator[Refusal]:
+    """Refuse joins that would break the invariant."""
+    for relation in walk(bound.relation):
+        if isinstance(relation, Join):
+            yield from _join(relation)
+
+
+def _join(join: Join) -> Iterator[Refusal]:
+    left, right = join.left.privacy, join.right.privacy
+    if isinstance(left, Private) and isinstance(right, Private):
+        if left.unit != right.unit:
+            yield _refusal(
+                join,
+                "DP302",
+                f"this join mixes units: {left.unit} and {right.unit}",
+                "Each row of an answer belongs to one unit of one kind; the noise is for one kind.",
+                "Ask about one kind of unit at a time.",
+            )
+        elif not _on_unit(join, left, right):
+            yield _refusal(
+                join,
+                "DP301",
+                f"this join pairs rows of different units ({left.unit})",
+                "One unit's row would meet rows of any number of others, so one person could add "
+                "any number of rows.",
+                f"Add the condition that both sides are of the same {left.unit}: "
+                "a.<unit key> = b.<unit key> AND ...",
+            )
+        elif join.kind == "full":
+            yield _unitless(join)
+    elif isinstance(left, Private) or isinstance(right, Private):
+        yield from _with_public(join)
+
+
+def _with_public(join: Join) -> Iterator[Refusal]:
+    private_left = isinstance(join.left.privacy, Private)
+    if join.kind == "full" or join.kind == ("right" if private_left else "left"):
+        yield _unitless(join)
+    side = join.left.privacy if private_left else join.right.privacy
+    assert isinstance(side, Private)
+    if isinstance(join.privacy, Private) and join.privacy.max_rows == 0:
+        yield _refusal(
+            join,
+            "DP304",
+            "nothing bounds how many rows this join makes of one",
+            "One unit's row may meet any number of public rows and be counted once for each.",
+            "Join on the declared unique key of the public table, or ask the data owner to "
+            "declare its `key`.",
+        )
+
+
+def _on_unit(join: Join, left: Private, right: Private) -> bool:
+    pairs = set(equalities(join.condition).pairs)
+    if not left.key or len(left.key) != len(right.key):
+        return False
+    return all(
+        any((a, b) in pairs or (b, a) in pairs for a in mine for b in theirs)
+        for mine, theirs in zip(left.key, right.key, strict=True)
+    )
+
+
+def _unitless(join: Join) -> Refusal:
+    return _refusal(
+        join,
+        "DP303",
+        f"a {join.kind.upper()} join makes rows that belong to no unit",
+        "Rows of the other side without a partner would be kept; whether one is there tells "
+        "whether a unit is.",
+        "Use JOIN, or LEFT JOIN with the private table on the left.",
+    )
+
+
+def _refusal(join: Join, code: str, headline: str, why: str, instead: str) -> Refusal:
+    return Refusal(code, headline, why, instead, join.span)

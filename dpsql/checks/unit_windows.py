@@ -1,0 +1,34 @@
+"""DP109: windows over private rows stay within a unit.
+
+What: PARTITION BY includes the unit's key.
+Why: a rank or running sum across units puts one unit's rows into everyone's values.
+Example: ``SELECT AVG(n) FROM (SELECT COUNT(*) OVER () AS n FROM orders) AS t``
+Instead: ``PARTITION BY customer_id``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.bind import Bound
+from dpsql.sql.bind.privacy import groups_by_unit
+from dpsql.sql.relations import Private, Windowed, walk
+
+
+def check(bound: Bound) -> Iterator[Refusal]:
+    """Refuse windows that mix units."""
+    for relation in walk(bound.relation):
+        if isinstance(relation, Windowed) and isinstance(relation.privacy, Private):
+            for window in relation.windows:
+                if not groups_by_unit(relation.privacy, window.partition):
+                    unit = relation.privacy.unit
+                    yield Refusal(
+                        "DP109",
+                        f"this window mixes rows of different units ({unit})",
+                        "Each value would be computed from rows of several units, so one of them "
+                        "could change all the others'.",
+                        f"PARTITION BY the key of {unit}, or use the window over the groups "
+                        "of an aggregation.",
+                        window.span,
+                    )
