@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
+from dpsql.exact import float_up
 from dpsql.privacy.enclosure import Enclosure
 
 _DIGITS = 50
@@ -62,7 +63,7 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
     """
     _positive(rho=rho)
     _probability(delta)
-    order = _order(delta, lambda a, budget: budget / (a * a) - float(rho))
+    order = _order(delta, lambda a, budget: budget / (a * a) - float_up(rho))
     return max(Fraction(0), (rho * (order + 1) + _overhead(order, delta)).round_up())
 
 
@@ -72,7 +73,8 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     Claim: every rho-zCDP interaction, for the returned rho, is (epsilon, delta)-DP.
     Argument: ``epsilon_of_zcdp`` solved for rho at one alpha; rounded down. Again the claim holds
-        at any alpha, and floats only find a good one.
+        at any alpha, and floats only find a good one. (0, no budget at all, where epsilon and
+        delta are so small that the digits carried cannot tell.)
 
     >>> float(rho_for(Fraction(1), Fraction(1, 10**6)))
     0.024355970359538372
@@ -81,10 +83,10 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     _probability(delta)
 
     def excess(a: float, budget: float) -> float:
-        return budget * (2 * a + 1) / (a * a) - math.log1p(1 / a) - float(epsilon)
+        return budget * (2 * a + 1) / (a * a) - math.log1p(1 / a) - float_up(epsilon)
 
     order = _order(delta, excess)
-    return ((epsilon - _overhead(order, delta)) / (order + 1)).round_down()
+    return max(Fraction(0), ((epsilon - _overhead(order, delta)) / (order + 1)).round_down())
 
 
 def gaussian_rho_for_query(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -130,7 +132,7 @@ def _overhead(order: Fraction, delta: Fraction) -> Enclosure:
 def _order(delta: Fraction, excess: Callable[[float, float], float]) -> Fraction:
     """Where ``excess(a, ln(1 / ((a + 1) * delta)))``, falling in a = alpha - 1, crosses zero."""
     budget = math.log(delta.denominator) - math.log(delta.numerator)
-    low, high = -60.0, budget
+    low, high = -60.0, min(budget, 300.0)
     for _ in range(80):
         middle = (low + high) / 2
         a = math.exp(middle)

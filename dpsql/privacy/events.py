@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal, assert_never, get_args
 
 from dpsql.exact import parse_exact
 from dpsql.privacy.accounting import epsilon_of_zcdp, rho_of_pure
@@ -145,6 +145,8 @@ def cost_of(event: Event) -> Cost:
             return Cost(epsilon, delta, rho_of_pure(epsilon), delta)
         case ThresholdEvent(delta=delta):
             return Cost(delta=delta, threshold_delta=delta)
+        case _:
+            assert_never(event)
 
 
 def _read(name: str, value: object) -> object:

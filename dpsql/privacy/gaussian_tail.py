@@ -15,6 +15,7 @@ SUMMED_UP_TO = 256
 _DIGITS = 40
 _FLOAT_TAIL = Fraction(1, 10**300)
 _NEGLIGIBLE = Fraction(1, 10**25)
+_NOTHING = Decimal("1e-10000")
 
 
 def tail_bound(variance: Fraction, m: int) -> Enclosure:
@@ -51,7 +52,7 @@ def _sum_from(variance: Fraction, m: int) -> Enclosure:
         ratio = ratio * step
         total = total + term
         rest = term * ratio / (1 - ratio) if ratio.high < 1 else None
-        if rest is not None and rest.high <= (first * _NEGLIGIBLE).high:
+        if rest is not None and rest.high <= max((first * _NEGLIGIBLE).high, _NOTHING):
             return Enclosure(total.low, (total + rest).high, _DIGITS)
 
 

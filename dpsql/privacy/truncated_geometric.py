@@ -34,6 +34,8 @@ def sample_truncated_geometric(
     """
     if not 0 <= bound <= LARGEST_BOUND:
         raise ValueError(f"the bound of noise must be from 0 to 2**62, not {bound}")
+    if epsilon <= 0:
+        raise ValueError(f"the epsilon of noise must be above 0, not {epsilon}")
     check_scale(1 / epsilon)
     propose = _from_uniform if epsilon * bound <= FLAT else _from_laplace
     result, done = np.empty(n, dtype=np.int64), 0

@@ -17,7 +17,7 @@ from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.gaussian_tail import smallest_under
 from dpsql.privacy.mechanisms.laplace import miss
 
-_SMOOTH = 100
+_SMOOTH = 10_000
 """Above this variance the sums over integers equal their integrals to 15 digits."""
 
 
