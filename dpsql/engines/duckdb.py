@@ -1,0 +1,135 @@
+"""DuckDB: read-only, locked down, every failure reduced to one constant message."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import duckdb
+import pyarrow as pa
+
+from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
+from dpsql.engines.exact_rows import ExactRows
+from dpsql.policy.model import Limits
+from dpsql.policy.source import SourceDescription, TableDescription
+
+log = logging.getLogger("dpsql.operator")
+"""The operator's log: engine messages may quote data, so analysts never see them."""
+
+LOCKS = (
+    "SET enable_external_access = false",
+    "SET autoload_known_extensions = false",
+    "SET autoinstall_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET lock_configuration = true",
+)
+
+
+class DuckDB:
+    """An open database file. Safe to use from several threads: each gets a cursor."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        """Open the file read-only and lock the configuration."""
+        self._timeout = limits.timeout_seconds
+        self._local = threading.local()
+        config: dict[str, str | bool | int | float | list[str]] = {"memory_limit": limits.memory}
+        if limits.threads:
+            config["threads"] = limits.threads
+        if not path.is_file():
+            raise SourceMismatch(f"{path}: there is no such database file")
+        try:
+            self._root = duckdb.connect(str(path), read_only=True, config=config)
+        except duckdb.Error as error:
+            raise SourceMismatch(
+                f"{path}: not a DuckDB database that can be opened: {error}"
+            ) from None
+        for statement in LOCKS:
+            self._root.execute(statement)
+
+    def describe(self) -> SourceDescription:
+        """The catalog of the file."""
+        columns: dict[str, dict[str, str]] = {}
+        not_null: dict[str, set[str]] = {}
+        found = self._root.execute(
+            "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns()"
+            " WHERE NOT internal ORDER BY table_name, column_index"
+        ).fetchall()
+        for table, column, engine_type, nullable in found:
+            columns.setdefault(table, {})[column] = engine_type
+            not_null.setdefault(table, set()).update([] if nullable else [column])
+        unique: dict[str, list[frozenset[str]]] = {}
+        for table, names in self._root.execute(
+            "SELECT table_name, constraint_column_names FROM duckdb_constraints()"
+            " WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE')"
+        ).fetchall():
+            unique.setdefault(table, []).append(frozenset(names))
+        return SourceDescription(
+            {
+                name: TableDescription(
+                    found_columns, frozenset(not_null[name]), tuple(unique.get(name, ()))
+                )
+                for name, found_columns in columns.items()
+            }
+        )
+
+    def measure(self, sql: str, parameters: Mapping[str, int]) -> ExactRows:
+        """Run a generated statement and seal its integers."""
+        with self._running("measure") as cursor:
+            return ExactRows(cursor.execute(sql, dict(parameters) or None).to_arrow_table())
+
+    def read_public(self, sql: str) -> pa.Table:
+        """Run a generated statement over public tables."""
+        with self._running("read public tables") as cursor:
+            return cursor.execute(sql).to_arrow_table()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._root.close()
+
+    @contextmanager
+    def _running(self, what: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor with a deadline; whatever goes wrong becomes an incident for the operator."""
+        cursor = self._cursor()
+        deadline = threading.Timer(self._timeout, cursor.interrupt)
+        deadline.daemon = True
+        deadline.start()
+        try:
+            yield cursor
+        except Exception as error:
+            incident = uuid4().hex[:8]
+            log.error("incident %s: the engine failed to %s: %s", incident, what, error)
+            raise EngineFailed(incident) from None
+        finally:
+            deadline.cancel()
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)
+        if cursor is None:
+            cursor = self._local.cursor = self._root.cursor()
+        return cursor
+
+
+class Constants:
+    """An in-memory DuckDB with no data: evaluates generated queries over constants."""
+
+    def __init__(self) -> None:
+        """Open and lock it."""
+        self._connection = duckdb.connect(":memory:", config={"threads": 1})
+        for statement in LOCKS:
+            self._connection.execute(statement)
+        self._counts: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def count(self, sql: str) -> int:
+        """How many rows the query has (remembered: it depends on nothing but its text)."""
+        with self._lock:
+            if sql not in self._counts:
+                if len(self._counts) > 10_000:
+                    self._counts.clear()
+                found = self._connection.execute(f"SELECT count(*) FROM ({sql}) AS c").fetchone()
+                self._counts[sql] = int(found[0]) if found else 0
+            return self._counts[sql]

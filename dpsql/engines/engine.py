@@ -1,0 +1,31 @@
+"""What an engine does for dpsql: generated statements in, sealed integers out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+
+from dpsql.engines.exact_rows import ExactRows
+from dpsql.policy.source import SourceDescription
+
+
+class Engine(Protocol):
+    """A database that holds the data. Errors leave it only as ``EngineFailed``."""
+
+    def describe(self) -> SourceDescription:
+        """Tables, columns, types and constraints: the catalog, never rows."""
+        ...
+
+    def measure(self, sql: str, parameters: Mapping[str, int]) -> ExactRows:
+        """Run the statement of a measurement."""
+        ...
+
+    def read_public(self, sql: str) -> pa.Table:
+        """Run a statement that reads public tables only."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the data."""
+        ...

@@ -1,0 +1,145 @@
+"""How a unit's contribution is bounded, and what that makes of sensitivities.
+
+A bounding is a list of stages; a stage that metadata makes unnecessary is not there. Neighbours
+differ by all rows of one unit (of ``size`` units, for a declared group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+from dpsql.aggregates.statistic import Statistic, Units
+from dpsql.plan.nodes import Measurement
+
+WEIGHT_BITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bounding:
+    """The stages between a unit's rows and the sums.
+
+    ``rows``: each row weighs ``min(1, rows / rows of its unit)``, so a unit weighs at most
+    ``rows`` in all. ``grouped``: rows are first added up by (unit, group). Then a unit keeps at
+    most ``groups`` groups, drawn by a salted hash, where ``limit`` says so (where not, it cannot
+    have more), its count in each is capped at ``per_group``, and the Euclidean norm of its
+    counts over groups at ``norm``. With no stage at all a unit has one row.
+    """
+
+    rows: int | None = None
+    grouped: bool = False
+    groups: int = 1
+    limit: bool = False
+    per_group: int | None = None
+    norm: Fraction | None = None
+    bits: int = 0
+    """Weights and factors are multiples of ``2**-bits``."""
+
+    @property
+    def name(self) -> str:
+        """The strategy in a word or two, for people."""
+        if self.norm is not None:
+            return "norm clip"
+        if not self.grouped:
+            return "one row per unit" if self.rows is None else "row weights"
+        return "unit totals" if self.groups == 1 and not self.limit else "group caps"
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How far one unit can move a statistic's vector over all groups, in grid steps."""
+
+    l1: Fraction
+    l2_squared: Fraction
+
+
+def sensitivity(statistic: Statistic, reach: int, bounding: Bounding, size: int) -> Sensitivity:
+    """The sensitivity of a statistic one row of which adds at most ``reach``.
+
+    Claim: adding or removing one unit moves the vector of this statistic over all groups by at
+        most ``l1`` in sum and ``sqrt(l2_squared)`` in Euclidean norm; ``size`` units, by at most
+        ``size`` times that.
+    Assumes: the statement of ``plan.statement`` applies the stages of ``bounding``; where it has
+        none, a unit has one row (its key is unique).
+    Argument: with row weights the unit's weights sum to at most ``rows`` and products are rounded
+        toward zero, so the vector's L1 norm, hence its L2 norm, is at most rows * reach. With
+        group caps at most ``groups`` cells change, each by at most per_group * reach. A norm clip
+        bounds the counts' L2 norm by ``norm`` and scales totals by the same factor, so a cell's
+        total is at most its count times reach. Each stage only lowers what came before, so the
+        least bound holds. A unit is counted at most once in each of ``groups`` groups.
+
+    >>> sensitivity(Rows(), 1, Bounding(grouped=True, groups=3, limit=True, per_group=4), 1)
+    Sensitivity(l1=Fraction(12, 1), l2_squared=Fraction(48, 1))
+    """
+    if isinstance(statistic, Units):
+        groups = Fraction(bounding.groups)
+        return Sensitivity(groups * size, groups * size**2)
+    l1, l2_squared = (
+        min(b.l1 for b in _bounds(bounding)),
+        min(b.l2_squared for b in _bounds(bounding)),
+    )
+    return Sensitivity(l1 * reach * size, l2_squared * (reach * size) ** 2)
+
+
+def _bounds(bounding: Bounding) -> Iterator[Sensitivity]:
+    """What each stage makes of one unit's counts."""
+    if bounding.rows is None and not bounding.grouped:
+        yield Sensitivity(Fraction(1), Fraction(1))
+    if bounding.rows is not None:
+        yield Sensitivity(Fraction(bounding.rows), Fraction(bounding.rows) ** 2)
+    if bounding.per_group is not None:
+        k, c = bounding.groups, bounding.per_group
+        yield Sensitivity(Fraction(k * c), Fraction(k * c * c))
+    if bounding.norm is not None:
+        # A vector with at most k non-zero cells has L1 <= sqrt(k) L2 <= k L2.
+        yield Sensitivity(bounding.groups * bounding.norm, bounding.norm**2)
+
+
+def candidates(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
+    """Every way to bound this measurement, cheapest first among equals.
+
+    ``most_groups`` is the role's limit on groups of one unit; it applies where the number of
+    groups that a unit touches matters.
+    """
+    privacy, cells = measurement.privacy, measurement.cells
+    count = None if cells is None else cells.count
+    if privacy.max_rows == 1:
+        yield Bounding(groups=1)
+        return
+    most = privacy.max_rows
+    groups = min(most_groups, most, count or most)
+    per_group = min(most, privacy.per_group or most)
+    limit = count is None or count > groups
+    if groups == 1 and not limit:
+        yield Bounding(grouped=True, groups=1, per_group=min(per_group, most))
+        return
+    if count is not None and not _counts_units(measurement):
+        yield Bounding(
+            rows=min(most, groups * per_group), groups=min(most, count), bits=WEIGHT_BITS
+        )
+        every = min(most, count)
+        if per_group < most:
+            yield Bounding(
+                grouped=True,
+                groups=every,
+                norm=_root_up(groups) * per_group,
+                bits=WEIGHT_BITS,
+            )
+    yield Bounding(grouped=True, groups=groups, limit=limit, per_group=per_group)
+    if groups * per_group > most:
+        yield Bounding(rows=most, grouped=True, groups=groups, limit=limit, bits=WEIGHT_BITS)
+
+
+def _counts_units(measurement: Measurement) -> bool:
+    return measurement.cells is None or any(isinstance(s, Units) for s in measurement.statistics)
+
+
+def _root_up(value: int) -> Fraction:
+    """A rational not below the square root, close to it.
+
+    >>> float(_root_up(2))
+    1.4143
+    """
+    return Fraction(isqrt(value * 10**8) + 1, 10**4)

@@ -1,0 +1,120 @@
+"""Cut a checked query at its frontier: measurements below, the analyst's own SQL above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from dpsql.aggregates.registry import AGGREGATES
+from dpsql.aggregates.statistic import Statistic
+from dpsql.checks import Checked
+from dpsql.checks.rule import is_measured
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.plan.cells import TooManyCells, cells
+from dpsql.plan.nodes import Cells, Enumerator, Measurement, Plan, PublicQuery
+from dpsql.sql.expressions import Column, Expression
+from dpsql.sql.relations import (
+    Aggregate,
+    Private,
+    Project,
+    Public,
+    Relation,
+    Released,
+    Scan,
+    Stored,
+    inputs,
+    walk,
+    with_inputs,
+)
+
+
+def build(checked: Checked, enumerator: Enumerator, most_cells: int) -> Plan:
+    """The plan of a checked query. Reads no data: ``enumerator`` only counts public groups."""
+    bound = checked.bound
+    builder = _Builder(enumerator, most_cells, _numbers(bound.relation))
+    try:
+        output = builder.lift(bound.relation)
+    except Refused as refused:
+        raise refused.within(bound.source.text) from None
+    return Plan(tuple(builder.measurements), tuple(builder.publics), output, bound.columns)
+
+
+def _numbers(relation: Relation) -> Iterator[int]:
+    """Column numbers that the statement does not use yet."""
+    used = [f.number for r in walk(relation) for f in r.fields]
+    used += [f.number for r in walk(relation) if isinstance(r, Scan) for f in r.unit_fields]
+    return iter(range(max(used, default=0) + 1, 2**31))
+
+
+@dataclass(slots=True)
+class _Builder:
+    enumerator: Enumerator
+    most_cells: int
+    numbers: Iterator[int]
+    measurements: list[Measurement] = field(default_factory=list)
+    publics: list[PublicQuery] = field(default_factory=list)
+
+    def lift(self, relation: Relation) -> Relation:
+        """The relation with everything below the frontier replaced by stored tables."""
+        if isinstance(relation, Aggregate) and is_measured(relation):
+            return self._measure(relation)
+        if isinstance(relation.privacy, Public) and _reads_tables(relation):
+            return self._public(relation)
+        below = tuple(self.lift(r) for r in inputs(relation))
+        return with_inputs(relation, below)
+
+    def _public(self, relation: Relation) -> Relation:
+        name = f"p{len(self.publics)}"
+        self.publics.append(PublicQuery(name, relation))
+        return Stored(name, _unique(relation.fields), Public())
+
+    def _measure(self, aggregate: Aggregate) -> Relation:
+        """A measurement, and above it the projection that finishes each aggregate."""
+        privacy = aggregate.input.privacy
+        assert isinstance(privacy, Private)
+        lowered = [AGGREGATES[call.function](call, privacy) for call in aggregate.calls]
+        statistics = tuple(dict.fromkeys(s for low in lowered for s in low.statistics))
+        noisy = {s: self._column(s, i) for i, s in enumerate(statistics)}
+        key_fields = aggregate.fields[: len(aggregate.keys)]
+        measurement = Measurement(
+            f"m{len(self.measurements)}",
+            aggregate.input,
+            privacy,
+            aggregate.keys,
+            key_fields,
+            self._cells(aggregate),
+            statistics,
+            tuple(noisy.values()),
+        )
+        self.measurements.append(measurement)
+        stored = Stored(measurement.name, key_fields + measurement.columns)
+        finished = tuple(low.finish(tuple(noisy[s] for s in low.statistics)) for low in lowered)
+        values: tuple[Expression, ...] = (*key_fields, *finished)
+        return Project(stored, values, aggregate.fields, Released(), aggregate.span)
+
+    def _column(self, statistic: Statistic, position: int) -> Column:
+        return Column(next(self.numbers), f"s{position}", statistic.shape)
+
+    def _cells(self, aggregate: Aggregate) -> Cells | None:
+        try:
+            return cells(aggregate.keys, aggregate.input, self.enumerator, self.most_cells)
+        except TooManyCells as many:
+            raise Refused(
+                Refusal(
+                    "DP502",
+                    f"this query has {many.count} public groups; "
+                    f"the policy allows {self.most_cells}",
+                    "Every public group is answered, empty ones too, so that their presence says "
+                    "nothing.",
+                    "Group more coarsely, or name the groups: WHERE key IN (...).",
+                    aggregate.span,
+                )
+            ) from None
+
+
+def _reads_tables(relation: Relation) -> bool:
+    return any(isinstance(r, Scan) for r in walk(relation))
+
+
+def _unique(fields: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple({f.number: replace(f) for f in fields}.values())

@@ -1,0 +1,104 @@
+"""The power-of-two grid on which values become integers before the engine adds them.
+
+Claim: every value that leaves the generated expression lies in ``low .. high`` of the grid,
+whatever the column holds: NULL and NaN give NULL, infinities the nearer bound.
+Argument: the CASE of ``clamped`` compares with the bounds before it converts, so the conversion
+sees only finite values between them; rounding a value between two bounds gives an integer
+between their floor and ceiling. Integers are then summed exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.aggregates.statistic import Total
+from dpsql.exact import float_down, float_up
+from dpsql.policy.types import Kind
+from dpsql.sql.render import double
+
+FINE_BITS = 20
+"""Half of a value's range is about ``2**FINE_BITS`` grid steps."""
+MOST_BITS = 42
+"""No value exceeds ``2**MOST_BITS`` grid steps, so weights and sums of them fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A total's values in steps of ``2**-shift``: bounds and centre as integers."""
+
+    shift: int
+    low: int
+    high: int
+    centre: int
+
+    @property
+    def reach(self) -> int:
+        """The most that one row adds, in grid steps."""
+        return max(abs(self.low - self.centre), abs(self.high - self.centre), 1)
+
+
+def grid(total: Total, coarser: int = 0) -> Grid:
+    """The grid of a total; ``coarser`` takes that many bits of it away.
+
+    >>> from dpsql.sql.expressions import integer
+    >>> grid(Total(integer(1), Fraction(0), Fraction(500))).shift
+    12
+    >>> grid(Total(integer(1), Fraction(18), Fraction(100), whole=True)).shift
+    0
+    """
+    shift = _shift(total) - coarser
+    low, high = ends(total)
+    step = Fraction(2) ** shift
+    return Grid(
+        shift,
+        math.floor(Fraction(low) * step),
+        math.ceil(Fraction(high) * step),
+        round(total.centre * step),
+    )
+
+
+def ends(total: Total) -> tuple[float, float]:
+    """The bounds as doubles that the engine compares with: never inside the declared ones."""
+    return float_down(total.low), float_up(total.high)
+
+
+def _shift(total: Total) -> int:
+    size = max(abs(total.low), abs(total.high), Fraction(1, 2**900))
+    largest = _log2_up(size)
+    if total.whole:
+        return min(0, MOST_BITS - largest)
+    half = max((total.high - total.low) / 2, size / 2**FINE_BITS)
+    return min(FINE_BITS - _log2_up(half) + 1, MOST_BITS - largest)
+
+
+def _log2_up(value: Fraction) -> int:
+    """The smallest n with value <= 2**n."""
+    n = value.numerator.bit_length() - value.denominator.bit_length()
+    while Fraction(2) ** n < value:
+        n += 1
+    while Fraction(2) ** (n - 1) >= value:
+        n -= 1
+    return n
+
+
+def clamped(text: str, total: Total, at: Grid) -> str:
+    """The generated expression: an integer in grid steps less the centre, or NULL."""
+    kind = total.value.shape.kind
+    whole = kind is Kind.INTEGER and at.shift == 0
+    if whole:
+        low, high = str(at.low), str(at.high)
+        inside = text
+    else:
+        low, high = (double(Fraction(e)) for e in ends(total))
+        scaled = text if kind is Kind.DOUBLE else f"CAST({text} AS DOUBLE)"
+        text = scaled
+        inside = f"CAST({scaled} * {double(Fraction(2) ** at.shift)} AS BIGINT)"
+    above = f"{text} > {high}" if whole else f"{text} > {high} AND NOT isnan({text})"
+    minus = "" if at.centre == 0 else f" - {at.centre}" if at.centre > 0 else f" + {-at.centre}"
+    return (
+        f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {inside}{minus}"
+        f" WHEN {text} < {low} THEN {at.low - at.centre}"
+        f" WHEN {above} THEN {at.high - at.centre} END"
+    )

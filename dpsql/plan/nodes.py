@@ -1,0 +1,71 @@
+"""A plan: measurements below the frontier, plain SQL above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from dpsql.aggregates.statistic import Statistic
+from dpsql.sql.expressions import Column, Expression
+from dpsql.sql.relations import Private, Relation
+
+
+class Enumerator(Protocol):
+    """Evaluates generated SQL over constants only, in an engine that holds no data."""
+
+    def count(self, sql: str) -> int:
+        """How many rows the query has."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The public groups of a measurement, as a query over constants, sorted by key."""
+
+    sql: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Statistics of private rows by group: what noise is added to.
+
+    ``cells`` None means that groups are not public and must pass a threshold. ``columns`` are
+    the released columns, one for each statistic.
+    """
+
+    name: str
+    input: Relation
+    privacy: Private
+    keys: tuple[Expression, ...]
+    key_fields: tuple[Column, ...]
+    cells: Cells | None
+    statistics: tuple[Statistic, ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicQuery:
+    """Rows of public tables that the answer needs: read exactly, for free."""
+
+    name: str
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured, what is read as it is, and what is then computed from both.
+
+    ``output`` reads only ``Stored`` tables named after the measurements and public queries.
+    """
+
+    measurements: tuple[Measurement, ...]
+    publics: tuple[PublicQuery, ...]
+    output: Relation
+    columns: tuple[Column, ...]
+
+
+def names(parts: Iterable[Measurement | PublicQuery]) -> tuple[str, ...]:
+    """The names under which the parts are stored for post-processing."""
+    return tuple(part.name for part in parts)

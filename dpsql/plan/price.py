@@ -1,0 +1,306 @@
+"""Choose bounding and mechanism by predicted error, and say what the answer costs.
+
+One query's mechanisms are fixed before it runs, so its epsilon is split beforehand: the noise of
+every statistic gets an equal share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpsql.aggregates.statistic import Rows, Statistic, Total, Units
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.plan.bounding import Bounding, Sensitivity, candidates, sensitivity
+from dpsql.plan.grid import Grid, grid
+from dpsql.plan.nodes import Measurement, Plan
+from dpsql.plan.priced import Noise, Noised, PricedMeasurement, PricedPlan, Selection
+from dpsql.plan.request import Request
+from dpsql.plan.statement import statement
+from dpsql.privacy.accounting import gaussian_rho_for_query, rho_of_pure
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import (
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    ThresholdEvent,
+    ThresholdKind,
+    TruncatedGeometricEvent,
+)
+from dpsql.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    TruncatedGeometric,
+    gaussian_for,
+    gaussian_threshold,
+    laplace_for,
+    laplace_threshold,
+    truncated_geometric_for,
+)
+
+WIDEST_NOISE = 2.0**39
+"""Noise wider than this many grid steps is drawn on a coarser grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What each noised statistic and each selection of a query may spend."""
+
+    family: str
+    statistics: int
+    epsilon: Fraction
+    rho: Fraction
+    noise_delta: Fraction
+    selection_delta: Fraction
+
+
+def price(plan: Plan, request: Request) -> PricedPlan:
+    """The plan with the noise that is predicted to be smallest among what is allowed."""
+    if not plan.measurements:
+        return PricedPlan(plan, (), Cost.zero(), (), "none")
+    _require_delta(plan, request)
+    options = [_priced(plan, request, share) for share in _shares(plan, request)]
+    if not options:
+        raise Refused(_no_mechanism(request))
+    return min(options, key=_error)
+
+
+def _shares(plan: Plan, request: Request) -> Iterator[_Share]:
+    """How the budget divides for each family of mechanisms that may be used."""
+    selections = sum(m.cells is None for m in plan.measurements)
+    statistics = sum(len(_noisy(m)) for m in plan.measurements)
+    wanted = request.mechanism
+    if wanted in ("auto", "laplace", "geometric") and _may(request, "laplace", "geometric"):
+        delta = request.delta / selections if selections else Fraction(0)
+        yield _Share(
+            "laplace", statistics, request.epsilon / statistics, Fraction(0), Fraction(0), delta
+        )
+    if wanted in ("auto", "gaussian") and _may(request, "gaussian") and request.delta > 0:
+        halves = request.delta / 2 if selections else request.delta
+        rho = gaussian_rho_for_query(request.epsilon, halves)
+        each = halves / selections if selections else Fraction(0)
+        yield _Share(
+            "gaussian", statistics, request.epsilon / statistics, rho / statistics, halves, each
+        )
+
+
+def _may(request: Request, *names: str) -> bool:
+    return any(name in request.allowed for name in names)
+
+
+def _noisy(measurement: Measurement) -> tuple[Statistic, ...]:
+    """The statistics to be noised; a selection needs the number of units as well."""
+    found = measurement.statistics
+    if measurement.cells is None and _shared(measurement) is None:
+        return (*found, Units())
+    return found
+
+
+def _shared(measurement: Measurement) -> int | None:
+    """A statistic that is the number of units of the group, so that selection costs nothing."""
+    for i, statistic in enumerate(measurement.statistics):
+        if statistic == Units() or (statistic == Rows() and measurement.privacy.max_rows == 1):
+            return i
+    return None
+
+
+def _priced(plan: Plan, request: Request, share: _Share) -> PricedPlan:
+    parts = tuple(_best(m, request, share) for m in plan.measurements)
+    events = tuple(e for part in parts for e in _events(part, request, share))
+    return PricedPlan(plan, parts, _cost(parts, request, share), events, share.family)
+
+
+def _best(measurement: Measurement, request: Request, share: _Share) -> PricedMeasurement:
+    """The bounding with the smallest predicted error; the earlier (cheaper) one among equals."""
+    options = candidates(measurement, request.groups)
+    drafts = [_draft(measurement, bounding, request, share) for bounding in options]
+    best = min(drafts, key=lambda d: round(_part_error(d), 9))
+    grids = tuple(
+        grid(s, _coarser(n, s)) if isinstance(s, Total) else None
+        for s, n in zip(measurement.statistics, best.noised, strict=True)
+    )
+    return replace(best, sql=statement(measurement, best.bounding, grids))
+
+
+def _coarser(noised: Noised, total: Total) -> int:
+    return grid(total).shift - noised.shift
+
+
+def _draft(
+    measurement: Measurement, bounding: Bounding, request: Request, share: _Share
+) -> PricedMeasurement:
+    bounding = _with_bits(bounding, request, share)
+    noised = tuple(_noised(s, bounding, request, share) for s in measurement.statistics)
+    if measurement.cells is not None:
+        return PricedMeasurement(measurement, bounding, "", noised, None)
+    position = _shared(measurement)
+    selection = _selection(bounding, position, request, share)
+    if position is not None:
+        kept = list(noised)
+        kept[position] = selection.units
+        noised = tuple(kept)
+    return PricedMeasurement(measurement, bounding, "", noised, selection)
+
+
+def _with_bits(bounding: Bounding, request: Request, share: _Share) -> Bounding:
+    """Weights as fine as the noise leaves visible."""
+    while bounding.bits > 0:
+        moved = sensitivity(Rows(), 1 << bounding.bits, bounding, request.size)
+        if _spread(moved, share) < WIDEST_NOISE:
+            break
+        bounding = replace(bounding, bits=bounding.bits - 1)
+    return bounding
+
+
+def _spread(moved: Sensitivity, share: _Share) -> float:
+    """About the standard deviation that the noise will have, in grid steps."""
+    if share.family == "gaussian":
+        return math.sqrt(float(moved.l2_squared / (2 * share.rho)))
+    return float(moved.l1 / share.epsilon)
+
+
+def _noised(statistic: Statistic, bounding: Bounding, request: Request, share: _Share) -> Noised:
+    coarser = 0
+    while True:
+        shift, reach = _shift_and_reach(statistic, bounding, coarser)
+        moved = sensitivity(statistic, reach, bounding, request.size)
+        spread = _spread(moved, share)
+        if spread < WIDEST_NOISE:
+            return Noised(statistic, shift, moved, _noise(moved, share))
+        if not isinstance(statistic, Total):
+            raise Refused(_too_noisy())
+        coarser += max(1, int(math.log2(spread / WIDEST_NOISE)))
+
+
+def _shift_and_reach(statistic: Statistic, bounding: Bounding, coarser: int) -> tuple[int, int]:
+    if isinstance(statistic, Total):
+        at: Grid = grid(statistic, coarser)
+        return at.shift, at.reach
+    if isinstance(statistic, Rows):
+        return bounding.bits, 1 << bounding.bits
+    return 0, 1
+
+
+def _noise(moved: Sensitivity, share: _Share) -> Noise:
+    if share.family == "gaussian":
+        return gaussian_for(moved.l2_squared, share.rho)
+    return laplace_for(moved.l1, share.epsilon)
+
+
+def _selection(
+    bounding: Bounding, position: int | None, request: Request, share: _Share
+) -> Selection:
+    """How groups that are not public are chosen.
+
+    Claim: a group that is there because of one unit alone is shown with probability at most
+        ``selection_delta`` over all of the unit's groups.
+    Argument: see the threshold functions of ``privacy.mechanisms``; for ``size`` units that count
+        as one, up to ``size`` of them start a group, so the threshold is that much higher.
+    """
+    moved = sensitivity(Units(), 1, bounding, request.size)
+    groups, extra = bounding.groups * request.size, request.size - 1
+    delta = share.selection_delta
+    if share.family == "gaussian":
+        gaussian = gaussian_for(moved.l2_squared, share.rho)
+        threshold = gaussian_threshold(gaussian.variance, delta, groups) + extra
+        return Selection(Noised(Units(), 0, moved, gaussian), threshold, position)
+    if groups == 1:
+        cut = truncated_geometric_for(share.epsilon, delta)
+        return Selection(Noised(Units(), 0, moved, cut), cut.bound + 1, position)
+    laplace = laplace_for(moved.l1, share.epsilon)
+    threshold = laplace_threshold(laplace.scale, delta, groups) + extra
+    return Selection(Noised(Units(), 0, moved, laplace), threshold, position)
+
+
+def _events(part: PricedMeasurement, request: Request, share: _Share) -> Iterator[Event]:
+    selection = part.selection
+    noised = part.noised
+    if selection is not None and selection.shares is None:
+        noised = (*noised, selection.units)
+    for item in noised:
+        yield _event(item, share)
+    if selection is not None and not isinstance(selection.units.noise, TruncatedGeometric):
+        groups = part.bounding.groups * request.size
+        kind: ThresholdKind = "gaussian" if share.family == "gaussian" else "laplace"
+        yield ThresholdEvent(kind, share.selection_delta, groups)
+
+
+def _event(item: Noised, share: _Share) -> Event:
+    match item.noise:
+        case DiscreteLaplace(scale=scale):
+            return LaplaceEvent(item.sensitivity.l1, scale)
+        case DiscreteGaussian(variance=variance):
+            delta = share.noise_delta / share.statistics
+            return GaussianEvent(item.sensitivity.l2_squared, variance, delta)
+        case TruncatedGeometric(epsilon=epsilon):
+            return TruncatedGeometricEvent(epsilon, share.selection_delta)
+
+
+def _cost(parts: tuple[PricedMeasurement, ...], request: Request, share: _Share) -> Cost:
+    """What the answer costs a unit.
+
+    Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.
+    Argument: the mechanisms are fixed beforehand and run on the same data, so their guarantees
+        add: pure epsilons, or rho for the Gaussian ones, whose sum is converted once.
+    """
+    selections = sum(part.selection is not None for part in parts)
+    threshold = selections * share.selection_delta
+    if share.family == "gaussian":
+        delta = share.noise_delta + threshold
+        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)
+    rho = rho_of_pure(share.epsilon) * share.statistics
+    return Cost(share.epsilon * share.statistics, threshold, rho, threshold)
+
+
+def _error(option: PricedPlan) -> float:
+    return sum(_part_error(part) for part in option.parts)
+
+
+def _part_error(part: PricedMeasurement) -> float:
+    """The logarithms of the predicted errors, so that units of measure do not matter."""
+    logs = [math.log(max(n.standard_deviation, 1e-12)) for n in part.noised]
+    if part.selection is not None:
+        logs.append(math.log(part.selection.threshold))
+    return sum(logs)
+
+
+def _require_delta(plan: Plan, request: Request) -> None:
+    for measurement in plan.measurements:
+        if measurement.cells is None and request.delta == 0:
+            raise Refused(_not_public(measurement))
+
+
+def _not_public(measurement: Measurement) -> Refusal:
+    names = ", ".join(f'"{f.name}"' for f in measurement.key_fields)
+    span = next((k.span for k in measurement.keys if k.span is not None), None)
+    return Refusal(
+        "DP501",
+        f"the groups of {names} are not public",
+        "A group can exist because of one unit. Seeing it listed shows that the unit is in the "
+        "data, whatever noise its count carries. Choosing groups privately needs a delta, and "
+        "this session has none.",
+        "Name the groups: WHERE key IN ('a', 'b') - every group you list is answered, empty ones "
+        "too; or ask the data owner to declare `values` for the column.",
+        span,
+    )
+
+
+def _too_noisy() -> Refusal:
+    return Refusal(
+        "DP204",
+        "the noise of this count would be wider than 2^39",
+        "One unit may have so many rows, and the epsilon is so small, that the answer would be "
+        "noise alone.",
+        "Ask for a larger epsilon, or count units: COUNT(DISTINCT the key).",
+    )
+
+
+def _no_mechanism(request: Request) -> Refusal:
+    return Refusal(
+        "DP405",
+        f"the mechanism {request.mechanism} cannot be used here",
+        "The role allows " + ", ".join(request.allowed) + "; Gaussian noise also needs a delta.",
+        "SET dpsql.mechanism = 'auto'",
+    )

@@ -1,0 +1,75 @@
+"""A priced plan: the whole privacy claim of an answer in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.aggregates.statistic import Statistic
+from dpsql.plan.bounding import Bounding, Sensitivity
+from dpsql.plan.nodes import Measurement, Plan
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import Event
+from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, TruncatedGeometric
+
+Noise = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
+
+
+@dataclass(frozen=True, slots=True)
+class Noised:
+    """One statistic, its sensitivity, and the noise it gets: integers of ``2**-shift``."""
+
+    statistic: Statistic
+    shift: int
+    sensitivity: Sensitivity
+    noise: Noise
+
+    @property
+    def step(self) -> Fraction:
+        """What one grid step is worth."""
+        return Fraction(2) ** -self.shift
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the noise, in the statistic's own units."""
+        return self.noise.standard_deviation() * float(self.step)
+
+    @property
+    def half_width(self) -> float:
+        """Within this of the exact value in 19 of 20 answers."""
+        return self.noise.half_width() * float(self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Groups are shown when their noisy number of units is above ``threshold``.
+
+    ``shares`` is the position of the statistic whose released value is that number; None when
+    it is only used for selection.
+    """
+
+    units: Noised
+    threshold: int
+    shares: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PricedMeasurement:
+    """A measurement with its bounding, its statement, and its noise."""
+
+    measurement: Measurement
+    bounding: Bounding
+    sql: str
+    noised: tuple[Noised, ...]
+    selection: Selection | None
+
+
+@dataclass(frozen=True, slots=True)
+class PricedPlan:
+    """What will be run, released and paid. Nothing about it depends on a row."""
+
+    plan: Plan
+    parts: tuple[PricedMeasurement, ...]
+    cost: Cost
+    events: tuple[Event, ...]
+    family: str

@@ -1,0 +1,230 @@
+"""A measurement as one engine statement. Only integers and public keys leave the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.aggregates.statistic import Rows, Statistic, Total, Units
+from dpsql.plan.bounding import Bounding
+from dpsql.plan.grid import Grid, clamped
+from dpsql.plan.nodes import Measurement
+from dpsql.sql.blocks import Block, Writer
+from dpsql.sql.render import expression
+
+SALT = "$salt"
+"""A random number drawn for each run; group sampling depends on it and the unit's rows only."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What each statistic needs of one row: a condition, or a clamped value."""
+
+    wheres: tuple[str | None, ...]
+    values: tuple[str | None, ...]
+
+
+def statement(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...]) -> str:
+    """The SQL of a measurement.
+
+    Columns: keys ``k0..``, statistics ``p0..``, and ``units`` where groups must pass a threshold.
+    Rows: the public groups in key order, or whatever groups there are.
+    """
+    block = Writer().open(measurement.input)
+    units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
+    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    row = _row(measurement.statistics, grids, block)
+    if bounding.grouped:
+        inner = _grouped(measurement, bounding, grids, block, units, keys, row)
+    elif bounding.rows is not None:
+        inner = _weighted(measurement, bounding, block, units, keys, row)
+    else:
+        inner = _direct(measurement, block, keys, row)
+    return inner if measurement.cells is None else _all_cells(measurement, inner)
+
+
+def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], block: Block) -> _Row:
+    wheres: list[str | None] = []
+    values: list[str | None] = []
+    for statistic, grid in zip(statistics, grids, strict=True):
+        where = statistic.where
+        wheres.append(None if where is None else expression(where, block.items))
+        if isinstance(statistic, Total):
+            assert grid is not None
+            values.append(clamped(expression(statistic.value, block.items), statistic, grid))
+        else:
+            values.append(None)
+    return _Row(tuple(wheres), tuple(values))
+
+
+def _direct(measurement: Measurement, block: Block, keys: tuple[str, ...], row: _Row) -> str:
+    """One row per unit: nothing to bound."""
+    items = _named("k", keys)
+    for i, statistic in enumerate(measurement.statistics):
+        items.append(f"{_aggregate(statistic, row, i)} AS p{i}")
+    if measurement.cells is None:
+        items.append("count(*) AS units")
+    return f"SELECT {', '.join(items)}{block.tail()}{_group_by(len(keys))}"
+
+
+def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
+    where = row.wheres[i]
+    kept = "" if where is None else f" FILTER (WHERE {where})"
+    match statistic:
+        case Rows() | Units():
+            return f"count(*){kept}"
+        case Total():
+            return f"coalesce(sum({row.values[i]}){kept}, 0)"
+
+
+def _weighted(
+    measurement: Measurement, bounding: Bounding, block: Block, units: tuple[str, ...],
+    keys: tuple[str, ...], row: _Row,
+) -> str:  # fmt: skip
+    """Row weights: units above the limit are scaled down, all others weigh one per row."""
+    base = _base(block, units, keys, row)
+    source = f"({base}) AS b LEFT JOIN ({_weights(bounding, block, units)}) AS w USING ({_list('u', units)})"
+    weight = f"coalesce(w.weight, {1 << bounding.bits})"
+    items = [f"k{i}" for i in range(len(keys))]
+    for i, statistic in enumerate(measurement.statistics):
+        items.append(f"{_weighed(statistic, weight, bounding.bits, i, row)} AS p{i}")
+    return f"SELECT {', '.join(items)} FROM {source}{_group_by(len(keys))}"
+
+
+def _weighed(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -> str:
+    kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
+    if isinstance(statistic, Total):
+        return f"coalesce(sum((v{i} * {weight}) // {1 << bits}){kept}, 0)"
+    return f"coalesce(sum({weight}){kept}, 0)"
+
+
+def _weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:
+    """Units with more rows than the limit, and what each of their rows weighs."""
+    assert bounding.rows is not None
+    items = ", ".join(_named("u", units))
+    weight = f"({bounding.rows}::BIGINT << {bounding.bits}) // count(*) AS weight"
+    return (
+        f"SELECT {items}, {weight}{block.tail()}"
+        f"{_group_by(len(units))} HAVING count(*) > {bounding.rows}"
+    )
+
+
+def _base(block: Block, units: tuple[str, ...], keys: tuple[str, ...], row: _Row) -> str:
+    """Rows with unit, keys, conditions and clamped values."""
+    items = [*_named("u", units), *_named("k", keys)]
+    items += [f"{w} AS f{i}" for i, w in enumerate(row.wheres) if w is not None]
+    items += [f"{v} AS v{i}" for i, v in enumerate(row.values) if v is not None]
+    return f"SELECT {', '.join(items)}{block.tail()}"
+
+
+def _grouped(
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], block: Block,
+    units: tuple[str, ...], keys: tuple[str, ...], row: _Row,
+) -> str:  # fmt: skip
+    """One row for each unit and group, then caps, then the sums."""
+    source = f"({_base(block, units, keys, row)}) AS b"
+    weight = "1"
+    if bounding.rows is not None:
+        source += (
+            f" LEFT JOIN ({_weights(bounding, block, units)}) AS w USING ({_list('u', units)})"
+        )
+        weight = f"coalesce(w.weight, {1 << bounding.bits})"
+    by = ", ".join(filter(None, (_list("u", units), _list("k", keys))))
+    items = [by, "count(*) AS n"]
+    for i, statistic in enumerate(measurement.statistics):
+        items.append(f"{_per_unit(statistic, weight, bounding.bits, i, row)} AS s{i}")
+    per_unit = f"SELECT {', '.join(items)} FROM {source} GROUP BY {by}"
+    if bounding.limit:
+        per_unit = _limited(per_unit, units, keys)
+    if bounding.norm is not None:
+        per_unit = _clipped(per_unit, bounding, units)
+    outputs = [f"k{i}" for i in range(len(keys))]
+    for i, statistic in enumerate(measurement.statistics):
+        outputs.append(f"{_capped(statistic, bounding, grids[i], i)} AS p{i}")
+    if measurement.cells is None:
+        outputs.append("count(*) AS units")
+    kept = f" WHERE place <= {bounding.groups}" if bounding.limit else ""
+    return f"SELECT {', '.join(outputs)} FROM ({per_unit}) AS g{kept}{_group_by(len(keys))}"
+
+
+def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -> str:
+    kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
+    match statistic:
+        case Units():
+            return f"CAST(count(*){kept} > 0 AS BIGINT)"
+        case Rows():
+            return f"coalesce(sum({weight}){kept}, 0)" if weight != "1" else f"count(*){kept}"
+        case Total():
+            value = f"v{i}" if weight == "1" else f"(v{i} * {weight}) // {1 << bits}"
+            return f"coalesce(sum({value}){kept}, 0)"
+
+
+def _limited(per_unit: str, units: tuple[str, ...], keys: tuple[str, ...]) -> str:
+    """Each unit's groups in an order that only the salt and the unit's own rows decide."""
+    mix = ", ".join(filter(None, (_list("u", units), _list("k", keys), SALT)))
+    place = (
+        f"row_number() OVER (PARTITION BY {_list('u', units)}"
+        f" ORDER BY hash({mix}), {_list('k', keys)}) AS place"
+    )
+    return f"SELECT *, {place} FROM ({per_unit}) AS l"
+
+
+def _clipped(per_unit: str, bounding: Bounding, units: tuple[str, ...]) -> str:
+    """The factor that brings the norm of a unit's row counts to at most ``norm``.
+
+    It is rounded down to the weight grid, so that rounding never adds to the norm.
+    """
+    assert bounding.norm is not None
+    one = 1 << bounding.bits
+    top = int(bounding.norm * one)
+    squares = f"sum(CAST(n AS HUGEINT) * n) OVER (PARTITION BY {_list('u', units)})"
+    factor = f"greatest(0, CAST(floor({top} / sqrt(CAST({squares} AS DOUBLE))) AS BIGINT) - 1)"
+    exact = f"CASE WHEN {squares} <= {int(bounding.norm**2)} THEN {one} ELSE {factor} END"
+    return f"SELECT *, {exact} AS factor FROM ({per_unit}) AS l"
+
+
+def _capped(statistic: Statistic, bounding: Bounding, grid: Grid | None, i: int) -> str:
+    """The sum over units of a capped contribution."""
+    if isinstance(statistic, Units):
+        return f"coalesce(sum(s{i}), 0)"
+    if bounding.norm is not None:
+        scaled = f"s{i} * factor"
+        if isinstance(statistic, Total):
+            scaled = f"({scaled}) // {1 << bounding.bits}"
+        return f"coalesce(sum({scaled}), 0)"
+    if bounding.per_group is None:
+        return f"coalesce(sum(s{i}), 0)"
+    if isinstance(statistic, Rows):
+        return f"coalesce(sum(least(s{i}, {bounding.per_group})), 0)"
+    assert grid is not None
+    low = min(0, (grid.low - grid.centre) * bounding.per_group)
+    high = max(0, (grid.high - grid.centre) * bounding.per_group)
+    return f"coalesce(sum(least(greatest(s{i}, {low}), {high})), 0)"
+
+
+def _all_cells(measurement: Measurement, inner: str) -> str:
+    """Every public group, with zeros where there are no rows, in key order."""
+    if not measurement.keys:
+        return inner
+    assert measurement.cells is not None
+    keys = [f"k{i}" for i in range(len(measurement.keys))]
+    items = [f"c.{k}" for k in keys]
+    items += [f"coalesce(a.p{i}, 0) AS p{i}" for i in range(len(measurement.statistics))]
+    match = " AND ".join(f"c.{k} IS NOT DISTINCT FROM a.{k}" for k in keys)
+    order = ", ".join(f"c.{k} ASC NULLS LAST" for k in keys)
+    return (
+        f"WITH cells AS ({measurement.cells.sql}), answers AS ({inner})"
+        f" SELECT {', '.join(items)} FROM cells AS c LEFT JOIN answers AS a ON {match}"
+        f" ORDER BY {order}"
+    )
+
+
+def _named(letter: str, texts: tuple[str, ...]) -> list[str]:
+    return [f"{text} AS {letter}{i}" for i, text in enumerate(texts)]
+
+
+def _list(letter: str, texts: tuple[str, ...]) -> str:
+    return ", ".join(f"{letter}{i}" for i in range(len(texts)))
+
+
+def _group_by(count: int) -> str:
+    return f" GROUP BY {', '.join(str(i + 1) for i in range(count))}" if count else ""
