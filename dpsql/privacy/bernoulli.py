@@ -109,7 +109,17 @@ def below(
 ) -> npt.NDArray[np.bool_]:
     """Toss ``probabilities`` in turn, column by column; ``heads`` are their first 32 digits.
 
-    Claim: each toss is exact. A word that equals the head is settled by further digits.
+    Claim: each toss is exact.
+    Assumes: the words are uniform and independent.
+    Argument: a word other than the head decides like the whole uniform it begins; one that equals
+        it is settled by further digits.
+
+    >>> words = np.array([[0, 2**31, 2**32 - 1]], dtype=np.uint32)
+    >>> coin = exp_minus(Fraction(1))
+    >>> heads = np.full(3, coin.digits(32), dtype=np.uint32)
+    >>> from dpsql.privacy.entropy import Entropy
+    >>> below(Entropy(), words, heads, [coin]).astype(int).tolist()
+    [[1, 0, 0]]
     """
     result: npt.NDArray[np.bool_] = words < heads
     equal = words == heads
@@ -137,6 +147,11 @@ def keep_with_exp(
         u within u * 2**-53 + 2**-64 of the uniform. The margins ``SLACK`` and ``FLOOR`` are 2**8
         times wider, so a toss outside them is decided as in exact arithmetic. A toss inside them
         is settled on the same uniform by exact digits.
+
+    >>> from dpsql.privacy.entropy import Entropy
+    >>> xs = np.array([0, 10**6])
+    >>> keep_with_exp(Entropy(), xs, xs.astype(float), Fraction).astype(int).tolist()
+    [1, 0]
     """
     heads = entropy.u64(len(values))
     uniform = heads.astype(np.float64) * 2.0**-64

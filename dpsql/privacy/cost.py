@@ -15,6 +15,10 @@ class Cost:
     Claim: the step is (epsilon, delta)-DP, and it is threshold_delta-approximately rho-zCDP. Both
         add up over steps: epsilons and deltas under basic composition, rho and threshold_delta
         under zCDP composition, also when later steps are chosen after earlier answers.
+    Assumes: whoever makes a cost states a true guarantee; ``events.cost_of`` does.
+    Argument: basic composition (Dwork et al. 2006) and composition of approximate zCDP (Bun and
+        Steinke 2016); for adaptive choice of parameters Rogers et al. 2016 and Whitehouse et al.
+        2023.
 
     >>> one = Cost(epsilon=Fraction(1), rho=Fraction(1, 2))
     >>> (one + one + Cost.zero()).epsilon

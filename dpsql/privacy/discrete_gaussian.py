@@ -39,9 +39,9 @@ def sample_discrete_gaussian(
     Argument: a discrete Laplace y of scale t is kept with probability exp(-(|y| - v/t)**2 / (2v)),
         which is the Gaussian weight over the Laplace weight but for a constant (Canonne, Kamath,
         Steinke 2020, algorithm 3). Floats only decide tosses that are not close: see
-        ``keep_with_exp``, whose assumption holds because v/t is at most sqrt(v), so that an error of
-        2**-51 in |y| - v/t moves an exponent below 60 by less than 2**-43 (a steepness cut at
-        2**200 belongs to a variance for which every y but 0 is hopeless).
+        ``keep_with_exp``, whose assumption holds because v/t is at most sqrt(v): while an exponent is
+        below 60, floats know (|y| - v/t) / sqrt(v) to 2**-48, and so the exponent to 2**-43. (A
+        steepness cut at 2**200 belongs to a variance for which every y but 0 is hopeless.)
 
     >>> from dpsql.privacy.entropy import Entropy
     >>> draws = sample_discrete_gaussian(Entropy(), 10_000, Fraction(100))

@@ -102,7 +102,9 @@ def to_json(event: Event) -> str:
     for field in dataclasses.fields(event):
         value = getattr(event, field.name)
         fields[field.name] = str(value) if isinstance(value, Fraction) else value
-    return json.dumps(fields)
+    line = json.dumps(fields)
+    from_json(line)  # what would not read back is refused before it is written
+    return line
 
 
 def from_json(text: str) -> Event:
@@ -127,6 +129,7 @@ def cost_of(event: Event) -> Cost:
     """The price of an event, from its record alone.
 
     Claim: a step that the event describes truthfully has the guarantee ``Cost`` states.
+    Assumes: nothing but the record.
     Argument: Laplace is (l1/scale)-DP, since neighbouring weights differ by exp(1/scale) at most
         for each step of 1. Gaussian is l2_squared/(2 variance)-zCDP. A truncated geometric
         (epsilon, delta)-DP step is delta-close to an epsilon-DP one, so delta-approximately

@@ -57,13 +57,18 @@ class DiscreteGaussian:
         """A w for which P(abs(X) <= w) >= confidence is certain: the smallest, or one above it.
 
         Claim: P(abs(X) <= w) >= confidence.
+        Assumes: X is one draw.
         Argument: P(abs(X) > w) = 2 P(X >= w + 1), which ``tail_bound`` bounds from above.
+
+        >>> DiscreteGaussian(Fraction(10**18)).half_width()
+        1959963985
         """
         return _first_beyond(self.variance, miss(confidence) / 2) - 1
 
     def _moment(self, power: int) -> float:
         variance = max(float(self.variance), 1e-300)
-        weights = [math.exp(-x * x / (2 * variance)) for x in range(1, 30 * math.isqrt(_SMOOTH))]
+        reach = 12 * math.ceil(math.sqrt(variance)) + 1
+        weights = [math.exp(-x * x / (2 * variance)) for x in range(1, reach)]
         total = 1 + 2 * math.fsum(weights)
         return 2 * math.fsum(x**power * w for x, w in enumerate(weights, 1)) / total
 
@@ -73,6 +78,7 @@ def gaussian_for(l2_squared: Fraction | int, rho: Fraction) -> DiscreteGaussian:
 
     Claim: if one unit changes an integer vector by at most sqrt(``l2_squared``) in Euclidean
         length, the vector plus independent noise of this law is rho-zCDP.
+    Assumes: integers are added exactly; the bound on the change is right.
     Argument: the Renyi divergence of order alpha between a discrete Gaussian and itself shifted by
         an integer d is at most alpha * d**2 / (2 variance); coordinates add (Canonne, Kamath,
         Steinke 2020, theorem 4).
@@ -91,6 +97,7 @@ def gaussian_threshold(variance: Fraction, delta: Fraction, groups: int) -> int:
     Claim: if a unit is alone in at most ``groups`` groups, counts 1 in each, and each count gets
         independent discrete Gaussian noise of this variance, then any of these groups reaches the
         threshold with probability at most ``delta``.
+    Assumes: ``groups`` bounds the groups of a unit.
     Argument: P(1 + X >= t) = P(X >= t - 1), which is certainly at most 1 - (1 - delta)**(1 /
         groups) by ``tail_bound``; the groups are independent.
 

@@ -52,7 +52,11 @@ class DiscreteLaplace:
         """The smallest w for which P(abs(X) <= w) >= confidence is certain.
 
         Claim: P(abs(X) <= w) >= confidence.
+        Assumes: X is one draw.
         Argument: P(abs(X) > w) = 2 q**(w + 1) / (1 + q); solved for w + 1 and rounded up.
+
+        >>> DiscreteLaplace(Fraction(10**9)).half_width()
+        2995732274
         """
         return max(0, _first_beyond(self.scale, miss(confidence) / 2) - 1)
 
@@ -65,6 +69,7 @@ def laplace_for(l1: Fraction | int, epsilon: Fraction) -> DiscreteLaplace:
 
     Claim: if one unit changes an integer vector by at most ``l1`` in sum of absolute differences,
         the vector plus independent noise of this law is epsilon-DP.
+    Assumes: integers are added exactly; the bound on the change is right.
     Argument: weights of neighbouring integers differ by a factor of exp(1/scale) = exp(epsilon/l1)
         at most, so all coordinates together by at most exp(epsilon).
 
@@ -82,6 +87,7 @@ def laplace_threshold(scale: Fraction, delta: Fraction, groups: int) -> int:
     Claim: if a unit is alone in at most ``groups`` groups, counts 1 in each, and each count gets
         independent discrete Laplace noise of this scale, then any of these groups reaches the
         threshold with probability at most ``delta``.
+    Assumes: ``groups`` bounds the groups of a unit.
     Argument: P(1 + X >= t) = q**(t - 1) / (1 + q) for t >= 1, at most 1 - (1 - delta)**(1 /
         groups) by the choice of t; the groups are independent.
 

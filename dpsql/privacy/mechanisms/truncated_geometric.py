@@ -57,8 +57,12 @@ class TruncatedGeometric:
         """The smallest w for which P(abs(X) <= w) >= confidence is certain.
 
         Claim: P(abs(X) <= w) >= confidence.
+        Assumes: X is one draw.
         Argument: with q = exp(-epsilon), P(abs(X) > w) = 2 (q**(w + 1) - q**(K + 1)) / (1 + q - 2
             q**(K + 1)) for w <= K; solved for w + 1 and rounded up.
+
+        >>> TruncatedGeometric(Fraction(1, 10), 109).half_width()
+        30
         """
         beyond = self._q(self.bound + 1)
         share = (miss(confidence) * self._mass() + 2 * beyond) / 2
@@ -82,6 +86,7 @@ def truncated_geometric_for(epsilon: Fraction, delta: Fraction) -> TruncatedGeom
         count plus X if it is above ``bound``, and nothing otherwise, is (epsilon, delta)-DP. For
         a unit in up to k groups: with epsilon/k and ``delta_per_group(delta, k)`` the whole is
         (epsilon, delta)-DP.
+    Assumes: integers are added exactly; counts of different groups get independent noise.
     Argument: shifting X by 1 multiplies weights by exp(epsilon) at most, but for the one value at
         the edge. P(X = K) = q**K (1 - q) / (1 + q - 2 q**(K + 1)) is at most delta exactly when K
         >= ln((1 - q + 2 delta q) / (delta (1 + q))) / epsilon; K is that, enclosed and rounded

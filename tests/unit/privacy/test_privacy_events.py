@@ -108,6 +108,13 @@ def test_numbers_are_written_exactly() -> None:
     assert record["scale"] == "1000000000000000000000000000001/7"
 
 
+def test_what_would_not_read_back_is_not_written() -> None:
+    with pytest.raises(ValueError):
+        to_json(LaplaceEvent(Fraction(1), Fraction(1, 10**2000)))
+    with pytest.raises(ValueError):
+        to_json(LaplaceEvent(1, 2))  # type: ignore[arg-type]
+
+
 @given(events, events)
 def test_costs_add_in_every_currency(one: Event, two: Event) -> None:
     a, b = cost_of(one), cost_of(two)
