@@ -39,7 +39,11 @@ class Balance:
 
     @property
     def left(self) -> tuple[Fraction, Fraction]:
-        """The largest epsilon a pure query may cost now, and the largest delta a query may."""
+        """The largest epsilon a pure query may cost now, and the largest delta a query may.
+
+        Never more than the total, although composition in rho would admit a single dear query
+        in an account with little epsilon and much delta.
+        """
         return Fraction(self._epsilon_left(), NANO), Fraction(self._delta_left(), ATTO)
 
     @property

@@ -25,7 +25,7 @@ def dataset(db: sqlite3.Connection) -> str | None:
 
 def belong_to(db: sqlite3.Connection, name: str) -> None:
     """From now on it is this dataset's ledger."""
-    db.execute("INSERT INTO meta VALUES ('dataset', ?)", (name,))
+    db.execute("INSERT OR IGNORE INTO meta VALUES ('dataset', ?)", (name,))
 
 
 def latest(db: sqlite3.Connection) -> datetime:

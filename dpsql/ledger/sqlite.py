@@ -115,11 +115,11 @@ class SqliteLedger(Ledger):
         state = State.STARTED if start else State.RESERVED
 
         def debit(db: sqlite3.Connection) -> Hold | list[Balance]:
-            self._belongs(db, accounts)
-            created = self._now(db)
+            dataset, created = self._dataset(db, accounts), self._now(db)
             balances = [Balance(account, rows.spent(db, account.id)) for account in accounts]
             if not all(admits(b.account, b.spent + charge) for b in balances):
                 return balances
+            rows.belong_to(db, dataset)
             for balance in balances:
                 rows.set_spent(db, balance.account.id, balance.spent + charge)
             ids = [account.id for account in accounts]
@@ -248,15 +248,13 @@ class SqliteLedger(Ledger):
             raise failures.clock_back(self.path, latest, now)
         return max(now, latest)
 
-    def _belongs(self, db: sqlite3.Connection, accounts: Sequence[Account]) -> None:
-        """A ledger belongs to one dataset: the first that was charged to it."""
-        known = rows.dataset(db)
+    def _dataset(self, db: sqlite3.Connection, accounts: Sequence[Account]) -> str:
+        """Whose accounts these are. A ledger belongs to one dataset: the first charged to it."""
+        known = rows.dataset(db) or accounts[0].dataset
         for account in accounts:
-            if known is None:
-                known = account.dataset
-                rows.belong_to(db, known)
             if account.dataset != known:
                 raise failures.other_dataset(self.path, known, account.dataset)
+        return known
 
     def _write(self, task: Callable[[sqlite3.Connection], T]) -> T:
         self._check_file()

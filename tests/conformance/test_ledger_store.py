@@ -302,6 +302,9 @@ def test_a_noted_hash_stays_in_the_chain(ledger):
 
 def test_a_clock_set_back_stops_everything_and_loses_nothing(opened, clock):
     ledger = opened()
+    clock.now -= timedelta(days=30)
+    ledger.reserve((DATASET,), Cost(), EVENTS, NOTE)
+    clock.now += timedelta(days=30)
     reserve(ledger)
     clock.now -= timedelta(seconds=59)
     reserve(ledger)  # everyday corrections pass
@@ -317,8 +320,12 @@ def test_a_clock_set_back_stops_everything_and_loses_nothing(opened, clock):
 
 
 def test_a_ledger_belongs_to_one_dataset(ledger):
-    reserve(ledger)
     other = Account("clinic/dataset", "dataset", "", "", NANO, 0, zcdp=False)
+    with pytest.raises(OutOfBudget):  # what is refused leaves no trace
+        ledger.reserve((other,), Cost(epsilon=Fraction(2)), EVENTS, NOTE)
+    with pytest.raises(LedgerFailed, match="belongs to"):
+        ledger.reserve((DATASET, other), HALF, EVENTS, NOTE)
+    reserve(ledger)
     with pytest.raises(LedgerFailed, match='belongs to the policy file "shop"'):
         ledger.reserve((other,), HALF, EVENTS, NOTE)
     assert spent(ledger, DATASET, other) == [Fraction(1, 2), 0]

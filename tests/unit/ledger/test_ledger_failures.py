@@ -56,6 +56,11 @@ def test_only_the_owner_may_read_it(opened, path):
     assert sorted(path.parent.iterdir()) == sorted(files)
 
 
+def test_commits_wait_for_the_disk(ledger):
+    for name, value in (("synchronous", 2), ("fullfsync", 1), ("journal_mode", "wal")):
+        assert ledger._writer.connection.execute(f"PRAGMA {name}").fetchone() == (value,)
+
+
 def test_a_path_may_be_text_and_contain_anything(opened, path):
     odd = path.with_name("100% ?#;é.ledger")
     ask(opened(str(odd)))
