@@ -26,21 +26,36 @@ def _caret(refusal: Refusal, text: str) -> list[str]:
     span = refusal.span
     assert span is not None
     line, column = span.line_and_column(text)
-    shown = text.splitlines()[line - 1] if text.splitlines() else ""
-    width = max(1, min(span.end - span.start, len(shown) - column + 1))
+    whole = "".join(c if c.isprintable() else " " for c in text.split("\n")[line - 1])
+    width = max(1, min(span.end - span.start, len(whole) - column + 1, _WIDEST))
+    cut = max(0, column - 1 + min(width, _WIDEST) - _WIDEST)
+    shown = ("..." + whole[cut + 3 :] if cut else whole)[: _WIDEST + 20]
     gutter = " " * len(str(line))
     return [
         f"  at line {line}, column {column}",
         f"  {gutter} |",
-        f"  {line} | {shown}",
-        f"  {gutter} | {' ' * (column - 1)}{'^' * width}",
+        f"  {line} | {shown}".rstrip(),
+        f"  {gutter} | {' ' * (column - 1 - cut)}{'^' * width}",
     ]
+
+
+_WIDEST = 120
+"""Longer lines are shown in part, around the place."""
+
+
+def _wrapped(paragraph: str) -> list[str]:
+    return textwrap.wrap(paragraph, 86, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _is_sql(text: str) -> bool:
+    """Whether a suggestion is a statement to paste, which no line break may change."""
+    return text.lstrip("( \n").upper().startswith(("SELECT ", "SELECT\n", "WITH ", "SET "))
 
 
 def _labelled(label: str, text: str) -> list[str]:
     """The label in its column, the text wrapped beside it (its own line breaks are kept)."""
     rows: list[str] = []
-    for paragraph in text.splitlines():
-        rows += textwrap.wrap(paragraph, 86, break_long_words=False) or [""]
+    for paragraph in text.split("\n"):
+        rows += [paragraph] if _is_sql(text) else _wrapped(paragraph)
     head, *rest = rows or [""]
     return [f"  {label:<8} {head}", *(f"  {'':<8} {row}" for row in rest)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.sql.spans import span_of
+from dpsql.sql.spans import located, span_of
 
 _BINARY = ("this", "expression")
 
@@ -161,33 +161,35 @@ def refusals(tree: exp.Expr) -> list[Refusal]:
         if problem is None:
             stack.extend(node.iter_expressions())
         else:
-            found.append(_refusal(node, problem))
+            found.append(_refusal(node, *problem))
     return found
 
 
-def _problem(node: exp.Expr) -> str | None:
-    """The name of what is not listed, or None."""
+def _problem(node: exp.Expr) -> tuple[str, exp.Expr] | None:
+    """The name of what is not listed and where it stands, or None."""
     allowed = ALLOWED.get(type(node))
     if allowed is None:
-        return _name(node)
+        return _name(node), node
     silent = _SILENT.get(type(node), ())
     for argument, value in node.args.items():
         said = value is not None and value is not False and value != []
         if said and (argument not in allowed or argument in silent):
-            return f"{_name(node)} with {argument.rstrip('_').replace('_', ' ')}"
+            first = value[0] if isinstance(value, list) else value
+            place = first if isinstance(first, exp.Expr) and located(first) else node
+            return f"{_name(node)} with {argument.rstrip('_').replace('_', ' ')}", place
     return None
 
 
 def _name(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
-        return "this function"
+        return f'"{node.name}"'
     if isinstance(node, exp.Func):
         return str(node.sql_name()).upper()
     words = "".join(f" {c}" if c.isupper() else c for c in type(node).__name__)
     return words.strip().upper()
 
 
-def _refusal(node: exp.Expr, name: str) -> Refusal:
+def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:
     function = isinstance(node, exp.Func) and type(node) not in ALLOWED
     return Refusal(
         code="DP107" if function else "DP100",
@@ -195,5 +197,5 @@ def _refusal(node: exp.Expr, name: str) -> Refusal:
         why="Only constructs whose effect on one person's privacy is known are run; "
         "everything else is refused, whatever the data.",
         instead="See the README: what is answered, and what is not.",
-        span=span_of(node),
+        span=span_of(place),
     )

@@ -7,7 +7,7 @@ that the engine applies, because a declaration may be wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
@@ -70,12 +70,32 @@ def numbers(domain: Domain) -> tuple[Fraction | None, Fraction | None]:
     return _number(domain.low), _number(domain.high)
 
 
+def nearest(
+    ends: tuple[Fraction | None, Fraction | None],
+) -> tuple[Fraction | None, Fraction | None]:
+    """The ends as an engine's doubles; what is beyond every double is open.
+
+    >>> nearest((Fraction(1, 2), Fraction(10) ** 400))
+    (Fraction(1, 2), None)
+    """
+    return _nearest(ends[0]), _nearest(ends[1])
+
+
+def _nearest(value: Fraction | None) -> Fraction | None:
+    try:
+        return None if value is None else Fraction(float(value))
+    except OverflowError:
+        return None
+
+
 def hull(first: Domain, second: Domain) -> Domain:
     """The smallest domain that holds both.
 
     >>> hull(interval(0, 5), interval(3, 9))
     Domain(low=0, high=9, members=None, integral=False, grain=None)
     """
+    if first.empty or second.empty:
+        return second if first.empty else first
     if first.members is not None and second.members is not None:
         return members(first.members + second.members)
     low = _pick(first.low, second.low, smaller=True)
@@ -90,42 +110,42 @@ def hull(first: Domain, second: Domain) -> Domain:
 
 def at_least(domain: Domain, bound: Scalar) -> Domain:
     """The part that is not below ``bound``."""
-    kept = _members_where(domain, lambda v: not _above(bound, v))
+    if domain.members is not None:
+        return _kept(domain, lambda v: not _above(bound, v))
     low = bound if domain.low is None or _above(bound, domain.low) else domain.low
-    return Domain(low, domain.high, kept, domain.integral, domain.grain)
+    return replace(domain, low=low)
 
 
 def at_most(domain: Domain, bound: Scalar) -> Domain:
     """The part that is not above ``bound``."""
-    kept = _members_where(domain, lambda v: not _above(v, bound))
+    if domain.members is not None:
+        return _kept(domain, lambda v: not _above(v, bound))
     high = bound if domain.high is None or _above(domain.high, bound) else domain.high
-    return Domain(domain.low, high, kept, domain.integral, domain.grain)
+    return replace(domain, high=high)
 
 
 def among(domain: Domain, values: Iterable[Scalar]) -> Domain:
     """The part that is one of ``values``."""
-    allowed = members(values).members or ()
-    if domain.members is not None:
-        return members(v for v in allowed if v in domain.members)
-    return members(
-        v
-        for v in allowed
-        if (domain.low is None or not _above(domain.low, v))
-        and (domain.high is None or not _above(v, domain.high))
-    )
+    return members(v for v in values if _holds(domain, v))
 
 
 def without(domain: Domain, value: Scalar) -> Domain:
     """The part that is not ``value``."""
     if domain.members is None:
         return domain
-    return members(v for v in domain.members if v != value)
+    return _kept(domain, lambda v: _comparable(v) != _comparable(value))
 
 
-def _members_where(domain: Domain, keep: Callable[[Scalar], bool]) -> tuple[Scalar, ...] | None:
-    if domain.members is None:
-        return None
-    return tuple(v for v in domain.members if keep(v))
+def _holds(domain: Domain, value: Scalar) -> bool:
+    if domain.members is not None:
+        return _comparable(value) in map(_comparable, domain.members)
+    below = domain.low is not None and _above(domain.low, value)
+    return not below and not (domain.high is not None and _above(value, domain.high))
+
+
+def _kept(domain: Domain, keep: Callable[[Scalar], bool]) -> Domain:
+    """The members that are kept (all of a kind, as they were)."""
+    return replace(members(filter(keep, domain.members or ())), grain=domain.grain)
 
 
 def _number(value: Scalar | None) -> Fraction | None:

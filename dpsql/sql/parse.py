@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.policy.types import Scalar
 from dpsql.sql import allow
+from dpsql.sql.spans import locate
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # its warnings quote the statement
 
@@ -44,25 +47,51 @@ class Parsed:
 
 def parse(source: Source) -> Parsed:
     """Read one query; anything unexpected, of whatever cause, is a refusal."""
-    if len(source.text) > LONGEST_TEXT:
+    text = source.text
+    if len(text) > LONGEST_TEXT:
         raise Refused(_too_large(f"{LONGEST_TEXT} characters"))
-    try:
-        trees = sqlglot.parse(source.text, read=source.dialect, error_level=ErrorLevel.RAISE)
-        found = [tree for tree in trees if tree is not None]
-    except (ParseError, TokenError) as error:
-        raise Refused(_syntax(error), text=source.text) from None
-    except Exception:  # noqa: BLE001 (a third-party parser may raise anything; all is one refusal)
-        raise Refused(_unreadable(), text=source.text) from None
+    strange = _STRANGE.search(text)
+    if strange is not None:
+        raise Refused(_not_text(Span(*strange.span())), text=text)
+    tokens, trees = _read(source)
+    found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(found) != 1:
-        raise Refused(_not_one(len(found)), text=source.text)
+        raise Refused(_not_one(len(found)), text=text)
     tree = found[0]
     _measure(tree)
+    locate(tree, tokens)
     problems = allow.refusals(tree)
     if problems:
-        raise Refused(*problems[:5], text=source.text)
+        raise Refused(*problems[:5], text=text)
     if not isinstance(tree, exp.Query):
-        raise Refused(_not_a_query(), text=source.text)
+        raise Refused(_not_a_query(), text=text)
     return Parsed(source, tree)
+
+
+_STRANGE = re.compile("[\x00\ud800-\udfff]")
+"""Characters that no database stores: they would end or break a message."""
+
+
+def _read(source: Source) -> tuple[list[Token], list[exp.Expr | None]]:
+    """The tokens and trees of a text; whatever the parser raises is one refusal."""
+    tokens: list[Token] = []
+    try:
+        tokens = sqlglot.tokenize(source.text, read=source.dialect)
+        return tokens, sqlglot.parse(source.text, read=source.dialect, error_level=ErrorLevel.RAISE)
+    except ParseError as error:
+        raise Refused(_syntax(_place(error, tokens)), text=source.text) from None
+    except Exception:  # noqa: BLE001 (a third-party parser may raise anything; all is one refusal)
+        refusal = _syntax(None) if tokens else _untokenized(source.text)
+        raise Refused(refusal, text=source.text) from None
+
+
+def _place(error: ParseError, tokens: list[Token]) -> Span | None:
+    """The token that the first error is about; the parser gives its line and last column."""
+    first = error.errors[0] if error.errors else {}
+    for token in tokens:
+        if (token.line, token.col) == (first.get("line"), first.get("col")):
+            return Span(token.start, token.end + 1)
+    return None
 
 
 def _measure(tree: exp.Expr) -> None:
@@ -77,28 +106,55 @@ def _measure(tree: exp.Expr) -> None:
         raise Refused(_too_large(f"{MOST_NODES} parts or {DEEPEST} levels"))
 
 
-def _syntax(error: Exception) -> Refusal:
-    span = None
-    if isinstance(error, ParseError) and error.errors:
-        first = error.errors[0]
-        start, end = first.get("start"), first.get("end")
-        if isinstance(start, int) and isinstance(end, int):
-            span = Span(start, end + 1)
+def _syntax(span: Span | None) -> Refusal:
     return Refusal(
         "DP102",
         "the statement does not parse",
-        "Something near the marked place is not SQL that dpsql reads.",
-        "Check brackets, commas and quotes there; text is quoted 'so', names \"so\".",
+        "Something at or just before the marked place is not SQL that dpsql reads."
+        if span
+        else "The parser gave up on it; nothing was read.",
+        "Check brackets, commas and quotes there; text is quoted 'so', names \"so\"."
+        if span
+        else "Write it as one plain SELECT.",
         span,
     )
 
 
-def _unreadable() -> Refusal:
+def _untokenized(text: str) -> Refusal:
+    start = _open_quote(text)
     return Refusal(
         "DP102",
-        "the statement does not parse",
-        "The parser gave up on it.",
-        "Write it as one plain SELECT.",
+        "a quote or comment is not closed" if start is not None else "the statement does not parse",
+        "Where text ends decides what is SQL and what is a value.",
+        "Close it; a quote inside text is doubled: 'it''s'.",
+        None if start is None else Span(start, start + 1),
+    )
+
+
+_QUOTED = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | (\$\w*\$).*?\1 | [^'"$/-]+ | [$/-](?!\*)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _open_quote(text: str) -> int | None:
+    """Where a quote or comment begins that never ends."""
+    position = 0
+    while position < len(text):
+        found = _QUOTED.match(text, position)
+        if found is None:
+            return position
+        position = found.end()
+    return None
+
+
+def _not_text(span: Span) -> Refusal:
+    return Refusal(
+        "DP102",
+        "the statement holds a character that is not text",
+        "NUL bytes and halves of characters cannot be shown or stored.",
+        "Send the statement as UTF-8.",
+        span,
     )
 
 

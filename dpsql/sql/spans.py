@@ -2,30 +2,175 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from dpsql.diagnostics.span import Span
 
 
 def span_of(node: exp.Expr) -> Span | None:
-    """The text range of the node: all that its parts cover, else its nearest parent's."""
+    """The text range of the node: its own, else what its parts cover, else its nearest parent's."""
     current: exp.Expr | None = node
     while current is not None:
-        found = _cover(current)
+        found = _own(current) or _cover(current)
         if found is not None:
             return found
         current = current.parent
     return None
 
 
+def located(node: exp.Expr) -> bool:
+    """Whether the node has a place of its own."""
+    return _own(node) is not None
+
+
+def _own(node: exp.Expr) -> Span | None:
+    start, end = node.meta.get("start"), node.meta.get("end")
+    return Span(start, end + 1) if isinstance(start, int) and isinstance(end, int) else None
+
+
 def _cover(node: exp.Expr) -> Span | None:
     found: Span | None = None
-    stack = [node]
-    while stack:
-        part = stack.pop()
-        start, end = part.meta.get("start"), part.meta.get("end")
-        if isinstance(start, int) and isinstance(end, int):
-            here = Span(start, end + 1)
+    for part in node.iter_expressions():
+        here = _own(part) or _cover(part)
+        if here is not None:
             found = here if found is None else found.cover(here)
-        stack.extend(part.iter_expressions())
     return found
+
+
+def locate(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Write the whole range of each node into its ``meta``.
+
+    The parser only marks names, literals and stars; brackets and keywords around them are found
+    in the tokens. A node without any mark (NULL, TRUE) keeps none.
+    """
+    _Locator(tokens).visit(tree)
+
+
+Range = tuple[int, int]
+"""The first and the last token."""
+
+_OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
+_CALLS: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Cast: ("CAST",),
+    exp.TryCast: ("TRY_CAST", "CAST"),
+    exp.Extract: ("EXTRACT", "DATE_PART"),
+    exp.Trim: ("TRIM", "LTRIM", "RTRIM", "BTRIM"),
+    exp.Substring: ("SUBSTRING", "SUBSTR"),
+    exp.StrPosition: ("POSITION", "STRPOS"),
+    exp.If: ("IF", "IIF"),
+}
+"""Functions with a syntax of their own, whose name the parser does not mark."""
+_LEADING: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Select: ("SELECT", "DISTINCT", "ALL"),
+    exp.From: ("FROM",),
+    exp.Where: ("WHERE",),
+    exp.Group: ("GROUP BY",),
+    exp.Having: ("HAVING",),
+    exp.Order: ("ORDER BY",),
+    exp.Limit: ("LIMIT",),
+    exp.Offset: ("OFFSET",),
+    exp.Join: ("JOIN", "INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL"),
+    exp.Values: ("VALUES",),
+    exp.Not: ("NOT",),
+    exp.Neg: ("-",),
+    exp.Interval: ("INTERVAL",),
+    exp.Case: ("CASE", "WHEN"),
+}
+"""Words in front that belong to the node."""
+_TYPE_WORDS = ("PRECISION", "VARYING", "WITH", "WITHOUT", "TIME", "ZONE")
+
+
+class _Locator:
+    """The tokens of one text, with the partner of each bracket."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.at = {token.start: index for index, token in enumerate(tokens)}
+        self.partner: dict[int, int] = {}
+        opened: list[int] = []
+        for index, token in enumerate(tokens):
+            if token.token_type in _OPEN:
+                opened.append(index)
+            elif token.token_type in _CLOSE and opened:
+                first = opened.pop()
+                self.partner[first], self.partner[index] = index, first
+
+    def word(self, index: int) -> str:
+        """A token in capitals; nothing outside the text or for quoted names and literals."""
+        if not 0 <= index < len(self.tokens):
+            return ""
+        token = self.tokens[index]
+        quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
+        return "" if quoted else str(token.text).upper()
+
+    def visit(self, node: exp.Expr) -> Range | None:
+        """The range of the node, after those below it."""
+        found: Range | None = None
+        own = node.meta.get("start")
+        if own in self.at:
+            found = (self.at[own], self.at[own])
+        for part in node.iter_expressions():
+            here = self.visit(part)
+            if here is not None:
+                found = here if found is None else (min(found[0], here[0]), max(found[1], here[1]))
+        if found is None:
+            return None
+        first, last = self.balanced(self.widened(node, *self.balanced(found)))
+        node.meta["start"], node.meta["end"] = self.tokens[first].start, self.tokens[last].end
+        return first, last
+
+    def balanced(self, found: Range) -> Range:
+        """The range with the partner of each bracket in it."""
+        first, last = found
+        partners = [self.partner.get(index, index) for index in range(first, last + 1)]
+        return min(first, *partners), max(last, *partners)
+
+    def widened(self, node: exp.Expr, first: int, last: int) -> Range:
+        """The range with the words that belong to a node of this class."""
+        leading = _LEADING.get(type(node), ())
+        while self.word(first - 1) in leading and leading:
+            first -= 1
+        match node:
+            case exp.Case():
+                last = self._end_of_case(first, last)
+            case exp.Paren() | exp.Tuple() | exp.Subquery():
+                if self.partner.get(first - 1) == last + 1:
+                    first, last = first - 1, last + 1
+            case exp.Is():
+                last = self._after(last, ("IS", "NOT", "NULL", "TRUE", "FALSE", "UNKNOWN"))
+            case exp.Ordered():
+                last = self._after(last, ("ASC", "DESC", "NULLS", "FIRST", "LAST"))
+            case exp.Window():
+                last = last + 2 if self.word(last + 1) == "OVER" else last
+            case exp.Func() if type(node) in _CALLS:
+                first, last = self._call(_CALLS[type(node)], first, last)
+            case exp.Func() if first == last and self.word(last + 1) == "(":
+                last = self.partner.get(last + 1, last)
+        return first, min(last, len(self.tokens) - 1)
+
+    def _after(self, last: int, words: tuple[str, ...]) -> int:
+        while self.word(last + 1) in words:
+            last += 1
+        return last
+
+    def _end_of_case(self, first: int, last: int) -> int:
+        depth = 0
+        for index in range(first, len(self.tokens)):
+            depth += {"CASE": 1, "END": -1}.get(self.word(index), 0)
+            if depth == 0:
+                return index
+        return last
+
+    def _call(self, names: tuple[str, ...], first: int, last: int) -> Range:
+        index = first - 1
+        while index >= 0 and self.tokens[index].token_type not in _OPEN:
+            index = self.partner.get(index, index) - 1
+        if index > 0 and self.word(index - 1) in names:
+            return index - 1, max(last, self.partner.get(index, last))
+        if self.word(last + 1) == "::":
+            return first, self._after(last + 2, _TYPE_WORDS)
+        typed = first == last and self.tokens[first].token_type == TokenType.STRING
+        return (first - 1 if typed and first else first), last

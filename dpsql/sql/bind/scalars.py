@@ -12,6 +12,7 @@ from sqlglot import exp
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import literals
+from dpsql.sql.bind.casts import bind_cast, is_text_constant
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.domain import ANYTHING
@@ -71,19 +72,6 @@ SIMPLE: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 """Nodes that are one function over the arguments named here."""
 
 _TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
-_TYPES: dict[exp.DType, Kind] = {
-    exp.DType.BOOLEAN: Kind.BOOLEAN,
-    exp.DType.SMALLINT: Kind.INTEGER,
-    exp.DType.INT: Kind.INTEGER,
-    exp.DType.BIGINT: Kind.INTEGER,
-    exp.DType.FLOAT: Kind.DOUBLE,
-    exp.DType.DOUBLE: Kind.DOUBLE,
-    exp.DType.DECIMAL: Kind.DOUBLE,
-    exp.DType.TEXT: Kind.TEXT,
-    exp.DType.VARCHAR: Kind.TEXT,
-    exp.DType.DATE: Kind.DATE,
-    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +150,11 @@ class Scalars:
 
 def _aligned(args: tuple[Expression, ...], node: exp.Expr) -> tuple[Expression, ...]:
     """Text constants beside dates or numbers are read as such, as PostgreSQL does."""
-    others = [a.shape.kind for a in args if not _is_text_constant(a)]
+    others = [a.shape.kind for a in args if not is_text_constant(a)]
     target = next((k for k in others if k not in (Kind.TEXT, Kind.NULL, Kind.INTERVAL)), None)
     if target is None or not isinstance(node, _COMPARING):
         return args
     return tuple(literals.fit(a, target, node) for a in args)
-
-
-def _is_text_constant(a: Expression) -> bool:
-    return isinstance(a, Literal) and isinstance(a.value, str)
 
 
 _COMPARING = (
@@ -230,6 +214,8 @@ def _is(self: Scalars, node: exp.Expr) -> Expression:
 
 def _in(self: Scalars, node: exp.Expr) -> Expression:
     options = tuple(self.bind(item) for item in node.expressions)
+    if not options:
+        raise refuse("DP102", node, "IN lists no value", "A list has at least one.", "a IN (1, 2)")
     return self.negated(node, self.call("in", (self.bind(node.this), *options), node))
 
 
@@ -242,10 +228,12 @@ def _between(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def _like(self: Scalars, node: exp.Expr) -> Expression:
+    """A pattern; where it has a backslash, PostgreSQL takes that as its escape."""
     name = "ilike" if isinstance(node, exp.ILike) else "like"
-    return self.negated(
-        node, self.call(name, (self.bind(node.this), self.bind(node.expression)), node)
-    )
+    pattern = self.bind(node.expression)
+    escapes = isinstance(pattern, Literal) and "\\" in str(pattern.value)
+    args = (self.bind(node.this), pattern)
+    return self.negated(node, self.call(name, args, node, "\\" if escapes else ""))
 
 
 def _escape(self: Scalars, node: exp.Expr) -> Expression:
@@ -313,25 +301,6 @@ def make_case(
     return Case(whens, otherwise, Shape(kind, nullable, domain), span_of(node))
 
 
-def _cast(self: Scalars, node: exp.Expr) -> Expression:
-    target = node.args["to"]
-    kind = _TYPES.get(target.this)
-    if kind is None or (
-        target.expressions and target.this not in (exp.DType.VARCHAR, exp.DType.DECIMAL)
-    ):
-        raise refuse(
-            "DP201",
-            node,
-            f"CAST to {target.sql()} is not answered",
-            "Only types whose casts never fail are used.",
-            "boolean, integer, bigint, double precision, numeric, text, date, timestamp",
-        )
-    value = self.bind(node.this)
-    if _is_text_constant(value) and kind is not Kind.TEXT:
-        return literals.fit(value, kind, node)
-    return self.call("cast", (value,), node, kind.value)
-
-
 def _trim(self: Scalars, node: exp.Expr) -> Expression:
     return self.call(_TRIMS[node.args.get("position")], (self.bind(node.this),), node)
 
@@ -384,8 +353,8 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
     exp.Sub: _add,
     exp.Case: _case,
     exp.If: _if,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
+    exp.Cast: bind_cast,
+    exp.TryCast: bind_cast,
     exp.Trim: _trim,
     exp.Concat: _concat,
     exp.TimestampTrunc: _date_trunc,

@@ -13,6 +13,9 @@ from dpsql.sql.bind.context import refuse
 from dpsql.sql.expressions import Column, Expression
 from dpsql.sql.spans import span_of
 
+SCHEMAS = ("public", "main")
+"""Every listed table is in this schema, by either of its names."""
+
 
 def folded(identifier: exp.Identifier) -> str:
     """PostgreSQL's rule: an unquoted name is lower case."""
@@ -77,7 +80,10 @@ class Scope:
         identifier = node.this
         name = folded(identifier)
         table = node.args.get("table")
+        schema = node.args.get("db")
         if table is not None:
+            if schema is not None and folded(schema) not in SCHEMAS:
+                raise _unknown_source(node, f"{folded(schema)}.{folded(table)}", self)
             return self._qualified(node, folded(table), name)
         found = _matching(self.fields, name)
         numbers = {f.number for f in found}

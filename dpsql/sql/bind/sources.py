@@ -15,7 +15,7 @@ from dpsql.sql import domain as d
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Catalog, Context, refuse
 from dpsql.sql.bind.scalars import Scalars
-from dpsql.sql.bind.scope import Named, Scope, folded, same
+from dpsql.sql.bind.scope import SCHEMAS, Named, Scope, folded, same
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
 from dpsql.sql.functions.function import common_kind
 from dpsql.sql.narrow import conjuncts, narrow
@@ -89,7 +89,7 @@ def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -
     name, schema = folded(node.this), node.args.get("db")
     if schema is None and name in ctes.ctes:
         return _cte(name, context, ctes, query)
-    if schema is not None and folded(schema) not in ("public", "main"):
+    if schema is not None and folded(schema) not in SCHEMAS:
         raise _unknown_table(node, f"{folded(schema)}.{name}", context.catalog)
     visible = [
         table
@@ -214,6 +214,7 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
     if condition is None and kind != "cross":
         raise refuse("DP102", node, "this join has no condition", "ON or USING says what pairs.")
     relation = join(kind, current.relation, other.relation, condition)
+    relation = replace(relation, span=span_of(node))
     scope = replace(both, merged=both.merged | merged).with_fields(relation.fields)
     return From(relation, scope)
 

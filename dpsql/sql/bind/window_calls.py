@@ -12,6 +12,7 @@ from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Column, Expression, Literal, Shape, SortKey, Window
+from dpsql.sql.functions.function import Mismatch, common_kind
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -78,26 +79,18 @@ def _call(
     if isinstance(inner, exp.Filter):
         where = scalars.condition(inner.expression.this)
         inner = inner.this
-    name, args, shape = _function(scalars, inner)
     if isinstance(inner.this, exp.Distinct):
         raise refuse("DP100", node, "DISTINCT has no meaning in a window", "Engines refuse it.")
-    frame = _frame(node)
+    name, args, shape = _function(scalars, inner)
+    frame = _frame(node, order)
     return Window(name, args, partition, order, frame, shape, distinct, where, span_of(node))
 
 
 def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
     if type(node) in _RANKS:
-        name = _RANKS[type(node)]
-        args = tuple(scalars.bind(n) for n in ([node.this] if isinstance(node, exp.Ntile) else []))
-        if not all(isinstance(a, Literal) for a in args):
-            raise refuse("DP114", node, "ntile takes a literal", "Its buckets are fixed.")
-        real = name in ("percent_rank", "cume_dist")
-        shape = Shape(Kind.DOUBLE, False, interval(0, 1)) if real else Shape(Kind.INTEGER, False)
-        return name, args, shape
+        return _rank(scalars, node)
     if type(node) in _NEIGHBOURS:
-        parts = [node.args.get(key) for key in ("this", "offset", "default")]
-        args = tuple(scalars.bind(part) for part in parts if part is not None)
-        return _NEIGHBOURS[type(node)], args, args[0].shape.optional()
+        return _neighbour(scalars, node)
     if type(node) in NAMES and type(node) is not exp.CountIf:
         name = NAMES[type(node)]
         counted = [] if isinstance(node.this, exp.Star | None) else [node.this]
@@ -105,13 +98,49 @@ def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, 
         if name == "count":
             return name, args, Shape(Kind.INTEGER, False)
         real = name == "avg" or name in SPREADS
-        return name, args, Shape(Kind.DOUBLE if real else args[0].shape.kind)
+        kind = args[0].shape.kind
+        if name not in ("min", "max") and not kind.numeric:
+            raise refuse(
+                "DP201", node, f"{name.upper()} takes numbers, not {kind.value}", "They are added."
+            )
+        return name, args, Shape(Kind.DOUBLE if real else kind)
     raise refuse(
         "DP107", node, "this is not a window function that dpsql answers", "It is not listed."
     )
 
 
-def _frame(node: exp.Window) -> str:
+def _rank(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
+    name = _RANKS[type(node)]
+    args = tuple(scalars.bind(n) for n in ([node.this] if isinstance(node, exp.Ntile) else []))
+    if not all(isinstance(a, Literal) and isinstance(a.value, int) and a.value > 0 for a in args):
+        raise refuse(
+            "DP114", node, "NTILE takes a positive whole literal", "Its buckets are fixed.",
+        )  # fmt: skip
+    real = name in ("percent_rank", "cume_dist")
+    shape = Shape(Kind.DOUBLE, False, interval(0, 1)) if real else Shape(Kind.INTEGER, False)
+    return name, args, shape
+
+
+def _neighbour(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
+    name = _NEIGHBOURS[type(node)]
+    parts = [node.args.get(key) for key in ("this", "offset", "default")]
+    args = tuple(scalars.bind(part) for part in parts if part is not None)
+    if not all(isinstance(a, Literal) and isinstance(a.value, int) for a in args[1:2]):
+        raise refuse(
+            "DP114", node, f"{name.upper()} moves by a whole literal", "It is fixed beforehand."
+        )
+    try:
+        kind = common_kind([args[0], *args[2:]], name.upper())
+    except Mismatch as mismatch:
+        raise refuse("DP201", node, str(mismatch), "A column has one type.") from None
+    return name, args, Shape(kind)
+
+
+_PLACES = ("UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW", "FOLLOWING", "UNBOUNDED FOLLOWING")
+"""Where a frame may begin or end, in order."""
+
+
+def _frame(node: exp.Expr, order: tuple[SortKey, ...]) -> str:
     """The frame as text made of words and whole numbers only."""
     spec = node.args.get("spec")
     if spec is None:
@@ -121,7 +150,30 @@ def _frame(node: exp.Window) -> str:
     end = _bound(node, spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"))
     if kind not in ("ROWS", "RANGE", "GROUPS"):
         raise refuse("DP100", node, "this window frame is not answered", "It is not listed.")
+    first, last = _place(start), _place(end)
+    if first == len(_PLACES) - 1 or last == 0 or first > last:
+        raise refuse("DP102", node, "this window frame ends before it begins", "It holds no row.")
+    if kind != "ROWS" and (first in (1, 3) or last in (1, 3)):
+        _ordered(node, kind, order)
     return f"{kind} BETWEEN {start} AND {end}"
+
+
+def _place(bound: str) -> int:
+    return _PLACES.index(bound if bound in _PLACES else bound.split()[-1])
+
+
+def _ordered(node: exp.Expr, kind: str, order: tuple[SortKey, ...]) -> None:
+    """RANGE counts in values of the one sort key, GROUPS in groups of equal ones."""
+    numeric = len(order) == 1 and order[0].value.shape.kind.numeric
+    if not order or (kind == "RANGE" and not numeric):
+        wanted = "one number" if kind == "RANGE" else "something"
+        raise refuse(
+            "DP201",
+            node,
+            f"a {kind} frame with a distance is sorted by {wanted}",
+            "The distance is counted in it.",
+            "ROWS counts rows, whatever they are sorted by.",
+        )
 
 
 def _bound(node: exp.Expr, value: object, side: object) -> str:

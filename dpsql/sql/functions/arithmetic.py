@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from dpsql.exact import float_down, float_up
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
+from dpsql.sql.domain import Domain, interval, nearest, numbers
 from dpsql.sql.expressions import Expression, Literal, Shape
 from dpsql.sql.functions.function import (
     Function,
@@ -18,46 +17,60 @@ from dpsql.sql.functions.function import (
     constant,
     expect,
     expect_kind,
+    typed,
 )
 
 NUMERIC = (Kind.INTEGER, Kind.DOUBLE)
 Ends = tuple[Fraction | None, Fraction | None]
 
+# Why the ends of double results hold exactly: an engine's ``+ - * /``, ``sqrt`` and casts give the
+# double nearest to the true result, and "nearest" never swaps two numbers. So whatever rises or
+# falls between the ends of its arguments stays between the nearest doubles of its own ends.
+# A double that is open above may be NaN, which engines order above everything; a result of such an
+# argument is open above too.
+
 
 def _domain(kind: Kind, ends: Ends, *, integral: bool = False) -> Domain:
-    whole = kind is Kind.INTEGER or integral
     low, high = ends
-    if whole:
-        return interval(
-            None if low is None else math.floor(low),
-            None if high is None else math.ceil(high),
-            integral=True,
-        )
-    return interval(low, high)
+    if kind is not Kind.INTEGER:
+        return interval(*nearest((low, high)), integral=integral)
+    return interval(
+        None if low is None else math.floor(low),
+        None if high is None else math.ceil(high),
+        integral=True,
+    )
 
 
-def _binary(
-    name: str,
-    symbol: str,
-    ends: Callable[[Ends, Ends], Ends],
-    about: str,
-    *,
-    nullable: bool = False,
-) -> Function:
+def ends_as(argument: Expression, kind: Kind) -> Ends:
+    """The ends of an argument once the engine has it as a number of ``kind``."""
+    ends = numbers(argument.shape.domain)
+    return nearest(ends) if Kind.DOUBLE in (kind, argument.shape.kind) else ends
+
+
+def _may_be_nan(args: tuple[Expression, ...]) -> bool:
+    return any(a.shape.kind is Kind.DOUBLE and numbers(a.shape.domain)[1] is None for a in args)
+
+
+def _numeric(args: tuple[Expression, ...], count: int, what: str) -> Kind:
+    expect(args, count, what)
+    for a in args:
+        expect_kind(a, NUMERIC, what)
+    return common_kind(args, what)
+
+
+def _binary(name: str, symbol: str, ends: Callable[[Ends, Ends], Ends], about: str) -> Function:
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
-        expect(args, 2, symbol)
-        for a in args:
-            expect_kind(a, NUMERIC, symbol)
-        kind = common_kind(args, symbol)
-        low_high = ends(numbers(args[0].shape.domain), numbers(args[1].shape.domain))
+        kind = _numeric(args, 2, symbol)
+        low, high = ends(ends_as(args[0], kind), ends_as(args[1], kind))
+        if _may_be_nan(args):
+            high = None
         # Whole-number results may leave 64 bits: the engine then answers NULL.
-        may_overflow = kind is Kind.INTEGER and not _small(low_high)
-        return Shape(kind, nullable or may_overflow or any_nullable(args), _domain(kind, low_high))
+        may_overflow = kind is Kind.INTEGER and not _small((low, high))
+        return Shape(kind, may_overflow or any_nullable(args), _domain(kind, (low, high)))
 
     def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
         if common_kind(args, symbol) is Kind.INTEGER:
-            first = f"{texts[0]}::BIGINT" if _literals(args) else texts[0]
-            return f"TRY({first} {symbol} {texts[1]})"
+            return f"TRY({' {} '.format(symbol).join(_whole(texts, args))})"
         return f"({as_double(texts[0], args[0])} {symbol} {as_double(texts[1], args[1])})"
 
     return Function(name, shape, write, about)
@@ -70,8 +83,11 @@ def as_double(text: str, argument: Expression) -> str:
     return f"CAST({text} AS DOUBLE)"
 
 
-def _literals(args: tuple[Expression, ...]) -> bool:
-    return all(isinstance(a, Literal) for a in args)
+def _whole(texts: Sequence[str], args: tuple[Expression, ...]) -> tuple[str, str]:
+    """Two operands of which at least one has 64 bits, so that the operation has."""
+    if all(isinstance(a, Literal) for a in args):
+        return typed(texts[0], args[0], Kind.INTEGER), texts[1]
+    return texts[0], texts[1]
 
 
 def _small(ends: Ends) -> bool:
@@ -82,36 +98,41 @@ def _plus(a: Fraction | None, b: Fraction | None) -> Fraction | None:
     return None if a is None or b is None else a + b
 
 
+def _minus(a: Ends) -> Ends:
+    return (None if a[1] is None else -a[1], None if a[0] is None else -a[0])
+
+
 def _add(a: Ends, b: Ends) -> Ends:
     return _plus(a[0], b[0]), _plus(a[1], b[1])
 
 
 def _subtract(a: Ends, b: Ends) -> Ends:
-    return _add(a, (None if b[1] is None else -b[1], None if b[0] is None else -b[0]))
+    return _add(a, _minus(b))
 
 
 def _multiply(a: Ends, b: Ends) -> Ends:
-    if None in a or None in b:
-        return None, None
-    products = [x * y for x in a for y in b if x is not None and y is not None]
-    return min(products), max(products)
+    return _corners(a, b, lambda x, y: x * y)
+
+
+def _corners(a: Ends, b: Ends, f: Callable[[Fraction, Fraction], Fraction]) -> Ends:
+    """The extremes of what rises or falls in each argument: they are at the corners."""
+    known = [f(x, y) for x in a for y in b if x is not None and y is not None]
+    return (min(known), max(known)) if len(known) == 4 else (None, None)
 
 
 def _divide_shape(args: tuple[Expression, ...], _: str) -> Shape:
-    expect(args, 2, "/")
-    for a in args:
-        expect_kind(a, NUMERIC, "/")
-    kind = common_kind(args, "/")
-    top, bottom = numbers(args[0].shape.domain), numbers(args[1].shape.domain)
+    kind = _numeric(args, 2, "/")
+    top, bottom = ends_as(args[0], kind), ends_as(args[1], kind)
     nonzero = _away_from_zero(bottom)
-    domain = ANYTHING
-    if nonzero and None not in top:
-        quotients = [x / y for x in top for y in bottom if x is not None and y is not None]
-        ends: Ends = (min(quotients), max(quotients))
-        if kind is Kind.INTEGER:
-            ends = Fraction(math.trunc(min(quotients))), Fraction(math.trunc(max(quotients)))
-        domain = _domain(kind, ends)
-    return Shape(kind, any_nullable(args) or not nonzero, domain)
+    ends: Ends = (None, None)
+    if nonzero:
+        ends = _corners(top, bottom, lambda x, y: x / y)
+    elif kind is Kind.INTEGER:
+        ends = _reach(top)
+    if kind is Kind.INTEGER:
+        ends = _trunc(ends)
+    nullable = any_nullable(args) or not nonzero or _may_leave(kind, top, bottom)
+    return Shape(kind, nullable, _domain(kind, ends))
 
 
 def _away_from_zero(ends: Ends) -> bool:
@@ -119,72 +140,77 @@ def _away_from_zero(ends: Ends) -> bool:
     return low is not None and high is not None and (low > 0 or high < 0)
 
 
+def _reach(a: Ends) -> Ends:
+    """As far as the argument reaches, both ways."""
+    if a[0] is None or a[1] is None:
+        return None, None
+    reach = max(abs(a[0]), abs(a[1]))
+    return -reach, reach
+
+
+def _may_leave(kind: Kind, top: Ends, bottom: Ends) -> bool:
+    """Whether the one quotient that leaves 64 bits, the least number by -1, is possible."""
+    if kind is not Kind.INTEGER or (top[0] is not None and top[0] > -(2**63)):
+        return False
+    return not (_away_from_zero(bottom) and bottom[0] is not None and bottom[0] > -1)
+
+
 def _divide(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
     if common_kind(args, "/") is Kind.INTEGER:
-        return f"TRY({texts[0]} // nullif({texts[1]}, 0))"
+        top, bottom = _whole(texts, args)
+        return f"TRY({top} // nullif({bottom}, 0))"
     top, bottom = as_double(texts[0], args[0]), as_double(texts[1], args[1])
-    if isinstance(args[1], Literal) and args[1].value:
+    if (
+        isinstance(args[1], Literal)
+        and args[1].value
+        and _away_from_zero(ends_as(args[1], Kind.DOUBLE))
+    ):
         return f"({top} / {bottom})"
     return f"({top} / nullif({bottom}, 0))"
 
 
-def _modulo_ends(_: Ends, b: Ends) -> Ends:
-    if b[0] is None or b[1] is None:
-        return None, None
-    reach = max(abs(b[0]), abs(b[1]))
-    return -reach, reach
-
-
 def _modulo_shape(args: tuple[Expression, ...], _: str) -> Shape:
-    expect(args, 2, "%")
-    for a in args:
-        expect_kind(a, NUMERIC, "%")
-    kind = common_kind(args, "%")
-    top, bottom = numbers(args[0].shape.domain), numbers(args[1].shape.domain)
-    low, high = _modulo_ends(top, bottom)
-    if kind is Kind.INTEGER and low is not None and high is not None:
-        low, high = low + 1, high - 1
-    if top[0] is not None and top[0] >= 0 and low is not None:
+    """The remainder has the sign of ``a``, and is nearer to zero than ``b``, and not farther than ``a``."""
+    kind = _numeric(args, 2, "%")
+    top, bottom = ends_as(args[0], kind), ends_as(args[1], kind)
+    within = [r for r in (_reach(top)[1], _reach(bottom)[1]) if r is not None]
+    if kind is Kind.INTEGER and _reach(bottom)[1] is not None:
+        within[-1] = max(Fraction(0), within[-1] - 1)
+    high = min(within, default=None)
+    low = None if high is None else -high
+    if top[0] is not None and top[0] >= 0:
         low = Fraction(0)
-    return Shape(
-        kind, any_nullable(args) or not _away_from_zero(bottom), _domain(kind, (low, high))
-    )
+    if top[1] is not None and top[1] <= 0:
+        high = Fraction(0)
+    if kind is Kind.DOUBLE and (None in top or _may_be_nan(args)):
+        high = None  # the remainder of an infinite number is NaN
+    nullable = any_nullable(args) or not _away_from_zero(bottom) or _may_leave(kind, top, bottom)
+    return Shape(kind, nullable, _domain(kind, (low, high)))
 
 
 def _modulo(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
     if common_kind(args, "%") is Kind.INTEGER:
-        return f"TRY({texts[0]} % nullif({texts[1]}, 0))"
+        top, bottom = _whole(texts, args)
+        return f"TRY({top} % nullif({bottom}, 0))"
     return f"({as_double(texts[0], args[0])} % nullif({as_double(texts[1], args[1])}, 0))"
 
 
-def _unary(
-    name: str,
-    template: str,
-    ends: Callable[[Ends], Ends],
-    about: str,
-    *,
-    kind: Kind | None = None,
-    integral: bool = False,
-    nullable: bool = False,
-) -> Function:
-    """``kind`` None keeps the argument's; doubles are converted first where ``kind`` is given."""
+def _signed(name: str, template: str, ends: Callable[[Ends], Ends], about: str) -> Function:
+    """A function that keeps the kind; the least whole number has no counterpart above."""
 
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
-        expect(args, 1, name)
-        expect_kind(args[0], NUMERIC, name)
-        result = kind or args[0].shape.kind
-        domain = _domain(result, ends(numbers(args[0].shape.domain)), integral=integral)
-        return Shape(result, nullable or any_nullable(args), domain)
+        kind = _numeric(args, 1, name)
+        before = ends_as(args[0], kind)
+        low, high = ends(before)
+        if _may_be_nan(args):
+            high = None
+        leaves = kind is Kind.INTEGER and (before[0] is None or before[0] <= -(2**63))
+        return Shape(kind, any_nullable(args) or leaves, _domain(kind, (low, high)))
 
     def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-        text = as_double(texts[0], args[0]) if kind is Kind.DOUBLE else texts[0]
-        return template.format(text)
+        return template.format(typed(texts[0], args[0], args[0].shape.kind))
 
     return Function(name, shape, write, about)
-
-
-def _negate(a: Ends) -> Ends:
-    return _subtract((Fraction(0), Fraction(0)), a)
 
 
 def _abs(a: Ends) -> Ends:
@@ -195,88 +221,131 @@ def _abs(a: Ends) -> Ends:
     return least, max(abs(low), abs(high))
 
 
-def _floor(a: Ends) -> Ends:
-    return tuple(None if e is None else Fraction(math.floor(e)) for e in a)  # type: ignore[return-value]
+def _stepped(name: str, whole: Callable[[Fraction], int], about: str) -> Function:
+    """A rising function to whole values; whole arguments it leaves alone."""
+
+    def shape(args: tuple[Expression, ...], _: str) -> Shape:
+        kind = _numeric(args, 1, name)
+        ends = _mapped(ends_as(args[0], kind), lambda e: Fraction(whole(e)))
+        return Shape(kind, any_nullable(args), _domain(kind, ends, integral=True))
+
+    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+        if args[0].shape.kind is Kind.DOUBLE:
+            return f"{name}({texts[0]})"
+        return typed(texts[0], args[0], Kind.INTEGER)
+
+    return Function(name, shape, write, about)
 
 
-def _ceil(a: Ends) -> Ends:
-    return tuple(None if e is None else Fraction(math.ceil(e)) for e in a)  # type: ignore[return-value]
+def _mapped(a: Ends, f: Callable[[Fraction], Fraction]) -> Ends:
+    return (None if a[0] is None else f(a[0]), None if a[1] is None else f(a[1]))
 
 
-def _through(
-    f: Callable[[float], float], domain: Callable[[Fraction], bool]
-) -> Callable[[Ends], Ends]:
-    """The ends of a rising function, widened by more than its rounding."""
+def _trunc(a: Ends) -> Ends:
+    return _mapped(a, lambda e: Fraction(math.trunc(e)))
 
+
+def _sign_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    _numeric(args, 1, "sign")
+    return Shape(Kind.INTEGER, any_nullable(args), interval(-1, 1, integral=True))
+
+
+def _curve(
+    name: str, template: str, ends: Callable[[Ends], Ends], about: str, *, nullable: bool
+) -> Function:
+    """A rising function of a double; the argument stands once in the text, however long it is."""
+
+    def shape(args: tuple[Expression, ...], _: str) -> Shape:
+        _numeric(args, 1, name)
+        domain = _domain(Kind.DOUBLE, ends(ends_as(args[0], Kind.DOUBLE)))
+        return Shape(Kind.DOUBLE, nullable or any_nullable(args), domain)
+
+    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+        return template.format(as_double(texts[0], args[0]))
+
+    return Function(name, shape, write, about)
+
+
+def _sqrt(a: Ends) -> Ends:
+    low, high = a
+    first = Fraction(0) if low is None or low <= 0 else Fraction(math.sqrt(low))
+    return first, None if high is None else Fraction(math.sqrt(max(high, 0)))
+
+
+def _exp(a: Ends) -> Ends:
+    low, high = a
+    first = Fraction(0) if low is None or low > 700 else _widen(math.exp(low), down=True)
+    last = None if high is None or high > 700 else _widen(math.exp(high), down=False)
+    return max(first, Fraction(0)), last
+
+
+def _logarithm(f: Callable[[float], float]) -> Callable[[Ends], Ends]:
     def ends(a: Ends) -> Ends:
-        low = high = None
-        if a[0] is not None and domain(a[0]):
-            low = _widen(f(float_down(a[0])), down=True)
-        if a[1] is not None and domain(a[1]):
-            high = _widen(f(float_up(a[1])), down=False)
-        return low, high
+        low, high = a
+        first = None if low is None or low <= 0 else _widen(f(float(low)), down=True)
+        last = None if high is None or high <= 0 else _widen(f(float(high)), down=False)
+        return first, last
 
     return ends
 
 
-def _widen(value: float, *, down: bool) -> Fraction | None:
-    if not math.isfinite(value):
-        return None
+def _widen(value: float, *, down: bool) -> Fraction:
+    """The value moved by more than the rounding of any engine's ``exp``, ``ln`` and ``pow``."""
     slack = Fraction(abs(value)) / 2**40 + Fraction(1, 2**60)
     return Fraction(value) - slack if down else Fraction(value) + slack
 
 
-def _exp(x: float) -> float:
-    return math.exp(x) if x < 700 else math.inf
-
-
-def _sqrt_ends(a: Ends) -> Ends:
-    _, high = _through(lambda x: math.sqrt(max(x, 0.0)), lambda x: x >= 0)(a)
-    return Fraction(0), high
-
-
-def _positive(x: Fraction) -> bool:
-    return x > Fraction(1, 2**1000)
+def _digits(args: tuple[Expression, ...]) -> int:
+    if len(args) == 1:
+        return 0
+    value = constant(args[1], "the number of digits of round").value
+    if isinstance(value, bool) or not isinstance(value, int) or not -15 <= value <= 15:
+        raise Mismatch("round takes a literal number of digits from -15 to 15")
+    return value
 
 
 def _round_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    """Halves go away from zero, as PostgreSQL rounds ``numeric``."""
     expect(args, range(1, 3), "round")
-    expect_kind(args[0], NUMERIC, "round")
-    digits = 0
-    if len(args) == 2:
-        value = constant(args[1], "the number of digits of round").value
-        if not isinstance(value, int) or not -15 <= value <= 15:
-            raise Mismatch("round takes a literal number of digits from -15 to 15")
-        digits = value
-    low, high = numbers(args[0].shape.domain)
+    kind = _numeric(args[:1], 1, "round")
+    digits = _digits(args)
+    before = ends_as(args[0], kind)
+    if kind is Kind.INTEGER and digits >= 0:
+        return Shape(kind, any_nullable(args), _domain(kind, before))
     step = Fraction(10) ** -digits
+    low, high = before
     ends: Ends = (
         None if low is None else math.floor(low / step) * step,
         None if high is None else math.ceil(high / step) * step,
     )
-    kind = args[0].shape.kind
-    return Shape(kind, any_nullable(args), _domain(kind, ends, integral=digits <= 0))
+    leaves = kind is Kind.INTEGER and not _small(ends)
+    return Shape(kind, any_nullable(args) or leaves, _domain(kind, ends, integral=digits <= 0))
 
 
 def _round(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    digits = texts[1] if len(texts) == 2 else "0"
-    if args[0].shape.kind is Kind.INTEGER:
-        return f"TRY_CAST(round(CAST({texts[0]} AS DOUBLE), {digits}) AS BIGINT)"
-    return f"round({texts[0]}, {digits})"
+    digits = _digits(args)
+    if args[0].shape.kind is Kind.DOUBLE:
+        return f"round({texts[0]}, {digits})"
+    whole = typed(texts[0], args[0], Kind.INTEGER)
+    return whole if digits >= 0 else f"TRY(round({whole}, {digits}))"
 
 
 def _power_shape(args: tuple[Expression, ...], _: str) -> Shape:
-    expect(args, 2, "power")
-    for a in args:
-        expect_kind(a, NUMERIC, "power")
+    _numeric(args, 2, "power")
     exponent = constant(args[1], "the exponent of power").value
-    low, high = numbers(args[0].shape.domain)
-    domain = ANYTHING
+    low, high = ends_as(args[0], Kind.DOUBLE)
+    ends: Ends = (None, None)
     if isinstance(exponent, int) and 0 <= exponent <= 16 and low is not None and high is not None:
         powers = [low**exponent, high**exponent]
         least = Fraction(0) if exponent and exponent % 2 == 0 and low <= 0 <= high else min(powers)
-        domain = interval(least, max(powers))
-    return Shape(Kind.DOUBLE, any_nullable(args), domain)
+        ends = _outside(least, down=True), _outside(max(powers), down=False)
+    return Shape(Kind.DOUBLE, any_nullable(args), _domain(Kind.DOUBLE, ends))
+
+
+def _outside(value: Fraction, *, down: bool) -> Fraction | None:
+    """An end of a power: engines are exact where a double is, and nearly so elsewhere."""
+    near = nearest((value, None))[0]
+    return near if near is None or near == value else _widen(float(near), down=down)
 
 
 def _power(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
@@ -291,43 +360,38 @@ FAMILY = (
         "divide", _divide_shape, _divide, "`a / b`: NULL when b is 0; whole for whole numbers"
     ),
     Function("modulo", _modulo_shape, _modulo, "`a % b`, `MOD(a, b)`: NULL when b is 0"),
-    _unary("negate", "TRY(-{0})", _negate, "`-a`"),
-    _unary("abs", "TRY(abs({0}))", _abs, "`ABS(a)`"),
-    _unary("floor", "floor({0})", _floor, "`FLOOR(a)`", integral=True),
-    _unary("ceil", "ceil({0})", _ceil, "`CEIL(a)`", integral=True),
-    _unary(
-        "trunc", "trunc({0})", lambda a: (_floor(a)[0], _ceil(a)[1]), "`TRUNC(a)`", integral=True
-    ),
-    _unary(
+    _signed("negate", "TRY(-{0})", _minus, "`-a`"),
+    _signed("abs", "TRY(abs({0}))", _abs, "`ABS(a)`"),
+    _stepped("floor", math.floor, "`FLOOR(a)`"),
+    _stepped("ceil", math.ceil, "`CEIL(a)`"),
+    _stepped("trunc", math.trunc, "`TRUNC(a)`"),
+    Function(
         "sign",
-        "CAST(sign({0}) AS BIGINT)",
-        lambda _: (Fraction(-1), Fraction(1)),
+        _sign_shape,
+        lambda t, a, _: f"CAST(sign({as_double(t[0], a[0])}) AS BIGINT)",
         "`SIGN(a)`",
-        kind=Kind.INTEGER,
     ),
-    _unary(
+    # The square root of a negative number is NaN, or an error where the engine is set so.
+    _curve(
         "sqrt",
-        "CASE WHEN {0} >= 0 THEN sqrt({0}) END",
-        _sqrt_ends,
+        "nullif(TRY(sqrt({0})), CAST('NaN' AS DOUBLE))",
+        _sqrt,
         "`SQRT(a)`: NULL below 0",
-        kind=Kind.DOUBLE,
         nullable=True,
     ),
-    _unary("exp", "exp({0})", _through(_exp, lambda _: True), "`EXP(a)`", kind=Kind.DOUBLE),
-    _unary(
+    _curve("exp", "exp({0})", _exp, "`EXP(a)`", nullable=False),
+    _curve(
         "ln",
-        "CASE WHEN {0} > 0 THEN ln({0}) END",
-        _through(lambda x: math.log(max(x, 5e-324)), _positive),
+        "ln(nullif(greatest({0}, 0), 0))",
+        _logarithm(math.log),
         "`LN(a)`: NULL at and below 0",
-        kind=Kind.DOUBLE,
         nullable=True,
     ),
-    _unary(
+    _curve(
         "log10",
-        "CASE WHEN {0} > 0 THEN log10({0}) END",
-        _through(lambda x: math.log10(max(x, 5e-324)), _positive),
+        "log10(nullif(greatest({0}, 0), 0))",
+        _logarithm(math.log10),
         "`LOG(a)`, `LOG10(a)`: NULL at and below 0",
-        kind=Kind.DOUBLE,
         nullable=True,
     ),
     Function("round", _round_shape, _round, "`ROUND(a)`, `ROUND(a, 2)`"),

@@ -21,8 +21,10 @@ class Function:
     """A scalar function.
 
     ``shape`` raises ``Mismatch`` for arguments it does not take. ``write`` gives SQL that never
-    fails, whatever the rows hold: a failure would tell the analyst about them. ``example`` is an
-    expression over the demo tables, used by the documentation and the oracle.
+    fails, whatever the rows hold: a failure would tell the analyst about them. Its result has the
+    engine's type of the shape's kind, and it holds each argument's text at most once, so that
+    nested calls stay as long as what was written. Constants come to it untyped (see ``typed``).
+    ``about`` is a line of the documentation.
     """
 
     name: str
@@ -61,6 +63,8 @@ def constant(argument: Expression, what: str) -> Literal:
 def common_kind(args: Sequence[Expression], what: str) -> Kind:
     """The one kind that holds all arguments."""
     kinds = {a.shape.kind for a in args} - {Kind.NULL}
+    if Kind.INTERVAL in kinds:
+        raise Mismatch(f"{what} does not take an interval")
     if not kinds:
         return Kind.NULL
     if len(kinds) == 1:
@@ -71,3 +75,29 @@ def common_kind(args: Sequence[Expression], what: str) -> Kind:
         return Kind.TIMESTAMP
     names = " and ".join(sorted(k.value for k in kinds))
     raise Mismatch(f"{what} cannot mix {names}")
+
+
+_ENGINE_TYPE = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.DOUBLE: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def engine_type(kind: Kind) -> str:
+    """The engine's name for a kind."""
+    return _ENGINE_TYPE[kind]
+
+
+def typed(text: str, argument: Expression, kind: Kind) -> str:
+    """The text with its type said, where the engine would read a narrower one or none at all.
+
+    Whole constants are read as 32 bits where they fit, and NULL is of no type.
+    """
+    untyped = argument.shape.kind is Kind.NULL or (
+        isinstance(argument, Literal) and (argument.value is None or kind is Kind.INTEGER)
+    )
+    return f"CAST({text} AS {engine_type(kind)})" if untyped and kind in _ENGINE_TYPE else text

@@ -1,0 +1,88 @@
+"""CAST: to a kind, and to the size that a type names."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.policy.types import Kind
+from dpsql.sql.bind import literals
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.expressions import NULL, Case, Expression, Literal
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.scalars import Scalars
+
+_TYPES: dict[exp.DType, Kind] = {
+    exp.DType.BOOLEAN: Kind.BOOLEAN,
+    exp.DType.SMALLINT: Kind.INTEGER,
+    exp.DType.INT: Kind.INTEGER,
+    exp.DType.BIGINT: Kind.INTEGER,
+    exp.DType.FLOAT: Kind.DOUBLE,
+    exp.DType.DOUBLE: Kind.DOUBLE,
+    exp.DType.DECIMAL: Kind.DOUBLE,
+    exp.DType.TEXT: Kind.TEXT,
+    exp.DType.VARCHAR: Kind.TEXT,
+    exp.DType.DATE: Kind.DATE,
+    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
+}
+_LARGEST = {exp.DType.VARCHAR: (1_000,), exp.DType.DECIMAL: (1_000, 15)}
+"""The sizes that types may name, and the largest answered: ``varchar(n)``, ``numeric(p, s)``."""
+
+
+def is_text_constant(value: Expression) -> bool:
+    """Whether this is a quoted constant, which takes the type of what it stands beside."""
+    return isinstance(value, Literal) and isinstance(value.value, str)
+
+
+def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
+    """The value as another type; what does not fit is NULL, and ``varchar(n)`` cuts."""
+    target = node.args["to"]
+    kind = _TYPES.get(target.this)
+    sizes = _sizes(target)
+    if kind is None or sizes is None:
+        raise _refused(node, target)
+    value = self.bind(node.this)
+    if is_text_constant(value) and kind is not Kind.TEXT:
+        value = literals.fit(value, kind, node)
+    else:
+        value = self.call("cast", (value,), node, kind.value)
+    if not sizes:
+        return value
+    if kind is Kind.TEXT:
+        return self.call("left", (value, literals.literal(sizes[0], node)), node)
+    return _decimal(self, node, value, *sizes)
+
+
+def _sizes(target: exp.Expr) -> tuple[int, ...] | None:
+    """The numbers behind a type's name; None when they are not answered."""
+    texts = [str(size.name) for size in target.expressions]
+    largest = _LARGEST.get(target.this, ())
+    if len(texts) > len(largest) or not all(t.isdigit() and len(t) < 5 for t in texts):
+        return None
+    sizes = tuple(int(t) for t in texts)
+    return sizes if all(s <= most for s, most in zip(sizes, largest, strict=False)) else None
+
+
+def _decimal(
+    self: Scalars, node: exp.Expr, value: Expression, precision: int, scale: int = 0
+) -> Expression:
+    """Rounded to ``scale`` digits; NULL where the whole part has more than the type holds."""
+    rounded = self.call("round", (value, literals.literal(scale, node)), node)
+    limit = literals.literal(Fraction(10) ** (precision - scale), node)
+    fits = self.call("lt", (self.call("abs", (rounded,), node), limit), node)
+    return Case(((fits, rounded),), NULL, rounded.shape.optional(), rounded.span)
+
+
+def _refused(node: exp.Expr, target: exp.Expr) -> Refused:
+    return refuse(
+        "DP201",
+        node,
+        f"CAST to {target.sql().lower()} is not answered",
+        "Only types whose casts never fail are used.",
+        "Cast to boolean, integer, bigint, double precision, numeric(p, s), text, varchar(n), "
+        "date or timestamp.",
+    )
