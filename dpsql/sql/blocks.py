@@ -23,7 +23,16 @@ from dpsql.sql.relations import (
     Values,
     Windowed,
 )
-from dpsql.sql.render import alias, engine_type, expression, literal, quoted, sort_list
+from dpsql.sql.render import (
+    alias,
+    as_planned,
+    called,
+    engine_type,
+    expression,
+    literal,
+    quoted,
+    sort_list,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +248,7 @@ class Writer:
 
 def aggregated(call: Aggregated, names: dict[int, str]) -> str:
     """A plain aggregate: over public or released rows, or over one unit's own rows."""
-    args = ", ".join(expression(a, names) for a in call.args) or "*"
-    where = "" if call.where is None else f" FILTER (WHERE {expression(call.where, names)})"
-    text = f"{call.function}({'DISTINCT ' if call.distinct else ''}{args}){where}"
-    return _typed(text, call.shape.kind) if call.function in ("sum", "avg") else text
+    return as_planned(called(call, names), call)
 
 
 def _typed(text: str, kind: Kind) -> str:

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.expressions import (
+    Aggregated,
     Call,
     Case,
     Column,
@@ -22,7 +23,8 @@ from dpsql.sql.expressions import (
     Window,
 )
 from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.functions.conditional import coerced, engine_type
+from dpsql.sql.functions.conditional import coerced
+from dpsql.sql.functions.function import engine_type, typed
 
 Texts = Mapping[int, str]
 """How each column number is written where an expression is rendered."""
@@ -60,11 +62,21 @@ def literal(value: Scalar | None, kind: Kind) -> str:
         case Fraction():
             return double(value)
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return text(value)
         case datetime():
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case date():
             return f"DATE '{value.isoformat()}'"
+
+
+def text(value: str) -> str:
+    r"""A text constant. A NUL, which ends statements, is spelled as a function.
+
+    >>> text("it's"), text("a\0b")
+    ("'it''s'", "('a' || chr(0) || 'b')")
+    """
+    parts = ["'" + part.replace("'", "''") + "'" for part in value.split("\0")]
+    return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 
 
 def double(value: Fraction) -> str:
@@ -83,49 +95,87 @@ def expression(node: Expression, names: Texts) -> str:
         case Column(number=number):
             return names[number]
         case Literal(value=value, shape=shape):
-            return literal(value, shape.kind)
+            return typed(literal(value, shape.kind), node, shape.kind)
         case Interval(count=count, unit=unit):
             return f"INTERVAL '{count} {unit}'"
         case Call(function=name, args=args, option=option):
-            return FUNCTIONS[name].write([expression(a, names) for a in args], args, option)
+            return FUNCTIONS[name].write([_argument(a, names) for a in args], args, option)
         case Case():
             return _case(node, names)
         case Window():
             return _window(node, names)
 
 
+def _argument(node: Expression, names: Texts) -> str:
+    """An argument of a function: constants are written bare, see ``typed``."""
+    if isinstance(node, Literal):
+        return literal(node.value, node.shape.kind)
+    return expression(node, names)
+
+
 def _case(node: Case, names: Texts) -> str:
     kind = node.shape.kind
     whens = " ".join(
-        f"WHEN {expression(c, names)} THEN {coerced(expression(v, names), v, kind)}"
+        f"WHEN {_argument(c, names)} THEN {coerced(_argument(v, names), v, kind)}"
         for c, v in node.whens
     )
-    return (
-        f"CASE {whens} ELSE {coerced(expression(node.otherwise, names), node.otherwise, kind)} END"
-    )
+    last = coerced(_argument(node.otherwise, names), node.otherwise, kind)
+    return f"CASE {whens} ELSE {last} END"
 
 
 def _window(node: Window, names: Texts) -> str:
-    args = ", ".join(expression(a, names) for a in node.args)
-    if node.function == "count" and not args:
-        args = "*"
     parts = []
     if node.partition:
         parts.append("PARTITION BY " + ", ".join(expression(p, names) for p in node.partition))
     if node.order:
         parts.append("ORDER BY " + sort_list(node.order, names))
     parts += [node.frame] if node.frame else []
-    where = "" if node.where is None else f" FILTER (WHERE {expression(node.where, names)})"
-    return f"{node.function}({args}){where} OVER ({' '.join(parts)})"
+    call = called(node, names)
+    return as_planned(f"{call} OVER ({' '.join(parts)})", node)
+
+
+def called(node: Window | Aggregated, names: Texts) -> str:
+    """An aggregate or window function with its arguments and its FILTER."""
+    args = ", ".join(_argument(a, names) for a in node.args)
+    if node.function == "count" and not args:
+        args = "*"
+    where = "" if node.where is None else f" FILTER (WHERE {_argument(node.where, names)})"
+    return f"{node.function}({'DISTINCT ' if node.distinct else ''}{args}){where}"
+
+
+def as_planned(text: str, node: Window | Aggregated) -> str:
+    """Sums with the planned type: engines add 64 bits up to 128."""
+    if node.function not in ("sum", "avg"):
+        return text
+    return f"TRY_CAST({text} AS {engine_type(node.shape.kind)})"
 
 
 def sort_list(keys: tuple[SortKey, ...], names: Texts) -> str:
     """The items of an ORDER BY, each direction and NULL order spelled out."""
     return ", ".join(
-        f"{expression(k.value, names)} {'DESC' if k.descending else 'ASC'}"
+        f"{_sorted(k.value, names)} {'DESC' if k.descending else 'ASC'}"
         f" NULLS {'FIRST' if k.nulls_first else 'LAST'}"
         for k in keys
     )
 
 
-__all__ = ["alias", "double", "engine_type", "expression", "literal", "quoted", "sort_list"]
+def _sorted(node: Expression, names: Texts) -> str:
+    """A bare constant would be read as a position, or refused."""
+    if not isinstance(node, Literal):
+        return expression(node, names)
+    kind = node.shape.kind if node.shape.kind is not Kind.NULL else Kind.BOOLEAN
+    return f"CAST({literal(node.value, kind)} AS {engine_type(kind)})"
+
+
+__all__ = [
+    "alias",
+    "as_planned",
+    "called",
+    "double",
+    "engine_type",
+    "expression",
+    "literal",
+    "quoted",
+    "sort_list",
+    "text",
+]

@@ -70,7 +70,7 @@ def _binary(name: str, symbol: str, ends: Callable[[Ends, Ends], Ends], about: s
 
     def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
         if common_kind(args, symbol) is Kind.INTEGER:
-            return f"TRY({' {} '.format(symbol).join(_whole(texts, args))})"
+            return f"TRY({f' {symbol} '.join(_whole(texts, args))})"
         return f"({as_double(texts[0], args[0])} {symbol} {as_double(texts[1], args[1])})"
 
     return Function(name, shape, write, about)
@@ -269,7 +269,7 @@ def _curve(
 def _sqrt(a: Ends) -> Ends:
     low, high = a
     first = Fraction(0) if low is None or low <= 0 else Fraction(math.sqrt(low))
-    return first, None if high is None else Fraction(math.sqrt(max(high, 0)))
+    return first, None if high is None else Fraction(math.sqrt(max(high, Fraction(0))))
 
 
 def _exp(a: Ends) -> Ends:

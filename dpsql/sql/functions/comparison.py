@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import Domain, interval
-from dpsql.sql.expressions import Expression, Literal, Shape
+from dpsql.sql.expressions import Expression, Shape
+from dpsql.sql.functions.arithmetic import as_double, ends_as
+from dpsql.sql.functions.conditional import coerced, optional_as
 from dpsql.sql.functions.function import (
     Function,
     Mismatch,
@@ -24,12 +27,30 @@ def _comparison(name: str, symbol: str) -> Function:
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         expect(args, 2, symbol)
         common_kind(args, symbol)
-        return Shape(Kind.BOOLEAN, any_nullable(args), TRUTH)
+        return Shape(Kind.BOOLEAN, _unsure(args), TRUTH)
 
-    def write(texts: Sequence[str], _: tuple[Expression, ...], __: str) -> str:
-        return f"({texts[0]} {symbol} {texts[1]})"
+    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+        left, right = _alike(texts, args)
+        return f"({left} {symbol} {right})"
 
     return Function(name, shape, write, f"`a {symbol} b`")
+
+
+def _alike(texts: Sequence[str], args: tuple[Expression, ...]) -> list[str]:
+    """The texts in a form that compares without failing.
+
+    A date beside a timestamp is cast with care: an engine's dates reach farther than its
+    timestamps, and its own cast raises. Numbers compare as they are.
+    """
+    kind = common_kind(args, "a comparison")
+    if kind is not Kind.TIMESTAMP:
+        return list(texts)
+    return [coerced(t, a, kind) for t, a in zip(texts, args, strict=True)]
+
+
+def _unsure(args: tuple[Expression, ...]) -> bool:
+    """Whether a comparison of the arguments may be NULL."""
+    return any(optional_as(a, common_kind(args, "a comparison")) for a in args)
 
 
 def _distinctness(name: str, symbol: str) -> Function:
@@ -67,7 +88,12 @@ def _is_null_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 def _in_shape(args: tuple[Expression, ...], _: str) -> Shape:
     common_kind(args, "IN")
-    return Shape(Kind.BOOLEAN, any_nullable(args), TRUTH)
+    return Shape(Kind.BOOLEAN, _unsure(args), TRUTH)
+
+
+def _in(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+    value, *options = _alike(texts, args)
+    return f"({value} IN ({', '.join(options)}))"
 
 
 def _is_true_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -81,10 +107,10 @@ def _like_shape(args: tuple[Expression, ...], option: str) -> Shape:
     pattern = constant(args[1], "the pattern of LIKE").value
     if not isinstance(pattern, str):
         raise Mismatch("LIKE takes a literal pattern")
-    if len(option) > 1:
-        raise Mismatch("ESCAPE takes one character")
-    if option and _dangling(pattern, option):
-        raise Mismatch("the pattern ends in its escape character")
+    if len(option) > 1 or option.isalpha():
+        raise Mismatch("ESCAPE takes one character that is not a letter")
+    if _dangling(pattern, option or "\\"):
+        raise Mismatch("the literal pattern ends in its escape character")
     return Shape(Kind.BOOLEAN, any_nullable(args), TRUTH)
 
 
@@ -101,8 +127,11 @@ def _dangling(pattern: str, escape: str) -> bool:
 
 
 def _like(name: str) -> Function:
+    """PostgreSQL's escape is the backslash unless another is named; DuckDB has none by default."""
+
     def write(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
-        escape = " ESCAPE '" + option.replace("'", "''") + "'" if option else ""
+        character = option or ("\\" if "\\" in texts[1] else "")
+        escape = " ESCAPE '" + character.replace("'", "''") + "'" if character else ""
         return f"({texts[0]} {name.upper()} {texts[1]}{escape})"
 
     return Function(name, _like_shape, write, f"`a {name.upper()} 'x%'`: a literal pattern")
@@ -112,20 +141,39 @@ def _width_bucket_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 4, "width_bucket")
     for a in args:
         expect_kind(a, (Kind.INTEGER, Kind.DOUBLE), "width_bucket")
-    low, high, count = (constant(a, "bounds of width_bucket").value for a in args[1:])
-    if not isinstance(count, int) or not 1 <= count <= 100_000 or low is None or low == high:
-        raise Mismatch("width_bucket takes two different bounds and 1 to 100000 buckets")
-    return Shape(Kind.INTEGER, any_nullable(args[:1]), interval(0, count + 1, integral=True))
+    count = [constant(a, "bounds of width_bucket").value for a in args[1:]][-1]
+    first, last = (ends_as(a, Kind.DOUBLE)[0] for a in args[1:3])
+    if (
+        isinstance(count, bool)
+        or not isinstance(count, int)
+        or not 1 <= count <= 100_000
+        or first is None
+        or last is None
+        or not _WIDEST > abs(last - first) > 1 / _WIDEST
+    ):
+        raise Mismatch("width_bucket takes two different literal bounds and 1 to 100000 buckets")
+    sure = None not in ends_as(args[0], Kind.DOUBLE)
+    return Shape(
+        Kind.INTEGER,
+        any_nullable(args[:1]) or not sure,
+        interval(0, count + 1, integral=True),
+    )
+
+
+_WIDEST = Fraction(10) ** 300
 
 
 def _width_bucket(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    assert isinstance(args[3], Literal)
-    x, low, high, count = (f"CAST({t} AS DOUBLE)" for t in texts)
-    inside = f"TRY_CAST(floor(({x} - {low}) / ({high} - {low}) * {count}) AS BIGINT) + 1"
-    return (
-        f"CASE WHEN {x} IS NULL OR isnan({x}) THEN NULL"
-        f" ELSE least(greatest({inside}, 0), {texts[3]} + 1) END"
-    )
+    """Bounds may fall as well as rise; below the first is bucket 0, from the last on ``n + 1``.
+
+    The value stands once: NULL becomes NaN, which is above everything and so passes ``greatest``
+    on both ways, and casts to NULL in the end.
+    """
+    x, low, high = (as_double(t, a) for t, a in zip(texts[:3], args[:3], strict=True))
+    count = texts[3]
+    place = f"floor(({x} - {low}) / ({high} - {low}) * {count})"
+    bucket = f"greatest(coalesce({place}, CAST('NaN' AS DOUBLE)), -1)"
+    return f"TRY_CAST({count} + 1 - greatest({count} - {bucket}, 0) AS BIGINT)"
 
 
 FAMILY = (
@@ -143,12 +191,7 @@ FAMILY = (
     Function("is_null", _is_null_shape, lambda t, _, __: f"({t[0]} IS NULL)", "`a IS NULL`"),
     Function("is_true", _is_true_shape, lambda t, _, __: f"({t[0]} IS TRUE)", "`a IS TRUE`"),
     Function("is_false", _is_true_shape, lambda t, _, __: f"({t[0]} IS FALSE)", "`a IS FALSE`"),
-    Function(
-        "in",
-        _in_shape,
-        lambda t, _, __: f"({t[0]} IN ({', '.join(t[1:])}))",
-        "`a IN (1, 2)`, also over a public subquery",
-    ),
+    Function("in", _in_shape, _in, "`a IN (1, 2)`, also over a public subquery"),
     _like("like"),
     _like("ilike"),
     Function("width_bucket", _width_bucket_shape, _width_bucket, "`WIDTH_BUCKET(a, 0, 100, 10)`"),

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
 from fractions import Fraction
 from functools import reduce
 
-from dpsql.policy.types import Kind
-from dpsql.sql.domain import ANYTHING, Domain, hull, interval, numbers
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.domain import ANYTHING, Domain, hull, interval
 from dpsql.sql.expressions import Expression, Shape
+from dpsql.sql.functions.arithmetic import ends_as
 from dpsql.sql.functions.function import (
     Function,
     Mismatch,
     common_kind,
+    engine_type,
     expect,
+    typed,
 )
-
-_ENGINE_TYPE = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.DOUBLE: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
-
-
-def engine_type(kind: Kind) -> str:
-    """The engine's name for a kind."""
-    return _ENGINE_TYPE[kind]
 
 
 def coerced(text: str, argument: Expression, kind: Kind) -> str:
     """The text of an argument, as the kind that it shares with its neighbours."""
     if argument.shape.kind in (kind, Kind.NULL):
-        return text
+        return typed(text, argument, kind)
     return f"TRY_CAST({text} AS {engine_type(kind)})"
+
+
+def optional_as(argument: Expression, kind: Kind) -> bool:
+    """Whether the argument, coerced to ``kind``, may be NULL.
+
+    Engines' dates reach farther than their timestamps; a bounded one is in the calendar of both.
+    """
+    shape = argument.shape
+    far = shape.kind is Kind.DATE and kind is Kind.TIMESTAMP and not shape.domain.bounded
+    return shape.nullable or far
 
 
 def joined(parts: Sequence[Expression], kind: Kind) -> Domain:
@@ -48,10 +49,22 @@ def joined(parts: Sequence[Expression], kind: Kind) -> Domain:
 
 
 def as_kind(domain: Domain, kind: Kind) -> Domain:
-    """The domain as one of another numeric kind."""
+    """The domain as one of a wider kind: doubles for whole numbers, midnights for dates."""
+    if kind is Kind.TIMESTAMP:
+        return replace(domain, low=_midnight(domain.low), high=_midnight(domain.high), members=None)
     if kind is not Kind.DOUBLE or domain.members is None:
         return domain
     return interval(domain.low, domain.high, integral=domain.integral)
+
+
+def _midnight(value: Scalar | None) -> Scalar | None:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 (naive by design)
+    return value
+
+
+def _day(value: Scalar | None) -> Scalar | None:
+    return value.date() if isinstance(value, datetime) else value
 
 
 def _coalesce_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -59,9 +72,9 @@ def _coalesce_shape(args: tuple[Expression, ...], _: str) -> Shape:
     reached: list[Expression] = []
     for a in args:
         reached.append(a)
-        if not a.shape.nullable:
+        if not optional_as(a, kind):
             break
-    return Shape(kind, reached[-1].shape.nullable, joined(reached, kind))
+    return Shape(kind, optional_as(reached[-1], kind), joined(reached, kind))
 
 
 def _coalesce(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
@@ -75,49 +88,36 @@ def _nullif_shape(args: tuple[Expression, ...], _: str) -> Shape:
     return Shape(args[0].shape.kind, True, args[0].shape.domain)
 
 
-def _extreme_shape(args: tuple[Expression, ...], option: str) -> Shape:
-    name = "LEAST or GREATEST"
+def _nullif(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+    """The first argument's type, as in PostgreSQL."""
+    kind, own = common_kind(args, "NULLIF"), args[0].shape.kind
+    if kind is Kind.TIMESTAMP and own is not kind:
+        pair = ", ".join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
+        return f"TRY_CAST(nullif({pair}) AS {engine_type(own)})"
+    other = coerced(texts[1], args[1], kind) if kind is Kind.TIMESTAMP else texts[1]
+    return f"nullif({typed(texts[0], args[0], own)}, {other})"
+
+
+def _extreme_shape(args: tuple[Expression, ...], name: str) -> Shape:
+    """PostgreSQL's rule: NULL arguments are passed over, so any argument may be the answer.
+
+    Each argument that cannot be NULL bounds the answer on one side; all of them together bound it
+    on the other.
+    """
     kind = common_kind(args, name)
-    # PostgreSQL's rule: NULL arguments are passed over, so any argument may be the answer.
-    nullable = all(a.shape.nullable for a in args)
-    ends = [a.shape.domain for a in args if a.shape.kind is not Kind.NULL]
+    nullable = all(optional_as(a, kind) for a in args)
     if not kind.numeric:
         return Shape(kind, nullable, ANYTHING)
-    if any(a.shape.nullable for a in args):
-        # A NULL argument yields to the others: bounded by those that cannot be NULL.
-        return Shape(kind, nullable, _extreme_nullable(args, option, kind))
-    return Shape(kind, nullable, _tighten([numbers(d) for d in ends], option, kind))
-
-
-def _extreme_nullable(args: tuple[Expression, ...], option: str, kind: Kind) -> Domain:
-    """Where some argument may be NULL: the sure ones bound one end, all of them the other."""
-    sure = [numbers(a.shape.domain) for a in args if not a.shape.nullable]
-    every = [numbers(a.shape.domain) for a in args if a.shape.kind is not Kind.NULL]
+    every = [ends_as(a, kind) for a in args if a.shape.kind is not Kind.NULL]
+    sure = [ends_as(a, kind) for a in args if not a.shape.nullable]
     lows, highs = [e[0] for e in every], [e[1] for e in every]
     low = min(v for v in lows if v is not None) if None not in lows else None
     high = max(v for v in highs if v is not None) if None not in highs else None
-    if option == "least":
-        caps = [e[1] for e in sure if e[1] is not None]
-        high = min(caps) if caps else high
+    if name == "LEAST":
+        high = min((e[1] for e in sure if e[1] is not None), default=high)
     else:
-        floors = [e[0] for e in sure if e[0] is not None]
-        low = max(floors) if floors else low
-    return _ends(low, high, kind)
-
-
-def _tighten(
-    ends: list[tuple[Fraction | None, Fraction | None]], option: str, kind: Kind
-) -> Domain:
-    lows, highs = [e[0] for e in ends], [e[1] for e in ends]
-    known_lows = [v for v in lows if v is not None]
-    known_highs = [v for v in highs if v is not None]
-    if option == "least":
-        low = min(known_lows) if None not in lows else None
-        high = min(known_highs) if known_highs else None
-    else:
-        low = max(known_lows) if known_lows else None
-        high = max(known_highs) if None not in highs else None
-    return _ends(low, high, kind)
+        low = max((e[0] for e in sure if e[0] is not None), default=low)
+    return Shape(kind, nullable, _ends(low, high, kind))
 
 
 def _ends(low: Fraction | None, high: Fraction | None, kind: Kind) -> Domain:
@@ -130,18 +130,17 @@ def _ends(low: Fraction | None, high: Fraction | None, kind: Kind) -> Domain:
     return interval(low, high)
 
 
-def _extreme(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    kind = common_kind(args, option)
-    parts = ", ".join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
-    return f"{option}({parts})"
+def _extreme(name: str) -> Function:
+    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+        kind = common_kind(args, name)
+        parts = ", ".join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
+        return f"{name.lower()}({parts})"
 
-
-def _named_extreme(name: str) -> Function:
     return Function(
-        name,
+        name.lower(),
         lambda args, _: _extreme_shape(args, name),
-        lambda texts, args, _: _extreme(texts, args, name),
-        f"`{name.upper()}(a, b)`: NULLs are passed over",
+        write,
+        f"`{name}(a, b)`: NULLs are passed over",
     )
 
 
@@ -162,52 +161,81 @@ def _cast_shape(args: tuple[Expression, ...], option: str) -> Shape:
         return Shape(target, True)
     if source.kind not in _CASTS.get(target, ()):
         raise Mismatch(f"CAST from {source.kind.value} to {target.value} is not answered")
-    sure = source.kind is target or target is Kind.TEXT or (source.kind, target) in _SURE
-    return Shape(target, source.nullable or not sure, _cast_domain(source, target))
+    sure = source.kind is target or target is Kind.TEXT or _fits(args[0], target)
+    return Shape(target, source.nullable or not sure, _cast_domain(args[0], target))
+
+
+def _fits(argument: Expression, target: Kind) -> bool:
+    """Whether every value of another kind becomes one of ``target``."""
+    source = argument.shape.kind
+    if target is Kind.INTEGER and source is Kind.DOUBLE:
+        return all(end is not None and abs(end) < 2**62 for end in ends_as(argument, source))
+    if target is Kind.TIMESTAMP:
+        return source is Kind.DATE and not optional_as(argument, target)
+    return (source, target) in _SURE
 
 
 _SURE = {
     (Kind.INTEGER, Kind.DOUBLE),
+    (Kind.INTEGER, Kind.BOOLEAN),
+    (Kind.DOUBLE, Kind.BOOLEAN),
     (Kind.BOOLEAN, Kind.INTEGER),
     (Kind.BOOLEAN, Kind.DOUBLE),
-    (Kind.DATE, Kind.TIMESTAMP),
     (Kind.TIMESTAMP, Kind.DATE),
 }
 
 
-def _cast_domain(source: Shape, target: Kind) -> Domain:
+def _cast_domain(argument: Expression, target: Kind) -> Domain:
+    source = argument.shape
     if source.kind is target:
         return source.domain
     if source.kind is Kind.BOOLEAN and target.numeric:
         return interval(0, 1, integral=True)
-    low, high = numbers(source.domain)
-    if source.kind.numeric and target is Kind.INTEGER:
-        # Engines round halves away from zero or to even: the hull of both.
+    if source.kind is Kind.DOUBLE and target is Kind.INTEGER:
+        # Halves go to the even neighbour on DuckDB and PostgreSQL, away from zero elsewhere.
+        low, high = ends_as(argument, Kind.DOUBLE)
+        half = Fraction(1, 2)
         return interval(
-            None if low is None else math.floor(low),
-            None if high is None else math.ceil(high),
+            None if low is None else math.ceil(low - half),
+            None if high is None else math.floor(high + half),
             integral=True,
         )
-    if source.kind.numeric and target is Kind.DOUBLE:
-        return interval(source.domain.low, source.domain.high, integral=True)
-    if source.kind.temporal and target.temporal:
-        return interval(source.domain.low, source.domain.high)
+    if source.kind is Kind.INTEGER and target is Kind.DOUBLE:
+        return interval(*ends_as(argument, target), integral=True)
+    if source.kind is Kind.DATE and target is Kind.TIMESTAMP:
+        return as_kind(source.domain, target)
+    if source.kind is Kind.TIMESTAMP and target is Kind.DATE:
+        return interval(_day(source.domain.low), _day(source.domain.high))
     return ANYTHING
 
 
 def _cast(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    target = Kind(option)
-    if args[0].shape.kind is target:
-        return texts[0]
-    return f"TRY_CAST({texts[0]} AS {engine_type(target)})"
+    target, source = Kind(option), args[0].shape.kind
+    if source is target:
+        return typed(texts[0], args[0], target)
+    text = f"TRY_CAST({texts[0]} AS {engine_type(target)})"
+    if source is Kind.DOUBLE and target is Kind.TEXT:
+        return f"regexp_replace({text}, '[.]0$', '')"  # PostgreSQL writes 1, not 1.0
+    return text
 
+
+CAST = Function("cast", _cast_shape, _cast, "`CAST(a AS type)`, `a::type`: NULL when it fails")
 
 FAMILY = (
     Function("coalesce", _coalesce_shape, _coalesce, "`COALESCE(a, b)`"),
-    Function("nullif", _nullif_shape, lambda t, _, __: f"nullif({t[0]}, {t[1]})", "`NULLIF(a, b)`"),
-    _named_extreme("least"),
-    _named_extreme("greatest"),
-    Function("cast", _cast_shape, _cast, "`CAST(a AS type)`, `a::type`: NULL when it fails"),
+    Function("nullif", _nullif_shape, _nullif, "`NULLIF(a, b)`"),
+    _extreme("LEAST"),
+    _extreme("GREATEST"),
+    CAST,
 )
 
-__all__ = ["FAMILY", "Mismatch", "as_kind", "coerced", "engine_type", "joined"]
+__all__ = [
+    "CAST",
+    "FAMILY",
+    "Mismatch",
+    "as_kind",
+    "coerced",
+    "engine_type",
+    "joined",
+    "optional_as",
+]

@@ -1,4 +1,4 @@
-"""Text. Only functions whose result is not longer than their arguments together."""
+"""Text. Results stay short: none is longer than its arguments together, or than ``JOINED``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Expression, Shape
+from dpsql.sql.functions.conditional import CAST
 from dpsql.sql.functions.function import (
     Function,
     Mismatch,
@@ -18,6 +19,9 @@ from dpsql.sql.functions.function import (
 
 TEXT = (Kind.TEXT,)
 LONGEST = 1_000
+JOINED = 10_000
+"""The most characters that ``||`` gives: repeated doubling would else fill an engine's memory,
+which fails in rows that the analyst can choose by their data."""
 
 
 def _simple(name: str, template: str, about: str) -> Function:
@@ -42,7 +46,7 @@ def _substring_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect_kind(args[0], TEXT, "substring")
     for a in args[1:]:
         value = constant(a, "start and length of substring").value
-        if not isinstance(value, int) or not 0 <= value <= LONGEST:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST:
             raise Mismatch(f"substring takes a literal start and length from 0 to {LONGEST}")
     return Shape(Kind.TEXT, any_nullable(args))
 
@@ -56,7 +60,7 @@ def _end(name: str) -> Function:
         expect(args, 2, name)
         expect_kind(args[0], TEXT, name)
         value = constant(args[1], f"the length of {name}").value
-        if not isinstance(value, int) or not 0 <= value <= LONGEST:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST:
             raise Mismatch(f"{name} takes a literal length from 0 to {LONGEST}")
         return Shape(Kind.TEXT, any_nullable(args))
 
@@ -65,18 +69,29 @@ def _end(name: str) -> Function:
     )
 
 
+_JOINABLE = (Kind.TEXT, Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN)
+
+
 def _concat_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, range(1, 1_000), "||")
     for a in args:
-        expect_kind(a, (Kind.TEXT, Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.BOOLEAN), "||")
+        expect_kind(a, _JOINABLE, "||")
     return Shape(Kind.TEXT, any_nullable(args))
 
 
 def _concat(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    parts = (
-        t if a.shape.kind is Kind.TEXT else f"CAST({t} AS VARCHAR)"
-        for t, a in zip(texts, args, strict=True)
-    )
-    return "(" + " || ".join(parts) + ")"
+    cast = CAST.write
+    parts = (cast([t], (a,), Kind.TEXT.value) for t, a in zip(texts, args, strict=True))
+    joined = "(" + " || ".join(parts) + ")"
+    return joined if sum(map(_longest, args)) <= JOINED else f'"left"({joined}, {JOINED})'
+
+
+def _longest(argument: Expression) -> int:
+    """How many characters an argument may have, where that is known."""
+    if argument.shape.kind is not Kind.TEXT:
+        return 40
+    values = argument.shape.domain.members
+    return JOINED + 1 if values is None else max((len(str(v)) for v in values), default=0)
 
 
 def _strpos_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -107,9 +122,9 @@ def _prefix_shape(args: tuple[Expression, ...], _: str) -> Shape:
 FAMILY = (
     _simple("lower", "lower({0})", "`LOWER(a)`"),
     _simple("upper", "upper({0})", "`UPPER(a)`"),
-    _simple("trim", "trim({0})", "`TRIM(a)`"),
-    _simple("ltrim", "ltrim({0})", "`LTRIM(a)`"),
-    _simple("rtrim", "rtrim({0})", "`RTRIM(a)`"),
+    _simple("trim", "trim({0}, ' ')", "`TRIM(a)`"),
+    _simple("ltrim", "ltrim({0}, ' ')", "`LTRIM(a)`"),
+    _simple("rtrim", "rtrim({0}, ' ')", "`RTRIM(a)`"),
     Function("length", _length_shape, lambda t, _, __: f"length({t[0]})", "`LENGTH(a)`"),
     Function("substring", _substring_shape, _substring, "`SUBSTRING(a, 1, 3)`: literal places"),
     _end("left"),

@@ -8,12 +8,14 @@ from datetime import date, datetime, timedelta
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import ANYTHING, Domain, interval
 from dpsql.sql.expressions import Expression, Interval, Shape
+from dpsql.sql.functions.conditional import coerced
 from dpsql.sql.functions.function import (
     Function,
     Mismatch,
     any_nullable,
     expect,
     expect_kind,
+    typed,
 )
 
 TEMPORAL = (Kind.DATE, Kind.TIMESTAMP)
@@ -21,7 +23,7 @@ UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 """What a timestamp can be cut to, finest first."""
 
 _PARTS: dict[str, tuple[int, int]] = {
-    "second": (0, 59),
+    "second": (0, 60),
     "minute": (0, 59),
     "hour": (0, 23),
     "day": (1, 31),
@@ -32,6 +34,8 @@ _PARTS: dict[str, tuple[int, int]] = {
     "month": (1, 12),
     "quarter": (1, 4),
 }
+_CONTINUOUS = ("second", "epoch")
+"""Parts with a fraction, as in PostgreSQL."""
 PARTS = (*_PARTS, "year", "isoyear", "epoch")
 _DAYS = {"day": 1, "week": 7}
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600}
@@ -65,9 +69,13 @@ def _truncate_shape(args: tuple[Expression, ...], option: str) -> Shape:
         raise Mismatch(f"date_trunc takes one of {', '.join(UNITS)}")
     domain = args[0].shape.domain
     if not isinstance(domain.low, date) or not isinstance(domain.high, date):
-        return Shape(Kind.TIMESTAMP, any_nullable(args))
+        return Shape(Kind.TIMESTAMP, True)
     ends = truncate(domain.low, option), truncate(domain.high, option)
     return Shape(Kind.TIMESTAMP, any_nullable(args), Domain(*ends, grain=option))
+
+
+def _truncate(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
+    return f"TRY(date_trunc('{option}', {coerced(texts[0], args[0], Kind.TIMESTAMP)}))"
 
 
 def _extract_shape(args: tuple[Expression, ...], option: str) -> Shape:
@@ -76,26 +84,34 @@ def _extract_shape(args: tuple[Expression, ...], option: str) -> Shape:
     if option not in PARTS:
         raise Mismatch(f"extract takes one of {', '.join(PARTS)}")
     domain = args[0].shape.domain
-    kind = Kind.DOUBLE if option == "epoch" else Kind.INTEGER
-    return Shape(kind, any_nullable(args), _part_domain(domain, option))
+    kind = Kind.DOUBLE if option in _CONTINUOUS else Kind.INTEGER
+    # Parts of infinite dates are NULL.
+    return Shape(kind, any_nullable(args) or not domain.bounded, _part_domain(domain, option))
 
 
 def _part_domain(domain: Domain, part: str) -> Domain:
     if part in _PARTS:
-        return interval(*_PARTS[part], integral=True)
+        return interval(*_PARTS[part], integral=part not in _CONTINUOUS)
     low, high = domain.low, domain.high
     if not isinstance(low, date) or not isinstance(high, date):
-        return ANYTHING
+        return interval(None, None, integral=part not in _CONTINUOUS)
     if part == "epoch":
         start = datetime(1970, 1, 1)  # noqa: DTZ001
-        ends = (int((truncate(v, "second") - start).total_seconds()) for v in (low, high))
-        first, last = ends
+        first, last = (int((truncate(v, "second") - start).total_seconds()) for v in (low, high))
         return interval(first, last + 1)
     spare = 1 if part == "isoyear" else 0
     return interval(low.year - spare, high.year + spare, integral=True)
 
 
+def _extract(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
+    text = typed(texts[0], args[0], Kind.TIMESTAMP)
+    if option == "second":
+        return f"(extract('microsecond' FROM {text}) / 1e6)"
+    return f"TRY(extract('{option}' FROM {text}))"
+
+
 def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
+    """Months keep the day, or take the month's last, as in PostgreSQL."""
     expect(args, 2, "date arithmetic")
     expect_kind(args[0], TEMPORAL, "date arithmetic")
     step = args[1]
@@ -129,15 +145,16 @@ def _moved(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
         return None
 
 
-def _shift(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
-    return f"TRY(TRY_CAST({texts[0]} AS TIMESTAMP) {option} {texts[1]})"
+def _shift(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
+    return f"TRY({coerced(texts[0], args[0], Kind.TIMESTAMP)} {option} {texts[1]})"
 
 
 def _days_shape(args: tuple[Expression, ...], option: str) -> Shape:
     expect(args, 2, "date arithmetic")
     expect_kind(args[0], (Kind.DATE,), "adding days")
     expect_kind(args[1], (Kind.INTEGER,), "adding days")
-    return Shape(Kind.DATE, True, _days_domain(args, 1 if option == "+" else -1))
+    domain = _days_domain(args, 1 if option == "+" else -1)
+    return Shape(Kind.DATE, any_nullable(args) or not domain.bounded, domain)
 
 
 def _days_domain(args: tuple[Expression, ...], sign: int) -> Domain:
@@ -155,8 +172,9 @@ def _days_domain(args: tuple[Expression, ...], sign: int) -> Domain:
         return ANYTHING
 
 
-def _days(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
-    return f"TRY({texts[0]} {option} TRY_CAST({texts[1]} AS INTEGER))"
+def _days(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
+    first = typed(texts[0], args[0], Kind.DATE)
+    return f"TRY({first} {option} TRY_CAST({texts[1]} AS INTEGER))"
 
 
 def _difference_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -174,21 +192,22 @@ def _days_apart(late: Scalar | None, early: Scalar | None) -> int | None:
     return (truncate(late, "day") - truncate(early, "day")).days
 
 
-def _difference(texts: Sequence[str], _: tuple[Expression, ...], __: str) -> str:
-    return f"TRY({texts[0]} - {texts[1]})"
+def _difference(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+    late, early = (typed(t, a, Kind.DATE) for t, a in zip(texts, args, strict=True))
+    return f"TRY({late} - {early})"
 
 
 FAMILY = (
     Function(
         "date_trunc",
         _truncate_shape,
-        lambda t, _, o: f"date_trunc('{o}', TRY_CAST({t[0]} AS TIMESTAMP))",
+        _truncate,
         "`DATE_TRUNC('month', a)`",
     ),
     Function(
         "extract",
         _extract_shape,
-        lambda t, _, o: f"extract('{o}' FROM {t[0]})",
+        _extract,
         "`EXTRACT(year FROM a)`, `DATE_PART('year', a)`",
     ),
     Function("shift", _shift_shape, _shift, "`a + INTERVAL '1 month'`"),
