@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
 
-from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
+from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.exact_rows import ExactRows
+from dpsql.engines.incident import failed
 from dpsql.policy.model import Limits
 from dpsql.policy.source import SourceDescription, TableDescription
-
-log = logging.getLogger("dpsql.operator")
-"""The operator's log: engine messages may quote data, so analysts never see them."""
 
 LOCKS = (
     "SET enable_external_access = false",
@@ -79,12 +75,12 @@ class DuckDB:
     def measure(self, sql: str, parameters: Mapping[str, int]) -> ExactRows:
         """Run a generated statement and seal its integers."""
         with self._running("measure") as cursor:
-            return ExactRows(cursor.execute(sql, dict(parameters) or None).to_arrow_table())
+            return ExactRows(cursor.sql(sql, params=dict(parameters) or None).to_arrow_table())
 
     def read_public(self, sql: str) -> pa.Table:
         """Run a generated statement over public tables."""
         with self._running("read public tables") as cursor:
-            return cursor.execute(sql).to_arrow_table()
+            return cursor.sql(sql).to_arrow_table()
 
     def close(self) -> None:
         """Close the database."""
@@ -97,14 +93,15 @@ class DuckDB:
         deadline = threading.Timer(self._timeout, cursor.interrupt)
         deadline.daemon = True
         deadline.start()
+        words = None
         try:
             yield cursor
-        except Exception as error:
-            incident = uuid4().hex[:8]
-            log.error("incident %s: the engine failed to %s: %s", incident, what, error)
-            raise EngineFailed(incident) from None
+        except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
+            words = str(error)
         finally:
             deadline.cancel()
+        if words is not None:
+            raise failed(what, words)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)

@@ -7,7 +7,7 @@ differ by all rows of one unit (of ``size`` units, for a declared group).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
 
@@ -36,6 +36,8 @@ class Bounding:
     norm: Fraction | None = None
     bits: int = 0
     """Weights and factors are multiples of ``2**-bits``."""
+    size: int = 1
+    """How many units count as one: a household of the policy."""
 
     @property
     def name(self) -> str:
@@ -55,12 +57,12 @@ class Sensitivity:
     l2_squared: Fraction
 
 
-def sensitivity(statistic: Statistic, reach: int, bounding: Bounding, size: int) -> Sensitivity:
+def sensitivity(statistic: Statistic, reach: int, bounding: Bounding) -> Sensitivity:
     """The sensitivity of a statistic one row of which adds at most ``reach``.
 
     Claim: adding or removing one unit moves the vector of this statistic over all groups by at
-        most ``l1`` in sum and ``sqrt(l2_squared)`` in Euclidean norm; ``size`` units, by at most
-        ``size`` times that.
+        most ``l1`` in sum and ``sqrt(l2_squared)`` in Euclidean norm; where ``size`` units count as
+        one, adding or removing all of them does.
     Assumes: the statement of ``plan.statement`` applies the stages of ``bounding``; where it has
         none, a unit has one row (its key is unique).
     Argument: with row weights the unit's weights sum to at most ``rows`` and products are rounded
@@ -70,9 +72,10 @@ def sensitivity(statistic: Statistic, reach: int, bounding: Bounding, size: int)
         total is at most its count times reach. Each stage only lowers what came before, so the
         least bound holds. A unit is counted at most once in each of ``groups`` groups.
 
-    >>> sensitivity(Rows(), 1, Bounding(grouped=True, groups=3, limit=True, per_group=4), 1)
+    >>> sensitivity(Rows(), 1, Bounding(grouped=True, groups=3, limit=True, per_group=4))
     Sensitivity(l1=Fraction(12, 1), l2_squared=Fraction(48, 1))
     """
+    size = bounding.size
     if isinstance(statistic, Units):
         groups = Fraction(bounding.groups)
         return Sensitivity(groups * size, groups * size**2)
@@ -97,12 +100,17 @@ def _bounds(bounding: Bounding) -> Iterator[Sensitivity]:
         yield Sensitivity(bounding.groups * bounding.norm, bounding.norm**2)
 
 
-def candidates(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
+def candidates(measurement: Measurement, most_groups: int, size: int) -> Iterator[Bounding]:
     """Every way to bound this measurement, cheapest first among equals.
 
     ``most_groups`` is the role's limit on groups of one unit; it applies where the number of
     groups that a unit touches matters.
     """
+    for bounding in _stages(measurement, most_groups):
+        yield replace(bounding, size=size)
+
+
+def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
     privacy, cells = measurement.privacy, measurement.cells
     count = None if cells is None else cells.count
     if privacy.max_rows == 1:

@@ -108,14 +108,14 @@ def _shared(measurement: Measurement) -> int | None:
 
 def _priced(plan: Plan, request: Request, share: _Share) -> PricedPlan:
     parts = tuple(_best(m, request, share) for m in plan.measurements)
-    events = tuple(e for part in parts for e in _events(part, request, share))
+    events = tuple(e for part in parts for e in _events(part, share))
     return PricedPlan(plan, parts, _cost(parts, request, share), events, share.family)
 
 
 def _best(measurement: Measurement, request: Request, share: _Share) -> PricedMeasurement:
     """The bounding with the smallest predicted error; the earlier (cheaper) one among equals."""
-    options = candidates(measurement, request.groups)
-    drafts = [_draft(measurement, bounding, request, share) for bounding in options]
+    options = candidates(measurement, request.groups, request.size(measurement.privacy.unit))
+    drafts = [_draft(measurement, bounding, share) for bounding in options]
     best = min(drafts, key=lambda d: round(_part_error(d), 9))
     grids = tuple(
         grid(s, _coarser(n, s)) if isinstance(s, Total) else None
@@ -128,15 +128,13 @@ def _coarser(noised: Noised, total: Total) -> int:
     return grid(total).shift - noised.shift
 
 
-def _draft(
-    measurement: Measurement, bounding: Bounding, request: Request, share: _Share
-) -> PricedMeasurement:
-    bounding = _with_bits(bounding, request, share)
-    noised = tuple(_noised(s, bounding, request, share) for s in measurement.statistics)
+def _draft(measurement: Measurement, bounding: Bounding, share: _Share) -> PricedMeasurement:
+    bounding = _with_bits(bounding, share)
+    noised = tuple(_noised(s, bounding, share) for s in measurement.statistics)
     if measurement.cells is not None:
         return PricedMeasurement(measurement, bounding, "", noised, None)
     position = _shared(measurement)
-    selection = _selection(bounding, position, request, share)
+    selection = _selection(bounding, position, share)
     if position is not None:
         kept = list(noised)
         kept[position] = selection.units
@@ -144,10 +142,10 @@ def _draft(
     return PricedMeasurement(measurement, bounding, "", noised, selection)
 
 
-def _with_bits(bounding: Bounding, request: Request, share: _Share) -> Bounding:
+def _with_bits(bounding: Bounding, share: _Share) -> Bounding:
     """Weights as fine as the noise leaves visible."""
     while bounding.bits > 0:
-        moved = sensitivity(Rows(), 1 << bounding.bits, bounding, request.size)
+        moved = sensitivity(Rows(), 1 << bounding.bits, bounding)
         if _spread(moved, share) < WIDEST_NOISE:
             break
         bounding = replace(bounding, bits=bounding.bits - 1)
@@ -161,11 +159,11 @@ def _spread(moved: Sensitivity, share: _Share) -> float:
     return float(moved.l1 / share.epsilon)
 
 
-def _noised(statistic: Statistic, bounding: Bounding, request: Request, share: _Share) -> Noised:
+def _noised(statistic: Statistic, bounding: Bounding, share: _Share) -> Noised:
     coarser = 0
     while True:
         shift, reach = _shift_and_reach(statistic, bounding, coarser)
-        moved = sensitivity(statistic, reach, bounding, request.size)
+        moved = sensitivity(statistic, reach, bounding)
         spread = _spread(moved, share)
         if spread < WIDEST_NOISE:
             return Noised(statistic, shift, moved, _noise(moved, share))
@@ -189,9 +187,7 @@ def _noise(moved: Sensitivity, share: _Share) -> Noise:
     return laplace_for(moved.l1, share.epsilon)
 
 
-def _selection(
-    bounding: Bounding, position: int | None, request: Request, share: _Share
-) -> Selection:
+def _selection(bounding: Bounding, position: int | None, share: _Share) -> Selection:
     """How groups that are not public are chosen.
 
     Claim: a group that is there because of one unit alone is shown with probability at most
@@ -199,8 +195,8 @@ def _selection(
     Argument: see the threshold functions of ``privacy.mechanisms``; for ``size`` units that count
         as one, up to ``size`` of them start a group, so the threshold is that much higher.
     """
-    moved = sensitivity(Units(), 1, bounding, request.size)
-    groups, extra = bounding.groups * request.size, request.size - 1
+    moved = sensitivity(Units(), 1, bounding)
+    groups, extra = bounding.groups * bounding.size, bounding.size - 1
     delta = share.selection_delta
     if share.family == "gaussian":
         gaussian = gaussian_for(moved.l2_squared, share.rho)
@@ -214,7 +210,7 @@ def _selection(
     return Selection(Noised(Units(), 0, moved, laplace), threshold, position)
 
 
-def _events(part: PricedMeasurement, request: Request, share: _Share) -> Iterator[Event]:
+def _events(part: PricedMeasurement, share: _Share) -> Iterator[Event]:
     selection = part.selection
     noised = part.noised
     if selection is not None and selection.shares is None:
@@ -222,7 +218,7 @@ def _events(part: PricedMeasurement, request: Request, share: _Share) -> Iterato
     for item in noised:
         yield _event(item, share)
     if selection is not None and not isinstance(selection.units.noise, TruncatedGeometric):
-        groups = part.bounding.groups * request.size
+        groups = part.bounding.groups * part.bounding.size
         kind: ThresholdKind = "gaussian" if share.family == "gaussian" else "laplace"
         yield ThresholdEvent(kind, share.selection_delta, groups)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
@@ -14,7 +15,7 @@ class Request:
     """The privacy of one query: ``epsilon`` and ``delta`` for a unit, and how to spend them.
 
     ``allowed`` are the mechanisms of the role; ``groups`` its limit on groups of one unit;
-    ``size`` the number of units that count as one (a household).
+    ``sizes`` how many units of a kind count as one (a household) where that is not 1.
     """
 
     epsilon: Fraction
@@ -22,4 +23,8 @@ class Request:
     mechanism: Mechanism = "auto"
     allowed: tuple[str, ...] = ("laplace", "geometric", "gaussian")
     groups: int = 3
-    size: int = 1
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def size(self, unit: str) -> int:
+        """How many units of this kind are protected together."""
+        return self.sizes.get(unit, 1)

@@ -177,9 +177,8 @@ class Writer:
         items = dict(block.items)
         computed = block.computed or bool(block.group)
         for column, value in zip(project.fields, project.values, strict=True):
-            if not isinstance(value, Column):
-                items[column.number] = expression(value, block.items)
-                computed = True
+            items[column.number] = expression(value, block.items)
+            computed = computed or not isinstance(value, Column)
         return replace(block, items=items, computed=computed)
 
     def _aggregate(self, aggregate: Aggregate) -> Block:

@@ -56,7 +56,7 @@ def members(values: Iterable[Scalar]) -> Domain:
     >>> members([3, 1, 3]).members
     (1, 3)
     """
-    unique = tuple(sorted(set(values), key=_order))
+    unique = tuple(sorted(set(values), key=_comparable))
     if not unique:
         return Domain(members=())
     whole = all(isinstance(v, int) for v in unique)
@@ -161,14 +161,12 @@ def _pick(a: Scalar | None, b: Scalar | None, *, smaller: bool) -> Scalar | None
 
 
 def _comparable(value: Any) -> Any:
-    """Dates compare with timestamps as their midnights, booleans as false < true."""
+    """Dates compare with timestamps as their midnights, Fractions as the doubles they are."""
+    if isinstance(value, Fraction):
+        return _nearest(value) or value
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime(value.year, value.month, value.day)  # noqa: DTZ001 (naive by design)
     return value
-
-
-def _order(value: Scalar) -> Any:
-    return _comparable(value)
 
 
 def _above(a: Scalar | None, b: Scalar | None) -> bool:

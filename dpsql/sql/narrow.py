@@ -5,9 +5,14 @@ Narrowing only ever prices a query better or enumerates fewer groups; the engine
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import date, datetime, time, timedelta
+from fractions import Fraction
+from functools import reduce
 
-from dpsql.policy.types import Scalar
+from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
 
@@ -29,7 +34,7 @@ def narrow_else(fields: tuple[Column, ...], condition: Expression) -> tuple[Colu
     """The fields in rows where the condition is not true: false, or unknown for NULLs."""
     if not isinstance(condition, Call) or condition.function not in _NEGATED:
         return fields
-    if any(a.shape.nullable for a in condition.args):
+    if condition.shape.nullable or any(a.shape.nullable for a in condition.args):
         return fields
     return _apply(fields, replace(condition, function=_NEGATED[condition.function]))
 
@@ -63,7 +68,8 @@ def _compare(
     if not isinstance(left, Column):
         return fields
     if not isinstance(right, Literal):
-        return _update(fields, left, lambda shape: shape)
+        fields = _update(fields, left, lambda shape: shape)
+        return _update(fields, right, lambda s: s) if isinstance(right, Column) else fields
     value = right.value
     if value is None:
         return fields
@@ -71,25 +77,92 @@ def _compare(
 
 
 def _bounded(shape: Shape, sign: str, value: Scalar) -> Shape:
+    """The shape of a column where it compares so with a constant."""
     before = shape.domain
-    match sign:
-        case "eq":
-            after = d.among(before, [value])
-        case "ne":
-            after = d.without(before, value)
-        case "lt" | "le" if not isinstance(value, str):
-            after = d.at_most(before, _strictly(before, value, -1 if sign == "lt" else 0))
-        case "gt" | "ge" if not isinstance(value, str):
-            after = d.at_least(before, _strictly(before, value, 1 if sign == "gt" else 0))
-        case _:
-            after = before
+    if sign == "ne":
+        after = d.without(before, value)
+    elif sign == "eq":
+        after = _equal(shape, value)
+    elif isinstance(value, str | bool):
+        after = before
+    elif sign in ("lt", "le"):
+        after = d.at_most(before, _bound(shape, value, -1, strict=sign == "lt"))
+    else:
+        after = d.at_least(before, _bound(shape, value, 1, strict=sign == "gt"))
     return replace(shape, domain=after)
 
 
-def _strictly(domain: d.Domain, value: Scalar, step: int) -> Scalar:
-    """The next whole value where only whole ones occur."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and domain.integral
-    return value + step if whole and isinstance(value, int) else value
+_EXACT = 2**53
+"""Whole numbers up to here are doubles, so that comparing as doubles is comparing exactly."""
+
+
+def _bound(shape: Shape, value: Scalar, side: int, *, strict: bool) -> Scalar:
+    """The farthest value that a column compared with a constant can have.
+
+    ``side`` is 1 where the column is above the constant and -1 where it is below; the first value
+    on that side is taken where values have steps.
+    """
+    match value:
+        case datetime() if shape.kind is Kind.DATE:
+            inside = strict and value == datetime.combine(value, time())
+            late = side == 1 and value != datetime.combine(value, time())
+            return _later(value.date(), timedelta(days=side if inside or late else 0))
+        case datetime():
+            return _later(value, timedelta(microseconds=side if strict else 0))
+        case date() if shape.kind is Kind.TIMESTAMP:
+            return _bound(shape, datetime.combine(value, time()), side, strict=strict)
+        case date():
+            return _later(value, timedelta(days=side if strict else 0))
+        case int() | Fraction():
+            return _number_bound(shape, value, side, strict=strict)
+        case _:
+            return value
+
+
+def _number_bound(shape: Shape, value: int | Fraction, side: int, *, strict: bool) -> Scalar:
+    if isinstance(value, int) and shape.kind is Kind.INTEGER:
+        return value + side if strict else value
+    near = d.nearest((Fraction(value), None))[0]
+    if near is None:
+        return value
+    if shape.kind is Kind.INTEGER and abs(near) >= _EXACT:
+        return near - side * (abs(near) / _EXACT + 1)  # several whole numbers are this double
+    if not shape.domain.integral or abs(near) >= _EXACT:
+        return near if isinstance(value, Fraction) else value
+    whole = math.floor(near) if side < 0 else math.ceil(near)
+    return whole + side if strict and whole == near else whole
+
+
+def _later(value: date, step: timedelta) -> Scalar:
+    try:
+        return value + step
+    except OverflowError:
+        return value
+
+
+def _equal(shape: Shape, value: Scalar) -> d.Domain:
+    """The domain of a column that equals a constant, in the column's own type."""
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
+        return _equal_number(shape, value)
+    if isinstance(value, datetime) and shape.kind is Kind.DATE:
+        midnight = value == datetime.combine(value, time())
+        return d.among(shape.domain, [value.date()] if midnight else [])
+    if isinstance(value, date) and not isinstance(value, datetime) and shape.kind is Kind.TIMESTAMP:
+        value = datetime.combine(value, time())
+    return d.among(shape.domain, [value])
+
+
+def _equal_number(shape: Shape, value: int | Fraction) -> d.Domain:
+    if isinstance(value, int) and (shape.kind is Kind.INTEGER or abs(value) < _EXACT):
+        return d.among(shape.domain, [value])
+    near = d.nearest((Fraction(value), None))[0]
+    if near is None:
+        return shape.domain
+    if shape.kind is not Kind.INTEGER:
+        return d.among(shape.domain, [near if isinstance(value, int) else value])
+    if abs(near) >= _EXACT:
+        return shape.domain
+    return d.among(shape.domain, [int(near)] if near.denominator == 1 else [])
 
 
 def _member(fields: tuple[Column, ...], part: Call) -> tuple[Column, ...]:
@@ -97,7 +170,12 @@ def _member(fields: tuple[Column, ...], part: Call) -> tuple[Column, ...]:
     if not isinstance(column, Column) or not all(isinstance(o, Literal) for o in options):
         return fields
     values = [o.value for o in options if isinstance(o, Literal) and o.value is not None]
-    return _update(fields, column, lambda s: replace(s, domain=d.among(s.domain, values)))
+
+    def one_of(shape: Shape) -> Shape:
+        found = [_equal(shape, v) for v in values]
+        return replace(shape, domain=reduce(d.hull, found, d.members([])))
+
+    return _update(fields, column, one_of)
 
 
 def _not(fields: tuple[Column, ...], inner: Expression) -> tuple[Column, ...]:
@@ -130,8 +208,9 @@ def _either(fields: tuple[Column, ...], part: Call) -> tuple[Column, ...]:
     return tuple(merged)
 
 
-def _update(fields: tuple[Column, ...], column: Column, change: object) -> tuple[Column, ...]:
-    assert callable(change)
+def _update(
+    fields: tuple[Column, ...], column: Column, change: Callable[[Shape], Shape]
+) -> tuple[Column, ...]:
     return tuple(
         replace(f, shape=replace(change(f.shape), nullable=False))
         if f.number == column.number

@@ -85,7 +85,10 @@ def double(value: Fraction) -> str:
     >>> double(Fraction(1, 10)), double(Fraction(-500))
     ('0.1e0', '-500.0e0')
     """
-    text = repr(float(value))
+    try:
+        text = repr(float(value))
+    except OverflowError:
+        return f"CAST('{'-' if value < 0 else ''}Infinity' AS DOUBLE)"
     return text if "e" in text else f"{text}e0"
 
 

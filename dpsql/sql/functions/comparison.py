@@ -109,7 +109,7 @@ def _like_shape(args: tuple[Expression, ...], option: str) -> Shape:
         raise Mismatch("LIKE takes a literal pattern")
     if len(option) > 1 or option.isalpha():
         raise Mismatch("ESCAPE takes one character that is not a letter")
-    if _dangling(pattern, option or "\\"):
+    if option and _dangling(pattern, option):
         raise Mismatch("the literal pattern ends in its escape character")
     return Shape(Kind.BOOLEAN, any_nullable(args), TRUTH)
 
@@ -127,11 +127,10 @@ def _dangling(pattern: str, escape: str) -> bool:
 
 
 def _like(name: str) -> Function:
-    """PostgreSQL's escape is the backslash unless another is named; DuckDB has none by default."""
+    """``option`` is the escape; none is taken for granted here, PostgreSQL's is bound as one."""
 
     def write(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
-        character = option or ("\\" if "\\" in texts[1] else "")
-        escape = " ESCAPE '" + character.replace("'", "''") + "'" if character else ""
+        escape = " ESCAPE '" + option.replace("'", "''") + "'" if option else ""
         return f"({texts[0]} {name.upper()} {texts[1]}{escape})"
 
     return Function(name, _like_shape, write, f"`a {name.upper()} 'x%'`: a literal pattern")

@@ -1,0 +1,119 @@
+"""The straight line: from SQL text to a noised, paid-for answer.
+
+Each stage takes one frozen value and returns the next. The pure stages read no data, so EXPLAIN,
+a protocol's Describe and cost previews are just ``prepare``. Engine, ledger, entropy and clock are
+arguments; nothing here is global.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpsql import checks
+from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.engines.engine import Engine
+from dpsql.ledger.accounts import Account
+from dpsql.ledger.store import Hold, Ledger, Note
+from dpsql.plan.build import build
+from dpsql.plan.nodes import Enumerator
+from dpsql.plan.price import price
+from dpsql.plan.priced import PricedPlan
+from dpsql.plan.recall import recall_key
+from dpsql.plan.request import Request
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.entropy import Randomness
+from dpsql.privacy.events import to_json
+from dpsql.release.finish import Finishing, finish
+from dpsql.release.noise import noise
+from dpsql.release.postprocess import PostProcessor
+from dpsql.release.rows import NoisyRows, Release
+from dpsql.release.stored import recalled, to_bytes
+from dpsql.sql.bind import bind
+from dpsql.sql.bind.context import Catalog
+from dpsql.sql.parse import Source, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the effects need: where data is, what keeps accounts, where randomness comes from."""
+
+    engine: Engine
+    ledger: Ledger
+    entropy: Randomness
+    enumerator: Enumerator
+    postprocessor: PostProcessor
+
+    @property
+    def finishing(self) -> Finishing:
+        """What is needed once everything is noised: public tables, and where SQL over them runs."""
+        return Finishing(self.engine, self.postprocessor, self.entropy)
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who is charged, and what the audit will say about it."""
+
+    accounts: Sequence[Account]
+    note: Note
+    policy_version: str
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A release and what it cost; ``recalled`` says that it was stored, and cost nothing."""
+
+    release: Release
+    cost: Cost
+    recalled: bool
+
+
+def prepare(
+    source: Source, catalog: Catalog, request: Request, enumerator: Enumerator
+) -> PricedPlan:
+    """The pure stages. Raises ``Refused``; depends on text, policy and settings only."""
+    parsed = parse(source)
+    bound = bind(parsed, catalog)
+    checked = checks.run(bound)
+    plan = build(checked, enumerator, catalog.policy.limits.max_cells)
+    return price(plan, request)
+
+
+def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:
+    """The effects: recall or measure, then post-process."""
+    key = recall_key(priced, payer.policy_version)
+    stored = None if payer.fresh or not priced.parts else tools.ledger.recall(key)
+    if stored is not None:
+        release = finish(priced, recalled(stored, priced), tools.finishing, intervals=intervals)
+        return Answer(release, Cost.zero(), recalled=True)
+    if not priced.parts:
+        release = finish(priced, (), tools.finishing, intervals=intervals)
+        return Answer(release, Cost.zero(), recalled=False)
+    events = [to_json(event) for event in priced.events]
+    hold = tools.ledger.reserve(payer.accounts, priced.cost, events, payer.note, start=True)
+    noisy = _measured(priced, hold, tools)
+    tools.ledger.commit(hold, to_bytes(noisy), key)
+    release = finish(priced, noisy, tools.finishing, intervals=intervals)
+    return Answer(release, priced.cost, recalled=False)
+
+
+def _measured(priced: PricedPlan, hold: Hold, tools: Tools) -> tuple[NoisyRows, ...]:
+    """Every measurement of the plan; a failure forfeits the hold, whatever caused it."""
+    try:
+        found = []
+        for part in priced.parts:
+            salt = {"salt": tools.entropy.bits(63)} if "$salt" in part.sql else {}
+            found.append(noise(tools.engine.measure(part.sql, salt), part, tools.entropy))
+        return tuple(found)
+    except BaseException:
+        _forfeit(hold, tools)
+        raise
+
+
+def _forfeit(hold: Hold, tools: Tools) -> None:
+    """Close the hold as spent; when even that fails, the next start of the ledger does it."""
+    try:
+        tools.ledger.forfeit(hold)
+    except LedgerFailed:
+        return

@@ -1,0 +1,112 @@
+"""A priced plan as text: what EXPLAIN prints and golden files hold. Stable, exact, data-free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import assert_never
+
+from dpsql.aggregates.statistic import Rows, Statistic, Total, Units
+from dpsql.plan.priced import Noised, PricedMeasurement, PricedPlan
+from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, TruncatedGeometric
+
+
+def show(priced: PricedPlan) -> str:
+    """The whole plan: measurements, noise, cost."""
+    lines: list[str] = []
+    for part in priced.parts:
+        lines += _measurement(part)
+    for public in priced.plan.publics:
+        lines.append(f"public {public.name}: read exactly, free")
+    lines.append(cost_line(priced))
+    return "\n".join(lines)
+
+
+def cost_line(priced: PricedPlan) -> str:
+    """What the answer costs."""
+    cost = priced.cost
+    if not priced.parts:
+        return "cost: nothing (no private table is read)"
+    return (
+        f"cost: epsilon {number(cost.epsilon)}, delta {number(cost.delta)}, rho {number(cost.rho)}"
+    )
+
+
+def _measurement(part: PricedMeasurement) -> Iterator[str]:
+    measurement = part.measurement
+    if not measurement.keys:
+        groups = "one answer, no groups"
+    elif measurement.cells is None:
+        assert part.selection is not None
+        groups = f"groups that pass a threshold of {part.selection.threshold} units"
+    else:
+        groups = f"{measurement.cells.count} public groups"
+    yield f"measurement {measurement.name}: per {measurement.privacy.unit}, {groups}"
+    yield f"  bounded by: {bounding_text(part)}"
+    for column, item in zip(measurement.columns, part.noised, strict=True):
+        yield f"  {column.name}: {statistic_text(item.statistic)}"
+        yield f"      {noise_text(item)}"
+    if part.selection is not None and part.selection.shares is None:
+        yield f"  selection: number of units; {noise_text(part.selection.units)}"
+    yield f"  sql: {part.sql}"
+
+
+def bounding_text(part: PricedMeasurement) -> str:
+    """The stages that bound one unit's contribution."""
+    bounding = part.bounding
+    words = [bounding.name]
+    if bounding.rows is not None:
+        words.append(f"a unit weighs at most {bounding.rows} rows")
+    if bounding.limit:
+        words.append(f"at most {bounding.groups} groups of a unit")
+    if bounding.per_group is not None:
+        words.append(f"at most {bounding.per_group} rows of a unit in a group")
+    if bounding.norm is not None:
+        words.append(f"norm of a unit's counts at most {number(bounding.norm)}")
+    return ", ".join(words)
+
+
+def statistic_text(statistic: Statistic) -> str:
+    """What is counted or summed."""
+    where = "" if statistic.where is None else ", where a condition holds"
+    match statistic:
+        case Rows():
+            return f"number of rows{where}"
+        case Units():
+            return f"number of units{where}"
+        case Total(low=low, high=high, centre=centre):
+            centred = "" if centre == 0 else f", less {number(centre)}"
+            return f"sum of values clamped to {number(low)} .. {number(high)}{centred}{where}"
+
+
+def noise_text(item: Noised) -> str:
+    """Sensitivity, mechanism, scale and expected error, in the statistic's own units."""
+    step = item.step
+    match item.noise:
+        case DiscreteLaplace(scale=scale):
+            moved, law = (
+                item.sensitivity.l1 * step,
+                f"discrete Laplace, scale {number(scale * step)}",
+            )
+        case TruncatedGeometric(epsilon=epsilon, bound=bound):
+            moved = item.sensitivity.l1 * step
+            law = f"truncated geometric, scale {number(1 / epsilon)}, at most {bound}"
+        case DiscreteGaussian():
+            moved = Fraction(float(item.sensitivity.l2_squared) ** 0.5) * step
+            law = f"discrete Gaussian, deviation {item.standard_deviation:.6g}"
+        case _:
+            assert_never(item.noise)
+    return f"moved by at most {number(moved)}; {law}; within {item.half_width:.6g} (95 %)"
+
+
+def number(value: Fraction) -> str:
+    """An exact number in few digits.
+
+    >>> number(Fraction(1, 3)), number(Fraction(50)), number(Fraction(1, 10**9))
+    ('0.333333', '50', '1e-09')
+    """
+    return (
+        str(value.numerator)
+        if value.denominator == 1 and abs(value) < 10**9
+        else f"{float(value):.6g}"
+    )

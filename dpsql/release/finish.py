@@ -1,0 +1,68 @@
+"""From released tables to the rows of an answer, with intervals where they are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dpsql.engines.engine import Engine
+from dpsql.plan.priced import PricedPlan
+from dpsql.privacy.entropy import Randomness
+from dpsql.release import intervals as ends
+from dpsql.release.postprocess import PostProcessor, output_sql, typed
+from dpsql.release.rows import NoisyRows, OutputColumn, Release
+from dpsql.sql.blocks import Writer
+from dpsql.sql.expressions import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing:
+    """What post-processing needs: an engine for public tables, an empty one, and randomness."""
+
+    engine: Engine
+    postprocessor: PostProcessor
+    entropy: Randomness
+
+
+def finish(
+    priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Finishing, *, intervals: bool
+) -> Release:
+    """Run the analyst's own SQL over what was released and what is public.
+
+    Claim: depends on released tables and public rows only, so it costs nothing.
+    """
+    tables = {rows.name: rows.table for rows in noisy}
+    for public in priced.plan.publics:
+        tables[public.name] = tools.engine.read_public(Writer().select(public.relation))
+    outputs = priced.plan.columns
+    relation, wanted = priced.plan.output, ends.simulated(priced) if intervals else []
+    if wanted:
+        name = priced.parts[0].measurement.name
+        run = tools.postprocessor.run
+        tables[name] = ends.simulate(priced, wanted, tables[name], tools.entropy, run)
+        relation = ends.carried(relation, wanted)
+    helpers = tuple(c for w in wanted for c in (w.low, w.high))
+    result = tools.postprocessor.run(output_sql(relation, outputs + helpers), tables)
+    table = typed(result, outputs + helpers)
+    shown = table.select(range(len(outputs)))
+    found = _intervals(priced, outputs, table, wanted) if intervals else {}
+    columns = tuple(OutputColumn(c.name, c.shape.kind) for c in outputs)
+    return Release(columns, shown, found)
+
+
+def _intervals(
+    priced: PricedPlan, outputs: tuple[Column, ...], table: pa.Table, wanted: list[ends.Simulated]
+) -> dict[int, tuple[pa.Array, pa.Array]]:
+    found: dict[int, tuple[pa.Array, pa.Array]] = {}
+    for i, width in ends.widths(priced, outputs).items():
+        values = table.column(i).combine_chunks().to_numpy(zero_copy_only=False).astype(np.float64)
+        found[i] = pa.array(values - width), pa.array(values + width)
+    for position, item in enumerate(wanted):
+        at = len(outputs) + 2 * position
+        found[item.position] = (
+            table.column(at).combine_chunks(),
+            table.column(at + 1).combine_chunks(),
+        )
+    return found

@@ -1,0 +1,199 @@
+"""95 % intervals: exact quantiles of the noise where a column is noised itself, else simulation.
+
+Intervals are about noise alone: clamping and caps are the policy's choice and not in them. They
+are computed from released values and public noise laws, so they cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dpsql.plan.priced import Noised, PricedPlan
+from dpsql.policy.types import Kind
+from dpsql.privacy.entropy import Randomness
+from dpsql.release.noise import decoded
+from dpsql.release.rows import ARROW
+from dpsql.sql.expressions import Column, Expression, Shape, columns, substitute
+from dpsql.sql.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
+from dpsql.sql.render import alias, expression
+
+DRAWS = 400
+MOST_DRAWS = 4_000_000
+"""Simulated values in all; larger answers are simulated less often, but not under 100 times."""
+
+Runner = Callable[[str, Mapping[str, pa.Table]], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """An output column whose interval is simulated: its position and its two helper columns."""
+
+    position: int
+    value: Expression
+    low: Column
+    high: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Noises:
+    """How each released column was noised, by column number, and in which table it is."""
+
+    by_number: Mapping[int, tuple[str, Noised]]
+
+    def of(self, node: Expression) -> list[Column]:
+        """The noised columns that an expression uses."""
+        return [c for c in columns(node) if c.number in self.by_number]
+
+
+def noises(priced: PricedPlan) -> Noises:
+    """The noise of every released column of a plan."""
+    found: dict[int, tuple[str, Noised]] = {}
+    for part in priced.parts:
+        shared = part.selection.shares if part.selection is not None else None
+        for i, (column, item) in enumerate(zip(part.measurement.columns, part.noised, strict=True)):
+            noised = part.selection.units if part.selection and i == shared else item
+            found[column.number] = (
+                part.measurement.name,
+                replace(noised, statistic=item.statistic, shift=item.shift),
+            )
+    return Noises(found)
+
+
+def sources(relation: Relation, outputs: tuple[Column, ...]) -> list[Expression | None]:
+    """Each output as an expression over released columns; None where rows were combined."""
+    definitions: dict[int, Expression] = {}
+    current: Relation = relation
+    while isinstance(current, Limit | Sort | Filter | Project):
+        if isinstance(current, Project):
+            for column, value in zip(current.fields, current.values, strict=True):
+                if not isinstance(value, Column) or value.number != column.number:
+                    definitions[column.number] = value
+        current = current.input
+    if not isinstance(current, Stored):
+        return [None for _ in outputs]
+    return [_expanded(o, definitions) for o in outputs]
+
+
+def _expanded(node: Expression, definitions: Mapping[int, Expression]) -> Expression:
+    def swap(part: Expression) -> Expression | None:
+        if isinstance(part, Column) and part.number in definitions:
+            return _expanded(definitions[part.number], definitions)
+        return None
+
+    return substitute(node, swap)
+
+
+def widths(priced: PricedPlan, outputs: tuple[Column, ...]) -> dict[int, float]:
+    """Half widths of outputs that are released columns as they are."""
+    known = noises(priced).by_number
+    found: dict[int, float] = {}
+    for i, source in enumerate(direct(priced.plan.output, outputs)):
+        if source is not None and source.number in known:
+            found[i] = known[source.number][1].half_width
+    return found
+
+
+def direct(relation: Relation, outputs: tuple[Column, ...]) -> list[Column | None]:
+    """The released column that each output is, through anything that keeps values as they are."""
+    definitions: dict[int, Expression] = {}
+    stack = [relation]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Project):
+            for column, value in zip(current.fields, current.values, strict=True):
+                if not isinstance(value, Column) or value.number != column.number:
+                    definitions[column.number] = value
+        if isinstance(current, Limit | Sort | Filter | Project | Windowed):
+            stack.append(current.input)
+    found: list[Column | None] = []
+    for output in outputs:
+        source: Expression = output
+        while isinstance(source, Column) and source.number in definitions:
+            source = definitions[source.number]
+        found.append(source if isinstance(source, Column) else None)
+    return found
+
+
+def simulated(priced: PricedPlan) -> list[Simulated]:
+    """Outputs that need simulation: computed row by row from released columns."""
+    known = noises(priced)
+    outputs = priced.plan.columns
+    plain = widths(priced, outputs)
+    found: list[Simulated] = []
+    for i, value in enumerate(sources(priced.plan.output, outputs)):
+        if value is None or i in plain or not known.of(value) or not value.shape.kind.numeric:
+            continue
+        shape = Shape(Kind.DOUBLE)
+        low, high = Column(-2 * i - 2, "low", shape), Column(-2 * i - 3, "high", shape)
+        found.append(Simulated(i, value, low, high))
+    return found
+
+
+def simulate(
+    priced: PricedPlan, wanted: list[Simulated], table: pa.Table, entropy: Randomness, run: Runner
+) -> pa.Table:
+    """The released table with two more columns for each wanted output.
+
+    Each row is drawn again many times from the law of its noise around the released value; the
+    ends are the 2.5 % and 97.5 % quantiles of what the output would then be.
+    """
+    rows = table.num_rows
+    if rows == 0:
+        return _extended(table, wanted, [np.empty(0)] * (2 * len(wanted)))
+    draws = max(100, min(DRAWS, MOST_DRAWS // rows))
+    known = noises(priced).by_number
+    row = pa.array(np.repeat(np.arange(rows), draws))
+    arrays: dict[str, pa.Array | pa.ChunkedArray] = {"row": row}
+    for position, name in enumerate(table.column_names):
+        arrays[name] = table.column(position).take(row)
+    for column in {c for w in wanted for c in columns(w.value) if c.number in known}:
+        arrays[alias(column)] = _drawn(arrays, column, known[column.number][1], entropy)
+    names = {c.number: f'"{alias(c)}"' for w in wanted for c in columns(w.value)}
+    items = []
+    for i, item in enumerate(wanted):
+        text = f"CAST({expression(item.value, names)} AS DOUBLE)"
+        items += [f"quantile_cont({text}, {q}) AS {e}{i}" for e, q in (("l", 0.025), ("h", 0.975))]
+    sql = f"SELECT {', '.join(items)} FROM draws GROUP BY row ORDER BY row"
+    result = run(sql, {"draws": pa.table(arrays)})
+    ends = [np.asarray(c.to_numpy(zero_copy_only=False), dtype=float) for c in result.columns]
+    return _extended(table, wanted, ends)
+
+
+def _drawn(
+    arrays: Mapping[str, pa.Array | pa.ChunkedArray], column: Column, item: Noised,
+    entropy: Randomness,
+) -> pa.Array:  # fmt: skip
+    released = arrays[alias(column)]
+    noise = decoded(item.noise.sample(entropy, len(released)), item)
+    total = np.asarray(released.to_numpy(zero_copy_only=False)) + noise.to_numpy(
+        zero_copy_only=False
+    )
+    return pa.array(total, ARROW[column.shape.kind])
+
+
+def _extended(
+    table: pa.Table, wanted: list[Simulated], ends: list[npt.NDArray[np.float64]]
+) -> pa.Table:
+    for i, item in enumerate(wanted):
+        for j, column in enumerate((item.low, item.high)):
+            table = table.append_column(alias(column), pa.array(ends[2 * i + j], from_pandas=True))
+    return table
+
+
+def carried(relation: Relation, wanted: list[Simulated]) -> Relation:
+    """The output relation, with the helper columns passed through."""
+    extra = tuple(c for w in wanted for c in (w.low, w.high))
+    if isinstance(relation, Stored):
+        return replace(relation, fields=relation.fields + extra)
+    assert isinstance(relation, Limit | Sort | Filter | Project)
+    below = carried(relation.input, wanted)
+    if isinstance(relation, Project):
+        return replace(
+            relation, input=below, values=relation.values + extra, fields=relation.fields + extra
+        )
+    return replace(relation, input=below, fields=relation.fields + extra)

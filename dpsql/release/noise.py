@@ -1,0 +1,132 @@
+"""Exact rows in, noisy rows out. The only place where sealed values are opened.
+
+Claim: the returned table is the output of the mechanisms of the priced measurement on the exact
+    integers, and of nothing else.
+Assumes: the integers have the priced sensitivities (``plan.bounding``), the randomness is
+    independent of everything (``privacy.entropy``).
+Argument: noise is added to each integer exactly, in integers; groups that are not public are
+    dropped unless their noisy number of units passes the threshold; all that follows (scaling to
+    the value's units, rounding, sorting by key) is a function of noisy values and public keys.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpsql.aggregates.statistic import Total
+from dpsql.engines.exact_rows import ExactRows, unseal
+from dpsql.plan.priced import Noised, PricedMeasurement
+from dpsql.privacy.entropy import Randomness
+from dpsql.release.rows import NoisyRows, schema
+
+Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
+_SAFE = 1 << 61
+
+
+class WrongShape(Exception):
+    """An engine answered a measurement with other rows than it was asked for."""
+
+
+def noise(rows: ExactRows, part: PricedMeasurement, entropy: Randomness) -> NoisyRows:
+    """The released table of a measurement."""
+    table = unseal(rows)
+    _expect(table, part)
+    kept, units = _selected(table, part, entropy)
+    measurement = part.measurement
+    keys = [kept.column(f"k{i}") for i in range(len(measurement.keys))]
+    values: list[pa.Array] = []
+    for i, item in enumerate(part.noised):
+        if units is not None and part.selection is not None and part.selection.shares == i:
+            noisy: Integers = units
+        else:
+            noisy = added(integers(kept.column(f"p{i}")), item, entropy)
+        values.append(decoded(noisy, item))
+    target = schema(measurement.key_fields + measurement.columns)
+    arrays = [c.cast(f.type) for c, f in zip([*keys, *values], target, strict=True)]
+    released = pa.Table.from_arrays(arrays, schema=target)
+    if part.selection is not None:
+        released = _sorted(released, len(keys))
+    return NoisyRows(measurement.name, released)
+
+
+def _expect(table: pa.Table, part: PricedMeasurement) -> None:
+    cells = part.measurement.cells
+    if cells is not None and table.num_rows != cells.count:
+        raise WrongShape("not one row for each public group")
+
+
+def _selected(
+    table: pa.Table, part: PricedMeasurement, entropy: Randomness
+) -> tuple[pa.Table, Integers | None]:
+    """The groups that may be shown, and their noisy numbers of units."""
+    selection = part.selection
+    if selection is None:
+        return table, None
+    noisy = added(integers(table.column("units")), selection.units, entropy)
+    keep = np.asarray(noisy >= selection.threshold, dtype=bool)
+    return table.filter(pa.array(keep)), noisy[keep]
+
+
+def added(exact: Integers, item: Noised, entropy: Randomness) -> Integers:
+    """Exact integers plus noise, without overflow."""
+    drawn = item.noise.sample(entropy, len(exact))
+    if exact.dtype != object and _fits(exact) and _fits(drawn):
+        return np.asarray(exact + drawn, dtype=np.int64)
+    return np.asarray(exact.astype(object) + drawn.astype(object), dtype=object)
+
+
+def _fits(values: Integers) -> bool:
+    return len(values) == 0 or bool(values.max() < _SAFE and values.min() > -_SAFE)
+
+
+def integers(column: pa.ChunkedArray) -> Integers:
+    """A column of whole numbers: 64-bit where they fit, Python's where they do not."""
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if array.null_count:
+        raise WrongShape("a statistic is NULL")
+    if pa.types.is_integer(array.type):
+        return np.asarray(array.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    if pa.types.is_decimal128(array.type) and array.type.scale == 0:
+        return _limbs(array)
+    raise WrongShape("a statistic is not whole")
+
+
+def _limbs(array: pa.Decimal128Array) -> Integers:
+    """128-bit integers read from their two halves, without a Python object for each."""
+    buffer = array.buffers()[1]
+    halves = np.frombuffer(buffer, dtype=np.int64)
+    halves = halves[2 * array.offset : 2 * (array.offset + len(array))]
+    low, high = halves[0::2], halves[1::2]
+    if np.array_equal(high, low >> 63):
+        return low.copy()
+    return np.array([int(v) for v in array.to_pylist()], dtype=object)
+
+
+def decoded(noisy: Integers, item: Noised) -> pa.Array:
+    """Noisy grid steps in the statistic's own units."""
+    statistic, shift = item.statistic, item.shift
+    whole = statistic.whole if isinstance(statistic, Total) else True
+    if whole:
+        return pa.array(_whole(noisy, shift), pa.int64())
+    return pa.array(noisy.astype(np.float64) * float(item.step), pa.float64())
+
+
+def _whole(noisy: Integers, shift: int) -> npt.NDArray[np.int64]:
+    """Grid steps as whole numbers, rounded to the nearest, kept within 64 bits."""
+    if shift > 0:
+        noisy = (noisy + (1 << (shift - 1))) >> shift
+    elif shift < 0:
+        noisy = noisy.astype(object) * (1 << -shift)
+    if noisy.dtype == object:
+        limit = 2**63 - 1
+        noisy = np.array([max(-limit, min(limit, int(v))) for v in noisy], dtype=np.int64)
+    return np.asarray(noisy, dtype=np.int64)
+
+
+def _sorted(table: pa.Table, keys: int) -> pa.Table:
+    """In key order, so that the order of rows says nothing about the data."""
+    order = [(name, "ascending", "at_end") for name in table.column_names[:keys]]
+    return table.take(pc.sort_indices(table, sort_keys=order))

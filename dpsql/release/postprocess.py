@@ -1,0 +1,84 @@
+"""The analyst's own SQL over released tables, in a private DuckDB that holds nothing else.
+
+Claim: the result is a function of released tables and public rows, so it is as private as they.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+
+import duckdb
+import pyarrow as pa
+
+from dpsql.engines.incident import failed
+from dpsql.release.rows import ARROW
+from dpsql.sql.blocks import Writer
+from dpsql.sql.expressions import Column
+from dpsql.sql.relations import Relation
+
+_LOCKS = (
+    "SET enable_external_access = false",
+    "SET autoload_known_extensions = false",
+    "SET autoinstall_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET python_enable_replacements = false",
+    "SET lock_configuration = true",
+)
+
+
+class PostProcessor:
+    """An in-memory DuckDB without files, extensions or tables of its own; one for each thread."""
+
+    def __init__(self) -> None:
+        """Nothing is opened before it is needed."""
+        self._local = threading.local()
+
+    def run(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Run a generated statement over released tables."""
+        connection = self._connection()
+        failure = ""
+        try:
+            for name, table in tables.items():
+                connection.register(name, table)
+            return connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            failure = str(error)
+        finally:
+            for name in tables:
+                connection.unregister(name)
+        raise failed("post-process", failure)
+
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        connection: duckdb.DuckDBPyConnection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            config: dict[str, str | bool | int | float | list[str]] = {
+                "threads": 1,
+                "memory_limit": "2GB",
+            }
+            connection = duckdb.connect(":memory:", config=config)
+            for statement in _LOCKS:
+                connection.execute(statement)
+            self._local.connection = connection
+        return connection
+
+
+def output_sql(relation: Relation, columns: Iterable[Column]) -> str:
+    """The statement of the output columns, in order, named by position."""
+    writer = Writer()
+    block = writer.block(relation)
+    items = ", ".join(f'{block.items[c.number]} AS "o{i}"' for i, c in enumerate(columns))
+    return f"SELECT {'DISTINCT ' if block.distinct else ''}{items or '1'}{block.tail()}"
+
+
+def typed(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+    """The result with the types of the plan."""
+    arrays = [_as(table.column(i), ARROW[column.shape.kind]) for i, column in enumerate(columns)]
+    names = [f"o{i}" for i in range(len(columns))]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _as(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    if column.type == target:
+        return column
+    return column.cast(target, safe=False)

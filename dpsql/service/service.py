@@ -1,0 +1,113 @@
+"""Everything that is open under one policy: source, ledger, entropy, clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.engines.duckdb import Constants, DuckDB
+from dpsql.engines.engine import Engine
+from dpsql.ledger.sqlite import SqliteLedger
+from dpsql.ledger.store import Clock, Ledger
+from dpsql.pipeline import Tools
+from dpsql.policy.against_source import compare
+from dpsql.policy.load import load
+from dpsql.policy.model import Policy
+from dpsql.policy.types import Kind, Scalar
+from dpsql.privacy.entropy import Entropy, Randomness
+from dpsql.release.postprocess import PostProcessor
+from dpsql.service.session import Session
+from dpsql.sql.bind.context import Catalog
+from dpsql.sql.render import quoted
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Service:
+    """One policy at work. Open it once; sessions of any role share it and its ledger."""
+
+    def __init__(
+        self, policy: Policy, engine: Engine, ledger: Ledger, *,
+        clock: Clock = _now, entropy: Randomness | None = None,
+    ) -> None:  # fmt: skip
+        """Fit the parts together; ``open`` does it for a policy file."""
+        self.policy = policy
+        self.clock = clock
+        self.ledger = ledger
+        self.tools = Tools(engine, ledger, entropy or Entropy(), Constants(), PostProcessor())
+        self.public_values = _public_values(policy, engine)
+
+    @classmethod
+    def open(cls, path: Path | str, *, clock: Clock = _now) -> Service:
+        """Load the policy, check it against its source, open the ledger."""
+        policy = load(path)
+        engine = DuckDB(policy.source.path, policy.limits)
+        try:
+            checked = compare(policy, engine.describe())
+            ledger = SqliteLedger.open(policy.ledger, clock)
+        except BaseException:
+            engine.close()
+            raise
+        return cls(checked, engine, ledger, clock=clock)
+
+    def session(self, role: str | None = None, name: str = "default") -> Session:
+        """A session of a role; the only role is taken when none is named."""
+        if role is None and len(self.policy.roles) == 1:
+            role = next(iter(self.policy.roles))
+        if role is None or role not in self.policy.roles:
+            known = ", ".join(self.policy.roles)
+            said = "no role is named" if role is None else f'there is no role "{role}"'
+            raise Refused(Refusal("DP602", said, "Budgets belong to roles.", f"Known: {known}."))
+        return Session(self, role, name)
+
+    def catalog(self, role: str) -> Catalog:
+        """What a role may see at this moment."""
+        tables = self.policy.roles[role].tables
+        visible = frozenset(self.policy.tables) if tables is None else tables
+        return Catalog(self.policy, self.clock(), visible, self.public_values)
+
+    def close(self) -> None:
+        """Close the source and the ledger."""
+        self.tools.engine.close()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close on the way out."""
+        self.close()
+
+
+def _public_values(policy: Policy, engine: Engine) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:
+    """The values of each ``values_from``: read from public tables, once."""
+    wanted = {
+        c.values_from: c.kind
+        for table in policy.tables.values()
+        for c in table.columns.values()
+        if c.values_from is not None
+    }
+    return {
+        source: _values(engine.read_public(_distinct(source)), kind)
+        for source, kind in wanted.items()
+    }
+
+
+def _distinct(source: tuple[str, str]) -> str:
+    table, column = source
+    name = quoted(column)
+    return f"SELECT DISTINCT {name} AS v FROM {quoted(table)} WHERE {name} IS NOT NULL ORDER BY v"
+
+
+def _values(table: pa.Table, kind: Kind) -> tuple[Scalar, ...]:
+    exact = Fraction if kind is Kind.DOUBLE else lambda value: value
+    return tuple(exact(v) for v in table.column(0).to_pylist())

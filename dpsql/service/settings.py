@@ -1,0 +1,155 @@
+"""What an analyst may set, each with its reader. Nothing here turns noise off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.exact import parse_exact
+from dpsql.plan.request import Mechanism
+from dpsql.sql.parse import DIALECTS
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A session's choices; None leaves a matter to the policy."""
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    max_error: Fraction | None = None
+    mechanism: Mechanism = "auto"
+    dialect: str = "postgres"
+    intervals: bool = False
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: how its text is read, and what it is for."""
+
+    name: str
+    read: Callable[[str], Any]
+    about: str
+
+
+def _positive(text: str) -> Fraction:
+    value = parse_exact(text)
+    if value <= 0 or value > 10**9:
+        raise ValueError
+    return value
+
+
+def _probability(text: str) -> Fraction:
+    value = parse_exact(text)
+    if not 0 <= value < 1:
+        raise ValueError
+    return value
+
+
+def _word(*allowed: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in allowed:
+            raise ValueError
+        return text.lower()
+
+    return read
+
+
+def _switch(text: str) -> bool:
+    return {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}[
+        text.lower()
+    ]
+
+
+SETTINGS: dict[str, Setting] = {
+    s.name: s
+    for s in (
+        Setting("epsilon", _positive, "what each query costs, up to the policy's limit"),
+        Setting("delta", _probability, "the delta of each query, up to the policy's limit"),
+        Setting(
+            "max_error", _positive, "spend only what keeps every count and sum within this, 95 %"
+        ),
+        Setting(
+            "mechanism",
+            _word("auto", "laplace", "geometric", "gaussian"),
+            "the noise; auto takes what is predicted to err least",
+        ),
+        Setting("dialect", _word(*DIALECTS), "the SQL that statements are written in"),
+        Setting("intervals", _switch, "add <name>_low and <name>_high columns, 95 %"),
+        Setting("fresh", _switch, "ask, and pay, for new noise instead of a stored answer"),
+    )
+}
+
+_SET = re.compile(
+    r"\s*set\s+(?:session\s+|local\s+)?dpsql\s*\.\s*(\w+)\s*(?:=|\s+to\s+)\s*(.+?)\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_RESET = re.compile(r"\s*reset\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
+_SHOW = re.compile(r"\s*show\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
+_EXPLAIN = re.compile(r"\s*explain\s+(.+)", re.IGNORECASE | re.DOTALL)
+
+
+def changed(settings: Settings, text: str) -> Settings | None:
+    """The settings after a SET or RESET statement; None when the text is neither."""
+    reset = _RESET.fullmatch(text)
+    if reset is not None:
+        name = _known(reset.group(1))
+        return replace(settings, **{name: getattr(Settings(), name)})
+    found = _SET.fullmatch(text)
+    if found is None:
+        return None
+    name, value = _known(found.group(1)), found.group(2)
+    if value.lower() == "default":
+        return replace(settings, **{name: getattr(Settings(), name)})
+    unquoted = value[1:-1] if len(value) > 1 and value[0] == value[-1] == "'" else value
+    try:
+        return replace(settings, **{name: SETTINGS[name].read(unquoted)})
+    except (ValueError, KeyError, ArithmeticError):
+        raise Refused(_bad_value(name)) from None
+
+
+def shown(text: str) -> str | None:
+    """The name after SHOW dpsql., or None."""
+    found = _SHOW.fullmatch(text)
+    return None if found is None else found.group(1).lower()
+
+
+def explained(text: str) -> str | None:
+    """The query after EXPLAIN, or None."""
+    found = _EXPLAIN.fullmatch(text)
+    return None if found is None else found.group(1)
+
+
+def _known(name: str) -> str:
+    if name.lower() not in SETTINGS:
+        raise Refused(
+            Refusal(
+                "DP401",
+                f'there is no setting "dpsql.{name.lower()}"',
+                "Only listed settings exist.",
+                "Known: " + ", ".join(f"dpsql.{known}" for known in SETTINGS),
+            )
+        )
+    return name.lower()
+
+
+def _bad_value(name: str) -> Refusal:
+    examples = {
+        "epsilon": "0.1",
+        "delta": "1e-8",
+        "max_error": "50",
+        "mechanism": "'auto'",
+        "dialect": "'postgres'",
+        "intervals": "on",
+        "fresh": "on",
+    }
+    return Refusal(
+        "DP401",
+        f"this is not a value for dpsql.{name}",
+        f"The setting is: {SETTINGS[name].about}.",
+        f"SET dpsql.{name} = {examples[name]}",
+    )
