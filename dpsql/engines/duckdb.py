@@ -16,13 +16,14 @@ from dpsql.engines.incident import failed
 from dpsql.policy.model import Limits
 from dpsql.policy.source import SourceDescription, TableDescription
 
-LOCKS = (
-    "SET enable_external_access = false",
-    "SET autoload_known_extensions = false",
-    "SET autoinstall_known_extensions = false",
-    "SET allow_community_extensions = false",
-    "SET lock_configuration = true",
-)
+LOCKED = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "lock_configuration": "true",
+}
+"""Given when a database is opened, since several openings in one process share its configuration."""
 
 
 class DuckDB:
@@ -32,7 +33,10 @@ class DuckDB:
         """Open the file read-only and lock the configuration."""
         self._timeout = limits.timeout_seconds
         self._local = threading.local()
-        config: dict[str, str | bool | int | float | list[str]] = {"memory_limit": limits.memory}
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": limits.memory,
+            **LOCKED,
+        }
         if limits.threads:
             config["threads"] = limits.threads
         if not path.is_file():
@@ -43,8 +47,6 @@ class DuckDB:
             raise SourceMismatch(
                 f"{path}: not a DuckDB database that can be opened: {error}"
             ) from None
-        for statement in LOCKS:
-            self._root.execute(statement)
 
     def describe(self) -> SourceDescription:
         """The catalog of the file."""
@@ -115,9 +117,7 @@ class Constants:
 
     def __init__(self) -> None:
         """Open and lock it."""
-        self._connection = duckdb.connect(":memory:", config={"threads": 1})
-        for statement in LOCKS:
-            self._connection.execute(statement)
+        self._connection = duckdb.connect(":memory:", config={"threads": 1, **LOCKED})
         self._counts: dict[str, int] = {}
         self._lock = threading.Lock()
 
