@@ -10,9 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpsql.checks.rule import rewritten
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
-from dpsql.sql.relations import Aggregate, Private, Scan, walk
+from dpsql.sql.bind.scope import spelled
+from dpsql.sql.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Private,
+    Project,
+    Scan,
+    Sort,
+    Union,
+    walk,
+)
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -30,6 +44,20 @@ def check(bound: Bound) -> Iterator[Refusal]:
         if grouped
         else f'this query returns rows of "{table}", not aggregates over them',
         f"Every output row would be about one {unit}. Noise cannot hide a row that is shown.",
-        f"SELECT COUNT(*) FROM {table}",
+        _counted(bound, table),
         spans[0] if spans else tables[0].span,
     )
+
+
+def _counted(bound: Bound, table: str) -> str:
+    """How many rows the analyst's query has: its list replaced, or the query as a subquery."""
+    top = bound.relation
+    if isinstance(top, Project) and isinstance(top.input, Filter | Join | Scan) and top.values:
+        first, last = top.values[0].span, top.values[-1].span
+        if first is not None and last is not None:
+            return rewritten(bound, first.cover(last), "COUNT(*)")
+    if any(isinstance(r, Limit | Distinct | Union | Sort) for r in walk(top)):
+        return f"SELECT COUNT(*) FROM {spelled(table)}"
+    text = bound.source.text.strip().rstrip(";")
+    end = "\n" if "--" in text else ""
+    return f"SELECT COUNT(*) FROM ({text}{end}) AS rows_of_one"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.checks.rule import frontier, rewritten, written
+from dpsql.checks.rule import frontier, rewritten, short, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.domain import numbers
@@ -31,13 +31,13 @@ def check(bound: Bound) -> Iterator[Refusal]:
 def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
     value = call.args[0]
     low, high = numbers(value.shape.domain)
-    name, text = call.function.upper(), written(bound, value.span)
+    name, text = call.function.upper(), short(written(bound, value.span))
     if low is None or high is None:
         yield Refusal(
             "DP203",
             f'"{text}" has no bounds, so {name}({text}) has no sensitivity',
             "One unit could move this by any amount; no finite noise would cover that.",
-            rewritten(bound, value.span, _clamped(call, text)),
+            _clamped(bound, call),
             value.span,
         )
     elif max(abs(low), abs(high)) > WIDEST:
@@ -45,14 +45,22 @@ def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
             "DP204",
             f'the bounds of "{text}" are too wide',
             "Noise is as wide as the bounds; beyond 1e120 it could not be added exactly.",
-            rewritten(bound, value.span, _clamped(call, text)),
+            _clamped(bound, call),
             value.span,
         )
 
 
-def _clamped(call: Aggregated, text: str) -> str:
-    """The clamp that keeps the meaning: where NULL must stay NULL, LEAST alone would not do."""
+def _clamped(bound: Bound, call: Aggregated) -> str:
+    """The statement with a clamp that keeps the meaning.
+
+    Where NULL must stay NULL, LEAST alone would not do.
+    """
+    span = call.args[0].span
+    text = written(bound, span)
+    if not text:
+        return ""
     clamp = f"LEAST(GREATEST({text}, 0), 200)"
-    if call.function == "sum" or not call.args[0].shape.nullable:
-        return clamp
-    return f"CASE WHEN {text} IS NOT NULL THEN {clamp} END"
+    if call.function != "sum" and call.args[0].shape.nullable:
+        clamp = f"CASE WHEN {text} IS NOT NULL THEN {clamp} END"
+    statement = rewritten(bound, span, clamp)
+    return f"{statement}\n-- values outside 0..200 count as the nearer limit"

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 from dpsql.aggregates.count import counts_units
 from dpsql.aggregates.registry import AGGREGATES
-from dpsql.checks.rule import frontier, rewritten, written
+from dpsql.checks.rule import frontier, rewritten, visible, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
+from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated, Column
 from dpsql.sql.relations import Private
 
@@ -28,11 +29,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
             if call.function not in AGGREGATES:
                 yield _no_form(bound, call)
             elif call.distinct and not _distinct_units(call, privacy):
-                names = {f.number: f.name for f in aggregate.input.fields}
-                unit = ", ".join(
-                    next((names[n] for n in sorted(c) if n in names), privacy.unit)
-                    for c in privacy.key
-                )
+                unit = ", ".join(visible(aggregate.input, component) for component in privacy.key)
                 yield _distinct(bound, call, unit)
 
 
@@ -42,9 +39,9 @@ def _distinct_units(call: Aggregated, privacy: Private) -> bool:
 
 def _no_form(bound: Bound, call: Aggregated) -> Refusal:
     name = call.function.upper()
-    inside = written(bound, call.args[0].span) if call.args else "*"
-    numeric = bool(call.args) and call.args[0].shape.kind.numeric
-    replacement = f"AVG({inside})" if numeric else "COUNT(*)"
+    inside = written(bound, call.args[0].span) if call.args else ""
+    bounded = bool(call.args) and None not in numbers(call.args[0].shape.domain)
+    replacement = f"AVG({inside})" if inside and bounded else "COUNT(*)"
     return Refusal(
         "DP110",
         f"{name} is not answered: an extreme value belongs to one unit",
@@ -56,12 +53,17 @@ def _no_form(bound: Bound, call: Aggregated) -> Refusal:
 
 
 def _distinct(bound: Bound, call: Aggregated, unit: str) -> Refusal:
+    name = call.function.upper()
     what = ", ".join(a.name for a in call.args if isinstance(a, Column)) or "this"
+    if call.function == "count":
+        replacement = f"COUNT(DISTINCT {unit})" if unit.strip(", ") else "COUNT(*)"
+    else:
+        replacement = f"{name}({written(bound, call.args[0].span)})"
     return Refusal(
         "DP110",
-        f"{call.function.upper()}(DISTINCT ...) of {what} has no private form here",
+        f"{name}(DISTINCT ...) of {what} has no private form here",
         "Whether a value counts depends on whether others have it too, so that one unit's rows "
         "change more than their own share. Units can be counted.",
-        rewritten(bound, call.span, f"COUNT(DISTINCT {unit})" if unit else "COUNT(*)"),
+        rewritten(bound, call.span, replacement),
         call.span,
     )

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
-from dpsql.sql.relations import Distinct, Private, Union, walk
+from dpsql.sql.bind.scope import spelled
+from dpsql.sql.relations import Distinct, Private, Scan, Union, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -27,6 +28,15 @@ def check(bound: Bound) -> Iterator[Refusal]:
                 f"{name} is not answered over private rows",
                 "Rows of different units would be compared, and what is left would depend on more "
                 "than one unit's rows.",
-                "Aggregate each part, then combine the noisy results.",
+                _counted(relation) or "Aggregate each part, then combine the noisy results.",
                 relation.span,
             )
+
+
+def _counted(relation: Distinct | Union) -> str:
+    """The number of units, for whoever wanted the number of different rows of one table."""
+    scans = [r for r in walk(relation) if isinstance(r, Scan)]
+    if isinstance(relation, Union) or len(scans) != 1 or not scans[0].unit_fields:
+        return ""
+    key = ", ".join(spelled(f.name) for f in scans[0].unit_fields)
+    return f"SELECT COUNT(DISTINCT {key}) FROM {spelled(scans[0].table.name)}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
+from dpsql.sql.bind.scope import spelled
 from dpsql.sql.relations import Aggregate, Private, Relation, Released, inputs, walk
 
 Rule = Callable[[Bound], Iterator[Refusal]]
@@ -35,6 +36,19 @@ def rewritten(bound: Bound, span: Span | None, replacement: str) -> str:
     if span is None:
         return ""
     return text[: span.start] + replacement + text[span.end :]
+
+
+def short(text: str) -> str:
+    """The analyst's words as a headline can hold them."""
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+def visible(relation: Relation, numbers: frozenset[int]) -> str:
+    """The name of one of these columns, where the name alone tells which is meant; else empty."""
+    names = [f.name for f in relation.fields]
+    known = (f.name for f in relation.fields if f.number in numbers)
+    return next((spelled(n) for n in known if names.count(n) == 1), "")
 
 
 def written(bound: Bound, span: Span | None) -> str:

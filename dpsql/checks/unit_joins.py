@@ -9,9 +9,12 @@ Instead: ``... ON o.customer_id = v.customer_id``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from dpsql.checks.rule import rewritten, written
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.sources import equalities
 from dpsql.sql.relations import Join, Private, walk
@@ -21,10 +24,10 @@ def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse joins that would break the invariant."""
     for relation in walk(bound.relation):
         if isinstance(relation, Join):
-            yield from _join(relation)
+            yield from _join(bound, relation)
 
 
-def _join(join: Join) -> Iterator[Refusal]:
+def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
     left, right = join.left.privacy, join.right.privacy
     if isinstance(left, Private) and isinstance(right, Private):
         if left.unit != right.unit:
@@ -42,19 +45,20 @@ def _join(join: Join) -> Iterator[Refusal]:
                 f"this join pairs rows of different units ({left.unit})",
                 "One unit's row would meet rows of any number of others, so one person could add "
                 "any number of rows.",
-                f"Add the condition that both sides are of the same {left.unit}: "
-                "a.<unit key> = b.<unit key> AND ...",
+                _on_key(bound, join)
+                or f"Join on the key of {left.unit}, which both sides must have among their "
+                "columns.",
             )
         elif join.kind == "full":
-            yield _unitless(join)
+            yield _unitless(bound, join)
     elif isinstance(left, Private) or isinstance(right, Private):
-        yield from _with_public(join)
+        yield from _with_public(bound, join)
 
 
-def _with_public(join: Join) -> Iterator[Refusal]:
+def _with_public(bound: Bound, join: Join) -> Iterator[Refusal]:
     private_left = isinstance(join.left.privacy, Private)
     if join.kind == "full" or join.kind == ("right" if private_left else "left"):
-        yield _unitless(join)
+        yield _unitless(bound, join)
     side = join.left.privacy if private_left else join.right.privacy
     assert isinstance(side, Private)
     if isinstance(join.privacy, Private) and join.privacy.max_rows == 0:
@@ -78,14 +82,32 @@ def _on_unit(join: Join, left: Private, right: Private) -> bool:
     )
 
 
-def _unitless(join: Join) -> Refusal:
+def _on_key(bound: Bound, join: Join) -> str:
+    """The statement with the join on the unit's key; empty where that cannot be written."""
+    text, condition, place = written(bound, join.span), join.condition, join.span
+    if not join.on_unit or place is None or re.search(r"\bUSING\b", text, re.IGNORECASE):
+        return ""
+    if condition is not None:
+        there = written(bound, condition.span)
+        also = f"({there})" if re.search(r"\bOR\b", there, re.IGNORECASE) else there
+        return rewritten(bound, condition.span, f"{join.on_unit} AND {also}") if there else ""
+    before = bound.source.text[: place.start].rstrip()
+    if before.endswith(","):
+        return rewritten(bound, Span(len(before) - 1, place.end), f" JOIN {text} ON {join.on_unit}")
+    return rewritten(bound, place, f"{_OUTER.sub('JOIN', text, count=1)} ON {join.on_unit}")
+
+
+_OUTER = re.compile(r"((FULL|LEFT|RIGHT)(\s+OUTER)?|CROSS)\s+JOIN", re.IGNORECASE)
+
+
+def _unitless(bound: Bound, join: Join) -> Refusal:
     return _refusal(
         join,
         "DP303",
         f"a {join.kind.upper()} join makes rows that belong to no unit",
         "Rows of the other side without a partner would be kept; whether one is there tells "
         "whether a unit is.",
-        "Use JOIN, or LEFT JOIN with the private table on the left.",
+        rewritten(bound, join.span, _OUTER.sub("JOIN", written(bound, join.span), count=1)),
     )
 
 

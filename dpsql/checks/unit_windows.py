@@ -8,9 +8,12 @@ Instead: ``PARTITION BY customer_id``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from dpsql.checks.rule import rewritten, visible, written
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.privacy import groups_by_unit
 from dpsql.sql.relations import Private, Windowed, walk
@@ -28,7 +31,24 @@ def check(bound: Bound) -> Iterator[Refusal]:
                         f"this window mixes rows of different units ({unit})",
                         "Each value would be computed from rows of several units, so one of them "
                         "could change all the others'.",
-                        f"PARTITION BY the key of {unit}, or use the window over the groups "
+                        _partitioned(bound, relation, window.span)
+                        or f"PARTITION BY the key of {unit}, or use the window over the groups "
                         "of an aggregation.",
                         window.span,
                     )
+
+
+def _partitioned(bound: Bound, relation: Windowed, span: Span | None) -> str:
+    """The statement with the unit's key in the PARTITION BY, where the key can be named."""
+    assert isinstance(relation.privacy, Private)
+    names = [visible(relation.input, component) for component in relation.privacy.key]
+    text = written(bound, span)
+    opening = _OVER.search(text)
+    if opening is None or not names or not all(names):
+        return ""
+    keys = "PARTITION BY " + ", ".join(names) + (", " if opening[1] else " ")
+    window = text[: opening.start()] + f"OVER ({keys}" + text[opening.end() :]
+    return rewritten(bound, span, window.replace(" )", ")"))
+
+
+_OVER = re.compile(r"\bOVER\s*\(\s*(PARTITION\s+BY\s+)?", re.IGNORECASE)

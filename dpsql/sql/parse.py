@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
@@ -21,8 +21,10 @@ from dpsql.sql.spans import locate
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # its warnings quote the statement
 
 LONGEST_TEXT = 200_000
+LONGEST_NAME = 128
 MOST_NODES = 20_000
 DEEPEST = 150
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 DIALECTS = ("postgres",)
 """Dialects a session may write in; semantics follow them."""
@@ -54,6 +56,9 @@ def parse(source: Source) -> Parsed:
     if strange is not None:
         raise Refused(_not_text(Span(*strange.span())), text=text)
     tokens, trees = _read(source)
+    for token in tokens:
+        if token.token_type in _NAMES and len(token.text) > LONGEST_NAME:
+            raise Refused(_too_large(f"{LONGEST_NAME} characters in a name"), text=text)
     found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(found) != 1:
         raise Refused(_not_one(len(found)), text=text)

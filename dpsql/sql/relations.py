@@ -106,7 +106,10 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """``kind`` is inner, left, right, full, cross, semi or anti."""
+    """``kind`` is inner, left, right, full, cross, semi or anti.
+
+    ``on_unit`` is the condition that would join unit with unit, for suggestions.
+    """
 
     kind: str
     left: Relation
@@ -115,6 +118,7 @@ class Join:
     fields: tuple[Column, ...]
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
+    on_unit: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,13 +32,14 @@ class Catalog:
 
 @dataclass(slots=True)
 class Context:
-    """The only mutable thing in binding: a counter of column numbers."""
+    """The only mutable thing in binding: what is counted, and the tables met."""
 
     catalog: Catalog
     parameters: Sequence[Scalar | float | None] = ()
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     placeholders: int = 0
     tables: list[str] = field(default_factory=list)
+    copied: int = 0
 
     def column(self, name: str, shape: Shape, *, identifier: bool = False) -> Column:
         """A new column with a number of its own."""

@@ -43,7 +43,7 @@ def number(node: exp.Literal) -> Literal:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise _bad(node, text, "a number") from None
+        raise _bad(node, text[:40], "a number") from None
     if not value.is_finite() or abs(value.adjusted()) > 300:
         raise _bad(node, "this number", "within 1e-300 and 1e300")
     if value == value.to_integral_value() and re.fullmatch(r"\d+", text):
@@ -134,7 +134,7 @@ def read(text: str, kind: Kind, node: exp.Expr) -> Scalar:
                 pass
     except (ValueError, KeyError, InvalidOperation, OverflowError):
         pass
-    raise _bad(node, f"'{text}'", f"a {kind.value}")
+    raise _bad(node, f"'{text[:40]}'", f"a {kind.value}")
 
 
 def _bad(node: exp.Expr, what: str, wanted: str) -> Refused:

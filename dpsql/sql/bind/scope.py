@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +22,69 @@ def folded(identifier: exp.Identifier) -> str:
     """PostgreSQL's rule: an unquoted name is lower case."""
     name = str(identifier.this)
     return name if identifier.args.get("quoted") else name.lower()
+
+
+def spelled(name: str) -> str:
+    """The name as it is written in SQL: quoted where it must be."""
+    plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in RESERVED
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+RESERVED = frozenset(
+    [
+        "all",
+        "and",
+        "any",
+        "as",
+        "asc",
+        "between",
+        "case",
+        "cast",
+        "cross",
+        "desc",
+        "distinct",
+        "else",
+        "end",
+        "except",
+        "exists",
+        "false",
+        "for",
+        "from",
+        "full",
+        "group",
+        "having",
+        "in",
+        "inner",
+        "intersect",
+        "is",
+        "join",
+        "lateral",
+        "left",
+        "like",
+        "limit",
+        "not",
+        "null",
+        "offset",
+        "on",
+        "or",
+        "order",
+        "outer",
+        "right",
+        "select",
+        "table",
+        "then",
+        "to",
+        "true",
+        "union",
+        "using",
+        "values",
+        "when",
+        "where",
+        "window",
+        "with",
+    ]
+)
+"""Words that name nothing unless quoted."""
 
 
 def same(name: str, other: str) -> bool:

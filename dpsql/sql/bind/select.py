@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from sqlglot import exp
 
@@ -288,7 +289,8 @@ def limited(relation: Relation, node: exp.Expr) -> Relation:
     count, offset = _whole(node.args.get("limit")), _whole(node.args.get("offset"))
     if count is None and offset is None:
         return relation
-    place = span_of(node.args.get("limit") or node.args["offset"])
+    places = [span_of(c) for c in (node.args.get("limit"), node.args.get("offset")) if c]
+    place = reduce(lambda a, b: a and b and a.cover(b), places)
     return Limit(relation, count, offset or 0, relation.fields, relation.privacy, place)
 
 
@@ -303,6 +305,7 @@ def _whole(clause: exp.Expr | None) -> int | None:
         clause,
         "LIMIT and OFFSET take whole literals",
         "The row count must not depend on data.",
+        "LIMIT 10 keeps ten rows; without LIMIT all are kept.",
     )
 
 

@@ -15,7 +15,7 @@ from dpsql.sql import domain as d
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Catalog, Context, refuse
 from dpsql.sql.bind.scalars import Scalars
-from dpsql.sql.bind.scope import SCHEMAS, Named, Scope, folded, same
+from dpsql.sql.bind.scope import SCHEMAS, Named, Scope, folded, same, spelled
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
 from dpsql.sql.functions.function import common_kind
 from dpsql.sql.narrow import conjuncts, narrow
@@ -23,6 +23,8 @@ from dpsql.sql.relations import Join, Privacy, Private, Public, Relation, Scan, 
 from dpsql.sql.spans import span_of
 
 MOST_TABLES = 64
+MOST_COPIED = 20_000
+"""Parts of WITH queries, counted for each use of them."""
 
 
 class QueryBinder(Protocol):
@@ -104,6 +106,9 @@ def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -
 
 def _cte(name: str, context: Context, ctes: Scope, query: QueryBinder) -> Output:
     body, outer, names = ctes.ctes[name]
+    context.copied += sum(1 for _ in body.walk())
+    if context.copied > MOST_COPIED:
+        raise refuse("DP115", body, "its WITH queries are used too often", "Planning is bounded.")
     output = query(body, context, outer)
     return Output(output.relation, _renamed(output.columns, list(names), body))
 
@@ -214,9 +219,29 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
     if condition is None and kind != "cross":
         raise refuse("DP102", node, "this join has no condition", "ON or USING says what pairs.")
     relation = join(kind, current.relation, other.relation, condition)
-    relation = replace(relation, span=span_of(node))
+    relation = replace(relation, span=span_of(node), on_unit=_on_unit(current, other))
     scope = replace(both, merged=both.merged | merged).with_fields(relation.fields)
     return From(relation, scope)
+
+
+def _on_unit(left: From, right: From) -> str:
+    """The condition that both sides are of one unit, in the analyst's names; empty where hidden."""
+    sides = [
+        [_spelled(side.scope, component) for component in side.relation.privacy.key]
+        for side in (left, right)
+        if isinstance(side.relation.privacy, Private)
+    ]
+    if len(sides) != 2 or not all(name for side in sides for name in side):
+        return ""
+    return " AND ".join(f"{a} = {b}" for a, b in zip(*sides, strict=False))
+
+
+def _spelled(scope: Scope, numbers: frozenset[int]) -> str:
+    for source in scope.sources:
+        for f in source.fields:
+            if f.number in numbers:
+                return f"{spelled(source.alias)}.{spelled(f.name)}"
+    return ""
 
 
 def _kind(node: exp.Join) -> str:
