@@ -80,21 +80,30 @@ def _weighted(
     measurement: Measurement, bounding: Bounding, block: Block, units: tuple[str, ...],
     keys: tuple[str, ...], row: _Row,
 ) -> str:  # fmt: skip
-    """Row weights: units above the limit are scaled down, all others weigh one per row."""
-    base = _base(block, units, keys, row)
-    source = f"({base}) AS b LEFT JOIN ({_weights(bounding, block, units)}) AS w USING ({_list('u', units)})"
-    weight = f"coalesce(w.weight, {1 << bounding.bits})"
-    items = [f"k{i}" for i in range(len(keys))]
-    for i, statistic in enumerate(measurement.statistics):
-        items.append(f"{_weighed(statistic, weight, bounding.bits, i, row)} AS p{i}")
-    return f"SELECT {', '.join(items)} FROM {source}{_group_by(len(keys))}"
+    """Row weights, as exact totals less what units above the limit have too much.
 
-
-def _weighed(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -> str:
-    kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
-    if isinstance(statistic, Total):
-        return f"coalesce(sum((v{i} * {weight}) // {1 << bits}){kept}, 0)"
-    return f"coalesce(sum({weight}){kept}, 0)"
+    A row of such a unit weighs ``weight``, all others one; written this way, the rows of all
+    others are added up without a join, and the join reads only the few units above the limit.
+    """
+    statistics = measurement.statistics
+    one = 1 << bounding.bits
+    direct = _named("k", keys)
+    excess = [f"k{i}" for i in range(len(keys))]
+    total = list(excess)
+    for i, statistic in enumerate(statistics):
+        scale = "" if isinstance(statistic, Total) else f" * {one}"
+        direct.append(f"{_aggregate(statistic, row, i)}{scale} AS p{i}")
+        kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
+        over = f"v{i} - (v{i} * weight) // {one}" if scale == "" else f"{one} - weight"
+        excess.append(f"-coalesce(sum({over}){kept}, 0) AS p{i}")
+        total.append(f"coalesce(sum(p{i}), 0) AS p{i}")
+    by = _group_by(len(keys))
+    heavy = f"({_weights(bounding, block, units)}) AS w USING ({_list('u', units)})"
+    return (
+        f"SELECT {', '.join(total)} FROM (SELECT {', '.join(direct)}{block.tail()}{by}"
+        f" UNION ALL SELECT {', '.join(excess)}"
+        f" FROM ({_base(block, units, keys, row)}) AS b JOIN {heavy}{by}) AS s{by}"
+    )
 
 
 def _weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -41,8 +41,13 @@ class Reply:
     table: pa.Table
     intervals: Mapping[int, tuple[pa.Array, pa.Array]] = field(default_factory=dict)
     cost: Cost = field(default_factory=Cost.zero)
-    remaining: tuple[Remaining, ...] = ()
     recalled: bool = False
+    budget: Callable[[], tuple[Remaining, ...]] = tuple
+
+    @property
+    def remaining(self) -> tuple[Remaining, ...]:
+        """What each account has left, looked up when asked: most clients never do."""
+        return self.budget()
 
 
 def made(tag: str, columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[object]]) -> Reply:

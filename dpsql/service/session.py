@@ -112,7 +112,7 @@ class Session:
         answer = pipeline.answer(priced, payer, self._service.tools, intervals=wanted)
         reply = Reply(
             "SELECT", answer.release.columns, answer.release.table, answer.release.intervals,
-            answer.cost, self.budget(), answer.recalled,
+            answer.cost, answer.recalled, self.budget,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
 
