@@ -126,7 +126,9 @@ def _number_bound(shape: Shape, value: int | Fraction, side: int, *, strict: boo
     if near is None:
         return value
     if shape.kind is Kind.INTEGER and abs(near) >= _EXACT:
-        return near - side * (abs(near) / _EXACT + 1)  # several whole numbers are this double
+        return int(near) - side * (
+            abs(int(near)) // _EXACT + 1
+        )  # several whole numbers are this double
     if not shape.domain.integral or abs(near) >= _EXACT:
         return near if isinstance(value, Fraction) else value
     whole = math.floor(near) if side < 0 else math.ceil(near)

@@ -91,6 +91,8 @@ def _nullif_shape(args: tuple[Expression, ...], _: str) -> Shape:
 def _nullif(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
     """The first argument's type, as in PostgreSQL."""
     kind, own = common_kind(args, "NULLIF"), args[0].shape.kind
+    if own is Kind.NULL:
+        return "NULL"
     if kind is Kind.TIMESTAMP and own is not kind:
         pair = ", ".join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
         return f"TRY_CAST(nullif({pair}) AS {engine_type(own)})"

@@ -13,6 +13,7 @@ from dpsql.sql.functions.function import (
     Function,
     Mismatch,
     any_nullable,
+    engine_type,
     expect,
     expect_kind,
     typed,
@@ -84,9 +85,8 @@ def _extract_shape(args: tuple[Expression, ...], option: str) -> Shape:
     if option not in PARTS:
         raise Mismatch(f"extract takes one of {', '.join(PARTS)}")
     domain = args[0].shape.domain
-    kind = Kind.DOUBLE if option in _CONTINUOUS else Kind.INTEGER
-    # Parts of infinite dates are NULL.
-    return Shape(kind, any_nullable(args) or not domain.bounded, _part_domain(domain, option))
+    nullable = any_nullable(args) or not domain.bounded  # infinite dates have no parts
+    return Shape(_part_kind(option), nullable, _part_domain(domain, option))
 
 
 def _part_domain(domain: Domain, part: str) -> Domain:
@@ -107,7 +107,12 @@ def _extract(texts: Sequence[str], args: tuple[Expression, ...], option: str) ->
     text = typed(texts[0], args[0], Kind.TIMESTAMP)
     if option == "second":
         return f"(extract('microsecond' FROM {text}) / 1e6)"
-    return f"TRY(extract('{option}' FROM {text}))"
+    # The cast is for constants: their NULL parts would be doubles.
+    return f"CAST(TRY(extract('{option}' FROM {text})) AS {engine_type(_part_kind(option))})"
+
+
+def _part_kind(part: str) -> Kind:
+    return Kind.DOUBLE if part in _CONTINUOUS else Kind.INTEGER
 
 
 def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:

@@ -1,0 +1,154 @@
+"""Law: no expression that dpsql writes can fail on an engine, whatever the rows hold.
+
+A failure would tell the analyst about the rows. Columns of a table are used, not constants, so
+that nothing is folded away before it can fail; good and bad rows share vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scalar_expressions import (
+    SIGNATURES,
+    World,
+    call,
+    case,
+    expressions,
+    single_calls,
+    wild_world,
+)
+
+from dpsql.policy.types import Kind
+from dpsql.sql.expressions import NULL, Expression, Literal
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.functions.function import Function
+from dpsql.sql.render import engine_type
+
+WORLD = wild_world()
+FLAG = WORLD.of(Kind.BOOLEAN)[0]
+BATCH = 40
+
+
+def failures(world: World, nodes: Iterable[Expression]) -> list[str]:
+    """The SQL of the expressions that fail, or whose type is not their kind's."""
+    found: list[str] = []
+    batch: list[Expression] = []
+    for node in nodes:
+        batch.append(node)
+        if len(batch) == BATCH:
+            found += _failures(world, batch)
+            batch = []
+    return found + _failures(world, batch)
+
+
+def _failures(world: World, batch: list[Expression]) -> list[str]:
+    if not batch:
+        return []
+    try:
+        wrong = _run(world, batch)
+    except duckdb.Error as error:
+        if len(batch) == 1:
+            return [f"{world.write(batch[0])}: {error}"]
+        half = len(batch) // 2
+        return _failures(world, batch[:half]) + _failures(world, batch[half:])
+    return wrong
+
+
+def _run(world: World, batch: list[Expression]) -> list[str]:
+    """Compute each expression for all rows, and inside a CASE and a WHERE."""
+    texts = [world.write(node) for node in batch]
+    plain = ", ".join(f"max(hash({t}))" for t in texts)
+    flag = world.write(FLAG)
+    guarded = ", ".join(f"max(hash(CASE WHEN {flag} THEN {t} END))" for t in texts)
+    world.engine.execute(f"SELECT {plain}, {guarded} FROM w").fetchall()
+    kept = [t for t, n in zip(texts, batch, strict=True) if n.shape.kind is Kind.BOOLEAN]
+    if kept:
+        world.engine.execute(f"SELECT count(*) FROM w WHERE {' AND '.join(kept)}").fetchall()
+        world.engine.execute(f"SELECT count(*) FROM w WHERE {' OR '.join(kept)}").fetchall()
+    types = world.engine.execute(f"DESCRIBE SELECT {', '.join(texts)} FROM w").fetchall()
+    return [
+        f"{text}: {row[1]} for {node.shape.kind}"
+        for text, node, row in zip(texts, batch, types, strict=True)
+        if node.shape.kind is not Kind.NULL and row[1] != engine_type(node.shape.kind)
+    ]
+
+
+def test_every_function_has_signatures() -> None:
+    assert {s.function for s in SIGNATURES} == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_no_call_fails(name: str) -> None:
+    calls = list(single_calls(WORLD, name))
+    assert calls
+    assert failures(WORLD, calls) == []
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.lists(expressions(WORLD), min_size=4, max_size=8))
+def test_no_nested_expression_fails(nodes: list[Expression]) -> None:
+    assert failures(WORLD, nodes) == []
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=4000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.lists(expressions(WORLD, depth=5), min_size=4, max_size=8))
+def test_no_nested_expression_fails_for_long(nodes: list[Expression]) -> None:
+    assert failures(WORLD, nodes) == []
+
+
+def test_the_law_catches_an_unguarded_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = FUNCTIONS["add"]
+    bare = Function("add", sound.shape, lambda t, _, __: f"({t[0]} + {t[1]})", "")
+    monkeypatch.setitem(FUNCTIONS, "add", bare)
+    one, two = WORLD.of(Kind.INTEGER)
+    assert len(failures(WORLD, [call("add", one, two)])) == 1
+
+
+def test_the_law_catches_a_wrong_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = FUNCTIONS["floor"]
+    bare = Function("floor", sound.shape, lambda t, _, __: f"floor({t[0]})", "")
+    monkeypatch.setitem(FUNCTIONS, "floor", bare)
+    assert len(failures(WORLD, [call("floor", WORLD.of(Kind.INTEGER)[0])])) == 1
+
+
+def test_nested_text_stays_as_long_as_what_was_written() -> None:
+    """Each function writes an argument once: else 60 levels would be 2 ** 60 characters."""
+    for signature in SIGNATURES:
+        for option in signature.options:
+            texts = [f"<{n}>" for n in range(len(signature.args))]
+            args = tuple(
+                WORLD.of(part)[0] if isinstance(part, Kind) else part[0] for part in signature.args
+            )
+            written = FUNCTIONS[signature.function].write(texts, args, option)
+            for text, argument in zip(texts, args, strict=True):
+                assert written.count(text) <= 1 or isinstance(argument, Literal), signature
+
+
+def test_doubling_text_ends() -> None:
+    """Text doubled in 60 steps stays within the engine's memory."""
+    node: Expression = WORLD.of(Kind.TEXT)[0]
+    text = WORLD.write(node)
+    for _ in range(60):
+        args = (node, node)
+        text = FUNCTIONS["concat"].write([f"v{len(text)}", f"v{len(text)}"], args, "")
+        assert '"left"(' in text
+    step = call("concat", node, node)
+    longest = WORLD.engine.execute(f"SELECT max(length({WORLD.write(step)})) FROM w").fetchone()
+    assert longest == (10_000,)
+
+
+def test_case_of_nulls() -> None:
+    assert failures(WORLD, [case(((FLAG, NULL),), NULL)]) == []
