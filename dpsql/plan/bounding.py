@@ -72,6 +72,7 @@ def sensitivity(statistic: Statistic, reach: int, bounding: Bounding) -> Sensiti
         total is at most its count times reach. Each stage only lowers what came before, so the
         least bound holds. A unit is counted at most once in each of ``groups`` groups.
 
+    >>> from dpsql.aggregates.statistic import Rows
     >>> sensitivity(Rows(), 1, Bounding(grouped=True, groups=3, limit=True, per_group=4))
     Sensitivity(l1=Fraction(12, 1), l2_squared=Fraction(48, 1))
     """

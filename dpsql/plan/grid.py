@@ -18,7 +18,7 @@ from dpsql.exact import float_down, float_up
 from dpsql.policy.types import Kind
 from dpsql.sql.render import double
 
-FINE_BITS = 20
+FINE_BITS = 24
 """Half of a value's range is about ``2**FINE_BITS`` grid steps."""
 MOST_BITS = 42
 """No value exceeds ``2**MOST_BITS`` grid steps, so weights and sums of them fit."""
@@ -44,7 +44,7 @@ def grid(total: Total, coarser: int = 0) -> Grid:
 
     >>> from dpsql.sql.expressions import integer
     >>> grid(Total(integer(1), Fraction(0), Fraction(500))).shift
-    12
+    17
     >>> grid(Total(integer(1), Fraction(18), Fraction(100), whole=True)).shift
     0
     """
