@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.relations import Distinct, Private, Scan, Union, walk
+from dpsql.sql.bind.set_operations import of_one_unit
+from dpsql.sql.relations import Distinct, Private, Relation, Scan, Union, inputs, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -21,7 +22,11 @@ def check(bound: Bound) -> Iterator[Refusal]:
     if isinstance(bound.relation.privacy, Private):
         return
     for relation in walk(bound.relation):
-        if isinstance(relation, Distinct | Union) and isinstance(relation.privacy, Private):
+        if not isinstance(relation.privacy, Private):
+            continue
+        if _keeps_units(relation):
+            continue
+        if isinstance(relation, Distinct | Union):
             name = "DISTINCT" if isinstance(relation, Distinct) else relation.operation.upper()
             yield Refusal(
                 "DP303",
@@ -31,6 +36,12 @@ def check(bound: Bound) -> Iterator[Refusal]:
                 _counted(relation) or "Aggregate each part, then combine the noisy results.",
                 relation.span,
             )
+
+
+def _keeps_units(relation: Relation) -> bool:
+    """UNION ALL of rows of one kind of unit: each row stays with its unit."""
+    every = isinstance(relation, Union) and relation.operation == "union all"
+    return every and of_one_unit(list(inputs(relation)))
 
 
 def _counted(relation: Distinct | Union) -> str:

@@ -16,7 +16,7 @@ from dpsql.checks.rule import rewritten, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
-from dpsql.sql.bind.sources import equalities
+from dpsql.sql.bind.join_rules import joined_on_unit
 from dpsql.sql.relations import Join, Private, walk
 
 
@@ -38,7 +38,7 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
                 "Each row of an answer belongs to one unit of one kind; the noise is for one kind.",
                 "Ask about one kind of unit at a time.",
             )
-        elif not _on_unit(join, left, right):
+        elif not joined_on_unit(join):
             yield _refusal(
                 join,
                 "DP301",
@@ -61,7 +61,8 @@ def _with_public(bound: Bound, join: Join) -> Iterator[Refusal]:
         yield _unitless(bound, join)
     side = join.left.privacy if private_left else join.right.privacy
     assert isinstance(side, Private)
-    if isinstance(join.privacy, Private) and join.privacy.max_rows == 0:
+    rows = join.privacy.max_rows if isinstance(join.privacy, Private) else 1
+    if rows == 0 or (rows > 1 and not side.key):
         yield _refusal(
             join,
             "DP304",
@@ -70,16 +71,6 @@ def _with_public(bound: Bound, join: Join) -> Iterator[Refusal]:
             "Join on the declared unique key of the public table, or ask the data owner to "
             "declare its `key`.",
         )
-
-
-def _on_unit(join: Join, left: Private, right: Private) -> bool:
-    pairs = set(equalities(join.condition).pairs)
-    if not left.key or len(left.key) != len(right.key):
-        return False
-    return all(
-        any((a, b) in pairs or (b, a) in pairs for a in mine for b in theirs)
-        for mine, theirs in zip(left.key, right.key, strict=True)
-    )
 
 
 def _on_key(bound: Bound, join: Join) -> str:

@@ -12,6 +12,7 @@ from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.nodes import Cells, Enumerator, Measurement, Plan, PublicQuery
+from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column, Expression
 from dpsql.sql.relations import (
     Aggregate,
@@ -26,6 +27,7 @@ from dpsql.sql.relations import (
     walk,
     with_inputs,
 )
+from dpsql.sql.render import alias, quoted
 
 
 def build(checked: Checked, enumerator: Enumerator, most_cells: int) -> Plan:
@@ -64,9 +66,22 @@ class _Builder:
         return with_inputs(relation, below)
 
     def _public(self, relation: Relation) -> Relation:
+        fields = _unique(relation.fields)
+        return self._read(Writer().select(relation, fields), fields)
+
+    def _read(self, sql: str, fields: tuple[Column, ...]) -> Stored:
+        """A stored table of public rows; the same query is read once."""
+        for known in self.publics:
+            if known.sql == sql:
+                return Stored(known.name, fields, Public())
         name = f"p{len(self.publics)}"
-        self.publics.append(PublicQuery(name, relation))
-        return Stored(name, _unique(relation.fields), Public())
+        self.publics.append(PublicQuery(name, sql, fields))
+        return Stored(name, fields, Public())
+
+    def _listed(self, aggregate: Aggregate, cells: Cells) -> Relation:
+        """GROUP BY without aggregates over public groups: the groups themselves, for free."""
+        items = ", ".join(f"k{i} AS {quoted(alias(f))}" for i, f in enumerate(aggregate.fields))
+        return self._read(f"SELECT {items} FROM ({cells.sql}) AS c", aggregate.fields)
 
     def _measure(self, aggregate: Aggregate) -> Relation:
         """A measurement, and above it the projection that finishes each aggregate."""
@@ -76,13 +91,16 @@ class _Builder:
         statistics = tuple(dict.fromkeys(s for low in lowered for s in low.statistics))
         noisy = {s: self._column(s, i) for i, s in enumerate(statistics)}
         key_fields = aggregate.fields[: len(aggregate.keys)]
+        cells = self._cells(aggregate)
+        if cells is not None and not statistics:
+            return self._listed(aggregate, cells)
         measurement = Measurement(
             f"m{len(self.measurements)}",
             aggregate.input,
             privacy,
             aggregate.keys,
             key_fields,
-            self._cells(aggregate),
+            cells,
             statistics,
             tuple(noisy.values()),
         )

@@ -47,10 +47,15 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class PublicQuery:
-    """Rows of public tables that the answer needs: read exactly, for free."""
+    """Public rows that the answer needs: read exactly, for free.
+
+    ``sql`` names its columns as ``fields`` are aliased. It reads public tables, or only constants:
+    the public groups of a GROUP BY without aggregates.
+    """
 
     name: str
-    relation: Relation
+    sql: str
+    fields: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,14 +34,7 @@ def cost_line(priced: PricedPlan) -> str:
 
 def _measurement(part: PricedMeasurement) -> Iterator[str]:
     measurement = part.measurement
-    if not measurement.keys:
-        groups = "one answer, no groups"
-    elif measurement.cells is None:
-        assert part.selection is not None
-        groups = f"groups that pass a threshold of {part.selection.threshold} units"
-    else:
-        groups = f"{measurement.cells.count} public groups"
-    yield f"measurement {measurement.name}: per {measurement.privacy.unit}, {groups}"
+    yield f"measurement {measurement.name}: per {measurement.privacy.unit}, {groups_text(part)}"
     yield f"  bounded by: {bounding_text(part)}"
     for column, item in zip(measurement.columns, part.noised, strict=True):
         yield f"  {column.name}: {statistic_text(item.statistic)}"
@@ -49,6 +42,16 @@ def _measurement(part: PricedMeasurement) -> Iterator[str]:
     if part.selection is not None and part.selection.shares is None:
         yield f"  selection: number of units; {noise_text(part.selection.units)}"
     yield f"  sql: {part.sql}"
+
+
+def groups_text(part: PricedMeasurement) -> str:
+    """Which groups are answered."""
+    if not part.measurement.keys:
+        return "one answer, no groups"
+    if part.measurement.cells is None:
+        assert part.selection is not None
+        return f"groups that pass a threshold of {part.selection.threshold} units"
+    return f"{part.measurement.cells.count} public groups"
 
 
 def bounding_text(part: PricedMeasurement) -> str:
@@ -81,22 +84,32 @@ def statistic_text(statistic: Statistic) -> str:
 
 def noise_text(item: Noised) -> str:
     """Sensitivity, mechanism, scale and expected error, in the statistic's own units."""
-    step = item.step
+    within = f"within {item.half_width:.6g} (95 %)"
+    return f"moved by at most {number(moved(item))}; {law_text(item)}; {within}"
+
+
+def moved(item: Noised) -> Fraction:
+    """How far one unit can move the statistic, by the norm that its noise is scaled to."""
     match item.noise:
-        case DiscreteLaplace(scale=scale):
-            moved, law = (
-                item.sensitivity.l1 * step,
-                f"discrete Laplace, scale {number(scale * step)}",
-            )
-        case TruncatedGeometric(epsilon=epsilon, bound=bound):
-            moved = item.sensitivity.l1 * step
-            law = f"truncated geometric, scale {number(1 / epsilon)}, at most {bound}"
+        case DiscreteLaplace() | TruncatedGeometric():
+            return item.sensitivity.l1 * item.step
         case DiscreteGaussian():
-            moved = Fraction(float(item.sensitivity.l2_squared) ** 0.5) * step
-            law = f"discrete Gaussian, deviation {item.standard_deviation:.6g}"
+            return Fraction(float(item.sensitivity.l2_squared) ** 0.5) * item.step
         case _:
             assert_never(item.noise)
-    return f"moved by at most {number(moved)}; {law}; within {item.half_width:.6g} (95 %)"
+
+
+def law_text(item: Noised) -> str:
+    """The law of the noise."""
+    match item.noise:
+        case DiscreteLaplace(scale=scale):
+            return f"discrete Laplace, scale {number(scale * item.step)}"
+        case TruncatedGeometric(epsilon=epsilon, bound=bound):
+            return f"truncated geometric, scale {number(1 / epsilon)}, at most {bound}"
+        case DiscreteGaussian():
+            return f"discrete Gaussian, deviation {item.standard_deviation:.6g}"
+        case _:
+            assert_never(item.noise)
 
 
 def number(value: Fraction) -> str:

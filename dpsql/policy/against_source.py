@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dpsql.diagnostics.refusal import SourceMismatch
@@ -50,7 +50,7 @@ class _Comparison:
         columns = columns_of(there)
         if not columns:
             self._add((table.name,), f"no column of table {table.name} has a type dpsql reads")
-        return replace(table, columns=columns)
+        return replace(table, columns=columns, key=table.key or _declared_key(there, columns))
 
     def check(self, tables: dict[str, Table]) -> None:
         """Report whatever the source contradicts."""
@@ -146,6 +146,12 @@ class _Comparison:
                 f"only ({columns}) is unique: several rows may share it; "
                 "choose another key or declare the constraint in the source",
             )
+
+
+def _declared_key(there: TableDescription, columns: Mapping[str, Column]) -> tuple[str, ...]:
+    """The shortest unique constraint of a public table: its data may be trusted as it is."""
+    usable = [tuple(sorted(key)) for key in there.unique if key <= columns.keys()]
+    return min(usable, key=lambda key: (len(key), key), default=())
 
 
 def columns_of(there: TableDescription) -> dict[str, Column]:

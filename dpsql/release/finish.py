@@ -13,7 +13,6 @@ from dpsql.privacy.entropy import Randomness
 from dpsql.release import intervals as ends
 from dpsql.release.postprocess import PostProcessor, output_sql, typed
 from dpsql.release.rows import NoisyRows, OutputColumn, Release
-from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column
 
 
@@ -35,7 +34,7 @@ def finish(
     """
     tables = {rows.name: rows.table for rows in noisy}
     for public in priced.plan.publics:
-        tables[public.name] = tools.engine.read_public(Writer().select(public.relation))
+        tables[public.name] = tools.engine.read_public(public.sql)
     outputs = priced.plan.columns
     relation, wanted = priced.plan.output, ends.simulated(priced) if intervals else []
     if wanted:

@@ -140,17 +140,18 @@ class Writer:
         items = {f.number: _typed(f"{name}.{quoted(f.name)}", f.shape.kind) for f in scan.fields}
         source = f"{quoted(scan.table.name)} AS {name}"
         holder = name
-        for key in scan.table.path:
+        for key in () if scan.lean else scan.table.path:
             self.tables += 1
             parent = f"t{self.tables}"
             source += (
                 f" JOIN {quoted(key.references)} AS {parent} ON {_matches(holder, key, parent)}"
             )
             holder = parent
-        for column in scan.unit_fields:
+        owners = () if scan.lean else scan.unit_fields
+        for column in owners:
             self.names.setdefault(column.number, column)
             items.setdefault(column.number, f"{holder}.{quoted(column.name)}")
-        owned = tuple(f"{items[c.number]} IS NOT NULL" for c in scan.unit_fields)
+        owned = tuple(f"{items[c.number]} IS NOT NULL" for c in owners)
         return Block(items, source, owned if isinstance(scan.privacy, Private) else ())
 
     def _values(self, values: Values) -> Block:
@@ -210,10 +211,11 @@ class Writer:
         self.tables += 1
         name = f"q{self.tables}"
         sides = []
-        for side in union.inputs:
+        for position, side in enumerate(union.inputs):
             block = self.block(side)
             block = self.sealed(block) if block.closed else block
-            columns = self._outputs(side, union)
+            whole = side.fields[: len(union.fields)]
+            columns = union.columns[position] if union.columns else whole
             items = ", ".join(
                 _named(_typed(block.items[c.number], f.shape.kind), quoted(alias(f)))
                 for c, f in zip(columns, union.fields, strict=True)
@@ -223,9 +225,6 @@ class Writer:
         return Block(
             {f.number: f"{name}.{quoted(alias(f))}" for f in union.fields}, f"({text}) AS {name}"
         )
-
-    def _outputs(self, side: Relation, union: Union) -> tuple[Column, ...]:
-        return side.fields[: len(union.fields)]
 
     def _windowed(self, windowed: Windowed) -> Block:
         block = self.open(windowed.input)

@@ -54,6 +54,8 @@ class Scan:
     unit_fields: tuple[Column, ...]
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
+    lean: bool = False
+    """The unit is taken from a parent table in the same query, so no path is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +125,17 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """A set operation: ``union all``, ``union``, ``except`` or ``intersect``, by position."""
+    """A set operation: ``union all``, ``union``, ``except`` or ``intersect``, by position.
+
+    ``columns`` says which columns of each input make the fields (its first ones by default).
+    """
 
     operation: str
     inputs: tuple[Relation, ...]
     fields: tuple[Column, ...]
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
+    columns: tuple[tuple[Column, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

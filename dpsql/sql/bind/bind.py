@@ -7,25 +7,16 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
-from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Catalog, Context, refuse
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.select import bind_select, limited
+from dpsql.sql.bind.set_operations import combined
 from dpsql.sql.bind.sources import Output, bind_values
 from dpsql.sql.bind.window_calls import sort_key
-from dpsql.sql.domain import hull
-from dpsql.sql.expressions import Column, Shape, SortKey
-from dpsql.sql.functions import Mismatch
-from dpsql.sql.functions.function import common_kind
+from dpsql.sql.expressions import Column, SortKey
 from dpsql.sql.parse import Parsed, Source
-from dpsql.sql.relations import Relation, Sort, Union
+from dpsql.sql.relations import Relation, Sort
 from dpsql.sql.spans import span_of
-
-_OPERATIONS: dict[type[exp.Expr], str] = {
-    exp.Union: "union",
-    exp.Except: "except",
-    exp.Intersect: "intersect",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,32 +70,12 @@ def _with(node: exp.Expr, outer: Scope) -> Scope:
 
 def _set_operation(node: exp.SetOperation, context: Context, scope: Scope) -> Output:
     sides = [bind_query(part, context, scope) for part in (node.this, node.expression)]
-    if len(sides[0].columns) != len(sides[1].columns):
-        raise refuse(
-            "DP201", node, "the queries have different numbers of columns", "Rows pair up."
-        )
-    operation = _OPERATIONS[type(node)] + ("" if node.args.get("distinct") else " all")
-    fields = tuple(
-        _united(context, a, b, operation, node)
-        for a, b in zip(sides[0].columns, sides[1].columns, strict=True)
-    )
-    state = privacy.united([s.relation.privacy for s in sides])
-    inputs = tuple(s.relation for s in sides)
-    relation: Relation = Union(operation, inputs, fields, state, span_of(node))
-    order = node.args.get("order")
+    output = combined(node, sides, context)
+    relation, order = output.relation, node.args.get("order")
     if order is not None:
-        keys = tuple(_output_key(item, fields) for item in order.expressions)
-        relation = Sort(relation, keys, fields, state, span_of(order))
-    return Output(limited(relation, node), fields)
-
-
-def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Expr) -> Column:
-    try:
-        kind = common_kind([a, b], operation.upper())
-    except Mismatch as mismatch:
-        raise refuse("DP201", node, str(mismatch), "Columns pair up by position.") from None
-    shape = Shape(kind, a.shape.nullable or b.shape.nullable, hull(a.shape.domain, b.shape.domain))
-    return context.column(a.name, shape, identifier=a.identifier or b.identifier)
+        keys = tuple(_output_key(item, output.columns) for item in order.expressions)
+        relation = Sort(relation, keys, relation.fields, relation.privacy, span_of(order))
+    return Output(limited(relation, node), output.columns)
 
 
 def _output_key(item: exp.Expr, fields: tuple[Column, ...]) -> SortKey:

@@ -8,9 +8,11 @@ from functools import reduce
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import NAMES, Calls
 from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.join_graph import arranged
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.sources import Output, QueryBinder, bind_from
@@ -67,9 +69,10 @@ def _where(
     relation: Relation, scope: Scope, select: exp.Select, context: Context
 ) -> tuple[Relation, Scope]:
     where = select.args.get("where")
-    if where is None:
-        return relation, scope
-    return filtered(relation, scope, Scalars(context, scope).condition(where.this), where)
+    condition = None if where is None else Scalars(context, scope).condition(where.this)
+    relation, rest = arranged(relation, condition)
+    scope = scope.with_fields(relation.fields)
+    return (relation, scope) if rest is None else filtered(relation, scope, rest, where or select)
 
 
 def filtered(
@@ -275,13 +278,21 @@ def _finish(select: exp.Select, context: Context, body: _Body) -> Output:
         )
     relation = Project(relation, tuple(i.value for i in body.items), outputs, relation.privacy)
     if distinct:
-        relation = Distinct(relation, outputs, relation.privacy, span_of(select))
+        relation = _distinct(relation, outputs, span_of(select))
         if body.order:
             keys = tuple(_over_outputs(k, body.items, outputs, select) for k in body.order)
             relation = Sort(
                 relation, keys, outputs, relation.privacy, span_of(select.args["order"])
             )
     return Output(limited(relation, select), outputs)
+
+
+def _distinct(relation: Relation, outputs: tuple[Column, ...], span: Span | None) -> Relation:
+    """DISTINCT; over private rows it is a GROUP BY of all outputs, with the rules of that."""
+    if not isinstance(relation.privacy, Private):
+        return Distinct(relation, outputs, relation.privacy, span)
+    state = privacy.grouped(relation.privacy, outputs, outputs)
+    return Aggregate(relation, outputs, (), outputs, state, span)
 
 
 def limited(relation: Relation, node: exp.Expr) -> Relation:

@@ -12,14 +12,13 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
-from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Catalog, Context, refuse
+from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import SCHEMAS, Named, Scope, folded, same, spelled
-from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
+from dpsql.sql.expressions import Column, Expression, Literal, Shape
 from dpsql.sql.functions.function import common_kind
-from dpsql.sql.narrow import conjuncts, narrow
-from dpsql.sql.relations import Join, Privacy, Private, Public, Relation, Scan, Values
+from dpsql.sql.relations import Privacy, Private, Public, Relation, Scan, Values
 from dpsql.sql.spans import span_of
 
 MOST_TABLES = 64
@@ -56,8 +55,8 @@ def bind_from(select: exp.Select, context: Context, ctes: Scope, query: QueryBin
         nothing = Values((), ((),))
         return From(nothing, ctes)
     current = _item(clause.this, context, ctes, query)
-    for join in select.args.get("joins") or ():
-        current = _join(current, join, context, ctes, query)
+    for clause in select.args.get("joins") or ():
+        current = _join(current, clause, context, ctes, query)
     return current
 
 
@@ -218,7 +217,11 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
     condition, merged = _condition(node, current, other, both, context)
     if condition is None and kind != "cross":
         raise refuse("DP102", node, "this join has no condition", "ON or USING says what pairs.")
-    relation = join(kind, current.relation, other.relation, condition)
+    if kind == "right":
+        # The same rows, with the side that is kept whole on the left.
+        relation = join("left", other.relation, current.relation, condition)
+    else:
+        relation = join(kind, current.relation, other.relation, condition)
     relation = replace(relation, span=span_of(node), on_unit=_on_unit(current, other))
     scope = replace(both, merged=both.merged | merged).with_fields(relation.fields)
     return From(relation, scope)
@@ -278,44 +281,3 @@ def _condition(
     for part in parts[1:]:
         whole = scalars.call("and", (whole, part), node)
     return whole, frozenset(names)
-
-
-def join(kind: str, left: Relation, right: Relation, condition: Expression | None) -> Join:
-    """The join of two relations, with what it does to columns and to privacy."""
-    optional_left, optional_right = kind in ("right", "full"), kind in ("left", "full")
-    fields = _optional(left.fields, optional_left) + _optional(right.fields, optional_right)
-    if condition is not None and kind == "inner":
-        fields = narrow(fields, condition)
-    equal = equalities(condition) if kind in ("inner", "semi") else privacy.Equalities(())
-    fan_out = _fan_out(left, right, condition)
-    state = privacy.joined(kind, left.privacy, right.privacy, equal, fan_out)
-    return Join(kind, left, right, condition, fields, state)
-
-
-def _optional(fields: tuple[Column, ...], optional: bool) -> tuple[Column, ...]:  # noqa: FBT001
-    if not optional:
-        return fields
-    return tuple(replace(f, shape=f.shape.optional()) for f in fields)
-
-
-def equalities(condition: Expression | None) -> privacy.Equalities:
-    """The column = column conjuncts of a condition."""
-    pairs = []
-    for part in [] if condition is None else conjuncts(condition):
-        if isinstance(part, Call) and part.function == "eq":
-            a, b = part.args
-            if isinstance(a, Column) and isinstance(b, Column):
-                pairs.append((a.number, b.number))
-    return privacy.Equalities(pairs)
-
-
-def _fan_out(left: Relation, right: Relation, condition: Expression | None) -> int:
-    """How many rows of the public side meet one private row; 0 when nothing bounds it."""
-    public = right if isinstance(left.privacy, Private) else left
-    if isinstance(public, Values):
-        return max(1, len(public.rows))
-    if not isinstance(public, Scan) or not public.table.key:
-        return 0
-    matched = {n for pair in equalities(condition).pairs for n in pair}
-    own = {f.name: f.number for f in public.fields}
-    return 1 if all(own.get(name) in matched for name in public.table.key) else 0

@@ -1,0 +1,148 @@
+"""Inner joins as a set: conditions may stand in ON or WHERE, and tables in any order.
+
+A chain of inner and comma joins is taken apart into its relations and all conditions, then put
+together again so that each step keeps the invariant: private with private on the unit, public
+ones on their key. Where no such order exists the written one is kept, and a check refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from dpsql.sql.bind.join_rules import (
+    covers_key,
+    equalities,
+    follows,
+    implied,
+    join,
+    units_agree,
+)
+from dpsql.sql.bind.privacy import Equalities
+from dpsql.sql.expressions import Call, Column, Expression, columns
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.narrow import conjuncts
+from dpsql.sql.relations import Join, Private, Relation, Scan
+
+
+def arranged(relation: Relation, where: Expression | None) -> tuple[Relation, Expression | None]:
+    """The joins of a FROM clause in a good order, and the conditions that are left for WHERE."""
+    if not isinstance(relation, Join) or relation.kind not in ("inner", "cross"):
+        return relation, where
+    leaves, conditions = _taken_apart(relation)
+    conditions += [] if where is None else conjuncts(where)
+    return _Graph(_lean(leaves, conditions), conditions).assembled()
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A relation of the chain, and the join that brought it in, for refusals."""
+
+    relation: Relation
+    written: Join | None = None
+
+
+def _taken_apart(
+    relation: Relation, written: Join | None = None
+) -> tuple[list[_Leaf], list[Expression]]:
+    if not isinstance(relation, Join) or relation.kind not in ("inner", "cross"):
+        return [_Leaf(relation, written)], []
+    left, above = _taken_apart(relation.left, written)
+    right, below = _taken_apart(relation.right, relation)
+    own = [] if relation.condition is None else conjuncts(relation.condition)
+    return left + right, above + below + own
+
+
+def _lean(leaves: list[_Leaf], conditions: list[Expression]) -> list[_Leaf]:
+    """Children whose parent is in the query take their unit from it: no second join is added."""
+    known = equalities(conditions)
+    scans = [leaf.relation for leaf in leaves if isinstance(leaf.relation, Scan)]
+    kept: list[_Leaf] = []
+    for leaf in leaves:
+        scan = leaf.relation
+        others = [p for p in scans if p is not scan]
+        if isinstance(scan, Scan) and any(follows(scan, p, known) for p in others):
+            kept.append(replace(leaf, relation=replace(scan, lean=True)))
+        else:
+            kept.append(leaf)
+    return kept
+
+
+@dataclass(slots=True)
+class _Graph:
+    """Relations still to be joined, and conditions, used and still to be used."""
+
+    leaves: list[_Leaf]
+    conditions: list[Expression]
+    used: list[Expression] = field(default_factory=list)
+    implied: list[tuple[int, int]] = field(default_factory=list)
+
+    def assembled(self) -> tuple[Relation, Expression | None]:
+        """Join one after the other, each where it can keep the invariant."""
+        waiting = list(self.leaves)
+        first = next((leaf for leaf in waiting if _anchors(leaf.relation)), waiting[0])
+        waiting.remove(first)
+        current = first.relation
+        while waiting:
+            fitting = (leaf for leaf in waiting if self._fits(current, leaf.relation))
+            following = next(fitting, waiting[0])
+            waiting.remove(following)
+            made = self._joined(current, following.relation)
+            place = following.written or first.written
+            if place is not None:
+                made = replace(made, span=place.span, on_unit=place.on_unit)
+            current = made
+        return current, conjunction(self.conditions) if self.conditions else None
+
+    def _fits(self, current: Relation, leaf: Relation) -> bool:
+        known = self._known(current, leaf)
+        mine, theirs = current.privacy, leaf.privacy
+        if isinstance(mine, Private) and isinstance(theirs, Private):
+            return units_agree(mine, theirs, known)
+        if isinstance(mine, Private) or isinstance(theirs, Private):
+            return covers_key(leaf if isinstance(mine, Private) else current, known)
+        return True
+
+    def _known(self, current: Relation, leaf: Relation) -> Equalities:
+        """What is equal once the leaf is joined by every condition that can be checked then."""
+        told = equalities([*self.used, *self._usable(current, leaf)])
+        return Equalities((*told.pairs, *self.implied, *implied(current, leaf, told)))
+
+    def _usable(self, current: Relation, leaf: Relation) -> list[Expression]:
+        """Conditions that need both sides and nothing else."""
+        mine, theirs = _numbers(current.fields), _numbers(leaf.fields)
+        found = []
+        for condition in self.conditions:
+            needed = _numbers(columns(condition))
+            if needed <= mine | theirs and needed & mine and needed & theirs:
+                found.append(condition)
+        return found
+
+    def _joined(self, current: Relation, leaf: Relation) -> Join:
+        usable, known = self._usable(current, leaf), self._known(current, leaf)
+        self.implied += implied(current, leaf, known)
+        self.used += usable
+        self.conditions = [c for c in self.conditions if c not in usable]
+        condition = conjunction(usable) if usable else None
+        return join("cross" if condition is None else "inner", current, leaf, condition, known)
+
+
+def _anchors(relation: Relation) -> bool:
+    """Whether the chain can start here: a private relation that finds its own unit."""
+    lean = isinstance(relation, Scan) and relation.lean
+    return isinstance(relation.privacy, Private) and not lean
+
+
+def _numbers(fields: Iterable[Column]) -> set[int]:
+    return {f.number for f in fields}
+
+
+def conjunction(parts: list[Expression]) -> Expression:
+    """All of the parts, as one condition."""
+    return reduce(_both, parts)
+
+
+def _both(a: Expression, b: Expression) -> Expression:
+    span = a.span.cover(b.span) if a.span and b.span else a.span
+    return Call("and", (a, b), FUNCTIONS["and"].shape((a, b), ""), span=span)

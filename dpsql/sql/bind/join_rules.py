@@ -1,0 +1,171 @@
+"""What a join may rely on: equal columns, unique keys, foreign keys that lead to the unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.privacy import Equalities
+from dpsql.sql.expressions import Call, Column, Expression
+from dpsql.sql.narrow import conjuncts, narrow
+from dpsql.sql.relations import (
+    Aggregate,
+    Filter,
+    Join,
+    Private,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Values,
+    walk,
+)
+
+
+def equalities(conditions: Iterable[Expression]) -> Equalities:
+    """The column = column conjuncts of conditions."""
+    pairs = []
+    for condition in conditions:
+        for part in conjuncts(condition):
+            if isinstance(part, Call) and part.function == "eq":
+                a, b = part.args
+                if isinstance(a, Column) and isinstance(b, Column):
+                    pairs.append((a.number, b.number))
+    return Equalities(pairs)
+
+
+def told(relation: Relation) -> list[Expression]:
+    """Conditions that hold for every row: of inner joins, semi joins and filters straight below."""
+    match relation:
+        case Join(kind="inner" | "cross" | "semi", left=left, right=right, condition=condition):
+            below = told(left) + told(right)
+            return below if condition is None else [condition, *below]
+        case Join(kind="left" | "anti", left=left):
+            return told(left)
+        case Filter(input=below, predicate=predicate):
+            return [predicate, *told(below)]
+        case Project(input=below) | Sort(input=below):
+            return told(below)
+        case _:
+            return []
+
+
+def units_agree(left: Private, right: Private, known: Equalities) -> bool:
+    """Whether rows pair up only within a unit."""
+    if not left.key or len(left.key) != len(right.key) or left.unit != right.unit:
+        return False
+    return all(known.closure(a) & b for a, b in zip(left.key, right.key, strict=True))
+
+
+def implied(left: Relation, right: Relation, known: Equalities) -> list[tuple[int, int]]:
+    """Units made equal by following a declared foreign key.
+
+    Claim: a child row joined with the parent row that its path to the unit begins with belongs
+        to the parent row's unit.
+    Argument: the parent's key is unique, so the joined row is the very row that the path finds.
+    """
+    found: list[tuple[int, int]] = []
+    for child, parents in ((left, right), (right, left)):
+        for below in _scans(child):
+            for parent in _scans(parents):
+                if follows(below, parent, known):
+                    pairs = zip(below.unit_fields, parent.unit_fields, strict=True)
+                    found += [(a.number, b.number) for a, b in pairs]
+    return found
+
+
+def _scans(relation: Relation) -> list[Scan]:
+    """Tables whose rows stand in the relation as they are."""
+    match relation:
+        case Scan():
+            return [relation]
+        case Join(left=left, right=right, kind=kind):
+            return _scans(left) + (_scans(right) if kind in ("inner", "cross") else [])
+        case Filter(input=below) | Project(input=below) | Sort(input=below):
+            return _scans(below)
+        case _:
+            return []
+
+
+def follows(child: Scan, parent: Scan, known: Equalities) -> bool:
+    """Whether the two are joined by the first step of the child's path to its unit."""
+    path = child.table.path
+    if not path or path[0].references != parent.table.name:
+        return False
+    mine, theirs = ({f.name: f.number for f in side.fields} for side in (child, parent))
+    return all(
+        theirs[b] in known.closure(frozenset({mine[a]}))
+        for a, b in zip(path[0].columns, path[0].key, strict=True)
+    )
+
+
+def covers_key(public: Relation, known: Equalities) -> bool:
+    """Whether at most one row of a public relation meets a row of the other side."""
+    own = {f.number for f in public.fields}
+    matched = {n for pair in known.pairs if set(pair) - own for n in pair} & own
+    return any(key <= matched for key in unique_keys(public))
+
+
+def unique_keys(relation: Relation) -> list[set[int]]:
+    """Sets of columns no two rows of a public relation share."""
+    match relation:
+        case Scan(table=table, fields=fields) if table.key:
+            own = {f.name: f.number for f in fields}
+            return [{own[name] for name in table.key}] if set(table.key) <= own.keys() else []
+        case Aggregate(fields=fields, keys=keys):
+            return [{f.number for f in fields[: len(keys)]}]
+        case Filter(input=below) | Project(input=below) | Sort(input=below):
+            return unique_keys(below)
+        case _:
+            return []
+
+
+def fan_out(left: Relation, right: Relation, known: Equalities) -> int:
+    """How many rows of the public side meet one private row; 0 when nothing bounds it."""
+    public = right if isinstance(left.privacy, Private) else left
+    if covers_key(public, known):
+        return 1
+    if isinstance(public, Values):
+        return max(1, len(public.rows))
+    return 0
+
+
+def join(
+    kind: str, left: Relation, right: Relation, condition: Expression | None,
+    known: Equalities | None = None,
+) -> Join:  # fmt: skip
+    """The join of two relations, with what it does to columns and to privacy."""
+    fields = _optional(left.fields, kind in ("right", "full"))
+    if kind not in ("semi", "anti"):
+        fields += _optional(right.fields, kind in ("left", "full"))
+    if condition is not None and kind in ("inner", "semi"):
+        fields = narrow(fields, condition)
+    own = equalities([] if condition is None else [condition])
+    known = known or own
+    equal = known if kind in ("inner", "cross", "semi") else Equalities(())
+    many = fan_out(left, right, known if kind == "inner" else own)
+    state = privacy.joined(kind, left.privacy, right.privacy, equal, many)
+    return Join(kind, left, right, condition, fields, state)
+
+
+def _optional(fields: tuple[Column, ...], optional: bool) -> tuple[Column, ...]:  # noqa: FBT001
+    return tuple(replace(f, shape=f.shape.optional()) for f in fields) if optional else fields
+
+
+def joined_on_unit(relation: Join) -> bool:
+    """Whether a join of two private relations pairs rows of one unit only.
+
+    For inner joins everything that holds below counts too; for others only their condition.
+    """
+    left, right = relation.left.privacy, relation.right.privacy
+    assert isinstance(left, Private)
+    assert isinstance(right, Private)
+    own = [] if relation.condition is None else [relation.condition]
+    inner = relation.kind in ("inner", "semi")
+    known = equalities([*own, *told(relation.left), *told(relation.right)] if inner else own)
+    pairs = [*known.pairs, *implied(relation.left, relation.right, known)]
+    for below in walk(relation) if inner else ():
+        if isinstance(below, Join) and below.kind in ("inner", "cross"):
+            pairs += implied(below.left, below.right, known)
+    return units_agree(left, right, Equalities(pairs))

@@ -1,0 +1,120 @@
+"""UNION, EXCEPT, INTERSECT: rows of the sides by position, each private row with its unit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.sources import Output
+from dpsql.sql.domain import hull
+from dpsql.sql.expressions import Column, Shape
+from dpsql.sql.functions import Mismatch
+from dpsql.sql.functions.function import common_kind
+from dpsql.sql.relations import Aggregate, Private, Relation, Union
+from dpsql.sql.spans import span_of
+
+_OPERATIONS: dict[type[exp.Expr], str] = {
+    exp.Union: "union",
+    exp.Except: "except",
+    exp.Intersect: "intersect",
+}
+
+
+def combined(node: exp.SetOperation, sides: list[Output], context: Context) -> Output:
+    """The set operation of two bound queries."""
+    if len(sides[0].columns) != len(sides[1].columns):
+        raise refuse(
+            "DP201", node, "the queries have different numbers of columns", "Rows pair up."
+        )
+    operation = _OPERATIONS[type(node)]
+    fields = tuple(
+        _united(context, a, b, operation, node)
+        for a, b in zip(sides[0].columns, sides[1].columns, strict=True)
+    )
+    every = not node.args.get("distinct")
+    if operation == "union" and of_one_unit([s.relation for s in sides]):
+        return _with_unit(node, sides, fields, context, every=every)
+    state = privacy.united([s.relation.privacy for s in sides])
+    inputs = tuple(s.relation for s in sides)
+    columns = tuple(s.columns for s in sides)
+    name = f"{operation} all" if every else operation
+    return Output(Union(name, inputs, fields, state, span_of(node), columns), fields)
+
+
+def of_one_unit(relations: list[Relation]) -> bool:
+    """Whether every side is private, of one kind of unit, and knows its unit's key."""
+    found = [r.privacy for r in relations]
+    first = found[0]
+    return isinstance(first, Private) and all(
+        isinstance(p, Private) and p.unit == first.unit and len(p.key) == len(first.key) > 0
+        for p in found
+    )
+
+
+def _with_unit(
+    node: exp.SetOperation, sides: list[Output], fields: tuple[Column, ...], context: Context,
+    *, every: bool,
+) -> Output:  # fmt: skip
+    """UNION ALL of private rows: the unit's key is one more column that all sides give.
+
+    Claim: each row of the result is a row of one side with that side's unit, so it belongs to
+        one unit; a unit has the rows that it has on all sides together.
+    UNION without ALL is then a GROUP BY of the visible columns.
+    """
+    states = [s.relation.privacy for s in sides]
+    keys = [p.key for p in states if isinstance(p, Private)]
+    hidden = tuple(
+        context.column(f"unit{i}", _key_column(sides[0].relation, part).shape)
+        for i, part in enumerate(keys[0])
+    )
+    columns = tuple(
+        (*s.columns, *(_key_column(s.relation, part) for part in key))
+        for s, key in zip(sides, keys, strict=True)
+    )
+    state = privacy.united(states)
+    assert isinstance(state, Private)
+    state = replace(
+        state,
+        key=tuple(
+            frozenset({h.number, *_always_key(fields, sides, keys, i)})
+            for i, h in enumerate(hidden)
+        ),
+    )
+    inputs, place = tuple(s.relation for s in sides), span_of(node)
+    relation: Relation = Union("union all", inputs, fields + hidden, state, place, columns)
+    if not every:
+        grouped = privacy.grouped(state, fields, fields)
+        relation = Aggregate(relation, fields, (), fields, grouped, place)
+    return Output(relation, fields)
+
+
+def _always_key(
+    fields: tuple[Column, ...], sides: list[Output],
+    keys: list[tuple[frozenset[int], ...]], part: int,
+) -> set[int]:  # fmt: skip
+    """Visible fields that hold this part of the key on every side."""
+    return {
+        field.number
+        for position, field in enumerate(fields)
+        if all(s.columns[position].number in k[part] for s, k in zip(sides, keys, strict=True))
+    }
+
+
+def _key_column(relation: Relation, part: frozenset[int]) -> Column:
+    """A column that holds a part of the unit's key: a visible one if there is one."""
+    for field in relation.fields:
+        if field.number in part:
+            return field
+    return Column(min(part), "unit", Shape(relation.fields[0].shape.kind, nullable=False))
+
+
+def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Expr) -> Column:
+    try:
+        kind = common_kind([a, b], operation.upper())
+    except Mismatch as mismatch:
+        raise refuse("DP201", node, str(mismatch), "Columns pair up by position.") from None
+    shape = Shape(kind, a.shape.nullable or b.shape.nullable, hull(a.shape.domain, b.shape.domain))
+    return context.column(a.name, shape, identifier=a.identifier or b.identifier)
