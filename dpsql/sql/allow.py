@@ -50,7 +50,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Literal: ("this", "is_string"),
     exp.Boolean: ("this",),
     exp.Null: (),
-    exp.Placeholder: ("this",),
+    exp.Placeholder: ("this", "jdbc"),
     exp.Parameter: ("this",),
     exp.DataType: ("this", "expressions", "nested"),
     exp.DataTypeParam: ("this",),
