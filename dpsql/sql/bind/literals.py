@@ -83,7 +83,11 @@ def scalar(value: object, node: exp.Expr) -> Scalar | None:
             raise _bad(node, "a parameter", "a finite number")
         return Fraction(value)
     if isinstance(value, Decimal):
-        return Fraction(value) if value.is_finite() else None
+        if not value.is_finite():
+            raise _bad(node, "a parameter", "a finite number")
+        return Fraction(value)
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        raise _bad(node, "a parameter", "a timestamp without a time zone, as columns are")
     if isinstance(value, bool | int | Fraction | str | dt.date) or value is None:
         return value
     raise _bad(node, "a parameter", "a number, text, a date or NULL")
