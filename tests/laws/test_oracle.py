@@ -1,0 +1,184 @@
+"""At epsilon 1e9 every query of the corpus equals plain DuckDB on the same data."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import duckdb
+import pyarrow as pa
+import pytest
+from support.answers import Row, close, difference, kind, rows
+from support.corpus import CORPUS, Entry, World
+from support.datasets import in_memory
+from support.services import FreeLedger, service
+
+from dpsql import pipeline
+from dpsql.plan import price
+from dpsql.plan.bounding import Bounding
+from dpsql.plan.priced import PricedPlan
+from dpsql.release.intervals import widths
+from dpsql.service import Reply, Service
+from dpsql.sql.bind import Bound, bind
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.narrow import conjuncts
+from dpsql.sql.relations import Aggregate, Distinct, Filter, Relation, inputs, with_inputs
+
+
+@functools.cache
+def _service(world: World) -> Service:
+    return service(world.policy, world.data, world.change)
+
+
+@functools.cache
+def _plain(world: World) -> duckdb.DuckDBPyConnection:
+    return in_memory(world.data)
+
+
+@functools.cache
+def _expected(entry: Entry) -> pa.Table:
+    return _plain(entry.world).sql(entry.plain).to_arrow_table()
+
+
+def _answer(entry: Entry) -> tuple[PricedPlan, Reply]:
+    opened = _service(entry.world)
+    assert isinstance(opened.ledger, FreeLedger)
+    opened.ledger.released.clear()
+    session = opened.session()
+    return session.prepare(entry.sql), session.execute(entry.sql)
+
+
+def differs(entry: Entry) -> str:
+    """What is wrong with the answer to an entry; empty when nothing is."""
+    priced, reply = _answer(entry)
+    expected = _expected(entry)
+    mine, other = (
+        [kind(t) for t in reply.table.schema.types],
+        [kind(t) for t in expected.schema.types],
+    )
+    if mine != other:
+        return f"types {mine} instead of {other}"
+    found, wanted = rows(reply.table), rows(expected)
+    if entry.ordered:
+        same = len(found) == len(wanted) and all(
+            len(a) == len(b) and all(map(close, a, b)) for a, b in zip(found, wanted, strict=True)
+        )
+        return "" if same else f"{found} instead of {wanted}"
+    extra, missing = difference(found, wanted)
+    extra = [row for row in extra if not _empty_group(row, priced)]
+    return f"extra {extra[:5]}, missing {missing[:5]}" if extra or missing else ""
+
+
+def _empty_group(row: Row, priced: PricedPlan) -> bool:
+    """A public group without rows, which plain SQL does not list: counts and sums are 0."""
+    public = any(part.measurement.cells is not None for part in priced.parts)
+    measured = widths(priced, priced.plan.columns)
+    counted = [row[i] for i in measured]
+    return public and bool(counted) and all(close(v, 0) for v in counted)
+
+
+@pytest.mark.parametrize("entry", CORPUS, ids=str)
+def test_the_answer_equals_plain_sql(entry: Entry) -> None:
+    assert differs(entry) == ""
+
+
+def test_the_corpus_is_large() -> None:
+    assert len(CORPUS) >= 150
+
+
+STRATEGIES = ("row weights", "group caps", "norm clip", "unit totals")
+
+
+def _only(strategy: str) -> Callable[..., Iterator[Bounding]]:
+    """Candidates of one strategy wherever it is among them."""
+    everything = price.candidates
+
+    def candidates(*args: object) -> Iterator[Bounding]:
+        found = list(everything(*args))  # type: ignore[arg-type]
+        yield from [b for b in found if b.name == strategy] or found
+
+    return candidates
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_way_to_bound_gives_the_same_answer(
+    strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is above the declared limits, so no bounding changes anything."""
+    monkeypatch.setattr(price, "candidates", _only(strategy))
+    several = [e for e in CORPUS if "visits" in e.sql or "orders" in e.sql or "lineitem" in e.sql]
+    wrong = {e.sql: said for e in several if (said := differs(e))}
+    assert wrong == {}, "\n".join(f"{k}: {v}" for k, v in wrong.items())
+
+
+def _everywhere(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
+    below = tuple(_everywhere(r, change) for r in inputs(relation))
+    return change(with_inputs(relation, below))
+
+
+def _without_filter(relation: Relation) -> Relation:
+    if isinstance(relation, Aggregate):
+        calls = tuple(replace(c, where=None) for c in relation.calls)
+        return replace(relation, calls=calls)
+    return relation
+
+
+def _without_having(relation: Relation) -> Relation:
+    if isinstance(relation, Filter) and isinstance(relation.input, Aggregate):
+        return relation.input
+    return relation
+
+
+def _without_last_conjunct(relation: Relation) -> Relation:
+    if not isinstance(relation, Filter) or isinstance(relation.input, Aggregate):
+        return relation
+    first, *rest = conjuncts(relation.predicate)
+    for part in rest[:-1]:
+        args = (first, part)
+        first = replace(
+            relation.predicate, function="and", args=args, shape=FUNCTIONS["and"].shape(args, "")
+        )  # type: ignore[call-arg]
+    return replace(relation, predicate=first) if rest else relation.input
+
+
+def _without_distinct(relation: Relation) -> Relation:
+    if isinstance(relation, Aggregate):
+        return replace(relation, calls=tuple(replace(c, distinct=False) for c in relation.calls))
+    return relation.input if isinstance(relation, Distinct) else relation
+
+
+FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] = {
+    "FILTER dropped": (_without_filter, "FILTER (", ()),
+    "HAVING dropped": (
+        _without_having,
+        " HAVING ",
+        ("COUNT(*) > 100", "COUNT(*) > 0", "COUNT(*) >= 2", "COUNT(*) > 1"),
+    ),
+    "a condition dropped": (
+        _without_last_conjunct,
+        " WHERE ",
+        (
+            "started < '2024-03-03'", "<> 'va'", "IN ('de', 'fr', 'it')", "IN ('web', 'shop')",
+            "IN ('europe', 'asia')", "age BETWEEN 20 AND 25", "channel IS NOT NULL GROUP",
+            "WHERE amount IS NOT NULL", "ORDER BY population DESC",
+        ),
+    ),
+    "DISTINCT ignored": (_without_distinct, "DISTINCT ", ("FROM customers WHERE age > 40", "IS DISTINCT FROM")),
+}  # fmt: skip
+"""Each with the word that a query has, and words of queries whose answer is the same without it."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_dropped_clause_is_noticed(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    change, word, idle = FAULTS[fault]
+
+    def faulty(*args: object) -> Bound:
+        bound = bind(*args)  # type: ignore[arg-type]
+        return replace(bound, relation=_everywhere(bound.relation, change))
+
+    concerned = [e for e in CORPUS if word in e.sql and not any(i in e.sql for i in idle)]
+    assert len(concerned) >= 3
+    monkeypatch.setattr(pipeline, "bind", faulty)
+    unnoticed = [e.sql for e in concerned if not differs(e)]
+    assert unnoticed == [], "\n".join(unnoticed)

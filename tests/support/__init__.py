@@ -1,0 +1,1 @@
+"""What tests share: data, services with throw-away ledgers, the corpus, and comparisons."""

@@ -1,0 +1,182 @@
+"""Services over generated data, with ledgers that are thrown away."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow as pa
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.engines.exact_rows import ExactRows
+from dpsql.ledger.accounts import Account
+from dpsql.ledger.balance import Balance
+from dpsql.ledger.chain import Record
+from dpsql.ledger.charge import Charge
+from dpsql.ledger.store import Hold, Note, Verification
+from dpsql.policy.load import load
+from dpsql.policy.model import Policy
+from dpsql.policy.source import SourceDescription
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.entropy import Randomness
+from dpsql.service import Service, Session
+from support.datasets import database, folder, policy_text
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+_numbers = itertools.count()
+
+
+def noon() -> datetime:
+    """A clock that stands still."""
+    return NOON
+
+
+class Seeded(Randomness):
+    """The same fair bits for the same seed."""
+
+    def __init__(self, seed: int, calls: list[str] | None = None) -> None:
+        self._cipher = Cipher(AES256(seed.to_bytes(32, "little")), CTR(bytes(16))).encryptor()
+        self._calls = [] if calls is None else calls
+
+    def raw(self, n: int) -> bytes:
+        self._calls.append("entropy")
+        return self._cipher.update(bytes(n))
+
+
+@dataclass
+class FreeLedger:
+    """Grants everything and remembers what it was asked, in order, in ``calls``."""
+
+    calls: list[str] = field(default_factory=list)
+    charges: list[Cost] = field(default_factory=list)
+    released: dict[str, bytes] = field(default_factory=dict)
+    failing: frozenset[str] = frozenset()
+
+    def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if name in self.failing:
+            raise LedgerFailed(f"{name} fails in this test")
+
+    def reserve(
+        self, accounts: Sequence[Account], cost: Cost, events: Sequence[str], note: Note, *,
+        start: bool = False,
+    ) -> Hold:  # fmt: skip
+        self._called("reserve started" if start else "reserve")
+        self.charges.append(cost)
+        return Hold(len(self.charges), tuple(a.title for a in accounts), Charge.of(cost))
+
+    def start(self, hold: Hold) -> None:
+        self._called("start")
+
+    def commit(
+        self, hold: Hold, release: bytes | None = None, recall_key: str | None = None
+    ) -> None:
+        self._called("commit")
+        if release is not None and recall_key is not None:
+            self.released[recall_key] = release
+
+    def forfeit(self, hold: Hold) -> None:
+        self._called("forfeit")
+
+    def cancel(self, hold: Hold) -> None:
+        self._called("cancel")
+
+    def recall(self, recall_key: str) -> bytes | None:
+        self._called("recall")
+        return self.released.get(recall_key)
+
+    def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
+        return tuple(Balance(a, Charge()) for a in accounts)
+
+    def affordable(self, accounts: Sequence[Account]) -> Fraction:
+        return Fraction(10**9)
+
+    def events(self, after: int = 0) -> Iterator[Record]:
+        return iter(())
+
+    def verify(self, noted: str | None = None) -> Verification:
+        return Verification(0, "", ())
+
+    def close(self) -> None:
+        self._called("close")
+
+
+@dataclass
+class SpyEngine:
+    """Answers with what it is given, through ``rows``; notes every call in ``calls``."""
+
+    rows: Callable[[str], pa.Table]
+    calls: list[str] = field(default_factory=list)
+    public: Callable[[str], pa.Table] | None = None
+    statements: list[str] = field(default_factory=list)
+    parameters: list[Mapping[str, int]] = field(default_factory=list)
+
+    def describe(self) -> SourceDescription:
+        self.calls.append("describe")
+        return SourceDescription({})
+
+    def measure(self, sql: str, parameters: Mapping[str, int]) -> ExactRows:
+        self.calls.append("measure")
+        self.statements.append(sql)
+        self.parameters.append(parameters)
+        return ExactRows(self.rows(sql))
+
+    def read_public(self, sql: str) -> pa.Table:
+        if "DISTINCT" in sql:  # values_from, read when the service opens
+            return pa.table({"v": ["at", "de", "fr"]})
+        self.calls.append("read public")
+        assert self.public is not None
+        return self.public(sql)
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def policy_file(name: str, data: str, change: Callable[[str], str] = str) -> Path:
+    """A copy of a policy beside (a link to) its data, changed as a test wants."""
+    source = database(data)
+    place = folder() / f"policy{next(_numbers)}"
+    place.mkdir()
+    for wanted in ("shop", "trade"):
+        (place / f"{wanted}.duckdb").symlink_to(source)
+    path = place / "policy.yaml"
+    path.write_text(change(policy_text(name)))
+    return path
+
+
+def policy(name: str, data: str, change: Callable[[str], str] = str) -> Policy:
+    """The same, loaded."""
+    return load(policy_file(name, data, change))
+
+
+def service(
+    name: str, data: str, change: Callable[[str], str] = str, *, seed: int | None = None
+) -> Service:
+    """A service over generated data whose ledger grants everything."""
+    opened = Service.open(policy_file(name, data, change), clock=noon)
+    opened.ledger.close()
+    entropy = opened.tools.entropy if seed is None else Seeded(seed)
+    return Service(opened.policy, opened.tools.engine, FreeLedger(), clock=noon, entropy=entropy)
+
+
+def real_service(name: str, data: str, change: Callable[[str], str] = str) -> Service:
+    """A service with the ledger that users get, in a new file."""
+    return Service.open(policy_file(name, data, change), clock=noon)
+
+
+def session(name: str, data: str, role: str | None = None) -> Session:
+    """A session of a new service whose ledger grants everything."""
+    return service(name, data).session(role)
+
+
+def discard(path: Path) -> None:
+    """Forget a policy's folder."""
+    shutil.rmtree(path.parent, ignore_errors=True)

@@ -1,0 +1,74 @@
+"""The world of fixtures/policies/shop.yaml without its data: enough for every pure stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+from dpsql import pipeline
+from dpsql.diagnostics.refusal import Refused
+from dpsql.engines.duckdb import Constants
+from dpsql.plan.priced import PricedPlan
+from dpsql.plan.request import Request
+from dpsql.policy.against_source import columns_of
+from dpsql.policy.load import load
+from dpsql.policy.source import TableDescription
+from dpsql.sql.bind import Bound, bind
+from dpsql.sql.bind.context import Catalog
+from dpsql.sql.parse import Source, parse
+
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
+COUNTRIES = TableDescription({"country": "VARCHAR", "name": "VARCHAR", "continent": "VARCHAR",
+                              "inhabitants": "BIGINT"})  # fmt: skip
+NOW = datetime(2025, 6, 1, 12)
+
+
+@cache
+def catalog(policy: str = "policies/shop.yaml") -> Catalog:
+    """What an analyst sees of a policy; its public tables have the columns of the demo data."""
+    loaded = load(FIXTURES / policy)
+    tables = {
+        name: replace(table, columns=table.columns or columns_of(COUNTRIES))
+        for name, table in loaded.tables.items()
+    }
+    codes = {("countries", "country"): ("AT", "DE", "FR", "IT", "NL")}
+    return Catalog(replace(loaded, tables=tables), NOW, frozenset(tables), codes)
+
+
+ANALYST = Request(Fraction(1, 10), Fraction(1, 10**8))
+PURE = Request(Fraction(1, 2), Fraction(0))
+
+
+def bound(sql: str, parameters: Sequence[object] = ()) -> Bound:
+    """The bound query."""
+    return bind(parse(Source(sql, parameters=parameters)), catalog())  # type: ignore[arg-type]
+
+
+def priced(
+    sql: str,
+    parameters: Sequence[object] = (),
+    *,
+    policy: str = "policies/shop.yaml",
+    request: Request = ANALYST,
+) -> PricedPlan:
+    """The whole line of pure stages."""
+    source = Source(sql, parameters=parameters)  # type: ignore[arg-type]
+    return pipeline.prepare(source, catalog(policy), request, _evaluator())
+
+
+def refusal(sql: str, parameters: Sequence[object] = (), **options: object) -> Refused | None:
+    """Why the query is not answered, or None."""
+    try:
+        priced(sql, parameters, **options)  # type: ignore[arg-type]
+    except Refused as refused:
+        return refused
+    return None
+
+
+@cache
+def _evaluator() -> Constants:
+    return Constants()
