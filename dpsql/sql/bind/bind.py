@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.sql.bind.context import Catalog, Context, refuse
+from dpsql.sql.bind.literals import number_parameters
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.select import bind_select, limited
 from dpsql.sql.bind.set_operations import combined
@@ -33,6 +34,7 @@ def bind(parsed: Parsed, catalog: Catalog) -> Bound:
     """Resolve every name and type every value of a parsed query."""
     context = Context(catalog, parsed.source.parameters)
     try:
+        number_parameters(parsed.tree, context)
         output = bind_query(parsed.tree, context, Scope())
     except Refused as refused:
         raise refused.within(parsed.source.text) from None

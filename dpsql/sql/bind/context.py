@@ -37,7 +37,8 @@ class Context:
     catalog: Catalog
     parameters: Sequence[Scalar | float | None] = ()
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
-    placeholders: int = 0
+    placeholders: Mapping[int, int] = field(default_factory=dict)
+    """Which value a ``?`` stands for, by where it is in the text."""
     tables: list[str] = field(default_factory=list)
     copied: int = 0
 

@@ -53,12 +53,32 @@ def number(node: exp.Literal) -> Literal:
     return literal(Fraction(value), node)
 
 
+def number_parameters(tree: exp.Expr, context: Context) -> None:
+    """Give each ``?`` its value by its place in the text, and refuse values that none takes.
+
+    Clauses are bound in another order than they are written in, and some more than once.
+    """
+    marks = list(tree.find_all(exp.Placeholder, exp.Parameter))
+    starts = sorted(s.start for m in marks if m.this is None and (s := span_of(m)) is not None)
+    context.placeholders = {start: position for position, start in enumerate(starts)}
+    numbered = [int(m.name) for m in marks if m.name.isdecimal()]
+    wanted, given = max([len(starts), *numbered]), len(context.parameters)
+    if given > wanted:
+        raise refuse(
+            "DP113",
+            tree,
+            f"the statement takes {wanted} values, and {given} were given",
+            "A value that is not used may have been meant for something else.",
+            "Give one value for each parameter.",
+        )
+
+
 def parameter(node: exp.Expr, context: Context) -> Literal:
     """The value given for ``?`` or ``$1``."""
     name = node.this
     if name is None:
-        position = context.placeholders
-        context.placeholders += 1
+        span = span_of(node)
+        position = -1 if span is None else context.placeholders.get(span.start, -1)
     elif isinstance(name, exp.Literal) and str(name.this).isdigit():
         position = int(str(name.this)) - 1
     else:
