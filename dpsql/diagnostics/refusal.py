@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.diagnostics.codes import CODES
+from dpsql.diagnostics.render import refusal_text
 from dpsql.diagnostics.span import Span
 
 
@@ -61,6 +62,10 @@ class Refused(ProgrammingError):
         self.refusals = tuple(refusals[i] for _, i in sorted(place))
         self.text = text
         super().__init__(f"{self.code}: {self.headline}")
+
+    def __str__(self) -> str:
+        """The whole of it, as a person reads it: whoever prints an error sees what to do."""
+        return refusal_text(self)
 
     @property
     def first(self) -> Refusal:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
-from dpsql.diagnostics.refusal import Refusal, Refused
+if TYPE_CHECKING:
+    from dpsql.diagnostics.refusal import Refusal, Refused
 
 
 def refusal_text(refused: Refused) -> str:
-    """All refusals of a statement, as a person reads them in a terminal."""
+    """All refusals of a statement, as a person reads them."""
     return "\n\n".join(_one(refusal, refused.text) for refusal in refused.refusals)
 
 

@@ -9,6 +9,7 @@ from dpsql.diagnostics.refusal import EngineFailed
 
 log = logging.getLogger("dpsql.operator")
 """The operator's log. Engine messages may quote rows, so nothing of it is shown to analysts."""
+log.addHandler(logging.NullHandler())  # without it, Python writes to standard error by default
 
 
 def failed(what: str, words: str) -> EngineFailed:

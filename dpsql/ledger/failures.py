@@ -53,7 +53,7 @@ def from_sqlite(path: Path, error: sqlite3.Error) -> LedgerFailed:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     wrong, instead = _SQLITE.get(
         code,
-        ("cannot be used", "run dpsql audit --verify on it; restore the latest backup if it fails"),
+        ("cannot be used", "run dpsql audit on it; restore the latest backup if it fails"),
     )
     return LedgerFailed(f"the ledger {path} {wrong}", instead)
 

@@ -1,0 +1,45 @@
+"""The command line: a thin face that turns answers, refusals and failures into text and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from dpsql.cli.arguments import parser
+from dpsql.cli.exits import ANSWERED, BUDGET, FAILED, REFUSED, USAGE, Usage
+from dpsql.diagnostics.refusal import Error, OutOfBudget, Refused
+
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (Usage, USAGE),
+    (OutOfBudget, BUDGET),
+    (Refused, REFUSED),
+    (Error, FAILED),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the result is the exit code. Nobody is shown a traceback."""
+    chosen = parser().parse_args(arguments)
+    try:
+        code: int = import_module(f"dpsql.cli.{chosen.command}").run(chosen)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read the answer has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ANSWERED
+    except KeyboardInterrupt:
+        return _said("interrupted; what was charged stays charged", FAILED)
+    except OSError as error:
+        return _said(f"{error.filename or 'output'}: {error.strerror or error}", FAILED)
+    except Exception as error:  # noqa: BLE001 (a defect has its own words below)
+        for kind, code in _CODES:
+            if isinstance(error, kind):
+                return _said(str(error), code)
+        return _said(f"DP903: a defect in dpsql ({type(error).__name__}): please report it", FAILED)
+
+
+def _said(text: str, code: int) -> int:
+    sys.stderr.write(text + "\n")
+    return code

@@ -1,0 +1,84 @@
+"""An answer as a table to read: values, how far off they may be, what they cost."""
+
+from __future__ import annotations
+
+from datetime import datetime, time
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from dpsql.cli import terminal
+from dpsql.cli.numbers import decimals, grouped, interval, symmetric
+from dpsql.policy.types import Kind
+from dpsql.service.reply import Reply
+
+
+def table(reply: Reply) -> Table:
+    """The rows, each noised value with its interval beside it."""
+    headers: list[str] = []
+    right: list[int] = []
+    cells: list[list[Text]] = []
+    for position, column in enumerate(reply.columns):
+        values = reply.table.column(position).to_pylist()
+        if column.kind.numeric:
+            right.append(len(headers))
+        headers.append(column.name)
+        if position not in reply.intervals:
+            cells.append(_unnoised(values, column.kind))
+            continue
+        low, high = (end.to_pylist() for end in reply.intervals[position])
+        ends = list(zip(low, high, strict=True))
+        places = 0 if column.kind is Kind.INTEGER else decimals(values, ends)
+        centred = symmetric(values, ends)
+        cells.append([_number(v, places) for v in values])
+        headers.append("")
+        cells.append(
+            [
+                terminal.muted(interval(v, e, places, centred=centred))
+                for v, e in zip(values, ends, strict=True)
+            ]
+        )
+    made = terminal.table(headers, right)
+    for row in zip(*cells, strict=True):
+        made.add_row(*row)
+    return made
+
+
+def footer(reply: Reply) -> str:
+    """One line: rows, cost, what remains, and whether the answer is an old one."""
+    count = reply.table.num_rows
+    said = [f"{count:,} row{'' if count == 1 else 's'}"]
+    if reply.recalled:
+        said.append("a stored answer, free")
+    elif reply.cost.epsilon:
+        said.append(f"cost {terminal.spent(reply.cost.epsilon, reply.cost.delta)}")
+    else:
+        said.append("free: no private table was read")
+    said.append(f"epsilon {terminal.tightest(reply.remaining)}")
+    if reply.intervals:
+        said.append("intervals hold 19 times in 20")
+    return " · ".join(said)
+
+
+def _number(value: float | None, places: int) -> Text:
+    return terminal.muted("null") if value is None else Text(grouped(value, places))
+
+
+def _unnoised(values: list[Any], kind: Kind) -> list[Text]:
+    """Keys and public values. Whole numbers are years as often as counts: no separators."""
+    if kind is Kind.DOUBLE:
+        places = decimals(values, None)
+        return [_number(v, places) for v in values]
+    days = all(v.time() == time() for v in values if isinstance(v, datetime))
+    return [_key(v, days=days) for v in values]
+
+
+def _key(value: Any, *, days: bool) -> Text:
+    if value is None:
+        return terminal.muted("null")
+    if isinstance(value, bool):
+        return Text(str(value).lower())
+    if isinstance(value, datetime) and days:
+        return Text(f"{value:%Y-%m-%d}")
+    return terminal.plain(str(value))

@@ -1,0 +1,110 @@
+"""What may be typed after ``dpsql``: every command with its arguments, nothing heavy imported."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+FORMATS = ("table", "csv", "json", "parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; ``dpsql.cli.<name>`` runs it."""
+
+    name: str
+    about: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+
+
+def _demo(p: argparse.ArgumentParser) -> None:
+    p.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path("demo"))
+
+
+def _init(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "data", metavar="DATA", nargs="+", type=Path,
+        help="one DuckDB file, or Parquet and CSV files (each becomes a table of its name)",
+    )  # fmt: skip
+    p.add_argument("-o", "--output", type=Path, default=Path("policy.yaml"), metavar="FILE")
+    p.add_argument(
+        "--suggest-bounds", action="store_true",
+        help="write each column's least and greatest value as its range; they are private, and "
+        "the file says so",
+    )  # fmt: skip
+
+
+def _check(p: argparse.ArgumentParser) -> None:
+    p.add_argument("policy", type=Path, metavar="policy.yaml")
+
+
+def _query(p: argparse.ArgumentParser) -> None:
+    _policy(p)
+    _who(p)
+    p.add_argument("--epsilon", metavar="E", help="spend this much instead of the policy's amount")
+    p.add_argument("--format", choices=FORMATS, default="table")
+    p.add_argument(
+        "--intervals", action="store_true",
+        help="in CSV and Parquet, add <name>_low and <name>_high (tables and JSON have them)",
+    )  # fmt: skip
+    p.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the answer there")
+    _sql(p)
+
+
+def _explain(p: argparse.ArgumentParser) -> None:
+    _policy(p)
+    _who(p)
+    _sql(p)
+
+
+def _budget(p: argparse.ArgumentParser) -> None:
+    _policy(p)
+    _who(p)
+
+
+def _audit(p: argparse.ArgumentParser) -> None:
+    _policy(p)
+    p.add_argument(
+        "--noted", metavar="HASH", help="a head hash noted earlier, which must be in the chain"
+    )
+
+
+def _policy(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--policy", required=True, type=Path, metavar="P")
+
+
+def _who(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--role", metavar="R", help="may be left out if the policy has one role")
+    p.add_argument(
+        "--session", metavar="NAME", default="default", help="whose session account is charged"
+    )
+
+
+def _sql(p: argparse.ArgumentParser) -> None:
+    p.add_argument("sql", metavar="SQL", help="one statement; - reads it from standard input")
+
+
+COMMANDS = (
+    Command("demo", "write a small shop and its policy, to try dpsql on", _demo),
+    Command("init", "draft a policy from a DuckDB file, Parquet or CSV files", _init),
+    Command("check", "validate a policy and hold it against its source", _check),
+    Command("query", "answer one SQL statement, with noise and its intervals", _query),
+    Command("explain", "show plan, noise and cost of a query; spends nothing", _explain),
+    Command("budget", "show what each account has left", _budget),
+    Command("audit", "list and verify what the ledger recorded", _audit),
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    root = argparse.ArgumentParser(prog="dpsql", description="SQL with differential privacy")
+    root.add_argument("--version", action="version", version=f"dpsql {version('dpsql')}")
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.arguments(
+            commands.add_parser(command.name, help=command.about, description=command.about)
+        )
+    return root

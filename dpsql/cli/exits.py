@@ -1,0 +1,9 @@
+"""What a process says with its exit code."""
+
+from __future__ import annotations
+
+ANSWERED, FAILED, USAGE, REFUSED, BUDGET = 0, 1, 2, 3, 4
+
+
+class Usage(Exception):
+    """Something was typed that no command takes; the text says what to type instead."""

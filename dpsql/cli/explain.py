@@ -1,0 +1,99 @@
+"""``dpsql explain``: what would be measured, how it is protected, what it costs. Spends nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from dpsql.cli import terminal
+from dpsql.cli.exits import ANSWERED
+from dpsql.cli.numbers import digits, grouped
+from dpsql.cli.opened import opened, statement
+from dpsql.cli.sql_text import laid_out
+from dpsql.plan.priced import PricedMeasurement, PricedPlan
+from dpsql.plan.show import bounding_text, groups_text, law_text, moved, number, statistic_text
+from dpsql.release.intervals import sources
+from dpsql.service import Session
+from dpsql.sql.expressions import columns
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Price the query and show the plan; no data is read."""
+    sql = statement(chosen.sql)
+    with opened(chosen) as session:
+        priced = session.prepare(sql)
+        for part in priced.parts:
+            _measurement(part, _uses(priced))
+        if priced.plan.publics:
+            _section("Read exactly", ["public tables: exact, and free"])
+        _cost(priced, session)
+        for part in priced.parts:
+            _section("SQL that the engine would run", laid_out(part.sql).splitlines())
+    return ANSWERED
+
+
+def _measurement(part: PricedMeasurement, uses: dict[int, list[str]]) -> None:
+    unit = part.measurement.privacy.unit
+    _section("What is measured", [f"{groups_text(part)}, from rows that each belong to one {unit}"])
+    _section(f"How one {unit} is bounded", bounding_text(part).split(", "))
+    _section("Noise", [])
+    terminal.show(_noise(part, uses))
+
+
+def _noise(part: PricedMeasurement, uses: dict[int, list[str]]) -> Table:
+    unit = part.measurement.privacy.unit
+    headers = ("  for", "number", f"one {unit} moves it by", "noise", "19 times in 20 within")
+    made = terminal.table(headers, (2, 4))
+    rows = [
+        (uses.get(column.number, []), item)
+        for column, item in zip(part.measurement.columns, part.noised, strict=True)
+    ]
+    if part.selection is not None and part.selection.shares is None:
+        rows.append((["choosing groups"], part.selection.units))
+    for used, item in rows:
+        width = item.half_width
+        made.add_row(
+            terminal.plain("  " + (", ".join(used) or "elsewhere")),
+            terminal.plain(statistic_text(item.statistic)),
+            number(moved(item)),
+            terminal.plain(law_text(item)),
+            f"± {grouped(width, digits([width], 3))}",
+        )
+    return made
+
+
+def _uses(priced: PricedPlan) -> dict[int, list[str]]:
+    """The output columns that each released column is for, where that can be told."""
+    found: dict[int, list[str]] = {}
+    outputs = priced.plan.columns
+    for output, source in zip(outputs, sources(priced.plan.output, outputs), strict=True):
+        for column in [] if source is None else columns(source):
+            names = found.setdefault(column.number, [])
+            if output.name not in names:
+                names.append(output.name)
+    return found
+
+
+def _cost(priced: PricedPlan, session: Session) -> None:
+    if not priced.parts:
+        _section("Cost", ["nothing: no private table is read"])
+        return
+    rho = f" (rho {number(priced.cost.rho)})"
+    again = "asked again, the stored answer is free"
+    spent = terminal.spent(priced.cost.epsilon, priced.cost.delta)
+    _section("Cost", [f"{spent}{rho}; {again}"])
+    _section("What is left before it", [])
+    terminal.show(terminal.accounts(session.budget()))
+
+
+def _section(title: str, lines: list[str]) -> None:
+    sys.stdout.writelines(_lines(title, lines))
+    sys.stdout.flush()
+
+
+def _lines(title: str, lines: list[str]) -> Iterator[str]:
+    yield f"\n{title}\n"
+    yield from (f"  {line}\n" for line in lines)

@@ -1,0 +1,57 @@
+"""``dpsql init``: a first policy for data that is there, with comments where its owner decides."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from dpsql.cli.exits import ANSWERED, Usage
+from dpsql.engines import inspect
+from dpsql.policy.draft import draft
+from dpsql.policy.model import Source
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Describe the data, write the draft, say what to do next. Nothing there is overwritten."""
+    output: Path = chosen.output
+    if output.exists():
+        raise Usage(f"{output} is there already; name another file with -o")
+    database = _database(chosen.data, output)
+    description = inspect.describe(database)
+    found = inspect.bounds(database, description) if chosen.suggest_bounds else None
+    source = Source("duckdb", Path(os.path.relpath(database.absolute(), output.absolute().parent)))
+    output.write_text(draft(description, source, found), encoding="utf-8")
+    sys.stdout.write(f"Wrote {output}: a draft from names and types.\n")
+    if found:
+        sys.stdout.write(
+            "Its ranges were read from the data and reveal its extremes: replace them by what is\n"
+            "public knowledge before anyone is given access.\n"
+        )
+    sys.stdout.write(f"Look for FILL IN, then run: dpsql check {output}\n")
+    return ANSWERED
+
+
+def _database(data: list[Path], output: Path) -> Path:
+    """The DuckDB file that the policy will name: the one given, or a new one beside the policy."""
+    for path in data:
+        if not path.is_file():
+            raise Usage(f"{path}: there is no such file")
+    tabular = [path for path in data if path.suffix.lower() in inspect.READERS]
+    if not tabular and len(data) == 1:
+        return data[0]
+    if len(tabular) < len(data):
+        raise Usage("give one DuckDB file, or Parquet and CSV files, not both")
+    names = [path.stem.lower() for path in data]
+    if len(set(names)) < len(names):
+        raise Usage("two files have the same name, and each becomes a table of its name")
+    database = output.with_suffix(".duckdb")
+    if database.exists():
+        raise Usage(f"{database} is there already; name another policy file with -o")
+    inspect.import_files(data, database)
+    sys.stdout.write(
+        f"Imported {len(data)} file{'' if len(data) == 1 else 's'} into {database}, which is what "
+        "dpsql will read;\nimport again when they change.\n"
+    )
+    return database

@@ -1,0 +1,47 @@
+"""What most commands begin with: a session under a policy, and the statement to ask."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpsql.cli.exits import Usage
+from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.service import Service, Session
+
+
+@contextmanager
+def opened(chosen: argparse.Namespace) -> Iterator[Session]:
+    """A session of the role that was named; the engine's own words go to the operator's log."""
+    with operator_log(chosen.policy), Service.open(chosen.policy) as service:
+        yield service.session(chosen.role, chosen.session)
+
+
+@contextmanager
+def operator_log(policy: Path) -> Iterator[None]:
+    """A file beside the policy for what analysts must not read; made when it is needed."""
+    place = policy.with_name(f"{policy.stem}.operator.log")
+    handler = logging.FileHandler(place, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("dpsql.operator")
+    log.addHandler(handler)
+    try:
+        yield
+    except EngineFailed:
+        sys.stderr.write(f"The operator's log is {place}.\n")
+        raise
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+
+
+def statement(text: str) -> str:
+    """The SQL that was typed, or standard input for ``-``."""
+    found = sys.stdin.read() if text == "-" else text
+    if not found.strip():
+        raise Usage("there is no SQL to answer; type a statement")
+    return found

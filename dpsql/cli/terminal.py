@@ -1,0 +1,88 @@
+"""Where text goes, and how numbers, tables and accounts look there."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dpsql.ledger.shortage import less
+from dpsql.service.reply import Remaining
+
+MUTED = "dim"
+_UNLIMITED = 100_000
+
+
+def show(table: Table, file: TextIO | None = None) -> None:
+    """A table. A terminal gives it a width and colours; a file gets neither, nor spaces at ends."""
+    file = file or sys.stdout
+    if file.isatty():
+        _console(file).print(table)
+        return
+    text = io.StringIO()
+    Console(file=text, width=_UNLIMITED, highlight=False, color_system=None).print(table)
+    file.writelines(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def say(line: str, file: TextIO) -> None:
+    """A line that stays in the background, and that no narrow terminal cuts."""
+    _console(file).print(muted(line), soft_wrap=True)
+
+
+def _console(file: TextIO) -> Console:
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+def table(headers: Sequence[str], right: Sequence[int] = ()) -> Table:
+    """An empty table; the columns at the positions ``right`` hold numbers."""
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for position, header in enumerate(headers):
+        made.add_column(
+            plain(header), justify="right" if position in right else "left", overflow="fold"
+        )
+    return made
+
+
+def plain(text: str) -> Text:
+    """Text that cannot steer a terminal: names and values come from policies and from data."""
+    return Text("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
+
+
+def muted(text: str) -> Text:
+    """Text that stays in the background."""
+    return Text(text, style=MUTED)
+
+
+def accounts(remaining: Sequence[Remaining]) -> Table:
+    """What accounts have left."""
+    made = table(("account", "epsilon left", "", "delta left", "", "renews"), (1, 3))
+    for r in remaining:
+        made.add_row(
+            plain(r.account),
+            less(r.left_epsilon),
+            muted(f"of {less(r.epsilon)}"),
+            less(r.left_delta),
+            muted(f"of {less(r.delta)}"),
+            "never" if r.renews is None else f"{r.renews:%Y-%m-%d}",
+        )
+    return made
+
+
+def tightest(remaining: Sequence[Remaining]) -> str:
+    """The account that will be empty first, in words."""
+    if not remaining:
+        return ""
+    least = min(remaining, key=lambda r: (r.left_epsilon, r.epsilon))
+    return f"{less(least.left_epsilon)} of {less(least.epsilon)} left in {least.account}"
+
+
+def spent(epsilon: Fraction, delta: Fraction) -> str:
+    """A cost in words."""
+    return f"epsilon {less(epsilon)}" + (f" and delta {less(delta)}" if delta else "")

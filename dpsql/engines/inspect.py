@@ -1,0 +1,115 @@
+"""What is in a DuckDB file, or in Parquet and CSV files: for drafting a policy, by its owner only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from pathlib import Path
+
+import duckdb
+
+from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines.duckdb import DuckDB
+from dpsql.policy.model import ForeignKey, Limits
+from dpsql.policy.source import SourceDescription, policy_type
+from dpsql.policy.types import Scalar
+from dpsql.sql.render import quoted
+
+READERS = {
+    ".parquet": "read_parquet",
+    ".pq": "read_parquet",
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+}
+"""What reads a file, by the end of its name."""
+_RANGED = ("smallint", "integer", "bigint", "real", "double", "decimal", "date", "timestamp")
+
+
+def describe(path: Path) -> SourceDescription:
+    """Tables, types and constraints of a DuckDB file; no row is read."""
+    engine = DuckDB(path, Limits())
+    try:
+        found = engine.describe()
+    finally:
+        engine.close()
+    links = _foreign_keys(path)
+    return SourceDescription(
+        {
+            name: replace(table, foreign_keys=tuple(links.get(name, ())))
+            for name, table in found.tables.items()
+        }
+    )
+
+
+def import_files(files: Sequence[Path], database: Path) -> None:
+    """A new DuckDB file with one table for each file, under the file's name. All of them or none."""
+    try:
+        with duckdb.connect(str(database)) as connection:
+            for file in files:
+                reader = READERS[file.suffix.lower()]
+                name = "'" + str(file).replace("'", "''") + "'"
+                connection.execute(
+                    f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM {reader}({name})"
+                )
+    except duckdb.Error as error:
+        database.unlink(missing_ok=True)
+        raise SourceMismatch(f"the files could not be read: {error}") from None
+
+
+def bounds(
+    path: Path, description: SourceDescription
+) -> dict[tuple[str, str], tuple[Scalar, Scalar]]:
+    """The least and greatest value of each column that may have a range: read from the rows."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return {
+            (table, column): (low, high)
+            for table, there in description.tables.items()
+            for column, low, high in _extremes(connection, table, there.columns)
+        }
+
+
+def _extremes(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, str]
+) -> Iterator[tuple[str, Scalar, Scalar]]:
+    for column, held in columns.items():
+        if not (policy_type(held) or "").startswith(_RANGED):
+            continue
+        name = quoted(column)
+        finite = f" WHERE isfinite({name})" if held in _WITH_INFINITY else ""
+        row = connection.execute(
+            f"SELECT min({name}), max({name}) FROM {quoted(table)}{finite}"
+        ).fetchone()
+        low, high = (_scalar(value) for value in row or (None, None))
+        if low is not None and high is not None and low != high:
+            yield column, low, high
+
+
+_WITH_INFINITY = ("DOUBLE", "FLOAT", "DATE", "TIMESTAMP")
+
+
+def _scalar(value: object) -> Scalar | None:
+    match value:
+        case float() if not isfinite(value):
+            return None
+        case float() | Decimal():
+            return Fraction(value)
+        case int() | datetime() | date():
+            return value
+        case _:
+            return None
+
+
+def _foreign_keys(path: Path) -> dict[str, list[ForeignKey]]:
+    found: dict[str, list[ForeignKey]] = {}
+    with duckdb.connect(str(path), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT table_name, constraint_column_names, referenced_table, referenced_column_names"
+            " FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY'"
+        ).fetchall()
+    for table, columns, referenced, key in rows:
+        found.setdefault(table, []).append(ForeignKey(tuple(columns), referenced, tuple(key)))
+    return found

@@ -1,0 +1,92 @@
+"""A reply in plain values, for JSON and for programs: the same words in every face."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from dpsql.service.reply import Remaining, Reply
+
+_ACCOUNTS = ("dataset", "role", "session")
+"""In the order in which a session tells them."""
+
+
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that tell columns apart.
+
+    >>> distinct(["n", "n", "n_2"])
+    ('n', 'n_3', 'n_2')
+    """
+    taken, found = set(names), list[str]()
+    for name in names:
+        chosen, count = name, 1
+        while chosen in found or (count > 1 and chosen in taken):
+            count += 1
+            chosen = f"{name}_{count}"
+        found.append(chosen)
+    return tuple(found)
+
+
+def named(reply: Reply) -> pa.Table:
+    """The table under names that tell its columns apart."""
+    return reply.table.rename_columns(list(distinct([c.name for c in reply.columns])))
+
+
+def rows(reply: Reply) -> list[tuple[Any, ...]]:
+    """The rows as Python values."""
+    return list(zip(*(column.to_pylist() for column in reply.table.columns), strict=True))
+
+
+def intervals(reply: Reply) -> dict[str, list[tuple[float | None, float | None]]]:
+    """The 95 % interval of every row, for each noised column."""
+    names = distinct([c.name for c in reply.columns])
+    return {
+        names[position]: list(zip(low.to_pylist(), high.to_pylist(), strict=True))
+        for position, (low, high) in sorted(reply.intervals.items())
+    }
+
+
+def cost(reply: Reply) -> dict[str, float]:
+    """What the answer cost."""
+    return {"epsilon": float(reply.cost.epsilon), "delta": float(reply.cost.delta)}
+
+
+def remaining(accounts: Sequence[Remaining]) -> dict[str, dict[str, Any]]:
+    """What each account has left, and of how much."""
+    return {
+        holder: {
+            "account": r.account,
+            "epsilon": float(r.left_epsilon),
+            "delta": float(r.left_delta),
+            "total": {"epsilon": float(r.epsilon), "delta": float(r.delta)},
+            "renews": None if r.renews is None else r.renews.isoformat(),
+        }
+        for holder, r in zip(_ACCOUNTS, accounts, strict=False)
+    }
+
+
+def to_json(reply: Reply) -> str:
+    """The reply as one JSON object. Dates are ISO; what JSON has no number for is null."""
+    document = {
+        "columns": [{"name": c.name, "type": c.kind.value} for c in reply.columns],
+        "rows": [[_value(value) for value in row] for row in rows(reply)],
+        "intervals": {
+            name: [[_value(low), _value(high)] for low, high in ends]
+            for name, ends in intervals(reply).items()
+        },
+        "cost": cost(reply),
+        "remaining": remaining(reply.remaining),
+        "recalled": reply.recalled,
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.isoformat() if isinstance(value, date) else value
