@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpsql import checks
+from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.engines.engine import Engine
 from dpsql.ledger.accounts import Account
@@ -75,7 +75,7 @@ def prepare(
     """The pure stages. Raises ``Refused``; depends on text, policy and settings only."""
     parsed = parse(source)
     bound = bind(parsed, catalog)
-    checked = checks.run(bound)
+    checked = check(bound)
     plan = build(checked, enumerator, catalog.policy.limits.max_cells)
     return price(plan, request)
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dpsql import pipeline
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Note
+from dpsql.pipeline import Payer, answer, prepare
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.request import Request
 from dpsql.plan.show import show
@@ -80,7 +80,7 @@ class Session:
 
         def priced(epsilon: Fraction) -> PricedPlan:
             request = replace(self._request(), epsilon=epsilon)
-            return pipeline.prepare(source, catalog, request, enumerator)
+            return prepare(source, catalog, request, enumerator)
 
         wanted = self.settings.max_error
         limit = self._request().epsilon
@@ -107,12 +107,12 @@ class Session:
         check_cap(self._role.query, priced.cost)
         version = self._service.policy.version
         note = Note(version, self.role, self._name, text)
-        payer = pipeline.Payer(self._accounts(), note, version, self.settings.fresh)
+        payer = Payer(self._accounts(), note, version, self.settings.fresh)
         wanted = intervals or self.settings.intervals
-        answer = pipeline.answer(priced, payer, self._service.tools, intervals=wanted)
+        given = answer(priced, payer, self._service.tools, intervals=wanted)
         reply = Reply(
-            "SELECT", answer.release.columns, answer.release.table, answer.release.intervals,
-            answer.cost, answer.recalled, self.budget,
+            "SELECT", given.release.columns, given.release.table, given.release.intervals,
+            given.cost, given.recalled, self.budget,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
 
