@@ -109,7 +109,10 @@ class Writer:
 
     def select(self, relation: Relation, fields: tuple[Column, ...] | None = None) -> str:
         """The relation as a whole statement with its columns under their aliases."""
-        return self.statement(self.block(relation), fields or relation.fields)
+        block, chosen = self.block(relation), fields or relation.fields
+        if block.distinct and {f.number for f in chosen} != set(block.items):
+            block = self.sealed(block)  # rows are distinct in all of their columns
+        return self.statement(block, chosen)
 
     def statement(self, block: Block, fields: tuple[Column, ...]) -> str:
         """A block as a statement."""
@@ -195,7 +198,8 @@ class Writer:
         items = {**left.items, **right.items}
         condition = "" if join.condition is None else f" ON {expression(join.condition, items)}"
         words = f"{join.kind.upper()} JOIN"
-        source = f"{left.source} {words} {right.source}{condition}"
+        inner = f"({right.source})" if isinstance(join.right, Join) else right.source
+        source = f"{left.source} {words} {inner}{condition}"
         if join.kind in ("semi", "anti"):
             items = dict(left.items)
         return Block(items, source, left.where + right.where)

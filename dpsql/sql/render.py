@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -19,6 +20,7 @@ from dpsql.sql.expressions import (
     Expression,
     Interval,
     Literal,
+    Shape,
     SortKey,
     Window,
 )
@@ -131,15 +133,26 @@ def _window(node: Window, names: Texts) -> str:
     if node.partition:
         parts.append("PARTITION BY " + ", ".join(expression(p, names) for p in node.partition))
     if node.order:
-        parts.append("ORDER BY " + sort_list(node.order, names))
+        parts.append("ORDER BY " + sort_list(_reaching(node), names))
     parts += [node.frame] if node.frame else []
     call = called(node, names)
     return as_planned(f"{call} OVER ({' '.join(parts)})", node)
 
 
+def _reaching(node: Window) -> tuple[SortKey, ...]:
+    """The sort keys; doubles under a frame that reaches a distance, which else may overflow."""
+    if not re.match(r"RANGE .*\d", node.frame):
+        return node.order
+    shape = Shape(Kind.DOUBLE)
+    return tuple(
+        replace(key, value=Call("cast", (key.value,), shape, Kind.DOUBLE.value))
+        for key in node.order
+    )
+
+
 def called(node: Window | Aggregated, names: Texts) -> str:
     """An aggregate or window function with its arguments and its FILTER."""
-    args = ", ".join(_argument(a, names) for a in node.args)
+    args = ", ".join(expression(a, names) for a in node.args)
     if node.function == "count" and not args:
         args = "*"
     where = "" if node.where is None else f" FILTER (WHERE {_argument(node.where, names)})"
@@ -147,8 +160,8 @@ def called(node: Window | Aggregated, names: Texts) -> str:
 
 
 def as_planned(text: str, node: Window | Aggregated) -> str:
-    """Sums with the planned type: engines add 64 bits up to 128."""
-    if node.function not in ("sum", "avg"):
+    """Sums and counts with the planned type: engines add up to 128 bits."""
+    if node.function not in ("sum", "avg", "count_if"):
         return text
     return f"TRY_CAST({text} AS {engine_type(node.shape.kind)})"
 
