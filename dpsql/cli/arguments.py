@@ -22,6 +22,7 @@ class Command:
 
 def _demo(p: argparse.ArgumentParser) -> None:
     p.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path("demo"))
+    p.add_argument("--ask", action="store_true", help="and answer five example queries")
 
 
 def _init(p: argparse.ArgumentParser) -> None:

@@ -6,9 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from dpsql.cli import answer, terminal
 from dpsql.cli.exits import ANSWERED
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.engines import demo_data
+from dpsql.service import Service
 
 POLICY = """\
 # What may be learnt about this shop, and by whom. Every number here is the owner's choice.
@@ -65,7 +67,7 @@ roles:
     per: month
     session: {epsilon: 10}
     query: {epsilon: 0.5}
-    max_groups_per_unit: 3
+    max_groups_per_unit: 8
 """
 
 EXAMPLES = (
@@ -106,19 +108,31 @@ def run(chosen: argparse.Namespace) -> int:
             f"{demo_data.VISITS:,} visits.\n"
             f"Wrote {policy}: what may be learnt about them.\n"
         )
+    if chosen.ask:
+        _ask(policy)
     sys.stdout.write(_next(policy))
     return ANSWERED
+
+
+def _ask(policy: Path) -> None:
+    with Service.open(policy) as service:
+        session = service.session()
+        for sql in EXAMPLES:
+            sys.stdout.write(f"\n{sql}\n\n")
+            reply = session.execute(sql, intervals=True)
+            terminal.show(answer.table(reply))
+            terminal.say(answer.footer(reply), sys.stdout)
 
 
 def _next(policy: Path) -> str:
     return f"""
 Ask something:
   dpsql query --policy {policy} \\
-    "{EXAMPLES[0]}"
+    "{" ".join(EXAMPLES[0].split())}"
 
 See what it costs and how it is protected, before asking:
   dpsql explain --policy {policy} \\
-    "{EXAMPLES[1]}"
+    "{" ".join(EXAMPLES[1].split())}"
 
 See what is left:
   dpsql budget --policy {policy}

@@ -1,0 +1,51 @@
+# make demo      a small shop, and five questions answered about it
+# make test      all tests, with coverage
+# make lint      format, lint, types, layers
+# make nightly   the slow tests too
+# make bench     speed and accuracy, printed
+# make lock      pin every dependency anew
+#
+# Only Python 3.11 or later, pip and make are needed: .venv is made and filled from the lock.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+.PHONY: demo test lint nightly bench lock
+
+demo: $(READY)
+	@$(BIN)/dpsql demo demo --ask
+
+test: $(READY)
+	$(PYTEST) -m "not slow" --cov --cov-branch --cov-report=json:.coverage.json
+	$(BIN)/python -m tests.repo.coverage_gate .coverage.json
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+nightly: $(READY)
+	HYPOTHESIS_PROFILE=nightly $(PYTEST)
+
+bench: $(READY)
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet uv
+	echo "setuptools>=77" > build/lock/build.in
+	build/lock/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+		--extra dev --extra pandas --extra polars --upgrade \
+		--no-emit-index-url --no-header --no-annotate \
+		--output-file requirements.lock pyproject.toml build/lock/build.in
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("dpsql needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(READY)
