@@ -68,7 +68,7 @@ class Probability:
 
 def exp_minus(x: Fraction) -> Probability:
     """The probability exp(-x), for x > 0."""
-    return Probability(lambda bits: _exp_minus_bounds(x, bits))
+    return Probability(lambda bits: exp_minus_bounds(x, bits))
 
 
 def logistic_minus(x: Fraction) -> Probability:
@@ -79,7 +79,7 @@ def logistic_minus(x: Fraction) -> Probability:
     """
 
     def bounds(bits: int) -> tuple[int, int]:
-        low, high = _exp_minus_bounds(x, bits)
+        low, high = exp_minus_bounds(x, bits)
         one = 1 << bits  # q / (1 + q) grows with q
         return (low << bits) // (one + low), -((-high << bits) // (one + high))
 
@@ -94,7 +94,7 @@ def tanh_half(x: Fraction) -> Probability:
     """
 
     def bounds(bits: int) -> tuple[int, int]:
-        low, high = _exp_minus_bounds(x, bits)
+        low, high = exp_minus_bounds(x, bits)
         one = 1 << bits  # (1 - q) / (1 + q) falls with q
         return (one - high << bits) // (one + high), -((low - one << bits) // (one + low))
 
@@ -164,7 +164,7 @@ def keep_with_exp(
     return kept
 
 
-def _exp_minus_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+def exp_minus_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Integers around exp(-x) * 2**bits. However large x is, the work depends on ``bits`` only."""
     if x >= bits:
         return 0, 1  # exp(-x) < 2**-bits

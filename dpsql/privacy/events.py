@@ -81,13 +81,31 @@ class ThresholdEvent:
         _positive(self.delta, 1 - self.delta, Fraction(self.groups))
 
 
-Event = LaplaceEvent | GaussianEvent | TruncatedGeometricEvent | ThresholdEvent
+@dataclass(frozen=True, slots=True)
+class ExponentialEvent:
+    """Choices with P ~ exp(utility / scale), one in each group.
+
+    A unit changes the differences of a group's utilities by at most a span of that group; the
+    spans add up to at most ``span``, their squares to at most ``span_squared``.
+    """
+
+    span: Fraction
+    span_squared: Fraction
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        """All are positive."""
+        _positive(self.span, self.span_squared, self.scale)
+
+
+Event = LaplaceEvent | GaussianEvent | TruncatedGeometricEvent | ThresholdEvent | ExponentialEvent
 
 _NAMES: dict[str, Callable[..., Event]] = {
     "laplace": LaplaceEvent,
     "gaussian": GaussianEvent,
     "truncated_geometric": TruncatedGeometricEvent,
     "threshold": ThresholdEvent,
+    "exponential": ExponentialEvent,
 }
 
 
@@ -133,7 +151,9 @@ def cost_of(event: Event) -> Cost:
     Argument: Laplace is (l1/scale)-DP, since neighbouring weights differ by exp(1/scale) at most
         for each step of 1. Gaussian is l2_squared/(2 variance)-zCDP. A truncated geometric
         (epsilon, delta)-DP step is delta-close to an epsilon-DP one, so delta-approximately
-        zCDP. A threshold adds its delta to either guarantee.
+        zCDP. A threshold adds its delta to either guarantee. An exponential choice has log-ratios
+        in an interval of length span_g / scale for each group g: it is epsilon-DP with their sum,
+        and zCDP with an eighth of the sum of their squares (Cesar and Rogers 2021).
 
     >>> cost_of(LaplaceEvent(Fraction(1), Fraction(2))).epsilon
     Fraction(1, 2)
@@ -148,6 +168,9 @@ def cost_of(event: Event) -> Cost:
             return Cost(epsilon, delta, rho_of_pure(epsilon), delta)
         case ThresholdEvent(delta=delta):
             return Cost(delta=delta, threshold_delta=delta)
+        case ExponentialEvent(span, span_squared, scale):
+            rho = min(span_squared / (8 * scale**2), rho_of_pure(span / scale))
+            return Cost(epsilon=span / scale, rho=rho)
         case _:
             assert_never(event)
 

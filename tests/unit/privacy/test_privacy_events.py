@@ -11,6 +11,7 @@ from dpsql.privacy.accounting import epsilon_of_zcdp, rho_of_pure
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import (
     Event,
+    ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
     ThresholdEvent,
@@ -26,6 +27,7 @@ events = st.one_of(
     st.builds(LaplaceEvent, positive, positive),
     st.builds(GaussianEvent, positive, positive, deltas),
     st.builds(TruncatedGeometricEvent, positive, deltas),
+    st.builds(ExponentialEvent, positive, positive, positive),
     st.builds(
         ThresholdEvent, st.sampled_from(["laplace", "gaussian"]), deltas, st.integers(1, 10**6)
     ),
@@ -59,6 +61,14 @@ RECORDS: dict[str, tuple[Event, Cost]] = {
         ThresholdEvent("gaussian", Fraction(1, 1000), 3),
         Cost(Fraction(0), Fraction(1, 1000), Fraction(0), Fraction(1, 1000)),
     ),
+    '{"event": "exponential", "span": "6", "span_squared": "12", "scale": "30"}': (
+        ExponentialEvent(Fraction(6), Fraction(12), Fraction(30)),
+        Cost(Fraction(1, 5), Fraction(0), Fraction(12, 8 * 900), Fraction(0)),
+    ),
+    '{"event": "exponential", "span": "1", "span_squared": "1", "scale": "1/100"}': (
+        ExponentialEvent(Fraction(1), Fraction(1), Fraction(1, 100)),
+        Cost(Fraction(100), Fraction(0), rho_of_pure(Fraction(100)), Fraction(0)),
+    ),
 }
 
 
@@ -90,6 +100,8 @@ def test_a_gaussian_without_a_delta_is_read_at_a_billionth() -> None:
         '{"event": "laplace", "l1": "0", "scale": "1"}',
         '{"event": "laplace", "l1": "1", "scale": "-1"}',
         '{"event": "gaussian", "l2_squared": "1", "variance": "1", "delta": "1"}',
+        '{"event": "exponential", "span": "1", "span_squared": "0", "scale": "1"}',
+        '{"event": "exponential", "span": "1", "scale": "1"}',
         '{"event": "truncated_geometric", "epsilon": "1", "delta": "0"}',
         '{"event": "threshold", "kind": "sips", "delta": "1/9", "groups": 3}',
         '{"event": "threshold", "kind": 1, "delta": "1/9", "groups": 3}',
