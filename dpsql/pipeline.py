@@ -21,10 +21,12 @@ from dpsql.plan.price import price
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import recall_key
 from dpsql.plan.request import Request
+from dpsql.plan.statement import SALT
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.events import to_json
 from dpsql.release.finish import Finishing, finish
+from dpsql.release.lookups import known
 from dpsql.release.noise import noise
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import NoisyRows, Release
@@ -102,9 +104,14 @@ def _measured(priced: PricedPlan, hold: Hold, tools: Tools) -> tuple[NoisyRows, 
     """Every measurement of the plan; a failure forfeits the hold, whatever caused it."""
     try:
         found = []
+        public = known(priced, tools.engine, tools.postprocessor)
         for part in priced.parts:
-            salt = {"salt": tools.entropy.bits(63)} if "$salt" in part.sql else {}
-            found.append(noise(tools.engine.measure(part.sql, salt), part, tools.entropy))
+            values = dict(public.parameters(part.sql))
+            if SALT in part.sql:
+                values[SALT.removeprefix("$")] = tools.entropy.bits(63)
+            rows = noise(tools.engine.measure(part.sql, values), part, tools.entropy)
+            public.add(rows)
+            found.append(rows)
         return tuple(found)
     except BaseException:
         _forfeit(hold, tools)

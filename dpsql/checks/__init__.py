@@ -11,6 +11,7 @@ from dpsql.checks import (
     known_aggregates,
     private_order,
     private_sets,
+    private_subqueries,
     unit_joins,
     unit_windows,
 )
@@ -26,6 +27,7 @@ RULES: dict[str, Rule] = {
     "unit_windows": unit_windows.check,
     "private_order": private_order.check,
     "private_sets": private_sets.check,
+    "private_subqueries": private_subqueries.check,
     "identifiers": identifiers.check,
 }
 MOST_REPORTED = 5

@@ -57,8 +57,10 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
 
 def _with_public(bound: Bound, join: Join) -> Iterator[Refusal]:
     private_left = isinstance(join.left.privacy, Private)
-    if join.kind == "full" or join.kind == ("right" if private_left else "left"):
+    half = join.kind in ("semi", "anti")
+    if join.kind == "full" or (not private_left and (join.kind == "left" or half)):
         yield _unitless(bound, join)
+        return
     side = join.left.privacy if private_left else join.right.privacy
     assert isinstance(side, Private)
     rows = join.privacy.max_rows if isinstance(join.privacy, Private) else 1

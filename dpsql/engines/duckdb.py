@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.incident import failed
 from dpsql.policy.model import Limits
@@ -74,7 +75,7 @@ class DuckDB:
             }
         )
 
-    def measure(self, sql: str, parameters: Mapping[str, int]) -> ExactRows:
+    def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
         """Run a generated statement and seal its integers."""
         with self._running("measure") as cursor:
             return ExactRows(cursor.sql(sql, params=dict(parameters) or None).to_arrow_table())

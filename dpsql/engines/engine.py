@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from datetime import date, datetime
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.policy.source import SourceDescription
+
+Value = bool | int | float | str | date | datetime | None | list[Any]
+"""A value of a named parameter: the salt, or what was released before."""
 
 
 class Engine(Protocol):
@@ -18,7 +22,7 @@ class Engine(Protocol):
         """Tables, columns, types and constraints: the catalog, never rows."""
         ...
 
-    def measure(self, sql: str, parameters: Mapping[str, int]) -> ExactRows:
+    def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
         """Run the statement of a measurement."""
         ...
 

@@ -11,9 +11,10 @@ from dpsql.checks import Checked
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan.cells import TooManyCells, cells
-from dpsql.plan.nodes import Cells, Enumerator, Measurement, Plan, PublicQuery
+from dpsql.plan.identity import identity
+from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.sql.blocks import Writer
-from dpsql.sql.expressions import Column, Expression
+from dpsql.sql.expressions import Call, Column, Expression, Parameter, Subquery, substitute
 from dpsql.sql.relations import (
     Aggregate,
     Private,
@@ -24,7 +25,9 @@ from dpsql.sql.relations import (
     Scan,
     Stored,
     inputs,
+    subqueries,
     walk,
+    with_expressions,
     with_inputs,
 )
 from dpsql.sql.render import alias, quoted
@@ -38,7 +41,9 @@ def build(checked: Checked, enumerator: Enumerator, most_cells: int) -> Plan:
         output = builder.lift(bound.relation)
     except Refused as refused:
         raise refused.within(bound.source.text) from None
-    return Plan(tuple(builder.measurements), tuple(builder.publics), output, bound.columns)
+    lookups = tuple(builder.lookups)
+    parts = tuple(builder.measurements), tuple(builder.publics)
+    return Plan(*parts, output, bound.columns, lookups)
 
 
 def _numbers(relation: Relation) -> Iterator[int]:
@@ -55,6 +60,8 @@ class _Builder:
     numbers: Iterator[int]
     measurements: list[Measurement] = field(default_factory=list)
     publics: list[PublicQuery] = field(default_factory=list)
+    lookups: list[Lookup] = field(default_factory=list)
+    identities: dict[object, Measurement] = field(default_factory=dict)
 
     def lift(self, relation: Relation) -> Relation:
         """The relation with everything below the frontier replaced by stored tables."""
@@ -63,7 +70,29 @@ class _Builder:
         if isinstance(relation.privacy, Public) and _reads_tables(relation):
             return self._public(relation)
         below = tuple(self.lift(r) for r in inputs(relation))
-        return with_inputs(relation, below)
+        return with_expressions(with_inputs(relation, below), self._settled)
+
+    def _settled(self, node: Expression) -> Expression:
+        """The expression with the result of each subquery as a parameter."""
+        return substitute(node, self._looked_up)
+
+    def _looked_up(self, node: Expression) -> Expression | None:
+        if not isinstance(node, Subquery):
+            return None
+        relation = self.lift(node.relation)
+        name = f"x{len(self.lookups)}_"
+        lookup = Lookup(name, node.form, relation, node.column, len(self.measurements))
+        self.lookups.append(lookup)
+        if node.value is None:
+            return Parameter(name, node.shape, span=node.span)
+        assert node.column is not None
+        options = Parameter(name, node.column.shape, many=True, span=node.span)
+        return Call("in_list", (self._settled(node.value), options), node.shape, span=node.span)
+
+    def _below(self, relation: Relation) -> Relation:
+        """Private rows as the engine will read them: subqueries are parameters by then."""
+        below = tuple(self._below(r) for r in inputs(relation))
+        return with_expressions(with_inputs(relation, below), self._settled)
 
     def _public(self, relation: Relation) -> Relation:
         fields = _unique(relation.fields)
@@ -87,6 +116,10 @@ class _Builder:
         """A measurement, and above it the projection that finishes each aggregate."""
         privacy = aggregate.input.privacy
         assert isinstance(privacy, Private)
+        aggregate = replace(aggregate, input=self._below(aggregate.input))
+        settled = with_expressions(aggregate, self._settled)
+        assert isinstance(settled, Aggregate)
+        aggregate = settled
         lowered = [AGGREGATES[call.function](call, privacy) for call in aggregate.calls]
         statistics = tuple(dict.fromkeys(s for low in lowered for s in low.statistics))
         noisy = {s: self._column(s, i) for i, s in enumerate(statistics)}
@@ -104,11 +137,19 @@ class _Builder:
             statistics,
             tuple(noisy.values()),
         )
-        self.measurements.append(measurement)
-        stored = Stored(measurement.name, key_fields + measurement.columns)
+        measurement = self._shared(measurement)
+        noisy = dict(zip(statistics, measurement.columns, strict=True))
+        stored = Stored(measurement.name, measurement.key_fields + measurement.columns)
         finished = tuple(low.finish(tuple(noisy[s] for s in low.statistics)) for low in lowered)
-        values: tuple[Expression, ...] = (*key_fields, *finished)
+        values: tuple[Expression, ...] = (*measurement.key_fields, *finished)
         return Project(stored, values, aggregate.fields, Released(), aggregate.span)
+
+    def _shared(self, measurement: Measurement) -> Measurement:
+        """The measurement, or an equal one of this query: equal ones are released once."""
+        known = self.identities.setdefault(identity(measurement), measurement)
+        if known is measurement:
+            self.measurements.append(measurement)
+        return known
 
     def _column(self, statistic: Statistic, position: int) -> Column:
         return Column(next(self.numbers), f"s{position}", statistic.shape)
@@ -131,7 +172,11 @@ class _Builder:
 
 
 def _reads_tables(relation: Relation) -> bool:
-    return any(isinstance(r, Scan) for r in walk(relation))
+    """Whether the engine answers it: it reads tables, and no subquery must be settled first."""
+    parts = list(walk(relation))
+    return any(isinstance(r, Scan) for r in parts) and not any(
+        True for r in parts for _ in subqueries(r)
+    )
 
 
 def _unique(fields: tuple[Column, ...]) -> tuple[Column, ...]:

@@ -18,9 +18,12 @@ from dpsql.sql.expressions import (
     Column,
     Expression,
     Literal,
+    Parameter,
     Shape,
+    Subquery,
     columns,
     substitute,
+    walk,
 )
 from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import Filter, Join, Project, Relation, Scan, Sort
@@ -78,7 +81,7 @@ def _collect(node: Expression, atoms: dict[Expression, _Atom]) -> bool:
     if not isinstance(node, Call | Case):
         return False
     trial = dict(atoms)
-    if all(_collect(column, trial) for column in columns(node)):
+    if not _settled_later(node) and all(_collect(column, trial) for column in columns(node)):
         atoms.update(trial)
         return True
     if _listable(node.shape):
@@ -87,6 +90,11 @@ def _collect(node: Expression, atoms: dict[Expression, _Atom]) -> bool:
         parts = [part for when in node.whens for part in when] + [node.otherwise]
         return all(_collect(part, atoms) for part in parts)
     return all(_collect(part, atoms) for part in node.args)
+
+
+def _settled_later(node: Expression) -> bool:
+    """Whether the expression uses a value that is only known once something was released."""
+    return any(isinstance(part, Parameter | Subquery) for part in walk(node))
 
 
 def _add(node: Expression, atoms: dict[Expression, _Atom]) -> bool:
@@ -138,7 +146,7 @@ def _components(
     by_column = {a.value: a for a in atoms if isinstance(a.value, Column)}
     for condition in conditions:
         needed = list(columns(condition))
-        if needed and all(c in by_column for c in needed):
+        if needed and all(c in by_column for c in needed) and not _settled_later(condition):
             _merge(groups, _Component([by_column[c] for c in needed], [], [condition]))
     return groups
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from dpsql.aggregates.statistic import Statistic
 from dpsql.sql.expressions import Column, Expression
@@ -59,6 +59,21 @@ class PublicQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """A subquery whose result is used as a constant: released or public before it is needed.
+
+    ``relation`` reads stored tables only. ``after`` is the number of measurements that are
+    released by then; a statement that uses it comes later.
+    """
+
+    name: str
+    form: Literal["in", "exists", "scalar"]
+    relation: Relation
+    column: Column | None
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What is measured, what is read as it is, and what is then computed from both.
 
@@ -69,6 +84,7 @@ class Plan:
     publics: tuple[PublicQuery, ...]
     output: Relation
     columns: tuple[Column, ...]
+    lookups: tuple[Lookup, ...] = ()
 
 
 def names(parts: Iterable[Measurement | PublicQuery]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 
 from dpsql.plan.priced import Noised, PricedPlan
+from dpsql.sql.blocks import Writer
 
 
 def recall_key(priced: PricedPlan, policy_version: str) -> str:
@@ -24,7 +25,9 @@ def recall_key(priced: PricedPlan, policy_version: str) -> str:
         }
         for part in priced.parts
     ]
-    text = json.dumps({"policy": policy_version, "parts": parts}, sort_keys=True)
+    lookups = [[v.name, v.form, Writer().select(v.relation)] for v in priced.plan.lookups]
+    whole = {"policy": policy_version, "parts": parts, "lookups": lookups}
+    text = json.dumps(whole, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -11,6 +11,7 @@ from dpsql.engines.engine import Engine
 from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.entropy import Randomness
 from dpsql.release import intervals as ends
+from dpsql.release.lookups import all_known
 from dpsql.release.postprocess import PostProcessor, output_sql, typed
 from dpsql.release.rows import NoisyRows, OutputColumn, Release
 from dpsql.sql.expressions import Column
@@ -32,18 +33,17 @@ def finish(
 
     Claim: depends on released tables and public rows only, so it costs nothing.
     """
-    tables = {rows.name: rows.table for rows in noisy}
-    for public in priced.plan.publics:
-        tables[public.name] = tools.engine.read_public(public.sql)
+    known = all_known(priced, noisy, tools.engine, tools.postprocessor)
     outputs = priced.plan.columns
     relation, wanted = priced.plan.output, ends.simulated(priced) if intervals else []
     if wanted:
         name = priced.parts[0].measurement.name
-        run = tools.postprocessor.run
-        tables[name] = ends.simulate(priced, wanted, tables[name], tools.entropy, run)
+        known.tables[name] = ends.simulate(
+            priced, wanted, known.tables[name], tools.entropy, known.run
+        )
         relation = ends.carried(relation, wanted)
     helpers = tuple(c for w in wanted for c in (w.low, w.high))
-    result = tools.postprocessor.run(output_sql(relation, outputs + helpers), tables)
+    result = known.run(output_sql(relation, outputs + helpers))
     table = typed(result, outputs + helpers)
     shown = table.select(range(len(outputs)))
     found = _intervals(priced, outputs, table, wanted) if intervals else {}

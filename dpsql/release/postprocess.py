@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import duckdb
 import pyarrow as pa
 
+from dpsql.engines.engine import Value
 from dpsql.engines.incident import failed
 from dpsql.release.rows import ARROW
 from dpsql.sql.blocks import Writer
@@ -34,14 +35,16 @@ class PostProcessor:
         """Nothing is opened before it is needed."""
         self._local = threading.local()
 
-    def run(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def run(
+        self, sql: str, tables: Mapping[str, pa.Table], values: Mapping[str, Value] | None = None
+    ) -> pa.Table:
         """Run a generated statement over released tables."""
         connection = self._connection()
         failure = ""
         try:
             for name, table in tables.items():
                 connection.register(name, table)
-            return connection.sql(sql).to_arrow_table()
+            return connection.sql(sql, params=dict(values or {}) or None).to_arrow_table()
         except duckdb.Error as error:
             failure = str(error)
         finally:

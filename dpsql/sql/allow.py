@@ -70,8 +70,9 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.NullSafeEQ: _BINARY,
     exp.NullSafeNEQ: _BINARY,
     exp.Is: ("this", "expression", "negate"),
-    exp.In: ("this", "expressions", "negate"),
-    exp.Between: ("this", "low", "high", "negate"),
+    exp.In: ("this", "expressions", "query", "negate"),
+    exp.Exists: ("this",),
+    exp.Between: ("this", "low", "high"),
     exp.Like: ("this", "expression", "negate"),
     exp.ILike: ("this", "expression", "negate"),
     exp.Escape: _BINARY,
@@ -115,7 +116,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Replace: ("this", "expression", "replacement"),
     exp.StartsWith: _BINARY,
     exp.TimestampTrunc: ("this", "unit"),
-    exp.DateTrunc: ("this", "unit", "unabbreviate"),
+    exp.DateTrunc: ("this", "unit"),
     exp.Extract: _BINARY,
     exp.CurrentDate: (),
     exp.CurrentTimestamp: (),
@@ -182,7 +183,7 @@ def _problem(node: exp.Expr) -> tuple[str, exp.Expr] | None:
 
 def _name(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
-        return f'"{node.name}"'
+        return f'"{node.args.get("this")}"'
     if isinstance(node, exp.Func):
         return str(node.sql_name()).upper()
     words = "".join(f" {c}" if c.isupper() else c for c in type(node).__name__)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from typing import Literal as Literal_
 
 from dpsql.diagnostics.span import Span
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import ANYTHING, Domain, interval
+
+if TYPE_CHECKING:
+    from dpsql.sql.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,37 @@ class Window:
     span: Span | None = field(default=None, compare=False)
 
 
-Expression = Column | Literal | Interval | Call | Case | Window
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """A query inside an expression: ``in`` (with a value), ``exists``, or ``scalar``.
+
+    ``column`` is the query's only output (None for exists). ``text`` is how it was written, by
+    which two are the same: within one SELECT, equal text means the same query.
+    """
+
+    form: Literal_["in", "exists", "scalar"]
+    value: Expression | None
+    text: str
+    relation: Relation = field(compare=False)
+    column: Column | None = field(compare=False)
+    shape: Shape = field(compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A value, or a list of values, that is public by the time the statement runs.
+
+    It stands below the frontier for a subquery whose result was released before.
+    """
+
+    name: str
+    shape: Shape
+    many: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+
+Expression = Column | Literal | Interval | Call | Case | Window | Subquery | Parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +163,10 @@ def integer(value: int) -> Literal:
 def children(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly below."""
     match node:
-        case Column() | Literal() | Interval():
+        case Column() | Literal() | Interval() | Parameter():
             return ()
+        case Subquery(value=value):
+            return () if value is None else (value,)
         case Call(args=args):
             return args
         case Case(whens=whens, otherwise=otherwise):
@@ -160,8 +197,10 @@ def substitute(node: Expression, swap: Callable[[Expression], Expression | None]
     if new is not None:
         return new
     match node:
-        case Column() | Literal() | Interval():
+        case Column() | Literal() | Interval() | Parameter():
             return node
+        case Subquery(value=value):
+            return replace(node, value=None if value is None else substitute(value, swap))
         case Call(args=args):
             return replace(node, args=tuple(substitute(a, swap) for a in args))
         case Case(whens=whens, otherwise=otherwise):

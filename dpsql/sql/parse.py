@@ -58,7 +58,8 @@ def parse(source: Source) -> Parsed:
     tokens, trees = _read(source)
     for token in tokens:
         if token.token_type in _NAMES and len(token.text) > LONGEST_NAME:
-            raise Refused(_too_large(f"{LONGEST_NAME} characters in a name"), text=text)
+            place = Span(token.start, token.end + 1)
+            raise Refused(_too_large(f"{LONGEST_NAME} characters in a name", place), text=text)
     found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(found) != 1:
         raise Refused(_not_one(len(found)), text=text)
@@ -179,10 +180,11 @@ def _not_a_query() -> Refusal:
     )
 
 
-def _too_large(limit: str) -> Refusal:
+def _too_large(limit: str, span: Span | None = None) -> Refusal:
     return Refusal(
         "DP115",
         f"the statement is larger than {limit}",
         "Planning time is bounded so that no statement can keep others waiting.",
-        "Split it, or shorten its lists.",
+        "Split it, or shorten its lists and names.",
+        span,
     )

@@ -6,13 +6,14 @@ computed from that unit's rows and public data only) or ``Released`` (noised and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dpsql.diagnostics.span import Span
 from dpsql.policy.model import Table
 from dpsql.policy.types import Scalar
-from dpsql.sql.expressions import Aggregated, Column, Expression, SortKey, Window
+from dpsql.sql.expressions import Aggregated, Column, Expression, SortKey, Subquery, Window
+from dpsql.sql.expressions import walk as parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +235,65 @@ def with_inputs(relation: Relation, below: tuple[Relation, ...]) -> Relation:
             return replace(relation, input=below[0])
 
 
+def expressions(relation: Relation) -> tuple[Expression, ...]:
+    """The scalar expressions of this operator alone."""
+    match relation:
+        case Scan() | Values() | Stored() | Union() | Distinct() | Limit():
+            return ()
+        case Filter(predicate=predicate):
+            return (predicate,)
+        case Project(values=values):
+            return values
+        case Aggregate(keys=keys, calls=calls):
+            wheres = tuple(c.where for c in calls if c.where is not None)
+            return (*keys, *(a for c in calls for a in c.args), *wheres)
+        case Join(condition=condition):
+            return () if condition is None else (condition,)
+        case Windowed(windows=windows):
+            return windows
+        case Sort(keys=keys):
+            return tuple(key.value for key in keys)
+
+
+def with_expressions(relation: Relation, change: Callable[[Expression], Expression]) -> Relation:
+    """The same operator with each of its scalar expressions changed."""
+    match relation:
+        case Scan() | Values() | Stored() | Union() | Distinct() | Limit():
+            return relation
+        case Filter(predicate=predicate):
+            return replace(relation, predicate=change(predicate))
+        case Project(values=values):
+            return replace(relation, values=tuple(change(v) for v in values))
+        case Aggregate(keys=keys, calls=calls):
+            changed = tuple(with_arguments(call, change) for call in calls)
+            return replace(relation, keys=tuple(change(k) for k in keys), calls=changed)
+        case Join(condition=condition):
+            return relation if condition is None else replace(relation, condition=change(condition))
+        case Windowed(windows=windows):
+            kept = tuple(w for w in map(change, windows) if isinstance(w, Window))
+            return replace(relation, windows=kept)
+        case Sort(keys=keys):
+            return replace(relation, keys=tuple(replace(k, value=change(k.value)) for k in keys))
+
+
+def with_arguments(call: Aggregated, change: Callable[[Expression], Expression]) -> Aggregated:
+    """An aggregate call with its arguments and its FILTER changed."""
+    where = None if call.where is None else change(call.where)
+    return replace(call, args=tuple(change(a) for a in call.args), where=where)
+
+
+def subqueries(relation: Relation) -> Iterator[Subquery]:
+    """Queries inside the expressions of this operator."""
+    for expression in expressions(relation):
+        for part in parts(expression):
+            if isinstance(part, Subquery):
+                yield part
+
+
 def walk(relation: Relation) -> Iterator[Relation]:
-    """The relation and everything below it."""
+    """The relation and everything below it, also inside expressions."""
     yield relation
+    for subquery in subqueries(relation):
+        yield from walk(subquery.relation)
     for below in inputs(relation):
         yield from walk(below)

@@ -20,8 +20,10 @@ from dpsql.sql.expressions import (
     Expression,
     Interval,
     Literal,
+    Parameter,
     Shape,
     SortKey,
+    Subquery,
     Window,
 )
 from dpsql.sql.functions import FUNCTIONS
@@ -109,6 +111,12 @@ def expression(node: Expression, names: Texts) -> str:
             return _case(node, names)
         case Window():
             return _window(node, names)
+        case Parameter(name=name, shape=shape, many=many):
+            if many:
+                return f"(SELECT unnest(${name}::{engine_type(shape.kind)}[]))"
+            return f"CAST(${name} AS {engine_type(shape.kind)})"
+        case Subquery():
+            raise AssertionError("plan.build replaces every subquery by a parameter")
 
 
 def _argument(node: Expression, names: Texts) -> str:

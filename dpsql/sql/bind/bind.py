@@ -34,6 +34,7 @@ def bind(parsed: Parsed, catalog: Catalog) -> Bound:
     """Resolve every name and type every value of a parsed query."""
     context = Context(catalog, parsed.source.parameters)
     try:
+        context.query = bind_query
         number_parameters(parsed.tree, context)
         output = bind_query(parsed.tree, context, Scope())
     except Refused as refused:

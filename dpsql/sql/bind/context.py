@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
@@ -14,6 +15,10 @@ from dpsql.policy.model import Policy
 from dpsql.policy.types import Scalar
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.scope import Scope
+    from dpsql.sql.bind.sources import Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,17 @@ class Context:
     """Which value a ``?`` stands for, by where it is in the text."""
     tables: list[str] = field(default_factory=list)
     copied: int = 0
+    query: QueryBinder | None = None
 
     def column(self, name: str, shape: Shape, *, identifier: bool = False) -> Column:
         """A new column with a number of its own."""
         return Column(next(self._numbers), name, shape, identifier=identifier)
+
+
+class QueryBinder(Protocol):
+    """Binds a query in given CTEs: what derived tables and subqueries need."""
+
+    def __call__(self, node: exp.Expr, context: Context, ctes: Scope) -> Output: ...
 
 
 def refuse(code: str, node: exp.Expr, headline: str, why: str, instead: str = "") -> Refused:

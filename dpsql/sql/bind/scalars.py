@@ -15,6 +15,7 @@ from dpsql.sql.bind import literals
 from dpsql.sql.bind.casts import bind_cast, is_text_constant
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.scope import Scope
+from dpsql.sql.bind.subqueries import bind_subquery
 from dpsql.sql.domain import ANYTHING
 from dpsql.sql.expressions import NULL, Call, Case, Expression, Interval, Literal, Shape, integer
 from dpsql.sql.functions import FUNCTIONS, Mismatch
@@ -213,6 +214,8 @@ def _is(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def _in(self: Scalars, node: exp.Expr) -> Expression:
+    if node.args.get("query") is not None:
+        return bind_subquery(self, node)
     options = tuple(self.bind(item) for item in node.expressions)
     if not options:
         raise refuse("DP102", node, "IN lists no value", "A list has at least one.", "a IN (1, 2)")
@@ -342,6 +345,8 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
     exp.Parameter: lambda self, node: literals.parameter(node, self.context),
     exp.Interval: lambda _, node: literals.interval(node),  # type: ignore[arg-type]
     exp.Paren: lambda self, node: self.bind(node.this),
+    exp.Subquery: bind_subquery,
+    exp.Exists: bind_subquery,
     exp.Neg: _negate,
     exp.Is: _is,
     exp.In: _in,

@@ -109,6 +109,8 @@ class Scope:
     ctes: Mapping[str, tuple[exp.Expr, Scope, tuple[str, ...]]] = field(default_factory=dict)
     merged: frozenset[str] = frozenset()
     """Names that USING made one: the first source's column stands for all."""
+    outer: Scope | None = None
+    """The scope of the query around a subquery: asked when nothing here answers to a name."""
 
     @property
     def fields(self) -> tuple[Column, ...]:
@@ -158,10 +160,22 @@ class Scope:
         for alias, value in self.aliases.items():
             if same(alias, name):
                 return value
+        if self.outer is not None and self.outer.knows(node):
+            return self.outer.resolve(node)
         raise _unknown(node, name, self.fields)
+
+    def knows(self, node: exp.Column) -> bool:
+        """Whether the name is one of these, or of a query around."""
+        try:
+            self.resolve(node)
+        except Refused:
+            return False
+        return True
 
     def _qualified(self, node: exp.Column, table: str, name: str) -> Expression:
         sources = [s for s in self.sources if same(s.alias, table)]
+        if not sources and self.outer is not None and self.outer.knows(node):
+            return self.outer.resolve(node)
         if not sources:
             raise _unknown_source(node, table, self)
         found = _matching(sources[0].fields, name)

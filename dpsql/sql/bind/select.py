@@ -11,11 +11,12 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import NAMES, Calls
-from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.context import Context, QueryBinder, refuse
 from dpsql.sql.bind.join_graph import arranged
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, folded, same
-from dpsql.sql.bind.sources import Output, QueryBinder, bind_from
+from dpsql.sql.bind.sources import Output, bind_from
+from dpsql.sql.bind.subqueries import unnested
 from dpsql.sql.bind.window_calls import Windows, sort_key
 from dpsql.sql.expressions import Column, Expression, SortKey, Window, columns, substitute
 from dpsql.sql.narrow import narrow
@@ -71,6 +72,7 @@ def _where(
     where = select.args.get("where")
     condition = None if where is None else Scalars(context, scope).condition(where.this)
     relation, rest = arranged(relation, condition)
+    relation, rest = unnested(relation, rest, where or select)
     scope = scope.with_fields(relation.fields)
     return (relation, scope) if rest is None else filtered(relation, scope, rest, where or select)
 

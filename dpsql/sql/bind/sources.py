@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from sqlglot import exp
 
@@ -12,7 +11,7 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
-from dpsql.sql.bind.context import Catalog, Context, refuse
+from dpsql.sql.bind.context import Catalog, Context, QueryBinder, refuse
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import SCHEMAS, Named, Scope, folded, same, spelled
@@ -24,12 +23,6 @@ from dpsql.sql.spans import span_of
 MOST_TABLES = 64
 MOST_COPIED = 20_000
 """Parts of WITH queries, counted for each use of them."""
-
-
-class QueryBinder(Protocol):
-    """Binds a query in given CTEs; sources need it for derived tables."""
-
-    def __call__(self, node: exp.Expr, context: Context, ctes: Scope) -> Output: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,12 @@ FAMILY = (
     _logic("or"),
     Function("not", _not_shape, lambda t, _, __: f"(NOT {t[0]})", "`NOT a`"),
     Function("is_null", _is_null_shape, lambda t, _, __: f"({t[0]} IS NULL)", "`a IS NULL`"),
+    Function(
+        "in_list",
+        _in_shape,
+        lambda t, _, __: f"({t[0]} IN {t[1]})",
+        "`a IN (SELECT b ...)` over a query whose result is public or released",
+    ),
     Function("is_true", _is_true_shape, lambda t, _, __: f"({t[0]} IS TRUE)", "`a IS TRUE`"),
     Function("is_false", _is_true_shape, lambda t, _, __: f"({t[0]} IS FALSE)", "`a IS FALSE`"),
     Function("in", _in_shape, _in, "`a IN (1, 2)`, also over a public subquery"),

@@ -1,0 +1,35 @@
+"""DP112: a subquery inside an expression never shows rows of units.
+
+What: a subquery that is not a semi or anti join is public, or aggregated and released.
+Why: its value would be one unit's, and would be used for all.
+Example: ``SELECT COUNT(*) FROM orders WHERE amount > 5 OR customer_id IN (SELECT customer_id FROM visits)``
+Instead: ``SELECT COUNT(*) FROM orders WHERE customer_id IN (SELECT customer_id FROM visits)``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.bind import Bound
+from dpsql.sql.bind.subqueries import free_columns
+from dpsql.sql.relations import Private, subqueries, walk
+
+
+def check(bound: Bound) -> Iterator[Refusal]:
+    """Refuse private and correlated subqueries that did not become joins."""
+    for relation in walk(bound.relation):
+        for subquery in subqueries(relation):
+            private = isinstance(subquery.relation.privacy, Private)
+            if private or free_columns(subquery.relation):
+                yield Refusal(
+                    "DP112",
+                    "this subquery shows rows of units"
+                    if private
+                    else "this subquery depends on the row around it",
+                    "Its result would be computed from the rows of some units and used for the "
+                    "rows of others. As a condition of its own, joined with AND and tied to the "
+                    "same unit, it can be answered; so can an aggregate.",
+                    "Make it a condition of WHERE by itself: WHERE EXISTS (SELECT 1 ...) AND ...",
+                    subquery.span,
+                )

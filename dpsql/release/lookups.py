@@ -1,0 +1,74 @@
+"""Subqueries whose results are constants by the time they are used.
+
+Claim: a looked-up value is a function of released tables and public rows, so a statement that
+uses it may be measured as if the analyst had typed it in after reading the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import pyarrow as pa
+
+from dpsql.engines.engine import Engine, Value
+from dpsql.plan.nodes import Lookup
+from dpsql.plan.priced import PricedPlan
+from dpsql.release.postprocess import PostProcessor, output_sql
+from dpsql.release.rows import NoisyRows
+
+
+@dataclass(slots=True)
+class Known:
+    """What is public so far in one query: tables by name, and looked-up values."""
+
+    priced: PricedPlan
+    postprocessor: PostProcessor
+    tables: dict[str, pa.Table]
+    released: int = 0
+    values: dict[str, Value] = field(default_factory=dict)
+
+    def add(self, rows: NoisyRows) -> None:
+        """A measurement was released."""
+        self.tables[rows.name] = rows.table
+        self.released += 1
+
+    def parameters(self, sql: str) -> Mapping[str, Value]:
+        """The values that a statement uses; those that can be known are looked up now."""
+        for lookup in self.priced.plan.lookups:
+            if lookup.name not in self.values and lookup.after <= self.released:
+                self.values[lookup.name] = self._look_up(lookup)
+        return {name: value for name, value in self.values.items() if f"${name}" in sql}
+
+    def run(self, sql: str, extra: Mapping[str, pa.Table] | None = None) -> pa.Table:
+        """A statement over what is public."""
+        return self.postprocessor.run(sql, {**self.tables, **(extra or {})}, self.parameters(sql))
+
+    def _look_up(self, lookup: Lookup) -> Value:
+        columns = () if lookup.column is None else (lookup.column,)
+        sql = output_sql(lookup.relation, columns)
+        values = {name: v for name, v in self.values.items() if f"${name}" in sql}
+        table = self.postprocessor.run(sql, self.tables, values)
+        if lookup.form == "exists":
+            return table.num_rows > 0
+        found = table.column(0).to_pylist()
+        if lookup.form == "scalar":
+            return cast(Value, found[0]) if found else None
+        return cast(Value, found)
+
+
+def known(priced: PricedPlan, engine: Engine, postprocessor: PostProcessor) -> Known:
+    """Nothing released yet: only the public rows that the query reads."""
+    tables = {public.name: engine.read_public(public.sql) for public in priced.plan.publics}
+    return Known(priced, postprocessor, tables)
+
+
+def all_known(
+    priced: PricedPlan, noisy: Iterable[NoisyRows], engine: Engine, postprocessor: PostProcessor
+) -> Known:
+    """Everything released."""
+    stage = known(priced, engine, postprocessor)
+    for rows in noisy:
+        stage.add(rows)
+    return stage

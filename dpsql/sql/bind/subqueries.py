@@ -1,0 +1,184 @@
+"""Queries inside expressions: IN, EXISTS, and scalars.
+
+A condition of WHERE that is IN or EXISTS over private rows, or refers to the query around it,
+becomes a semi or anti join. What is left is a query of its own, whose result is public by the
+time it is used: rows of public tables, or an answer that was released before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.bind.join_graph import conjunction
+from dpsql.sql.bind.join_rules import join
+from dpsql.sql.bind.scope import Scope
+from dpsql.sql.expressions import Call, Column, Expression, Shape, Subquery, columns
+from dpsql.sql.functions import FUNCTIONS, Mismatch
+from dpsql.sql.functions.function import common_kind
+from dpsql.sql.narrow import conjuncts
+from dpsql.sql.relations import (
+    Aggregate,
+    Filter,
+    Limit,
+    Private,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    expressions,
+    walk,
+)
+from dpsql.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.scalars import Scalars
+
+
+def bind_subquery(scalars: Scalars, node: exp.Expr) -> Expression:
+    """The subquery of an IN, an EXISTS, or in brackets."""
+    context = scalars.context
+    assert context.query is not None
+    inner = node.args["query"] if isinstance(node, exp.In) else node.this
+    around = replace(scalars.scope, aliases={})
+    scope = Scope(ctes=scalars.scope.ctes, outer=around)
+    output = context.query(inner, context, scope)
+    place, text = span_of(node), inner.sql("postgres", comments=False)
+    if isinstance(node, exp.Exists):
+        return Subquery(
+            "exists", None, text, output.relation, None, Shape(Kind.BOOLEAN, False), place
+        )
+    if len(output.columns) != 1:
+        raise refuse("DP201", node, "this subquery has more than one column", "One is compared.")
+    column = output.columns[0]
+    if not isinstance(node, exp.In):
+        _require_one_row(node, output.relation)
+        shape = Shape(column.shape.kind)
+        return Subquery("scalar", None, text, output.relation, column, shape, place)
+    value = scalars.bind(node.this)
+    try:
+        common_kind((value, column), "IN")
+    except Mismatch as mismatch:
+        raise refuse("DP201", node, str(mismatch), "Only like compares with like.") from None
+    shape = Shape(Kind.BOOLEAN, value.shape.nullable or column.shape.nullable)
+    bound: Expression = Subquery("in", value, text, output.relation, column, shape, place)
+    return scalars.call("not", (bound,), node) if node.args.get("negate") else bound
+
+
+def _require_one_row(node: exp.Expr, relation: Relation) -> None:
+    """A scalar subquery has one row by its shape, whatever the data."""
+    while isinstance(relation, Project | Sort | Filter):
+        relation = relation.input
+    single = isinstance(relation, Aggregate) and not relation.keys
+    if not single and not (isinstance(relation, Limit) and relation.count == 1):
+        raise refuse(
+            "DP112",
+            node,
+            "this subquery may have more than one row",
+            "A value is needed here, and whether there is just one must not depend on data.",
+            "Aggregate without GROUP BY, or end it with LIMIT 1.",
+        )
+
+
+def unnested(
+    relation: Relation, condition: Expression | None, node: exp.Expr
+) -> tuple[Relation, Expression | None]:
+    """The relation with each subquery condition that needs it as a semi or anti join."""
+    rest: list[Expression] = []
+    for part in [] if condition is None else conjuncts(condition):
+        subquery, kept = _as_condition(part)
+        if subquery is not None and _needs_join(subquery):
+            relation = _half_join(relation, subquery, node, kept=kept)
+        else:
+            rest.append(part)
+    return relation, conjunction(rest) if rest else None
+
+
+def _as_condition(part: Expression) -> tuple[Subquery | None, bool]:
+    """A subquery that is a whole condition, and whether rows with a match are kept."""
+    if isinstance(part, Call) and part.function == "not":
+        inner, kept = _as_condition(part.args[0])
+        return inner, not kept
+    if isinstance(part, Subquery) and part.form in ("in", "exists"):
+        return part, True
+    return None, True
+
+
+def _needs_join(subquery: Subquery) -> bool:
+    private = isinstance(subquery.relation.privacy, Private)
+    return private or bool(free_columns(subquery.relation))
+
+
+def free_columns(relation: Relation) -> set[int]:
+    """Columns of the query around that a query refers to."""
+    made: set[int] = set()
+    used: set[int] = set()
+    for part in walk(relation):
+        made |= {f.number for f in part.fields}
+        if isinstance(part, Scan):
+            made |= {f.number for f in part.unit_fields}
+        used |= {c.number for e in expressions(part) for c in columns(e)}
+    return used - made
+
+
+def _half_join(relation: Relation, subquery: Subquery, node: exp.Expr, *, kept: bool) -> Relation:
+    """A semi join where matches are kept, else an anti join.
+
+    For NOT IN a comparison that is unknown counts as a match, as SQL has it.
+    """
+    outer = free_columns(subquery.relation)
+    inner, conditions = _pulled(subquery.relation, outer)
+    if subquery.form == "in":
+        assert subquery.value is not None
+        assert subquery.column is not None
+        conditions = [_equal(subquery.value, subquery.column, sure=kept), *conditions]
+    if not conditions or free_columns(inner):
+        raise refuse(
+            "DP112",
+            node,
+            "this subquery cannot be joined to the query around it",
+            "It must be tied to the rows around it by conditions of its own WHERE.",
+            "Write it as a JOIN, or as EXISTS (SELECT 1 FROM ... WHERE inner.key = outer.key).",
+        )
+    kind = "semi" if kept else "anti"
+    made = join(kind, relation, inner, conjunction(conditions))
+    return replace(made, span=subquery.span)
+
+
+def _equal(value: Expression, column: Column, *, sure: bool) -> Expression:
+    equal = _call("eq", value, column)
+    if sure or not equal.shape.nullable:
+        return equal
+    return _call("not", _call("is_false", equal))
+
+
+def _call(name: str, *args: Expression) -> Expression:
+    return Call(name, args, FUNCTIONS[name].shape(args, ""))
+
+
+def _pulled(relation: Relation, outer: set[int]) -> tuple[Relation, list[Expression]]:
+    """The query without the conditions that refer to the one around, and those conditions."""
+    match relation:
+        case Project(input=below):
+            inner, found = _pulled(below, outer)
+            if not found:
+                return relation, []
+            # What the conditions compare with must stay visible above the output list.
+            extra = tuple(f for f in inner.fields if f not in relation.fields)
+            values, fields = relation.values + extra, relation.fields + extra
+            return replace(relation, input=inner, values=values, fields=fields), found
+        case Filter(input=below, predicate=predicate):
+            inner, found = _pulled(below, outer)
+            parts = conjuncts(predicate)
+            tied = [p for p in parts if {c.number for c in columns(p)} & outer]
+            own = [p for p in parts if p not in tied]
+            found += tied
+            if own:
+                inner = replace(relation, input=inner, predicate=conjunction(own))
+            return inner, found
+        case _:
+            return relation, []
