@@ -13,8 +13,9 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 def script(name: str) -> str:
-    """The SQL that makes a data set."""
-    return (FIXTURES / "datasets" / f"{name}.sql").read_text()
+    """The SQL that makes a data set; ``x_dirty`` is made after ``x``."""
+    first = script(name.removesuffix("_dirty")) if name.endswith("_dirty") else ""
+    return first + (FIXTURES / "datasets" / f"{name}.sql").read_text()
 
 
 @functools.cache

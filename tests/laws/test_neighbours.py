@@ -1,0 +1,157 @@
+"""Removing a unit moves every exact measurement by no more than its priced sensitivity.
+
+For each query of the corpus, each way to bound it, and each family of noise; on data where
+declarations are broken in every way that a table can break them.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import duckdb
+import pytest
+from support.corpus import CORPUS, Entry, World
+from support.corpus import SHOP as SHOP_WORLD
+from support.datasets import in_memory
+from support.measured import broken, every_way, exact, removed, request
+from support.services import service
+
+from dpsql.checks import run as check
+from dpsql.plan.build import build
+from dpsql.plan.nodes import Plan
+from dpsql.plan.priced import PricedMeasurement
+from dpsql.service import Service
+from dpsql.sql.bind import bind
+from dpsql.sql.parse import Source, parse
+
+DIRTY = {"shop": "dirty", "trade": "trade_dirty"}
+ADVERSARIES = (101, 102, 103, 104, 105, 106, 107, 900, 901)
+ORDINARY = (7, 31)
+SHOP = ("customers", "orders", "visits")
+
+
+def shop_units(*units: int) -> tuple[str, ...]:
+    """Deletes customers, everywhere."""
+    wanted = ", ".join(map(str, units))
+    return tuple(f"DELETE FROM {table} WHERE customer_id IN ({wanted})" for table in SHOP)
+
+
+def trade_units(*units: tuple[str, int]) -> tuple[str, ...]:
+    """Deletes customers of far.yaml, their orders, lines and returns."""
+    pairs = ", ".join(f"('{region}', {number})" for region, number in units)
+    theirs = f"SELECT order_id FROM orders WHERE (customer_region, customer_number) IN ({pairs})"
+    return (
+        f"DELETE FROM returns WHERE order_id IN ({theirs})",
+        f"DELETE FROM lineitem WHERE order_id IN ({theirs})",
+        f"DELETE FROM orders WHERE (customer_region, customer_number) IN ({pairs})",
+        f"DELETE FROM customer WHERE (region, number) IN ({pairs})",
+    )
+
+
+def neighbours(world: World) -> list[tuple[str, ...]]:
+    """What is deleted, for each neighbour of the data."""
+    if world.policy == "rows":
+        one = "DELETE FROM visits WHERE rowid = (SELECT max(rowid) FROM visits WHERE {})"
+        return [
+            (one.format("seconds = 3600"),), (one.format("seconds < 0"),),
+            (one.format("started IS NULL"),), (one.format("seconds > 9999"),),
+        ]  # fmt: skip
+    if world.policy == "far":
+        return [trade_units(u) for u in (("north", 7), ("east", 3), ("moon", 1), ("south", 20))]
+    return [shop_units(u) for u in ADVERSARIES + ORDINARY]
+
+
+@functools.cache
+def _service(world: World) -> Service:
+    return service(world.policy, world.data, world.change)
+
+
+@functools.cache
+def _data(name: str) -> duckdb.DuckDBPyConnection:
+    return in_memory(name)
+
+
+def plan_of(sql: str, world: World) -> Plan:
+    opened = _service(world)
+    catalog = opened.catalog(next(iter(opened.policy.roles)))
+    checked = check(bind(parse(Source(sql)), catalog))
+    return build(checked, opened.tools.enumerator, 100_000)
+
+
+def ways(sql: str, world: World, groups: int, size: int = 1) -> list[PricedMeasurement]:
+    return list(every_way(plan_of(sql, world), request(groups, size)))
+
+
+def law(parts: list[PricedMeasurement], data: str, deletions: list[tuple[str, ...]]) -> list[str]:
+    """Every claim that some neighbour breaks."""
+    connection = _data(data)
+    before = exact(connection, parts)
+    found = []
+    for deleted in deletions:
+        after = removed(connection, deleted, parts)
+        for part, one, other in zip(parts, before, after, strict=True):
+            found += [
+                f"{part.bounding.name} {part.noised[0].noise if part.noised else ''}: {said}"
+                f" without {deleted[-1][-40:]}\n{part.sql}"
+                for said in broken(part, one, other)
+            ]
+    return found
+
+
+PRIVATE = [e for e in CORPUS if not e.name.startswith("public")]
+
+
+@pytest.mark.parametrize("entry", PRIVATE, ids=str)
+def test_a_unit_moves_measurements_within_their_price(entry: Entry) -> None:
+    parts = ways(entry.sql, entry.world, 1) + ways(entry.sql, entry.world, 3)
+    found = law(parts, DIRTY.get(entry.world.data, entry.world.data), neighbours(entry.world))
+    assert not found, found[0]
+
+
+PAIRED = (
+    "SELECT channel, COUNT(*), SUM(amount), AVG(amount) FROM orders GROUP BY channel",
+    "SELECT country, COUNT(*), SUM(age), STDDEV(age) FROM customers GROUP BY country",
+    "SELECT city, COUNT(*), SUM(age) FROM customers GROUP BY city",
+    "SELECT page, COUNT(DISTINCT customer_id) FROM visits GROUP BY page",
+    "SELECT placed, COUNT(DISTINCT customer_id), SUM(amount) FROM orders GROUP BY placed",
+    "SELECT COUNT(*), SUM(seconds - 3000), AVG(seconds) FROM visits",
+)
+
+
+@pytest.mark.parametrize("sql", PAIRED)
+def test_a_group_of_two_units_moves_measurements_within_their_price(sql: str) -> None:
+    pairs = [shop_units(*p) for p in ((101, 106), (101, 104), (104, 106), (103, 107), (900, 101))]
+    found = law(ways(sql, SHOP_WORLD, 2, size=2), "dirty", pairs)
+    assert not found, found[0]
+
+
+@pytest.mark.parametrize("sql", PAIRED)
+def test_two_units_move_more_than_one_may(sql: str) -> None:
+    """So the law would notice a forgotten group size."""
+    pairs = [shop_units(*p) for p in ((101, 106), (104, 105), (1, 2, 3, 4, 5, 106))]
+    assert law(ways(sql, SHOP_WORLD, 2), "dirty", pairs)
+
+
+@pytest.mark.parametrize("entry", PRIVATE[::3], ids=str)
+def test_an_empty_table_and_one_unit_are_neighbours(entry: Entry) -> None:
+    if entry.world.data != "shop" or entry.world.policy == "rows":
+        return
+    parts = ways(entry.sql, entry.world, 3)
+    connection = _data("dirty")
+    everyone = tuple(f"DELETE FROM {table}" for table in SHOP)
+    none = removed(connection, everyone, parts)
+    for unit in (101, 104, 106):
+        others = tuple(f"{d} WHERE customer_id IS DISTINCT FROM {unit}" for d in everyone)
+        alone = removed(connection, others, parts)
+        for part, before, after in zip(parts, none, alone, strict=True):
+            assert list(broken(part, before, after)) == []
+
+
+def test_rows_of_nobody_are_in_no_measurement() -> None:
+    """A unit key that is NULL, in the table itself or behind its foreign key, is no unit."""
+    connection = _data("dirty")
+    nobody = tuple(f"DELETE FROM {table} WHERE customer_id IS NULL" for table in SHOP)
+    for entry in PRIVATE:
+        if entry.world.data == "shop" and entry.world.policy != "rows":
+            parts = ways(entry.sql, entry.world, 3)
+            assert removed(connection, nobody, parts) == exact(connection, parts), entry.sql

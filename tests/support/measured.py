@@ -1,0 +1,114 @@
+"""Exact measurements, looked at without noise: what the laws of sensitivity are about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import duckdb
+
+from dpsql.aggregates.statistic import Total
+from dpsql.plan import price
+from dpsql.plan.bounding import Bounding, Sensitivity, candidates
+from dpsql.plan.grid import grid
+from dpsql.plan.nodes import Measurement, Plan
+from dpsql.plan.priced import PricedMeasurement
+from dpsql.plan.request import Request
+from dpsql.plan.statement import statement
+
+Exact = Mapping[tuple[object, ...], tuple[int, ...]]
+"""Integers by group key."""
+SALT = 20_250_601
+
+
+def request(groups: int, size: int, delta: Fraction = Fraction(1, 10**6)) -> Request:
+    """A modest request, so that noise and grids are those of real queries."""
+    return Request(Fraction(1), delta, groups=groups, sizes={"customer": size, "visit": size})
+
+
+def forced(measurement: Measurement, bounding: Bounding, share: price._Share) -> PricedMeasurement:
+    """The measurement priced with a bounding of the test's choice."""
+    draft = price._draft(measurement, bounding, share)
+    pairs = zip(measurement.statistics, draft.noised, strict=False)
+    grids = tuple(
+        grid(s, grid(s).shift - n.shift) if isinstance(s, Total) else None for s, n in pairs
+    )
+    return replace(draft, sql=statement(measurement, draft.bounding, grids))
+
+
+def every_way(plan: Plan, wanted: Request) -> Iterator[PricedMeasurement]:
+    """Each measurement with each bounding and each family of noise that could be chosen."""
+    for share in price._shares(plan, wanted):
+        for measurement in plan.measurements:
+            size = wanted.size(measurement.privacy.unit)
+            for bounding in candidates(measurement, wanted.groups, size):
+                yield forced(measurement, bounding, share)
+
+
+def exact(connection: duckdb.DuckDBPyConnection, parts: list[PricedMeasurement]) -> list[Exact]:
+    """The integers that noise would be added to; equal statements are run once."""
+    found: dict[str, Exact] = {}
+    for part in parts:
+        if part.sql not in found:
+            parameters = {"salt": SALT} if "$salt" in part.sql else None
+            rows = connection.execute(part.sql, parameters).fetchall()
+            keys = len(part.measurement.keys)
+            found[part.sql] = {_key(row[:keys]): tuple(map(int, row[keys:])) for row in rows}
+    return [found[part.sql] for part in parts]
+
+
+def _key(values: tuple[object, ...]) -> tuple[object, ...]:
+    """The key with NaN as text, since it does not equal itself."""
+    return tuple("nan" if v != v else v for v in values)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A column of the exact rows, and how far one unit may move it."""
+
+    column: int
+    what: str
+    bound: Sensitivity
+
+
+def claims(part: PricedMeasurement) -> Iterator[Claim]:
+    """The priced sensitivity of every statistic, and of the number of units that selects."""
+    for i, item in enumerate(part.noised):
+        yield Claim(i, type(item.statistic).__name__, item.sensitivity)
+    if part.selection is not None:
+        yield Claim(len(part.noised), "units", part.selection.units.sensitivity)
+
+
+def broken(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str]:
+    """The claims that a pair of neighbours disproves."""
+    if part.measurement.cells is not None and before.keys() != after.keys():
+        yield "public groups depend on the data"
+    for claim in claims(part):
+        moved = list(_moves(before, after, claim.column))
+        l1, squares = sum(moved), sum(m * m for m in moved)
+        if l1 > claim.bound.l1:
+            yield f"{claim.what}: L1 {l1} > {float(claim.bound.l1):.6g}"
+        if squares > claim.bound.l2_squared:
+            bound = math.sqrt(claim.bound.l2_squared)
+            yield f"{claim.what}: L2 {math.sqrt(squares):.6g} > {bound:.6g}"
+
+
+def _moves(before: Exact, after: Exact, column: int) -> Iterator[int]:
+    for key in before.keys() | after.keys():
+        first, second = before.get(key), after.get(key)
+        yield abs((first[column] if first else 0) - (second[column] if second else 0))
+
+
+def removed(
+    connection: duckdb.DuckDBPyConnection, deletions: Iterable[str], parts: list[PricedMeasurement]
+) -> list[Exact]:
+    """What the parts measure after some deletions, which are then undone."""
+    connection.execute("BEGIN")
+    try:
+        for deletion in deletions:
+            connection.execute(deletion)
+        return exact(connection, parts)
+    finally:
+        connection.execute("ROLLBACK")
