@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from dpsql.aggregates.registry import AGGREGATES
-from dpsql.aggregates.statistic import Statistic
+from dpsql.aggregates.statistic import Lowered, Rows, Statistic, Total
 from dpsql.checks import Checked
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refusal, Refused
@@ -14,7 +14,16 @@ from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.identity import identity
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.sql.blocks import Writer
-from dpsql.sql.expressions import Call, Column, Expression, Parameter, Subquery, substitute
+from dpsql.sql.expressions import (
+    Aggregated,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Parameter,
+    Subquery,
+    substitute,
+)
 from dpsql.sql.relations import (
     Aggregate,
     Private,
@@ -24,6 +33,7 @@ from dpsql.sql.relations import (
     Released,
     Scan,
     Stored,
+    Union,
     inputs,
     subqueries,
     walk,
@@ -66,7 +76,7 @@ class _Builder:
     def lift(self, relation: Relation) -> Relation:
         """The relation with everything below the frontier replaced by stored tables."""
         if isinstance(relation, Aggregate) and is_measured(relation):
-            return self._measure(relation)
+            return self._levels(relation) if relation.sets else self._measure(relation)
         if isinstance(relation.privacy, Public) and _reads_tables(relation):
             return self._public(relation)
         below = tuple(self.lift(r) for r in inputs(relation))
@@ -114,42 +124,93 @@ class _Builder:
 
     def _measure(self, aggregate: Aggregate) -> Relation:
         """A measurement, and above it the projection that finishes each aggregate."""
-        privacy = aggregate.input.privacy
-        assert isinstance(privacy, Private)
+        aggregate = self._settle(aggregate)
+        lowered = _lowered(aggregate)
+        cells = self._cells(aggregate)
+        if cells is not None and not aggregate.calls:
+            return self._listed(aggregate, cells)
+        measurement = self._added(aggregate, lowered, cells)
+        stored = Stored(measurement.name, measurement.key_fields + measurement.columns)
+        return finished(aggregate, stored, measurement.key_fields, measurement, lowered)
+
+    def _settle(self, aggregate: Aggregate) -> Aggregate:
+        """The aggregate over rows as the engine will read them."""
         aggregate = replace(aggregate, input=self._below(aggregate.input))
         settled = with_expressions(aggregate, self._settled)
         assert isinstance(settled, Aggregate)
-        aggregate = settled
-        lowered = [AGGREGATES[call.function](call, privacy) for call in aggregate.calls]
+        return settled
+
+    def _added(
+        self, aggregate: Aggregate, lowered: list[Lowered], cells: Cells | None
+    ) -> Measurement:
+        """The measurement of an aggregate, or an equal one of this query: each is released once."""
+        privacy = aggregate.input.privacy
+        assert isinstance(privacy, Private)
         statistics = tuple(dict.fromkeys(s for low in lowered for s in low.statistics))
-        noisy = {s: self._column(s, i) for i, s in enumerate(statistics)}
-        key_fields = aggregate.fields[: len(aggregate.keys)]
-        cells = self._cells(aggregate)
-        if cells is not None and not statistics:
-            return self._listed(aggregate, cells)
         measurement = Measurement(
             f"m{len(self.measurements)}",
             aggregate.input,
             privacy,
             aggregate.keys,
-            key_fields,
+            aggregate.fields[: len(aggregate.keys)],
             cells,
             statistics,
-            tuple(noisy.values()),
+            tuple(self._column(s, i) for i, s in enumerate(statistics)),
         )
-        measurement = self._shared(measurement)
-        noisy = dict(zip(statistics, measurement.columns, strict=True))
-        stored = Stored(measurement.name, measurement.key_fields + measurement.columns)
-        finished = tuple(low.finish(tuple(noisy[s] for s in low.statistics)) for low in lowered)
-        values: tuple[Expression, ...] = (*measurement.key_fields, *finished)
-        return Project(stored, values, aggregate.fields, Released(), aggregate.span)
-
-    def _shared(self, measurement: Measurement) -> Measurement:
-        """The measurement, or an equal one of this query: equal ones are released once."""
         known = self.identities.setdefault(identity(measurement), measurement)
         if known is measurement:
             self.measurements.append(measurement)
-        return known
+        return replace(known, statistics=statistics)
+
+    def _levels(self, aggregate: Aggregate) -> Relation:
+        """Grouping sets: totals added up from the finest groups where that errs less, else apart.
+
+        Levels that are measured apart share the query's budget like any other measurements.
+        """
+        aggregate = self._settle(aggregate)
+        levels = tuple(self._level(aggregate, chosen) for chosen in aggregate.sets)
+        columns = tuple(level.fields for level in levels)
+        return Union("union all", levels, aggregate.fields, Released(), aggregate.span, columns)
+
+    def _level(self, aggregate: Aggregate, chosen: tuple[int, ...]) -> Relation:
+        """One grouping set, with NULL for the keys that it does not have."""
+        count = len(aggregate.keys)
+        calls = aggregate.fields[count:]
+        part = replace(
+            aggregate,
+            keys=tuple(aggregate.keys[k] for k in chosen),
+            fields=tuple(aggregate.fields[k] for k in chosen) + calls,
+            sets=(),
+        )
+        below = self._added_up(aggregate, part) or self._measure(part)
+        values = tuple(
+            f if k in chosen else Literal(None, f.shape)
+            for k, f in enumerate(aggregate.fields[:count])
+        )
+        return Project(below, values + calls, aggregate.fields, Released(), aggregate.span)
+
+    def _added_up(self, whole: Aggregate, part: Aggregate) -> Relation | None:
+        """A coarser level as sums over the finest one, where all of that is public and additive.
+
+        A total of r noisy groups errs sqrt(r) times as much as one; measured apart, every level
+        would err as many times as there are levels.
+        """
+        finest = replace(whole, sets=())
+        if tuple(range(len(whole.keys))) not in whole.sets:
+            return None
+        lowered, cells, coarse = _lowered(finest), self._cells(finest), self._cells(part)
+        additive = all(isinstance(s, Rows | Total) for low in lowered for s in low.statistics)
+        if cells is None or coarse is None or not additive or not finest.calls:
+            return None
+        if cells.count > coarse.count * len(whole.sets) ** 2:
+            return None
+        measurement = self._added(finest, lowered, cells)
+        keys = tuple(measurement.key_fields[whole.keys.index(k)] for k in part.keys)
+        sums = tuple(Aggregated("sum", (c,), c.shape) for c in measurement.columns)
+        totals = tuple(replace(c, number=next(self.numbers)) for c in measurement.columns)
+        stored = Stored(measurement.name, measurement.key_fields + measurement.columns)
+        summed = Aggregate(stored, keys, sums, keys + totals, Released(), whole.span)
+        return finished(part, summed, keys, replace(measurement, columns=totals), lowered)
 
     def _column(self, statistic: Statistic, position: int) -> Column:
         return Column(next(self.numbers), f"s{position}", statistic.shape)
@@ -169,6 +230,23 @@ class _Builder:
                     aggregate.span,
                 )
             ) from None
+
+
+def _lowered(aggregate: Aggregate) -> list[Lowered]:
+    """Each aggregate call as statistics."""
+    privacy = aggregate.input.privacy
+    assert isinstance(privacy, Private)
+    return [AGGREGATES[call.function](call, privacy) for call in aggregate.calls]
+
+
+def finished(
+    aggregate: Aggregate, source: Relation, keys: tuple[Column, ...], measurement: Measurement,
+    lowered: list[Lowered],
+) -> Project:  # fmt: skip
+    """The aggregate's columns, computed from the released columns of ``source``."""
+    noisy = dict(zip(measurement.statistics, measurement.columns, strict=True))
+    values = tuple(low.finish(tuple(noisy[s] for s in low.statistics)) for low in lowered)
+    return Project(source, (*keys, *values), aggregate.fields, Released(), aggregate.span)
 
 
 def _reads_tables(relation: Relation) -> bool:

@@ -51,7 +51,7 @@ class Known:
         values = {name: v for name, v in self.values.items() if f"${name}" in sql}
         table = self.postprocessor.run(sql, self.tables, values)
         if lookup.form == "exists":
-            return table.num_rows > 0
+            return bool(table.num_rows > 0)
         found = table.column(0).to_pylist()
         if lookup.form == "scalar":
             return cast(Value, found[0]) if found else None

@@ -191,6 +191,9 @@ class Writer:
         texts = [*keys, *(aggregated(c, block.items) for c in aggregate.calls)]
         items = {f.number: t for f, t in zip(aggregate.fields, texts, strict=True)}
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        if aggregate.sets:
+            sets = ", ".join(f"({', '.join(keys[k] for k in s)})" for s in aggregate.sets)
+            group = f" GROUP BY GROUPING SETS ({sets})"
         return replace(block, items=items, group=group or " ", computed=True)
 
     def _join(self, join: Join) -> Block:

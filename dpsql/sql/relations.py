@@ -95,8 +95,7 @@ class Project:
 class Aggregate:
     """GROUP BY ``keys``; fields are the keys, then the calls.
 
-    ``sets`` are the grouping sets, as positions in ``keys`` (one set with all by default).
-    ``level`` is the number of the field that says which set a row is of, where there are many.
+    ``sets`` are the grouping sets, as positions in ``keys``; none means one set with all keys.
     """
 
     input: Relation
@@ -105,6 +104,7 @@ class Aggregate:
     fields: tuple[Column, ...]
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
+    sets: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

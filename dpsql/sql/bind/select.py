@@ -12,7 +12,9 @@ from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import NAMES, Calls
 from dpsql.sql.bind.context import Context, QueryBinder, refuse
+from dpsql.sql.bind.group_keys import grouping
 from dpsql.sql.bind.join_graph import arranged
+from dpsql.sql.bind.outputs import ordinal, output_name, star
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.sources import Output, bind_from
@@ -133,13 +135,13 @@ class _Plain:
         found: list[_Item] = []
         for node in self.select.expressions:
             inner = node.this if isinstance(node, exp.Alias) else node
-            star = _star(inner)
-            if star is None:
-                found.append(_Item(_output_name(node), inner, self.value(inner)))
+            every = star(inner)
+            if every is None:
+                found.append(_Item(output_name(node), inner, self.value(inner)))
             else:
-                table = star.args.get("table") if isinstance(star, exp.Column) else None
-                fields = self.scope.star(star, None if table is None else folded(table))
-                found += [_Item(f.name, None, self.starred(f, star)) for f in fields]
+                table = every.args.get("table") if isinstance(every, exp.Column) else None
+                fields = self.scope.star(every, None if table is None else folded(table))
+                found += [_Item(f.name, None, self.starred(f, every)) for f in fields]
         return tuple(found)
 
     def starred(self, field: Column, node: exp.Expr) -> Expression:
@@ -154,7 +156,7 @@ class _Plain:
 
     def _sort_key(self, item: exp.Expr, items: tuple[_Item, ...]) -> SortKey:
         node = item.this
-        position = _ordinal(node, len(items))
+        position = ordinal(node, len(items))
         if position is not None:
             return sort_key(items[position].value, item)
         if isinstance(node, exp.Column) and node.args.get("table") is None:
@@ -168,9 +170,18 @@ class _Grouped(_Plain):
     """A SELECT with GROUP BY, HAVING or aggregates."""
 
     def bind(self) -> _Body:
-        keys = self._keys()
+        groups = grouping(self.select.args.get("group"), self._key)
+        keys, self.sets = tuple(groups.keys), groups.sets
         state = self.relation.privacy
         per_unit = isinstance(state, Private) and privacy.groups_by_unit(state, keys)
+        if per_unit and self.sets:
+            raise refuse(
+                "DP100",
+                self.select.args["group"],
+                "grouping sets over single units are not answered",
+                "A set without the unit's key would mix the rows of many units below the noise.",
+                "Group by the unit alone here, and use ROLLUP in the query around it.",
+            )
         self.calls = Calls(
             self.context, state.max_rows if isinstance(state, Private) and per_unit else None
         )
@@ -206,20 +217,10 @@ class _Grouped(_Plain):
         scope = replace(self.scope, aliases={i.name: i.value for i in items})
         return self._over_groups(self.scalars(scope).condition(having.this), having.this)
 
-    def _keys(self) -> tuple[Expression, ...]:
-        group = self.select.args.get("group")
-        nodes = [] if group is None else group.expressions
-        found: list[Expression] = []
-        for node in nodes:
-            key = self._key(node)
-            if key not in found:
-                found.append(key)
-        return tuple(found)
-
     def _key(self, node: exp.Expr) -> Expression:
         """A grouping key: an ordinal, a column, an output alias, or any expression."""
         outputs = self.select.expressions
-        position = _ordinal(node, len(outputs))
+        position = ordinal(node, len(outputs))
         rowwise = Scalars(self.context, self.scope)
         if position is not None:
             output = outputs[position]
@@ -229,16 +230,18 @@ class _Grouped(_Plain):
             name = folded(node.this)
             if not any(same(f.name, name) for f in self.scope.fields):
                 for output in outputs:
-                    if isinstance(output, exp.Alias) and same(_output_name(output), name):
+                    if isinstance(output, exp.Alias) and same(output_name(output), name):
                         return rowwise.bind(output.this)
         return rowwise.bind(node)
 
     def _key_field(self, key: Expression) -> Column:
-        if isinstance(key, Column):
+        if isinstance(key, Column) and not self.sets:
             return key
-        name = key.function if hasattr(key, "function") else "key"
+        name = getattr(key, "name", getattr(key, "function", "key"))
         identifier = any(c.identifier for c in columns(key))
-        return self.context.column(str(name), key.shape, identifier=identifier)
+        # In a set without this key its column is NULL.
+        shape = key.shape.optional() if self.sets else key.shape
+        return self.context.column(str(name), shape, identifier=identifier)
 
     def _over_groups(self, value: Expression, node: exp.Expr) -> Expression:
         """The value with keys in place of their expressions; nothing else may touch rows."""
@@ -258,7 +261,7 @@ class _Grouped(_Plain):
         state = privacy.grouped(self.relation.privacy, self.keys, fields)
         return Aggregate(
             self.relation, self.keys, tuple(call for _, call in self.calls.found), fields, state,
-            span_of(self.select.args.get("group") or self.select.expressions[0]),
+            span_of(self.select.args.get("group") or self.select.expressions[0]), self.sets,
         )  # fmt: skip
 
 
@@ -343,49 +346,6 @@ def _over_outputs(
         "A row kept once may stand for several with different other columns.",
         "Add the column to the SELECT list.",
     )
-
-
-def _star(node: exp.Expr) -> exp.Expr | None:
-    if isinstance(node, exp.Star) or (
-        isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
-    ):
-        return node
-    return None
-
-
-def _ordinal(node: exp.Expr, count: int) -> int | None:
-    if not isinstance(node, exp.Literal) or node.is_string:
-        return None
-    text = str(node.this)
-    if not text.isdigit() or not 1 <= int(text) <= count:
-        raise refuse(
-            "DP105",
-            node,
-            f"there is no output column {text}",
-            f"A number here means a position in the SELECT list, which has {count}.",
-        )
-    return int(text) - 1
-
-
-def _output_name(node: exp.Expr) -> str:
-    """PostgreSQL's names for outputs: the alias, the column, or the function."""
-    if isinstance(node, exp.Alias):
-        return folded(node.args["alias"])
-    if isinstance(node, exp.Column):
-        return folded(node.this)
-    if isinstance(node, exp.Paren | exp.Filter | exp.Window | exp.Cast):
-        return _output_name(node.this)
-    if isinstance(node, exp.Case):
-        return "case"
-    if type(node) in NAMES:
-        return {"stddev_samp": "stddev", "var_samp": "variance"}.get(
-            NAMES[type(node)], NAMES[type(node)]
-        )
-    if isinstance(node, exp.TimestampTrunc):
-        return "date_trunc"
-    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
-        return str(node.sql_name()).lower()
-    return "?column?"
 
 
 def _ungrouped(node: exp.Expr, column: Column) -> Refused:

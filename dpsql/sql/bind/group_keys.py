@@ -1,0 +1,75 @@
+"""GROUP BY: the keys, and which of them each grouping set has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.expressions import Expression
+
+MOST_SETS = 64
+Binder = Callable[[exp.Expr], Expression]
+
+
+@dataclass(slots=True)
+class Grouping:
+    """The distinct keys of a GROUP BY, and its grouping sets as positions in them.
+
+    ``sets`` is empty where there is just one, with all keys.
+    """
+
+    keys: list[Expression] = field(default_factory=list)
+    sets: tuple[tuple[int, ...], ...] = ()
+
+
+def grouping(group: exp.Group | None, bind: Binder) -> Grouping:
+    """The keys of a GROUP BY clause; several elements multiply their sets, as in SQL."""
+    made = Grouping()
+    elements: list[list[tuple[int, ...]]] = []
+    several = False
+    for node in [] if group is None else group.expressions:
+        several |= isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets)
+        elements.append(_sets(node, made, bind))
+    if several:
+        count = 1
+        for element in elements:
+            count *= len(element)
+            if count > MOST_SETS:
+                raise refuse(
+                    "DP115", group or node, f"more than {MOST_SETS} grouping sets",
+                    "Each is an answer of its own.",
+                )  # fmt: skip
+        made.sets = tuple(
+            tuple(sorted({k for part in parts for k in part})) for parts in product(*elements)
+        )
+    return made
+
+
+def _sets(node: exp.Expr, made: Grouping, bind: Binder) -> list[tuple[int, ...]]:
+    """The grouping sets of one element of a GROUP BY."""
+    match node:
+        case exp.Rollup():
+            parts = [_keys(part, made, bind) for part in node.expressions]
+            return [sum(parts[:n], ()) for n in range(len(parts), -1, -1)]
+        case exp.Cube():
+            parts = [_keys(part, made, bind) for part in node.expressions]
+            sizes = range(len(parts), -1, -1)
+            return [sum(c, ()) for n in sizes for c in combinations(parts, n)]
+        case exp.GroupingSets():
+            return [s for part in node.expressions for s in _sets(part, made, bind)]
+        case _:
+            return [_keys(node, made, bind)]
+
+
+def _keys(node: exp.Expr, made: Grouping, bind: Binder) -> tuple[int, ...]:
+    """The positions of one key, or of a bracketed list of keys."""
+    if isinstance(node, exp.Tuple):
+        return sum((_keys(part, made, bind) for part in node.expressions), ())
+    key = bind(node.this if isinstance(node, exp.Paren) else node)
+    if key not in made.keys:
+        made.keys.append(key)
+    return (made.keys.index(key),)

@@ -1,0 +1,54 @@
+"""The SELECT list: positions, stars, and the names that PostgreSQL gives to outputs."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dpsql.sql.bind.aggregate_calls import NAMES
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.bind.scope import folded
+
+
+def star(node: exp.Expr) -> exp.Expr | None:
+    """The node if it stands for all columns, of everything or of one table."""
+    if isinstance(node, exp.Star) or (
+        isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+    ):
+        return node
+    return None
+
+
+def ordinal(node: exp.Expr, count: int) -> int | None:
+    """The place in the SELECT list that a bare number means."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    text = str(node.this)
+    if not text.isdigit() or not 1 <= int(text) <= count:
+        raise refuse(
+            "DP105",
+            node,
+            f"there is no output column {text}",
+            f"A number here means a position in the SELECT list, which has {count}.",
+        )
+    return int(text) - 1
+
+
+def output_name(node: exp.Expr) -> str:
+    """PostgreSQL's names for outputs: the alias, the column, or the function."""
+    if isinstance(node, exp.Alias):
+        return folded(node.args["alias"])
+    if isinstance(node, exp.Column):
+        return folded(node.this)
+    if isinstance(node, exp.Paren | exp.Filter | exp.Window | exp.Cast):
+        return output_name(node.this)
+    if isinstance(node, exp.Case):
+        return "case"
+    if type(node) in NAMES:
+        return {"stddev_samp": "stddev", "var_samp": "variance"}.get(
+            NAMES[type(node)], NAMES[type(node)]
+        )
+    if isinstance(node, exp.TimestampTrunc):
+        return "date_trunc"
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
+        return str(node.sql_name()).lower()
+    return "?column?"
