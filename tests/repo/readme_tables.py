@@ -1,0 +1,140 @@
+"""The parts of README.md that are made from the code: python tests/repo/readme_tables.py rewrites them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from dpsql.aggregates.registry import AGGREGATES
+from dpsql.cli.arguments import COMMANDS, Command
+from dpsql.cli.demo import EXAMPLES, POLICY
+from dpsql.diagnostics.codes import CODES
+from dpsql.policy import keys
+from dpsql.policy.schema import markdown
+from dpsql.service.settings import SETTINGS
+from dpsql.sql.functions import FUNCTIONS
+
+README = Path(__file__).parents[2] / "README.md"
+_REGION = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_FAMILIES = {
+    "DP1": "The shape of the SQL",
+    "DP2": "Bounds and types",
+    "DP3": "Units and joins",
+    "DP4": "Budget and settings",
+    "DP5": "Groups",
+    "DP6": "Policy and role",
+    "DP9": "Not the analyst's fault",
+}
+_NAMES = {
+    "count": "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT unit)`",
+    "sum": "`SUM(x)`",
+    "avg": "`AVG(x)`",
+    "var_pop": "`VAR_POP(x)`",
+    "var_samp": "`VAR_SAMP(x)`, `VARIANCE(x)`",
+    "stddev_pop": "`STDDEV_POP(x)`",
+    "stddev_samp": "`STDDEV_SAMP(x)`, `STDDEV(x)`",
+}
+
+
+def rewritten(text: str) -> str:
+    """The text with every region made anew."""
+    return _REGION.sub(lambda m: f"{m[1]}{REGIONS[m[2]]()}\n{m[3]}", text)
+
+
+def _codes() -> str:
+    lines: list[str] = []
+    for family, title in _FAMILIES.items():
+        lines.append(f"### {family}xx: {title.lower()}\n")
+        for code in CODES.values():
+            if code.number.startswith(family):
+                about = code.about[0].upper() + code.about[1:]
+                lines.append(f"#### {code.number}\n\n{about}. SQLSTATE `{code.sqlstate}`.\n")
+    return "\n".join(lines).rstrip()
+
+
+def _settings() -> str:
+    parts = [f"#### dpsql.{s.name}\n\n{_sentence(s.about)}" for s in SETTINGS.values()]
+    return "\n\n".join(parts)
+
+
+def _sentence(text: str) -> str:
+    return _quoted(f"{text[0].upper()}{text[1:]}.")
+
+
+def _quoted(text: str) -> str:
+    return re.sub(r"<name>_\w+", r"`\g<0>`", text)
+
+
+def _policy_keys() -> str:
+    head, rule, *rows = markdown().splitlines()
+    parts = []
+    for key in keys.POLICY.keys:
+        mine = [r for r in rows if re.match(rf"\| `{key.name}[`.]", r)]
+        parts.append(f"#### {key.name}\n\n" + "\n".join([head, rule, *mine]))
+    return "\n\n".join(parts)
+
+
+def _functions() -> str:
+    families: dict[str, list[str]] = {}
+    for function in FUNCTIONS.values():
+        family = function.shape.__module__.rpartition(".")[2]
+        sql, _, note = function.about.partition(": ")
+        families.setdefault(family, []).append(f"{sql} ({note})" if note else sql)
+    lines = [
+        f"- {family}: {', '.join(sorted(found))}" for family, found in sorted(families.items())
+    ]
+    return "\n".join(lines)
+
+
+def _aggregates() -> str:
+    return "\n".join(f"- {_NAMES[name]}" for name in AGGREGATES)
+
+
+def _commands() -> str:
+    return "\n\n".join(_command(command) for command in COMMANDS)
+
+
+def _command(command: Command) -> str:
+    parser = argparse.ArgumentParser(add_help=False)
+    command.arguments(parser)
+    words, notes = [f"dpsql {command.name}"], []
+    for action in parser._actions:
+        shown = _shown(action)
+        words.append(shown if action.required else f"[{shown}]")
+        if action.help:
+            notes.append(f"- `{shown}`: {_quoted(action.help)}")
+    usage = (
+        f"#### dpsql {command.name}\n\n{_sentence(command.about)}\n\n```\n{' '.join(words)}\n```"
+    )
+    return "\n\n".join([usage, "\n".join(notes)] if notes else [usage])
+
+
+def _shown(action: argparse.Action) -> str:
+    name = str(action.metavar or action.dest.upper())
+    if action.choices is not None:
+        name = "|".join(action.choices)
+    if not action.option_strings:
+        return f"{name}.." if action.nargs == "+" else name
+    flag = action.option_strings[-1]
+    return flag if action.nargs == 0 else f"{flag} {name}"
+
+
+def _examples() -> str:
+    return "```sql\n" + ";\n\n".join(EXAMPLES) + ";\n```"
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "aggregates": _aggregates,
+    "codes": _codes,
+    "commands": _commands,
+    "examples": _examples,
+    "functions": _functions,
+    "policy": lambda: f"```yaml\n{POLICY}```",
+    "policy_keys": _policy_keys,
+    "settings": _settings,
+}
+
+if __name__ == "__main__":
+    README.write_text(rewritten(README.read_text(encoding="utf-8")), encoding="utf-8")
