@@ -78,7 +78,8 @@ def _run(world: World, batch: list[Expression]) -> list[str]:
 
 
 def test_every_function_has_signatures() -> None:
-    assert {s.function for s in SIGNATURES} == set(FUNCTIONS)
+    # in_list takes the result of a subquery; the oracle runs it.
+    assert {s.function for s in SIGNATURES} == set(FUNCTIONS) - {"in_list"}
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
@@ -100,7 +101,7 @@ def test_no_nested_expression_fails(nodes: list[Expression]) -> None:
 
 @pytest.mark.slow
 @settings(
-    max_examples=4000,
+    max_examples=2000,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
