@@ -8,9 +8,11 @@ from pathlib import Path
 
 from dpsql.diagnostics.refusal import LedgerFailed
 
-_NOTHING_LOST = "nothing was answered, and what was spent is still recorded"
+Place = Path | str
+"""A ledger's file, or the name of the server that keeps it."""
+NOTHING_LOST = "nothing was answered, and what was spent is still recorded"
 
-_RESTORE = (
+RESTORE = (
     "stop dpsql, keep a copy of the file, and restore the latest backup; an older backup knows "
     "less than was spent, so lower the limits in the policy accordingly"
 )
@@ -30,13 +32,13 @@ _SQLITE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_PERM: ("may not be opened", "check the permissions of the file"),
     sqlite3.SQLITE_FULL: (
         "cannot grow: the disk is full",
-        f"free some space and retry; {_NOTHING_LOST}",
+        f"free some space and retry; {NOTHING_LOST}",
     ),
     sqlite3.SQLITE_IOERR: (
         "cannot be read or written: the disk reports an error",
-        f"check the disk, its space and its quotas; {_NOTHING_LOST}",
+        f"check the disk, its space and its quotas; {NOTHING_LOST}",
     ),
-    sqlite3.SQLITE_CORRUPT: ("is damaged", _RESTORE),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", RESTORE),
     sqlite3.SQLITE_NOTADB: (
         "is not a ledger (nor any SQLite file)",
         "correct the ledger's path in the policy, or restore the file from a backup",
@@ -82,12 +84,12 @@ def not_a_ledger(path: Path) -> LedgerFailed:
     )
 
 
-def damaged(path: Path) -> LedgerFailed:
+def damaged(path: Place) -> LedgerFailed:
     """A file with contents that dpsql did not write."""
-    return LedgerFailed(f"the ledger {path} holds values that dpsql did not write", _RESTORE)
+    return LedgerFailed(f"the ledger {path} holds values that dpsql did not write", RESTORE)
 
 
-def newer(path: Path, version: str) -> LedgerFailed:
+def newer(path: Place, version: str) -> LedgerFailed:
     """A file that a later dpsql wrote."""
     return LedgerFailed(
         f"the ledger {path} has version {version}, which this dpsql does not know",
@@ -103,7 +105,7 @@ def no_wal(path: Path) -> LedgerFailed:
     )
 
 
-def clock_back(path: Path, latest: datetime, now: datetime) -> LedgerFailed:
+def clock_back(path: Place, latest: datetime, now: datetime) -> LedgerFailed:
     """A clock before the ledger's last entry: budgets of past windows must not open again."""
     return LedgerFailed(
         f"the ledger {path} was last written at {latest:%Y-%m-%d %H:%M:%S %Z}, "
@@ -112,7 +114,7 @@ def clock_back(path: Path, latest: datetime, now: datetime) -> LedgerFailed:
     )
 
 
-def other_dataset(path: Path, owner: str, asked: str) -> LedgerFailed:
+def other_dataset(path: Place, owner: str, asked: str) -> LedgerFailed:
     """A ledger that belongs to another policy file."""
     return LedgerFailed(
         f'the ledger {path} belongs to the policy file "{owner}", not to "{asked}"',
@@ -120,7 +122,7 @@ def other_dataset(path: Path, owner: str, asked: str) -> LedgerFailed:
     )
 
 
-def forked(path: Path) -> LedgerFailed:
+def forked(path: Place) -> LedgerFailed:
     """An open ledger carried across a fork."""
     return LedgerFailed(
         f"the ledger {path} was opened before this process was forked",
@@ -128,7 +130,7 @@ def forked(path: Path) -> LedgerFailed:
     )
 
 
-def replaced(path: Path) -> LedgerFailed:
+def replaced(path: Place) -> LedgerFailed:
     """A file that was removed, or another in its place, while it was open."""
     return LedgerFailed(
         f"the ledger {path} was removed or replaced while it was open",
@@ -136,12 +138,12 @@ def replaced(path: Path) -> LedgerFailed:
     )
 
 
-def closed(path: Path) -> LedgerFailed:
+def closed(path: Place) -> LedgerFailed:
     """A ledger used after close."""
     return LedgerFailed(f"the ledger {path} is closed", "open it again")
 
 
-def wrong_move(path: Path, hold: int, now: str, then: str) -> LedgerFailed:
+def wrong_move(path: Place, hold: int, now: str, then: str) -> LedgerFailed:
     """A hold that cannot go where the caller wants it."""
     return LedgerFailed(
         f"the ledger {path} has hold {hold} as {now}, so it cannot become {then}",
@@ -149,6 +151,6 @@ def wrong_move(path: Path, hold: int, now: str, then: str) -> LedgerFailed:
     )
 
 
-def interrupted(path: Path) -> LedgerFailed:
+def interrupted(path: Place) -> LedgerFailed:
     """The thread that wrote for several callers was stopped."""
     return LedgerFailed(f"the ledger {path} was interrupted while writing", "ask again")

@@ -1,34 +1,56 @@
-"""The statements of the SQLite store, each inside a transaction that its caller began."""
+"""The statements of every store, in the SQL that SQLite and PostgreSQL share.
+
+Each runs inside a transaction that its caller began. Parameters are written ``?``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from dpsql.ledger.chain import START, Record, following
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.states import State
-from dpsql.ledger.store import Note
+from dpsql.ledger.store import Kept, Note, RecallKey
 
 PAGE = 1000
 
 
-def dataset(db: sqlite3.Connection) -> str | None:
+class Found(Protocol):
+    """The rows of a statement, as DB-API cursors give them."""
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rows that are left."""
+        ...
+
+
+class Database(Protocol):
+    """A connection inside a transaction."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Found:
+        """Run a statement."""
+        ...
+
+
+def dataset(db: Database) -> str | None:
     """Whose ledger it is; None until the first charge."""
     row = db.execute("SELECT value FROM meta WHERE key = 'dataset'").fetchone()
     return None if row is None else str(row[0])
 
 
-def belong_to(db: sqlite3.Connection, name: str) -> None:
+def belong_to(db: Database, name: str) -> None:
     """From now on it is this dataset's ledger."""
-    db.execute("INSERT OR IGNORE INTO meta VALUES ('dataset', ?)", (name,))
+    db.execute("INSERT INTO meta VALUES ('dataset', ?) ON CONFLICT (key) DO NOTHING", (name,))
 
 
-def latest(db: sqlite3.Connection) -> datetime:
+def latest(db: Database) -> datetime:
     """When the last hold was made; the beginning of time if there is none."""
     row = db.execute("SELECT created FROM hold ORDER BY id DESC LIMIT 1").fetchone()
     return datetime.fromisoformat(row[0]) if row else datetime.min.replace(tzinfo=UTC)
@@ -39,7 +61,7 @@ def stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-def spent(db: sqlite3.Connection, account: str) -> Charge:
+def spent(db: Database, account: str) -> Charge:
     """What an account has spent."""
     row = db.execute(
         "SELECT epsilon, delta, rho, threshold FROM account WHERE id = ?", (account,)
@@ -47,13 +69,18 @@ def spent(db: sqlite3.Connection, account: str) -> Charge:
     return Charge(*row) if row else Charge()
 
 
-def set_spent(db: sqlite3.Connection, account: str, total: Charge) -> None:
+def set_spent(db: Database, account: str, total: Charge) -> None:
     """What an account has spent, from now on."""
-    db.execute("INSERT OR REPLACE INTO account VALUES (?, ?, ?, ?, ?)", (account, *total.numbers))
+    db.execute(
+        "INSERT INTO account VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+        " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho,"
+        " threshold = excluded.threshold",
+        (account, *total.numbers),
+    )
 
 
 def add_hold(
-    db: sqlite3.Connection,
+    db: Database,
     state: State,
     charge: Charge,
     accounts: Sequence[str],
@@ -62,9 +89,9 @@ def add_hold(
     owner: str,
 ) -> int:
     """A new hold; its number."""
-    cursor = db.execute(
+    [(number,)] = db.execute(
         "INSERT INTO hold (state, epsilon, delta, rho, threshold, accounts, policy_version, role,"
-        " session, created, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " session, created, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             state,
             *charge.numbers,
@@ -76,22 +103,21 @@ def add_hold(
             owner,
         ),
     )
-    assert cursor.lastrowid is not None
-    return cursor.lastrowid
+    return int(number)
 
 
-def state_of(db: sqlite3.Connection, hold: int) -> State | None:
+def state_of(db: Database, hold: int) -> State | None:
     """How far a hold is; None if there is no such hold."""
     row = db.execute("SELECT state FROM hold WHERE id = ?", (hold,)).fetchone()
     return State(row[0]) if row else None
 
 
-def set_state(db: sqlite3.Connection, hold: int, state: State, answer: str | None = None) -> None:
+def set_state(db: Database, hold: int, state: State, answer: str | None = None) -> None:
     """How far a hold is, from now on."""
     db.execute("UPDATE hold SET state = ?, answer = ? WHERE id = ?", (state, answer, hold))
 
 
-def charged(db: sqlite3.Connection, hold: int) -> tuple[list[str], Charge]:
+def charged(db: Database, hold: int) -> tuple[list[str], Charge]:
     """What a hold debited, and from which accounts."""
     accounts, *numbers = db.execute(
         "SELECT accounts, epsilon, delta, rho, threshold FROM hold WHERE id = ?", (hold,)
@@ -99,7 +125,7 @@ def charged(db: sqlite3.Connection, hold: int) -> tuple[list[str], Charge]:
     return json.loads(accounts), Charge(*numbers)
 
 
-def open_holds(db: sqlite3.Connection) -> list[tuple[int, str, datetime]]:
+def open_holds(db: Database) -> list[tuple[int, str, datetime]]:
     """Number, owner and birth of every hold to which something can still happen."""
     rows = db.execute(
         "SELECT id, owner, created FROM hold WHERE state IN ('reserved', 'started') ORDER BY id"
@@ -107,7 +133,7 @@ def open_holds(db: sqlite3.Connection) -> list[tuple[int, str, datetime]]:
     return [(hold, owner, datetime.fromisoformat(created)) for hold, owner, created in rows]
 
 
-def append(db: sqlite3.Connection, hold: int, content: Mapping[str, object]) -> None:
+def append(db: Database, hold: int, content: Mapping[str, object]) -> None:
     """One more record at the end of the chain."""
     row = db.execute("SELECT * FROM event ORDER BY seq DESC LIMIT 1").fetchone()
     record = following(Record(*row) if row else START, hold, content)
@@ -117,29 +143,48 @@ def append(db: sqlite3.Connection, hold: int, content: Mapping[str, object]) -> 
     )
 
 
-def keep(db: sqlite3.Connection, recall_key: str, hold: int, body: bytes) -> None:
+def keep(db: Database, hold: int, body: bytes, key: RecallKey) -> None:
     """Store a release; a newer one under the same key takes its place."""
-    db.execute("INSERT OR REPLACE INTO release VALUES (?, ?, ?)", (recall_key, hold, body))
+    db.execute(
+        "INSERT INTO release VALUES (?, ?, ?, ?, ?) ON CONFLICT (recall_key)"
+        " DO UPDATE SET hold = excluded.hold, body = excluded.body",
+        (key.key, hold, body, key.family, json.dumps(key.noise)),
+    )
 
 
-def kept(db: sqlite3.Connection, recall_key: str) -> bytes | None:
+def kept(db: Database, recall_key: str) -> bytes | None:
     """The release under this key."""
     row = db.execute("SELECT body FROM release WHERE recall_key = ?", (recall_key,)).fetchone()
     return None if row is None else bytes(row[0])
 
 
-def page(db: sqlite3.Connection, after: int) -> list[Record]:
+def kin(db: Database, family: str) -> list[Kept]:
+    """The latest releases of a family."""
+    found = db.execute(
+        "SELECT recall_key, noise, created FROM release JOIN hold ON hold.id = release.hold"
+        " WHERE family = ? ORDER BY hold DESC LIMIT 64",
+        (family,),
+    )
+    return [
+        Kept(RecallKey(key, family, tuple(json.loads(noise))), datetime.fromisoformat(created))
+        for key, noise, created in found
+    ]
+
+
+def page(db: Database, after: int) -> list[Record]:
     """The next records, a page of them."""
     rows = db.execute("SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, PAGE))
     return [Record(*row) for row in rows]
 
 
-def records(db: sqlite3.Connection) -> Iterator[Record]:
-    """All records, in order."""
-    return (Record(*row) for row in db.execute("SELECT * FROM event ORDER BY seq"))
+def records(db: Database, after: int = 0) -> Iterator[Record]:
+    """All records, in order; never more than a page of them in memory."""
+    while found := page(db, after):
+        yield from found
+        after = found[-1].seq
 
 
-def hold_row(db: sqlite3.Connection, hold: int) -> tuple[Any, ...] | None:
+def hold_row(db: Database, hold: int) -> tuple[Any, ...] | None:
     """A hold as ``replay.HoldRow``."""
     row = db.execute(
         "SELECT state, epsilon, delta, rho, threshold, accounts, policy_version, role, session,"
@@ -149,24 +194,27 @@ def hold_row(db: sqlite3.Connection, hold: int) -> tuple[Any, ...] | None:
     return None if row is None else (*row[:5], json.loads(row[5]), *row[6:])
 
 
-def all_spent(db: sqlite3.Connection) -> dict[str, Charge]:
+def all_spent(db: Database) -> dict[str, Charge]:
     """What every account has spent."""
     return {row[0]: Charge(*row[1:]) for row in db.execute("SELECT * FROM account")}
 
 
-def hold_count(db: sqlite3.Connection) -> int:
+def hold_count(db: Database) -> int:
     """How many holds there are."""
     return int(db.execute("SELECT count(*) FROM hold").fetchone()[0])
 
 
-def integrity(db: sqlite3.Connection) -> list[str]:
-    """What is wrong with the file itself, and with the stored answers."""
-    found = [str(row[0]) for row in db.execute("PRAGMA integrity_check")]
-    problems = [] if found == ["ok"] else found
-    answers = db.execute(
-        "SELECT recall_key, body, answer FROM release LEFT JOIN hold ON hold.id = release.hold"
-    )
-    for recall_key, body, answer in answers:
-        if hashlib.sha256(body).hexdigest() != answer:
-            problems.append(f"release {recall_key}: it is not the answer that was stored")
-    return problems
+def false_answers(db: Database) -> Iterator[str]:
+    """Stored answers that are not what was stored."""
+    last = ""
+    while found := list(
+        db.execute(
+            "SELECT recall_key, body, answer FROM release LEFT JOIN hold ON hold.id = release.hold"
+            " WHERE recall_key > ? ORDER BY recall_key LIMIT 100",
+            (last,),
+        )
+    ):
+        for recall_key, body, answer in found:
+            if hashlib.sha256(body).hexdigest() != answer:
+                yield f"release {recall_key}: it is not the answer that was stored"
+        last = found[-1][0]

@@ -11,7 +11,7 @@ from pathlib import Path
 from dpsql.ledger import failures
 
 APPLICATION = 0x6470_736C  # "dpsl", in the file's header
-VERSION = "1"
+VERSION = "2"
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 _TABLES = """
@@ -52,8 +52,11 @@ _TABLES = """
     CREATE TABLE release (
         recall_key TEXT PRIMARY KEY,
         hold INTEGER NOT NULL,
-        body BLOB NOT NULL
+        body BLOB NOT NULL,
+        family TEXT NOT NULL,                 -- releases that may stand for one another
+        noise TEXT NOT NULL                   -- JSON: the standard deviation of each part
     ) STRICT;
+    CREATE INDEX release_family ON release (family);
 """
 
 

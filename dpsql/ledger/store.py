@@ -44,6 +44,27 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallKey:
+    """Under which name a release is kept, and how good it is.
+
+    Releases of one ``family`` ask the same of the same data; they differ in ``noise``, the
+    standard deviation of each of their parts.
+    """
+
+    key: str
+    family: str = ""
+    noise: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A release that can be recalled, and when it was paid for."""
+
+    key: RecallKey
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """What ``verify`` found. ``head`` is the last hash, worth noting elsewhere."""
 
@@ -81,7 +102,7 @@ class Ledger(Protocol):
         ...
 
     def commit(
-        self, hold: Hold, release: bytes | None = None, recall_key: str | None = None
+        self, hold: Hold, release: bytes | None = None, recall_key: RecallKey | str | None = None
     ) -> None:
         """Note that the answer may leave, and keep it under ``recall_key`` if there is one."""
         ...
@@ -96,6 +117,10 @@ class Ledger(Protocol):
 
     def recall(self, recall_key: str) -> bytes | None:
         """The release stored last under this key."""
+        ...
+
+    def kin(self, family: str) -> tuple[Kept, ...]:
+        """What is kept of this family, newest first; of very many only the newest."""
         ...
 
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:

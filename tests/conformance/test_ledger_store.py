@@ -10,12 +10,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from postgres_server import shared_server
 
 from dpsql.diagnostics.refusal import LedgerFailed, OutOfBudget
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.charge import ATTO, NANO, Charge
+from dpsql.ledger.postgres import PostgresLedger
 from dpsql.ledger.sqlite import SqliteLedger
-from dpsql.ledger.store import Hold, Ledger, Note
+from dpsql.ledger.store import Hold, Ledger, Note, RecallKey
 from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.cost import Cost
 
@@ -35,7 +37,11 @@ def sqlite_store(directory: Path, clock: Clock) -> Ledger:
     return SqliteLedger.open(directory / "shop.ledger", clock)
 
 
-STORES = {"sqlite": sqlite_store}
+def postgres_store(directory: Path, clock: Clock) -> Ledger:
+    return PostgresLedger.open(shared_server().dsn, clock, schema=directory.name)
+
+
+STORES = {"sqlite": sqlite_store, "postgres": postgres_store}
 
 
 @pytest.fixture
@@ -190,6 +196,19 @@ def test_the_newest_release_of_a_key_is_recalled(ledger):
         ledger.commit(reserve(ledger, Cost(), start=True), body, "key")
         assert ledger.recall("key") == body
     assert ledger.verify().sound
+
+
+def test_releases_of_a_family_are_found_with_their_noise_and_their_time(ledger, clock):
+    for noise in (3.0, 1.5):
+        key = RecallKey(f"k{noise}", "family", (noise, 2.0))
+        ledger.commit(reserve(ledger, Cost(), start=True), b"answer", key)
+        clock.now += timedelta(hours=1)
+    ledger.commit(reserve(ledger, Cost(), start=True), b"answer", RecallKey("other", "others"))
+    found = ledger.kin("family")
+    assert [kept.key.noise for kept in found] == [(1.5, 2.0), (3.0, 2.0)]
+    assert [kept.key.key for kept in found] == ["k1.5", "k3.0"]
+    assert found[1].since == datetime(2026, 11, 18, 14, tzinfo=UTC)
+    assert ledger.kin("none") == ()
 
 
 def test_a_release_without_a_key_is_not_kept_and_a_key_needs_a_release(ledger):

@@ -149,7 +149,7 @@ def test_some_other_database_is_left_as_it_is(opened, path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ("UPDATE meta SET value = '2' WHERE key = 'version'", "version 2"),
+        ("UPDATE meta SET value = '99' WHERE key = 'version'", "version 99"),
         ("DELETE FROM meta", "version unknown"),
         ("DROP TABLE meta", "cannot be used"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import writer as module
-from dpsql.ledger.writer import Writer
+from dpsql.ledger.writer import SqliteWriter as Writer
 
 
 class Crowd:

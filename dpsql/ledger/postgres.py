@@ -1,0 +1,216 @@
+"""A ledger in PostgreSQL: several proxies on several machines share one.
+
+Writers follow one another: every transaction that writes first locks one row, so what it then
+reads is what the one before it wrote, and the whole is as serial as a file. A commit returns when
+the server's disk has it. Connect to the primary, without a pooler that shares sessions: the lock
+by which others know that this proxy lives belongs to its session.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import ClassVar, TypeVar
+
+import psycopg
+
+from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.ledger import failures, postgres_failures
+from dpsql.ledger.postgres_schema import Connection, connect
+from dpsql.ledger.rows import Database
+from dpsql.ledger.store import Clock
+from dpsql.ledger.tables import TableLedger
+from dpsql.ledger.writer import Writer
+
+T = TypeVar("T")
+Connect = Callable[[], Connection]
+
+
+class PostgresLedger(TableLedger):
+    """A ledger on a server. ``open`` makes it."""
+
+    def __init__(self, opener: Connect, place: str, clock: Clock) -> None:
+        """Use ``open``; this only fits the parts together."""
+        self.place, self._name = place, place
+        self._clock, self._connect = clock, opener
+        self._key = secrets.randbits(63)
+        self._owner = str(self._key)
+        self._writer = PostgresWriter(opener, place, self._key)
+        self._reader: Connection | None = None
+        self._reading, self._process = threading.Lock(), os.getpid()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls, dsn: str, clock: Clock, *, schema: str = "dpsql", wait: float = 10.0
+    ) -> PostgresLedger:
+        """The ledger in ``schema`` at ``dsn``, made if there is none.
+
+        Holds of proxies that are gone are settled: they stay spent.
+        """
+        place = named(dsn, schema)
+        ledger = cls(lambda: connect(dsn, schema, place, wait), place, clock)
+        try:
+            ledger._write(ledger._settle)
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    def close(self) -> None:
+        """Let go of the server. Holds that are still open stay spent."""
+        if os.getpid() != self._process:
+            return  # the parent's: closing it here would disturb the parent
+        self._writer.close()
+        with self._reading:
+            self._closed = True
+            if self._reader is not None:
+                self._reader.raw.close()
+
+    def _write(self, task: Callable[[Database], T]) -> T:
+        self._check_process()
+        try:
+            return self._writer.run(task)
+        except (TypeError, ValueError):
+            raise failures.damaged(self.place) from None
+
+    @contextmanager
+    def _read(self) -> Iterator[Database]:
+        self._check_process()
+        with self._reading:
+            if self._closed:
+                raise failures.closed(self.place)
+            try:
+                connection = self._moment()
+                yield connection
+                connection.execute("COMMIT")
+            except psycopg.Error as error:
+                self._drop_reader()
+                raise postgres_failures.from_postgres(self._name, error) from None
+            except BaseException:
+                self._drop_reader()
+                raise
+
+    def _moment(self) -> Connection:
+        """The reader inside a new transaction; connected anew if the server was away."""
+        if self._reader is not None:
+            if answers(self._reader, _MOMENT):
+                return self._reader
+            self._drop_reader()
+        self._reader = self._writer.same(self._connect())
+        self._reader.execute(_MOMENT)
+        return self._reader
+
+    def _drop_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.raw.close()
+        self._reader = None
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Database]:
+        self._check_process()
+        connection = self._writer.same(self._connect())
+        try:
+            connection.execute(_MOMENT)
+            yield connection
+        except psycopg.Error as error:
+            raise postgres_failures.from_postgres(self._name, error) from None
+        finally:
+            connection.raw.close()
+
+    def _gone(self, db: Database, owner: str, age: timedelta) -> bool:  # noqa: ARG002
+        """A proxy that lives holds the lock of its name for as long as it is connected.
+
+        One that lost its connection for a moment may be taken for dead: its open queries then
+        stay spent and cannot be answered.
+        """
+        if owner == self._owner:
+            return False
+        [(free,)] = db.execute("SELECT pg_try_advisory_xact_lock(?)", (int(owner),))
+        return bool(free)
+
+    def _integrity(self, db: Database) -> list[str]:  # noqa: ARG002
+        return []  # the server checks its own pages
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise failures.forked(self.place)
+
+
+class PostgresWriter(Writer):
+    """The connection that writes; connected anew when the server was away."""
+
+    fatal: ClassVar[type[Exception]] = psycopg.Error
+
+    def __init__(self, opener: Connect, place: str, key: int) -> None:
+        super().__init__(place)
+        self._connect, self._name, self._key = opener, place, key
+        self._identity = ""
+        self.connection: Connection | None = None
+
+    def same(self, connection: Connection) -> Connection:
+        """The connection, if it leads to the ledger that was opened."""
+        self._identity = self._identity or connection.identity
+        if connection.identity != self._identity:
+            connection.raw.close()
+            raise postgres_failures.another(self._name)
+        return connection
+
+    def _begin(self) -> Connection:
+        if self.connection is not None:
+            if answers(self.connection, "BEGIN"):
+                return self._locked(self.connection)
+            self._let_go()
+        self.connection = self.same(self._connect())
+        self.connection.execute("SELECT pg_advisory_lock(?)", (self._key,))
+        self.connection.execute("BEGIN")
+        return self._locked(self.connection)
+
+    def _locked(self, connection: Connection) -> Connection:
+        connection.execute("SELECT value FROM meta WHERE key = 'version' FOR UPDATE")
+        return connection
+
+    def _roll_back(self) -> None:
+        if self.connection is not None:
+            with suppress(psycopg.Error):
+                self.connection.raw.rollback()
+
+    def _let_go(self) -> None:
+        if self.connection is not None:
+            self.connection.raw.close()
+        self.connection = None
+
+    def _said(self, error: Exception) -> LedgerFailed:
+        return postgres_failures.from_postgres(self._name, error)
+
+
+def answers(connection: Connection, begin: str) -> bool:
+    """Begin a transaction. False if the server went away since the last one: ask it anew."""
+    try:
+        connection.execute(begin)
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+_MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+def named(dsn: str, schema: str) -> str:
+    """What messages call a ledger on a server: never more of the dsn than host and database.
+
+    >>> named("host=db.example.org dbname=budgets user=dpsql", "dpsql")
+    'db.example.org/budgets/dpsql'
+    """
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise LedgerFailed(
+            "the dsn of the ledger cannot be read", "write host=.. dbname=.. user=.."
+        ) from None
+    host, database = parts.get("host") or "localhost", parts.get("dbname") or "default"
+    return f"{host}/{database}/{schema}"

@@ -1,0 +1,66 @@
+"""What can be wrong with a ledger in PostgreSQL, in words for the person who can mend it."""
+
+from __future__ import annotations
+
+import psycopg
+
+from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.ledger.failures import NOTHING_LOST, RESTORE
+
+_UNREACHABLE = (
+    "cannot be reached",
+    f"check the server, the network, the dsn and the password (PGPASSFILE); {NOTHING_LOST}",
+)
+_FULL = ("cannot grow: the disk of its server is full", f"free some space; {NOTHING_LOST}")
+_BUSY = (
+    "is locked by another session",
+    "retry; if it stays locked, look into pg_stat_activity for who holds it",
+)
+
+_STATES: dict[str, tuple[str, str]] = {
+    "25006": (
+        "cannot be written: its server is read-only",
+        "point the dsn at the primary; a standby cannot keep a ledger",
+    ),
+    "42501": (
+        "may not be used by this user",
+        "grant the user USAGE and CREATE on its schema, or let it create the schema",
+    ),
+    "53100": _FULL,
+    "53300": ("has no connection to spare", "raise max_connections, or run fewer proxies"),
+    "55P03": _BUSY,
+    "57014": _BUSY,
+}
+_CLASSES: dict[str, tuple[str, str]] = {
+    "08": _UNREACHABLE,
+    "53": ("has no room: its server is out of resources", f"see its log; {NOTHING_LOST}"),
+    "57": _UNREACHABLE,
+    "58": ("cannot be read or written: its disk reports an error", f"see its log; {NOTHING_LOST}"),
+    "XX": ("is damaged", RESTORE),
+}
+_OTHER = ("cannot be used", "run dpsql audit --verify on it; restore the latest backup if it fails")
+
+
+def from_postgres(place: str, error: Exception) -> LedgerFailed:
+    """PostgreSQL's error as ours. Its own words are dropped: the state says what to do."""
+    state = getattr(error, "sqlstate", None) or ""
+    lost = not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    fallback = _UNREACHABLE if lost else _CLASSES.get(state[:2], _OTHER)
+    wrong, instead = _STATES.get(state, fallback)
+    return LedgerFailed(f"the ledger {place} {wrong}", instead)
+
+
+def no_fsync(place: str) -> LedgerFailed:
+    """A server that says "done" before it is: charges could vanish with its power."""
+    return LedgerFailed(
+        f"the ledger {place} is on a server that does not wait for its disk",
+        "set fsync = on and full_page_writes = on in postgresql.conf",
+    )
+
+
+def another(place: str) -> LedgerFailed:
+    """The schema was dropped or made anew while it was open."""
+    return LedgerFailed(
+        f"the ledger {place} was removed or replaced while it was open",
+        "stop dpsql and restore it: it knows what was spent",
+    )
