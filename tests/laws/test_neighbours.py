@@ -13,16 +13,9 @@ import pytest
 from support.corpus import CORPUS, Entry, World
 from support.corpus import SHOP as SHOP_WORLD
 from support.datasets import in_memory
-from support.measured import broken, every_way, exact, removed, request
-from support.services import service
+from support.measured import broken, every_way, exact, plan_of, removed, request
 
-from dpsql.checks import run as check
-from dpsql.plan.build import build
-from dpsql.plan.nodes import Plan
 from dpsql.plan.priced import PricedMeasurement
-from dpsql.service import Service
-from dpsql.sql.bind import bind
-from dpsql.sql.parse import Source, parse
 
 DIRTY = {"shop": "dirty", "trade": "trade_dirty"}
 ADVERSARIES = (101, 102, 103, 104, 105, 106, 107, 900, 901)
@@ -62,20 +55,8 @@ def neighbours(world: World) -> list[tuple[str, ...]]:
 
 
 @functools.cache
-def _service(world: World) -> Service:
-    return service(world.policy, world.data, world.change)
-
-
-@functools.cache
 def _data(name: str) -> duckdb.DuckDBPyConnection:
     return in_memory(name)
-
-
-def plan_of(sql: str, world: World) -> Plan:
-    opened = _service(world)
-    catalog = opened.catalog(next(iter(opened.policy.roles)))
-    checked = check(bind(parse(Source(sql)), catalog))
-    return build(checked, opened.tools.enumerator, 100_000)
 
 
 def ways(sql: str, world: World, groups: int, size: int = 1) -> list[PricedMeasurement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,13 +11,20 @@ from fractions import Fraction
 import duckdb
 
 from dpsql.aggregates.statistic import Total
+from dpsql.checks import run as check
 from dpsql.plan import price
 from dpsql.plan.bounding import Bounding, Sensitivity, candidates
+from dpsql.plan.build import build
 from dpsql.plan.grid import grid
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.request import Request
 from dpsql.plan.statement import statement
+from dpsql.service import Service
+from dpsql.sql.bind import bind
+from dpsql.sql.parse import Source, parse
+from support.corpus import World
+from support.services import service
 
 Exact = Mapping[tuple[object, ...], tuple[int, ...]]
 """Integers by group key."""
@@ -26,6 +34,20 @@ SALT = 20_250_601
 def request(groups: int, size: int, delta: Fraction = Fraction(1, 10**6)) -> Request:
     """A modest request, so that noise and grids are those of real queries."""
     return Request(Fraction(1), delta, groups=groups, sizes={"customer": size, "visit": size})
+
+
+@functools.cache
+def opened(world: World) -> Service:
+    """The service whose policy the plans are made for."""
+    return service(world.policy, world.data, world.change)
+
+
+def plan_of(sql: str, world: World) -> Plan:
+    """The plan of a query, before anything is priced."""
+    here = opened(world)
+    catalog = here.catalog(next(iter(here.policy.roles)))
+    checked = check(bind(parse(Source(sql)), catalog))
+    return build(checked, here.tools.enumerator, 100_000)
 
 
 def forced(measurement: Measurement, bounding: Bounding, share: price._Share) -> PricedMeasurement:

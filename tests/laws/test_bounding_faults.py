@@ -1,0 +1,175 @@
+"""Each way to bound a unit keeps its claim, and the law notices when a stage is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import duckdb
+import pytest
+from support.corpus import SHOP, World
+from support.datasets import in_memory
+from support.measured import broken, exact, forced, plan_of, removed, request
+
+from dpsql.plan import grid as grids
+from dpsql.plan import price
+from dpsql.plan.bounding import Bounding
+from dpsql.plan.priced import PricedMeasurement
+
+ORDERS = "SELECT channel, COUNT(*), SUM(amount), AVG(amount), COUNT(*) FILTER (WHERE amount > 250) FROM orders GROUP BY channel"
+SHIFTED = (
+    "SELECT placed, SUM(amount - 2000), SUM(amount + 2000), COUNT(*) FROM orders GROUP BY placed"
+)
+TOTALS = "SELECT COUNT(*), SUM(seconds - 5000), STDDEV(seconds) FROM visits"
+DEVIATION = "SELECT page, SUM(seconds - 1800), COUNT(*) FILTER (WHERE seconds > 600) FROM visits GROUP BY page"
+UNITS = "SELECT placed, COUNT(DISTINCT customer_id), COUNT(*) FROM orders GROUP BY placed"
+HIDDEN = (
+    "SELECT city, COUNT(*), SUM(age) FROM customers JOIN orders USING (customer_id) GROUP BY city"
+)
+
+FORCED: dict[str, tuple[Bounding, tuple[str, ...]]] = {
+    "row weights": (Bounding(rows=7, groups=4, bits=20), (ORDERS, SHIFTED, TOTALS, DEVIATION)),
+    "coarse row weights": (Bounding(rows=7, groups=4, bits=2), (ORDERS, SHIFTED, TOTALS)),
+    "unit totals": (Bounding(grouped=True, per_group=9), (TOTALS,)),
+    "group caps": (
+        Bounding(grouped=True, groups=2, limit=True, per_group=3),
+        (ORDERS, SHIFTED, DEVIATION, UNITS, HIDDEN),
+    ),
+    "one group": (
+        Bounding(grouped=True, groups=1, limit=True, per_group=1),
+        (ORDERS, SHIFTED, UNITS, HIDDEN),
+    ),
+    "weights and groups": (
+        Bounding(rows=7, grouped=True, groups=3, limit=True, bits=20),
+        (ORDERS, SHIFTED, UNITS, HIDDEN),
+    ),
+    "norm clip": (
+        Bounding(grouped=True, groups=800, norm=Fraction(5, 2), bits=20),
+        (ORDERS, SHIFTED, DEVIATION),
+    ),
+    "coarse norm clip": (
+        Bounding(grouped=True, groups=800, norm=Fraction(29, 10), bits=3),
+        (ORDERS, SHIFTED),
+    ),
+}  # fmt: skip
+UNITS_OF_DATA = (101, 102, 103, 104, 105, 106, 107, 900, 901, 7, 31)
+
+
+def _parts(sql: str, bounding: Bounding, world: World = SHOP) -> list[PricedMeasurement]:
+    wanted = request(3, bounding.size)
+    plan = plan_of(sql, world)
+    return [
+        forced(measurement, bounding, share)
+        for share in price._shares(plan, wanted)
+        for measurement in plan.measurements
+    ]
+
+
+def _deleted(units: tuple[int, ...]) -> tuple[str, ...]:
+    names = ", ".join(map(str, units))
+    tables = ("customers", "orders", "visits")
+    return tuple(f"DELETE FROM {t} WHERE customer_id IN ({names})" for t in tables)
+
+
+def breaches(
+    parts: list[PricedMeasurement], units: tuple[int, ...] = UNITS_OF_DATA, together: int = 1
+) -> list[str]:
+    connection: duckdb.DuckDBPyConnection = in_memory("dirty")
+    before = exact(connection, parts)
+    found = []
+    for start in range(0, len(units), together):
+        after = removed(connection, _deleted(units[start : start + together]), parts)
+        for part, one, other in zip(parts, before, after, strict=True):
+            found += list(broken(part, one, other))
+    return found
+
+
+CASES = [(name, sql) for name, (_, queries) in FORCED.items() for sql in queries]
+
+
+@pytest.mark.parametrize(("name", "sql"), CASES)
+@pytest.mark.parametrize("size", [1, 2])
+def test_every_bounding_keeps_its_claim(name: str, sql: str, size: int) -> None:
+    bounding = replace(FORCED[name][0], size=size)
+    assert breaches(_parts(sql, bounding), together=size) == []
+
+
+def _swap(pattern: str, new: str) -> Callable[[str], str]:
+    def change(sql: str) -> str:
+        changed = re.sub(pattern, new, sql)
+        assert changed != sql, "the fault must change something"
+        return changed
+
+    return change
+
+
+FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
+    "a forgotten cap on counts": ("group caps", ORDERS, _swap(r"least\(s0, 3\)", "s0")),
+    "a forgotten cap on totals": (
+        "group caps", ORDERS, _swap(r"least\(greatest\((s\d), -?\d+\), \d+\)", r"\1"),
+    ),
+    "a limit off by one": ("group caps", ORDERS, _swap(r"place <= 2", "place <= 3")),
+    "no limit": ("one group", UNITS, _swap(r" WHERE place <= 1", "")),
+    "groups chosen by all units": (
+        "one group", UNITS, _swap(r"PARTITION BY u0 ORDER BY hash\(u0, k0, \$salt\)", "ORDER BY hash(u0 > 0, $salt), u0 DESC"),
+    ),
+    "weights away from zero": (
+        "coarse row weights", DEVIATION, _swap(r"\(v0 \* weight\) // (\d+)", r"((v0 * weight) // \1 + sign(v0)::BIGINT * 4000)"),
+    ),
+    "weights rounded up": (
+        "coarse row weights", TOTALS, _swap(r"// count\(\*\) AS weight", "// count(*) + 1 AS weight"),
+    ),
+    "heavy units not found": ("row weights", ORDERS, _swap(r"HAVING count\(\*\) > 7", "HAVING count(*) > 7000")),
+    "weights from fewer rows": (
+        "row weights", ORDERS, _swap(r"(AS weight FROM .*? IS NOT NULL)", r"\1 AND t1.amount > 499"),
+    ),
+    "norm of totals not scaled": ("norm clip", ORDERS, _swap(r"\(s1 \* factor\) // \d+", "s1")),
+    "norm across all units": ("norm clip", SHIFTED, _swap(r"CASE WHEN sum.*? THEN (\d+) ELSE", r"CASE WHEN TRUE THEN \1 ELSE")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_stage_is_noticed(fault: str) -> None:
+    name, sql, change = FAULTS[fault]
+    parts = _parts(sql, FORCED[name][0])
+    assert breaches([replace(part, sql=change(part.sql)) for part in parts])
+
+
+def test_a_reach_that_forgets_negative_bounds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids.Grid, "reach", property(lambda g: max(abs(g.high - g.centre), 1)))
+    assert breaches(
+        _parts("SELECT SUM(amount - 2000) FROM orders", Bounding(grouped=True, per_group=9))
+    )
+
+
+def test_a_forgotten_centre_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = grids.clamped
+    monkeypatch.setattr(
+        "dpsql.plan.statement.clamped",
+        lambda text, total, at: real(text, total, replace(at, centre=0)),
+    )
+    assert breaches(_parts("SELECT AVG(age) FROM customers", Bounding(groups=1)), (101, 7))
+
+
+def test_a_skipped_clamp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "dpsql.plan.statement.clamped",
+        lambda text, total, at: f"least(99999999, greatest(-99999999, {text}))",
+    )
+    assert breaches(_parts("SELECT SUM(seconds) FROM visits", Bounding(rows=7, groups=1, bits=20)))
+
+
+def test_a_forgotten_group_size_is_noticed() -> None:
+    parts = _parts(UNITS, Bounding(grouped=True, groups=2, limit=True, per_group=3))
+    assert breaches(parts, (101, 106, 104, 7), together=4)
+
+
+@pytest.mark.parametrize("value", [-(2**43), -7, -1, 0, 1, 7, 2**43])
+@pytest.mark.parametrize("bits", [1, 5, 20])
+def test_integer_division_of_the_engine_truncates_toward_zero(value: int, bits: int) -> None:
+    weight = (3 << bits) // 7
+    weighed = f"SELECT ({value}::BIGINT * {weight}) // {1 << bits}, ({value}::HUGEINT * {weight}) // {1 << bits}"
+    expected = abs(value) * weight // (1 << bits) * (1 if value >= 0 else -1)
+    assert duckdb.sql(weighed).fetchall() == [(expected, expected)]
