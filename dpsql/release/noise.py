@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsql.aggregates.statistic import Total
+from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows, unseal
+from dpsql.engines.incident import failed
 from dpsql.plan.priced import Noised, PricedMeasurement
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.rows import NoisyRows, schema
@@ -31,8 +33,16 @@ class WrongShape(Exception):
 
 
 def noise(rows: ExactRows, part: PricedMeasurement, entropy: Randomness) -> NoisyRows:
-    """The released table of a measurement."""
-    table = unseal(rows)
+    """The released table of a measurement; rows of another form are a failure of the engine."""
+    failure: EngineFailed
+    try:
+        return _noised(unseal(rows), part, entropy)
+    except Exception as error:  # noqa: BLE001 (whatever it says may quote rows)
+        failure = failed("read the answer", str(error))
+    raise failure
+
+
+def _noised(table: pa.Table, part: PricedMeasurement, entropy: Randomness) -> NoisyRows:
     _expect(table, part)
     kept, units = _selected(table, part, entropy)
     measurement = part.measurement
