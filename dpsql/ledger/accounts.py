@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, assert_never
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.ledger.charge import ATTO, NANO, down
 from dpsql.policy.model import Allowance, Policy, Window
 
-Holder = Literal["dataset", "role", "session"]
+Holder = Literal["dataset", "table", "role", "session"]
 LONGEST_SESSION_NAME = 63
 
 
@@ -34,6 +36,7 @@ class Account:
     zcdp: bool
     """Whether charges may compose in rho (else epsilons and deltas add)."""
     renews: datetime | None = None
+    table: str = ""
 
     @property
     def title(self) -> str:
@@ -41,6 +44,8 @@ class Account:
         match self.holder:
             case "dataset":
                 return "the dataset"
+            case "table":
+                return f'table "{self.table}"'
             case "role":
                 return f'role "{self.role}"'
             case "session":
@@ -58,11 +63,13 @@ def accounts_for(
     policy: Policy,
     role_name: str,
     session_name: str = "default",
+    tables: Iterable[str] = (),
     *,
     now: datetime,
-    zone: tzinfo = UTC,
 ) -> tuple[Account, ...]:
-    """The accounts a query of this role and session debits: dataset, role, session.
+    """The accounts a query of this role and session debits: dataset, tables, role, session.
+
+    Of the ``tables`` that the query reads, those that have an account of their own.
 
     Names are percent-encoded in identities, so no choice of names makes two accounts one.
     """
@@ -71,27 +78,39 @@ def accounts_for(
         raise Refused(_no_role(role_name))
     if not session_name.strip() or len(session_name) > LONGEST_SESSION_NAME:
         raise Refused(_no_session())
+    zone = zone_of(policy)
     prefix, named = quote(policy.path.stem, safe=""), quote(role_name, safe="")
     session_key = f"session:{named}/{quote(session_name, safe='')}"
 
-    def account(key: str, holder: Holder, allowance: Allowance) -> Account:
+    def account(key: str, holder: Holder, allowance: Allowance, table: str = "") -> Account:
         window, renews = window_of(allowance.per, now.astimezone(zone))
         return Account(
             id=f"{prefix}/{key}" + (f"@{window}" if window else ""),
             holder=holder,
-            role="" if holder == "dataset" else role_name,
+            role="" if holder in ("dataset", "table") else role_name,
             session=session_name if holder == "session" else "",
             epsilon=down(allowance.epsilon, NANO),
             delta=down(allowance.delta, ATTO),
             zcdp=allowance.composition == "zcdp" and allowance.delta > 0,
             renews=renews,
+            table=table,
         )
 
     return (
         account("dataset", "dataset", policy.dataset),
+        *(
+            account(f"table:{quote(name, safe='')}", "table", allowance, name)
+            for name in sorted(set(tables))
+            if (allowance := policy.tables[name].account) is not None
+        ),
         account(f"role:{named}", "role", role.allowance),
         account(session_key, "session", role.session),
     )
+
+
+def zone_of(policy: Policy) -> tzinfo:
+    """The time zone in which the policy's windows begin."""
+    return UTC if policy.time_zone == "UTC" else ZoneInfo(policy.time_zone)
 
 
 def window_of(per: Window | None, now: datetime) -> tuple[str, datetime | None]:

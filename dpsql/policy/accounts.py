@@ -45,6 +45,22 @@ def accounts_of(root: Section, listing: Listing) -> tuple[Allowance, dict[str, R
     return dataset.allowance, roles
 
 
+def table_accounts(root: Section, dataset: Allowance, listing: Listing) -> dict[str, Allowance]:
+    """The accounts that tables have of their own."""
+    above = _Account("accounts.dataset", dataset.epsilon, dataset.delta, dataset.composition, None)
+    found = {}
+    for name, table in root.sections("tables").items():
+        if "account" not in table.given:
+            continue
+        section = table.sub("account", f"account of {table.label}")
+        if table.get("public", bool):
+            listing.problems.add(
+                section.place, f"{section.label}, which is public and costs nothing; remove it"
+            )
+        found[name] = _account(section, above, listing.problems).allowance
+    return found
+
+
 def _role(name: str, section: Section, dataset: _Account, listing: Listing) -> Role:
     problems = listing.problems
     role = _account(section, dataset, problems)

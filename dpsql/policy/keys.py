@@ -146,12 +146,15 @@ SOURCE = Record(
 LEDGER = Record(
     "ledger",
     (
+        Key("store", Choice(("sqlite", "postgres")), "what keeps the record", "sqlite"),
         Key(
             "path",
             Text(),
             "the file that records what was spent, relative to the policy file",
             "`<policy>.ledger.db` beside the policy",
         ),
+        Key("dsn", Text(), "where the PostgreSQL server is; its password is in PGPASSFILE", "none"),
+        Key("schema", Name(), "the schema of the ledger's tables on the server", "dpsql"),
     ),
 )
 UNIT = Record(
@@ -187,6 +190,15 @@ FOREIGN_KEY = Record(
         Key("key", Names(), "its columns they equal", "the key of that table"),
     ),
 )
+TABLE_ACCOUNT = Record(
+    "account of table {0}",
+    (
+        Key("epsilon", EPSILON, "what all roles may spend on the table", "the dataset's"),
+        Key("delta", DELTA, "the delta of that guarantee", "the dataset's"),
+        Key("composition", COMPOSITIONS, "how charges add up", "the dataset's, `basic` if delta 0"),
+        Key("per", WINDOWS, "when it is renewed", "never"),
+    ),
+)
 TABLE = Record(
     "table {0}",
     (
@@ -196,6 +208,7 @@ TABLE = Record(
         Key("foreign_keys", Listed(FOREIGN_KEY), "the way to the unit and to other tables", "none"),
         Key("max_rows_per_unit", Whole(1), "most rows of one unit that count", "1 if it must be"),
         Key("max_rows_per_group", Whole(1), "most rows of one unit in one group", "no limit"),
+        Key("account", TABLE_ACCOUNT, "what may be spent on this table", "as the data set"),
         Key(
             "columns",
             Named(COLUMN, "columns"),
@@ -270,6 +283,7 @@ POLICY = Record(
         Key("source", SOURCE, "where the data is", required=True),
         Key("data_version", Text(), "the owner's word for: the data changed", required=True),
         Key("ledger", LEDGER, "where spending is recorded"),
+        Key("time_zone", Text(), "whose calendar `per` means, such as Europe/Vienna", "UTC"),
         Key("units", Named(UNIT, "units"), "who is protected", "none"),
         Key("tables", Named(TABLE, "tables"), "the tables there are", required=True),
         Key("accounts", ACCOUNTS, "what may be spent in all", required=True),

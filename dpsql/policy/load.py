@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy import keys
-from dpsql.policy.accounts import accounts_of
+from dpsql.policy.accounts import accounts_of, table_accounts
+from dpsql.policy.books import server_of, time_zone_of
 from dpsql.policy.document import compose, text_of
 from dpsql.policy.listing import Listing, listing_of
 from dpsql.policy.model import Limits, Policy, Source
@@ -44,6 +45,8 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
     listing = listing_of(root, problems)
     units, tables = build(root, listing)
     dataset, roles = accounts_of(root, listing)
+    for name, account in table_accounts(root, dataset, listing).items():
+        tables[name] = replace(tables[name], account=account)
     source = root.sub("source", "source")
     ledger = root.sub("ledger", "ledger").get("path", str)
     return Policy(
@@ -59,6 +62,8 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         roles=roles,
         ledger=_beside(file, ledger or f"{file.stem}.ledger.db"),
         version="",
+        ledger_server=server_of(root.sub("ledger", "ledger"), problems),
+        time_zone=time_zone_of(root, problems),
         limits=_limits(root.sub("limits", "limits")),
         places=_places(listing),
     )

@@ -63,6 +63,8 @@ class Table:
     path: tuple[ForeignKey, ...] = ()
     unit_columns: tuple[str, ...] = ()
     description: str = ""
+    account: Allowance | None = None
+    """What may be spent on this table alone."""
 
     @property
     def public(self) -> bool:
@@ -127,6 +129,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerServer:
+    """A PostgreSQL server that keeps the ledger. ``dsn`` holds no password."""
+
+    dsn: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on work, not on privacy."""
 
@@ -150,6 +160,10 @@ class Policy:
     roles: Mapping[str, Role]
     ledger: Path
     version: str
+    ledger_server: LedgerServer | None = None
+    """Keeps the ledger instead of a file."""
+    time_zone: str = "UTC"
+    """Whose calendar the windows of accounts follow."""
     limits: Limits = field(default_factory=Limits)
     warnings: tuple[str, ...] = ()
     places: Mapping[tuple[str, ...], str] = field(default_factory=dict, compare=False)

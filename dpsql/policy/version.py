@@ -13,7 +13,9 @@ from pathlib import Path
 from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind
 
-_NOT_MEANING = frozenset({"password", "description", "limits", "warnings", "version", "places"})
+_NOT_MEANING = frozenset(
+    {"password", "description", "limits", "warnings", "version", "places", "ledger_server"}
+)
 
 
 def version_of(policy: Policy) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
-from dpsql.ledger.sqlite import SqliteLedger
+from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.pipeline import Tools
 from dpsql.policy.against_source import compare
@@ -52,7 +52,7 @@ class Service:
         engine = DuckDB(policy.source.path, policy.limits)
         try:
             checked = compare(policy, engine.describe())
-            ledger = SqliteLedger.open(policy.ledger, clock)
+            ledger = open_ledger(checked, clock)
         except BaseException:
             engine.close()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.accounts import accounts_for, window_of
-from dpsql.policy.model import Allowance, Policy, QueryLimit, Role, Source
+from dpsql.policy.model import Allowance, Policy, QueryLimit, Role, Source, Table
 
 NOW = datetime(2026, 11, 18, 14, tzinfo=UTC)
 
@@ -121,10 +122,22 @@ def test_windows_follow_the_calendar(per, now, window, renews):
 def test_windows_follow_the_time_zone():
     zone = ZoneInfo("Pacific/Auckland")
     late = datetime(2026, 11, 30, 12, tzinfo=UTC)
-    here = accounts_for(policy(), "analyst", now=late, zone=zone)[1]
+    there = replace(policy(), time_zone="Pacific/Auckland")
+    here = accounts_for(there, "analyst", now=late)[1]
     assert here.id == "shop/role:analyst@2026-12"
     assert here.renews == datetime(2027, 1, 1, tzinfo=zone)
     assert accounts_for(policy(), "analyst", now=late)[1].id == "shop/role:analyst@2026-11"
+
+
+def test_tables_with_an_account_of_their_own_are_debited_too():
+    orders = Table("or ders", {}, account=allowance(2, "1e-7", "zcdp", "week"))
+    wide = replace(policy(), tables={"or ders": orders, "visits": Table("visits", {})})
+    found = accounts_for(wide, "analyst", tables=["visits", "or ders", "or ders"], now=NOW)
+    assert [account.holder for account in found] == ["dataset", "table", "role", "session"]
+    assert found[1].id == "shop/table:or%20ders@2026-W47"
+    assert found[1].title == 'table "or ders"'
+    assert found[1].role == ""
+    assert found[0].dataset == found[1].dataset
 
 
 def test_a_time_without_zone_is_nobodys_window():
