@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -16,6 +17,7 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.policy.types import Scalar
 from dpsql.sql import allow
+from dpsql.sql.renamed import renamed
 from dpsql.sql.spans import locate
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # its warnings quote the statement
@@ -65,6 +67,7 @@ def parse(source: Source) -> Parsed:
         raise Refused(_not_one(len(found)), text=text)
     tree = found[0]
     _measure(tree)
+    renamed(tree)
     locate(tree, tokens)
     problems = allow.refusals(tree)
     if problems:
@@ -83,12 +86,31 @@ def _read(source: Source) -> tuple[list[Token], list[exp.Expr | None]]:
     tokens: list[Token] = []
     try:
         tokens = sqlglot.tokenize(source.text, read=source.dialect)
+        if any(token.token_type is TokenType.PLACEHOLDER for token in tokens):
+            tokens = _numbered(tokens)
+            parser = Dialect.get_or_raise(source.dialect).parser(error_level=ErrorLevel.RAISE)
+            return tokens, parser.parse(tokens, source.text)
         return tokens, sqlglot.parse(source.text, read=source.dialect, error_level=ErrorLevel.RAISE)
     except ParseError as error:
         raise Refused(_syntax(_place(error, tokens)), text=source.text) from None
     except Exception:  # noqa: BLE001 (a third-party parser may raise anything; all is one refusal)
         refusal = _syntax(None) if tokens else _untokenized(source.text)
         raise Refused(refusal, text=source.text) from None
+
+
+def _numbered(tokens: list[Token]) -> list[Token]:
+    """The tokens with each ``?`` as the parameter of its number: trees are not in text order."""
+    found: list[Token] = []
+    count = 0
+    for token in tokens:
+        if token.token_type is not TokenType.PLACEHOLDER:
+            found.append(token)
+            continue
+        count += 1
+        for kind, text in ((TokenType.PARAMETER, "$"), (TokenType.NUMBER, str(count))):
+            place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
+            found.append(Token(kind, text, **place, comments=token.comments))
+    return found
 
 
 def _place(error: ParseError, tokens: list[Token]) -> Span | None:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.sql.bind.context import Catalog, Context, refuse
-from dpsql.sql.bind.literals import number_parameters
+from dpsql.sql.bind.literals import check_parameters
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.select import bind_select, limited
 from dpsql.sql.bind.set_operations import combined
@@ -35,7 +35,7 @@ def bind(parsed: Parsed, catalog: Catalog) -> Bound:
     context = Context(catalog, parsed.source.parameters)
     try:
         context.query = bind_query
-        number_parameters(parsed.tree, context)
+        check_parameters(parsed.tree, context)
         output = bind_query(parsed.tree, context, Scope())
     except Refused as refused:
         raise refused.within(parsed.source.text) from None

@@ -42,8 +42,6 @@ class Context:
     catalog: Catalog
     parameters: Sequence[Scalar | float | None] = ()
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
-    placeholders: Mapping[int, int] = field(default_factory=dict)
-    """Which value a ``?`` stands for, by where it is in the text."""
     tables: list[str] = field(default_factory=list)
     copied: int = 0
     query: QueryBinder | None = None

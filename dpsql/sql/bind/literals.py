@@ -53,16 +53,10 @@ def number(node: exp.Literal) -> Literal:
     return literal(Fraction(value), node)
 
 
-def number_parameters(tree: exp.Expr, context: Context) -> None:
-    """Give each ``?`` its value by its place in the text, and refuse values that none takes.
-
-    Clauses are bound in another order than they are written in, and some more than once.
-    """
-    marks = list(tree.find_all(exp.Placeholder, exp.Parameter))
-    starts = sorted(s.start for m in marks if m.this is None and (s := span_of(m)) is not None)
-    context.placeholders = {start: position for position, start in enumerate(starts)}
-    numbered = [int(m.name) for m in marks if m.name.isdecimal()]
-    wanted, given = max([len(starts), *numbered]), len(context.parameters)
+def check_parameters(tree: exp.Expr, context: Context) -> None:
+    """Refuse values that no parameter takes: they may have been meant for something."""
+    numbers = [int(m.name) for m in tree.find_all(exp.Parameter) if m.name.isdecimal()]
+    wanted, given = max(numbers, default=0), len(context.parameters)
     if given > wanted:
         raise refuse(
             "DP113",
@@ -76,15 +70,11 @@ def number_parameters(tree: exp.Expr, context: Context) -> None:
 def parameter(node: exp.Expr, context: Context) -> Literal:
     """The value given for ``?`` or ``$1``."""
     name = node.this
-    if name is None:
-        span = span_of(node)
-        position = -1 if span is None else context.placeholders.get(span.start, -1)
-    elif isinstance(name, exp.Literal) and str(name.this).isdigit():
-        position = int(str(name.this)) - 1
-    else:
+    if not (isinstance(name, exp.Literal) and str(name.this).isdecimal()):
         raise refuse(
             "DP113", node, "parameters are numbered", "Only ? and $1 are read.", "Write $1, $2."
         )
+    position = int(str(name.this)) - 1
     if not 0 <= position < len(context.parameters):
         raise refuse(
             "DP113",
