@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-_HOMES = (Path("/usr/lib/postgresql"), Path("/usr/local/pgsql"), Path("/opt/homebrew/opt"))
+_HOMES = (Path("/usr/lib/postgresql"), Path("/usr/local/pgsql"))
 
 
 def binaries() -> Path | None:
