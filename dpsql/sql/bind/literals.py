@@ -61,7 +61,7 @@ def check_parameters(tree: exp.Expr, context: Context) -> None:
         raise refuse(
             "DP113",
             tree,
-            f"the statement takes {wanted} values, and {given} were given",
+            f"{given} values were given where the statement takes {wanted}",
             "A value that is not used may have been meant for something else.",
             "Give one value for each parameter.",
         )
