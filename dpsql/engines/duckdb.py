@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.incident import failed
@@ -77,34 +76,30 @@ class DuckDB:
 
     def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
         """Run a generated statement and seal its integers."""
-        with self._running("measure") as cursor:
-            return ExactRows(cursor.sql(sql, params=dict(parameters) or None).to_arrow_table())
+        return ExactRows(self._run("measure", sql, dict(parameters) or None))
 
     def read_public(self, sql: str) -> pa.Table:
         """Run a generated statement over public tables."""
-        with self._running("read public tables") as cursor:
-            return cursor.sql(sql).to_arrow_table()
+        return self._run("read public tables", sql, None)
 
     def close(self) -> None:
         """Close the database."""
         self._root.close()
 
-    @contextmanager
-    def _running(self, what: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor with a deadline; whatever goes wrong becomes an incident for the operator."""
+    def _run(self, what: str, sql: str, parameters: dict[str, Value] | None) -> pa.Table:
+        """Run it under a deadline; whatever goes wrong becomes an incident for the operator."""
         cursor = self._cursor()
         deadline = threading.Timer(self._timeout, cursor.interrupt)
         deadline.daemon = True
         deadline.start()
-        words = None
+        failure: EngineFailed
         try:
-            yield cursor
+            return cursor.sql(sql, params=parameters).to_arrow_table()
         except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
-            words = str(error)
+            failure = failed(what, str(error))
         finally:
             deadline.cancel()
-        if words is not None:
-            raise failed(what, words)
+        raise failure
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)

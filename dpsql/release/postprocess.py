@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import duckdb
 import pyarrow as pa
 
+from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.engine import Value
 from dpsql.engines.incident import failed
 from dpsql.release.rows import ARROW
@@ -40,17 +41,17 @@ class PostProcessor:
     ) -> pa.Table:
         """Run a generated statement over released tables."""
         connection = self._connection()
-        failure = ""
+        failure: EngineFailed
         try:
             for name, table in tables.items():
                 connection.register(name, table)
             return connection.sql(sql, params=dict(values or {}) or None).to_arrow_table()
         except duckdb.Error as error:
-            failure = str(error)
+            failure = failed("post-process", str(error))
         finally:
             for name in tables:
                 connection.unregister(name)
-        raise failed("post-process", failure)
+        raise failure
 
     def _connection(self) -> duckdb.DuckDBPyConnection:
         connection: duckdb.DuckDBPyConnection | None = getattr(self._local, "connection", None)
