@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from dpsql.policy.model import ForeignKey
 from dpsql.policy.types import Kind
@@ -106,6 +107,8 @@ class Writer:
                 return replace(block, order=f" ORDER BY {sort_list(keys, block.items)}")
             case Limit(input=below, count=count, offset=offset):
                 return self._limit(below, count, offset)
+            case _:
+                assert_never(relation)
 
     def select(self, relation: Relation, fields: tuple[Column, ...] | None = None) -> str:
         """The relation as a whole statement with its columns under their aliases."""

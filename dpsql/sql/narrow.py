@@ -113,10 +113,9 @@ def _bound(shape: Shape, value: Scalar, side: int, *, strict: bool) -> Scalar:
             return _bound(shape, datetime.combine(value, time()), side, strict=strict)
         case date():
             return _later(value, timedelta(days=side if strict else 0))
-        case int() | Fraction():
-            return _number_bound(shape, value, side, strict=strict)
         case _:
-            return value
+            assert isinstance(value, int | Fraction)
+            return _number_bound(shape, value, side, strict=strict)
 
 
 def _number_bound(shape: Shape, value: int | Fraction, side: int, *, strict: bool) -> Scalar:

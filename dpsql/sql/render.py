@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
+from typing import assert_never
 
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.expressions import (
@@ -71,6 +72,8 @@ def literal(value: Scalar | None, kind: Kind) -> str:
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case date():
             return f"DATE '{value.isoformat()}'"
+        case _:
+            assert_never(value)
 
 
 def text(value: str) -> str:
@@ -163,6 +166,8 @@ def called(node: Window | Aggregated, names: Texts) -> str:
     args = ", ".join(expression(a, names) for a in node.args)
     if node.function == "count" and not args:
         args = "*"
+    if isinstance(node, Aggregated) and node.option:
+        args += f", {double(Fraction(node.option))}"
     where = "" if node.where is None else f" FILTER (WHERE {_argument(node.where, names)})"
     return f"{node.function}({'DISTINCT ' if node.distinct else ''}{args}){where}"
 

@@ -114,18 +114,23 @@ def _outside(world: World, batch: Sequence[Expression], where: str) -> list[str]
     ]
 
 
-def misled(world: World, condition: Expression) -> list[str]:
-    """Fields whose narrowed shapes exclude values of rows that satisfy, or do not, a condition."""
+def claims(world: World, condition: Expression) -> list[str]:
+    """What no row may be: kept, or left over, and outside a field that the condition narrowed."""
     text = world.write(condition)
-    claims = [(f, f"({text})") for f in narrow(world.columns, condition)]
-    claims += [(f, f"({text}) IS NOT TRUE") for f in narrow_else(world.columns, condition)]
+    said = [(f, f"({text})") for f in narrow(world.columns, condition)]
+    said += [(f, f"({text}) IS NOT TRUE") for f in narrow_else(world.columns, condition)]
     declared = {c.number: c.shape for c in world.columns}
-    checks = [
+    return [
         f"({where}) AND ({problem})"
-        for field, where in claims
+        for field, where in said
         if field.shape != declared[field.number]
         for problem in wrong(field.shape, world.write(field))
     ]
+
+
+def misled(world: World, *conditions: Expression) -> list[str]:
+    """The claims of the conditions that some row breaks."""
+    checks = [claim for condition in conditions for claim in claims(world, condition)]
     if not checks:
         return []
     counts = ", ".join(f"count_if({check})" for check in checks)
@@ -133,19 +138,19 @@ def misled(world: World, condition: Expression) -> list[str]:
     return [check for check, count in zip(checks, row, strict=True) if count]
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"in_list"}))
 def test_calls_stay_in_their_domains(name: str) -> None:
     assert outside(WORLD, single_calls(WORLD, name)) == []
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=50, deadline=None, suppress_health_check=PATIENT)
 @given(st.lists(expressions(WORLD), min_size=4, max_size=8))
 def test_nested_expressions_stay_in_their_domains(nodes: list[Expression]) -> None:
     assert outside(WORLD, nodes) == []
 
 
 @pytest.mark.slow
-@settings(max_examples=5000, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=2000, deadline=None, suppress_health_check=PATIENT)
 @given(st.lists(expressions(WORLD, depth=5), min_size=4, max_size=8))
 def test_nested_expressions_stay_in_their_domains_for_long(nodes: list[Expression]) -> None:
     assert outside(WORLD, nodes) == []
@@ -201,16 +206,14 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> Expression:
 
 
 def test_every_comparison_with_a_constant_narrows_rightly() -> None:
-    found = []
     for column in WORLD.columns:
         for constant in _literals(column.shape.kind):
-            for sign in COMPARISONS:
-                for pair in ((column, constant), (constant, column)):
-                    found += misled(WORLD, call(sign, *pair))
-    assert found == []
+            pairs = ((column, constant), (constant, column))
+            plain = [call(sign, *pair) for sign in COMPARISONS for pair in pairs]
+            assert misled(WORLD, *plain, *(call("not", c) for c in plain[::3])) == []
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=PATIENT)
+@settings(max_examples=100, deadline=None, suppress_health_check=PATIENT)
 @given(conditions())
 def test_conditions_narrow_rightly(condition: Expression) -> None:
     assert misled(WORLD, condition) == []

@@ -7,12 +7,15 @@ that nothing is folded away before it can fail; good and bad rows share vectors.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scalar_expressions import (
+    CONSTANTS,
+    KINDS,
     SIGNATURES,
     World,
     call,
@@ -23,7 +26,7 @@ from scalar_expressions import (
 )
 
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import NULL, Expression, Literal
+from dpsql.sql.expressions import NULL, Expression, Literal, Parameter, Shape
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.function import Function
 from dpsql.sql.render import engine_type
@@ -78,11 +81,26 @@ def _run(world: World, batch: list[Expression]) -> list[str]:
 
 
 def test_every_function_has_signatures() -> None:
-    # in_list takes the result of a subquery; the oracle runs it.
     assert {s.function for s in SIGNATURES} == set(FUNCTIONS) - {"in_list"}
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_list_fails(kind: Kind) -> None:
+    """The list of ``in_list`` is a parameter: the values of a released or public result."""
+    values = [c.value for c in CONSTANTS[kind] if isinstance(c, Literal)]
+    given = [float(v) if isinstance(v, Fraction) else v for v in values]
+    for column in (c for c in WORLD.columns if _compare(c.shape.kind, kind)):
+        text = WORLD.write(call("in_list", column, Parameter("p", Shape(kind), many=True)))
+        query = f"SELECT typeof(max({text})) FROM w WHERE {text} IS NOT TRUE"
+        rows = WORLD.engine.execute(query, {"p": [*given, None]}).fetchall()
+        assert rows == [("BOOLEAN",)]
+
+
+def _compare(one: Kind, other: Kind) -> bool:
+    return one is other or (one.numeric and other.numeric) or (one.temporal and other.temporal)
+
+
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"in_list"}))
 def test_no_call_fails(name: str) -> None:
     calls = list(single_calls(WORLD, name))
     assert calls

@@ -360,7 +360,7 @@ FAMILY = (
         "divide", _divide_shape, _divide, "`a / b`: NULL when b is 0; whole for whole numbers"
     ),
     Function("modulo", _modulo_shape, _modulo, "`a % b`, `MOD(a, b)`: NULL when b is 0"),
-    _signed("negate", "TRY(-{0})", _minus, "`-a`"),
+    _signed("negate", "TRY(- {0})", _minus, "`-a`"),
     _signed("abs", "TRY(abs({0}))", _abs, "`ABS(a)`"),
     _stepped("floor", math.floor, "`FLOOR(a)`"),
     _stepped("ceil", math.ceil, "`CEIL(a)`"),

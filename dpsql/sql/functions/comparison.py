@@ -96,6 +96,13 @@ def _in(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
     return f"({value} IN ({', '.join(options)}))"
 
 
+def _in_list(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+    """The second argument is a whole list, already of constants that fit."""
+    kind = common_kind(args, "IN")
+    value = coerced(texts[0], args[0], kind) if kind is Kind.TIMESTAMP else texts[0]
+    return f"({value} IN {texts[1]})"
+
+
 def _is_true_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect_kind(args[0], (Kind.BOOLEAN,), "IS TRUE")
     return Shape(Kind.BOOLEAN, False, TRUTH)
@@ -191,7 +198,7 @@ FAMILY = (
     Function(
         "in_list",
         _in_shape,
-        lambda t, _, __: f"({t[0]} IN {t[1]})",
+        _in_list,
         "`a IN (SELECT b ...)` over a query whose result is public or released",
     ),
     Function("is_true", _is_true_shape, lambda t, _, __: f"({t[0]} IS TRUE)", "`a IS TRUE`"),

@@ -298,6 +298,15 @@ def test_stored_values_that_do_not_fit_are_null(engine: duckdb.DuckDBPyConnectio
     assert engine.execute(Writer().select(wrong)).fetchall() == [(None,)] * 5
 
 
+def test_grouping_sets(engine: duckdb.DuckDBPyConnection) -> None:
+    both = replace(grouped(SALES, (GRP, KEYWORD), COUNT), sets=((0, 1), (0,), ()))
+    rows = engine.execute(Writer().select(both)).fetchall()
+    wanted = engine.execute(
+        'SELECT grp, "se""lect", count(*) FROM sales GROUP BY ROLLUP (grp, "se""lect")'
+    ).fetchall()
+    assert sorted(rows, key=repr) == sorted(wanted, key=repr)
+
+
 def test_deep_projections_stay_short() -> None:
     relation: Relation = SALES
     value: Expression = KEYWORD

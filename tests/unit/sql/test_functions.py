@@ -287,6 +287,12 @@ def test_escapes_are_written() -> None:
     assert expression(quote, {3: "w"}) == "(w LIKE 'a''%' ESCAPE '''')"
 
 
+def test_signs_do_not_make_comments() -> None:
+    twice = shaped("negate", literal(Fraction(-2)))
+    assert expression(twice, {}) == "TRY(- -2.0e0)"
+    assert "--" not in expression(shaped("subtract", RATIO, literal(Fraction(-2))), {2: "r"})
+
+
 def test_a_date_beside_a_timestamp_is_cast_with_care() -> None:
     moment = literal(datetime(2024, 1, 1))
     assert shape("eq", column(Kind.DATE, None, None), moment).nullable

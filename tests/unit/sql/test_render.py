@@ -18,6 +18,7 @@ from dpsql.sql.expressions import (
     Expression,
     Interval,
     Literal,
+    Parameter,
     Shape,
     SortKey,
     Window,
@@ -98,6 +99,17 @@ def test_arguments_are_bare_and_results_typed() -> None:
     assert expression(five, {}) == "CAST(5 AS BIGINT)"
     less = Call("lt", (AMOUNT, five), FUNCTIONS["lt"].shape((AMOUNT, five), ""))
     assert expression(less, NAMES) == "(t.amount < 5)"
+
+
+def test_parameters() -> None:
+    assert expression(Parameter("p", Shape(Kind.DATE)), {}) == "CAST($p AS DATE)"
+    several = Parameter("p", Shape(Kind.DATE), many=True)
+    assert expression(several, {}) == "(SELECT unnest($p::DATE[]))"
+
+
+def test_quantiles_name_their_fraction() -> None:
+    half = Aggregated("quantile_disc", (AMOUNT,), Shape(Kind.INTEGER), option="1/2")
+    assert called(half, NAMES) == "quantile_disc(t.amount, 0.5e0)"
 
 
 def test_intervals() -> None:
