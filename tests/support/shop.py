@@ -24,7 +24,7 @@ from dpsql.sql.parse import Source, parse
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 COUNTRIES = TableDescription({"country": "VARCHAR", "name": "VARCHAR", "continent": "VARCHAR",
                               "inhabitants": "BIGINT"})  # fmt: skip
-NOW = datetime(2025, 6, 1, 12)
+NOW = datetime(2025, 6, 1, 12)  # noqa: DTZ001 (naive by design)
 
 
 @cache
@@ -60,13 +60,18 @@ def priced(
     return pipeline.prepare(source, catalog(policy), request, _evaluator())
 
 
-def refusal(sql: str, parameters: Sequence[object] = (), **options: object) -> Refused | None:
-    """Why the query is not answered, or None."""
+def outcome(sql: str, parameters: Sequence[object] = (), **options: object) -> PricedPlan | Refused:
+    """The priced plan, or why there is none."""
     try:
-        priced(sql, parameters, **options)  # type: ignore[arg-type]
+        return priced(sql, parameters, **options)  # type: ignore[arg-type]
     except Refused as refused:
         return refused
-    return None
+
+
+def refusal(sql: str, parameters: Sequence[object] = (), **options: object) -> Refused | None:
+    """Why the query is not answered, or None."""
+    found = outcome(sql, parameters, **options)
+    return found if isinstance(found, Refused) else None
 
 
 @cache
