@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for kind, code in _CODES:
             if isinstance(error, kind):
                 return _said(str(error), code)
+        if os.environ.get("DPSQL_TRACEBACK"):  # for those who work on dpsql
+            raise
         return _said(f"DP903: a defect in dpsql ({type(error).__name__}): please report it", FAILED)
 
 

@@ -89,7 +89,7 @@ def _functions() -> str:
 
 
 def _aggregates() -> str:
-    return "\n".join(f"- {_NAMES.get(name, f"`{name.upper()}(x)`")}" for name in AGGREGATES)
+    return "\n".join("- " + _NAMES.get(name, f"`{name.upper()}(x)`") for name in AGGREGATES)
 
 
 def _commands() -> str:
