@@ -14,14 +14,16 @@ from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.engines.engine import Engine
 from dpsql.ledger.accounts import Account
-from dpsql.ledger.store import Hold, Ledger, Note
+from dpsql.ledger.shortage import check_cap
+from dpsql.ledger.store import Hold, Kept, Ledger, Note, RecallKey
 from dpsql.plan.build import build
 from dpsql.plan.nodes import Enumerator
 from dpsql.plan.price import price
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import recall_key
+from dpsql.plan.recall import Identity, identity
 from dpsql.plan.request import Request
 from dpsql.plan.statement import SALT
+from dpsql.policy.model import QueryLimit
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.events import to_json
@@ -60,6 +62,8 @@ class Payer:
     note: Note
     policy_version: str
     fresh: bool = False
+    limit: QueryLimit | None = None
+    """What one query may cost; an answer that is recalled costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +88,30 @@ def prepare(
 
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:
     """The effects: recall or measure, then post-process."""
-    key = recall_key(priced, payer.policy_version)
-    stored = None if payer.fresh or not priced.parts else tools.ledger.recall(key)
+    wanted = identity(priced, payer.policy_version)
+    kept = None if payer.fresh or not priced.parts else recallable(wanted, tools.ledger)
+    stored = None if kept is None else tools.ledger.recall(kept.key.key)
     if stored is not None:
         release = finish(priced, recalled(stored, priced), tools.finishing, intervals=intervals)
         return Answer(release, Cost.zero(), recalled=True)
     if not priced.parts:
         release = finish(priced, (), tools.finishing, intervals=intervals)
         return Answer(release, Cost.zero(), recalled=False)
+    if payer.limit is not None:
+        check_cap(payer.limit, priced.cost)
     events = [to_json(event) for event in priced.events]
     hold = tools.ledger.reserve(payer.accounts, priced.cost, events, payer.note, start=True)
     noisy = _measured(priced, hold, tools)
+    key = RecallKey(wanted.key, wanted.family, wanted.noise)
     tools.ledger.commit(hold, to_bytes(noisy), key)
     release = finish(priced, noisy, tools.finishing, intervals=intervals)
     return Answer(release, priced.cost, recalled=False)
+
+
+def recallable(wanted: Identity, ledger: Ledger) -> Kept | None:
+    """The best stored release that is at least as good as what is wanted."""
+    found = [kept for kept in ledger.kin(wanted.family) if wanted.served_by(kept.key.noise)]
+    return min(found, key=lambda kept: sum(kept.key.noise), default=None)
 
 
 def _measured(priced: PricedPlan, hold: Hold, tools: Tools) -> tuple[NoisyRows, ...]:

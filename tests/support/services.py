@@ -21,7 +21,7 @@ from dpsql.ledger.accounts import Account
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import Charge
-from dpsql.ledger.store import Hold, Note, Verification
+from dpsql.ledger.store import Hold, Kept, Note, RecallKey, Verification
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
@@ -58,6 +58,7 @@ class FreeLedger:
     calls: list[str] = field(default_factory=list)
     charges: list[Cost] = field(default_factory=list)
     released: dict[str, bytes] = field(default_factory=dict)
+    kept: list[Kept] = field(default_factory=list)
     failing: frozenset[str] = frozenset()
 
     def _called(self, name: str) -> None:
@@ -77,11 +78,13 @@ class FreeLedger:
         self._called("start")
 
     def commit(
-        self, hold: Hold, release: bytes | None = None, recall_key: str | None = None
+        self, hold: Hold, release: bytes | None = None, recall_key: RecallKey | str | None = None
     ) -> None:
         self._called("commit")
         if release is not None and recall_key is not None:
-            self.released[recall_key] = release
+            key = RecallKey(recall_key) if isinstance(recall_key, str) else recall_key
+            self.released[key.key] = release
+            self.kept.append(Kept(key, datetime(2026, 1, 1, tzinfo=UTC)))
 
     def forfeit(self, hold: Hold) -> None:
         self._called("forfeit")
@@ -90,8 +93,11 @@ class FreeLedger:
         self._called("cancel")
 
     def recall(self, recall_key: str) -> bytes | None:
-        self._called("recall")
         return self.released.get(recall_key)
+
+    def kin(self, family: str) -> tuple[Kept, ...]:
+        self._called("recall")
+        return tuple(kept for kept in self.kept if kept.key.family == family)
 
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
         return tuple(Balance(a, Charge()) for a in accounts)

@@ -290,13 +290,20 @@ def test_fresh_pays_again() -> None:
         assert session.execute(COUNT).table == second.table, "the last release is recalled"
 
 
-def test_other_noise_is_not_recalled() -> None:
+def test_a_better_answer_serves_a_worse_request_and_never_the_other_way_round() -> None:
     with real_service("shop", "shop") as opened:
         session = opened.session("analyst")
-        session.execute(COUNT)
-        for setting in ("epsilon = 0.05", "mechanism = 'gaussian'"):
+        session.execute("SET dpsql.epsilon = 0.05")
+        worse = session.execute(COUNT)
+        session.execute("RESET dpsql.epsilon")
+        better = session.execute(COUNT)
+        assert not worse.recalled
+        assert not better.recalled
+        for setting in ("epsilon = 0.05", "epsilon = 0.01", "mechanism = 'gaussian'"):
             session.execute(f"SET dpsql.{setting}")
-            assert not session.execute(COUNT).recalled
+            again = session.execute(COUNT)
+            assert again.recalled
+            assert again.table == better.table
         assert not session.execute(
             "SELECT channel, COUNT(*) FROM orders WHERE amount > 1 GROUP BY 1"
         ).recalled
