@@ -22,7 +22,7 @@ from dpsql.plan.price import price
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import Identity, identity
 from dpsql.plan.request import Request
-from dpsql.plan.statement import SALT
+from dpsql.plan.stages import SALT
 from dpsql.policy.model import QueryLimit
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.entropy import Randomness

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dpsql.aggregates import average, count, sum, variance  # noqa: A004 (named as in SQL)
+from dpsql.aggregates import (
+    average,
+    count,
+    extreme,
+    quantile,
+    sum,  # noqa: A004 (named as in SQL)
+    variance,
+)
 from dpsql.aggregates.statistic import Lowered
 from dpsql.sql.expressions import Aggregated
 from dpsql.sql.relations import Private
@@ -13,6 +20,10 @@ AGGREGATES: dict[str, Callable[[Aggregated, Private], Lowered]] = {
     "count": count.lower,
     "sum": sum.lower,
     "avg": average.lower,
+    "min": extreme.lower,
+    "max": extreme.lower,
+    "quantile_cont": quantile.lower,
+    "quantile_disc": quantile.lower,
     "var_pop": variance.lower,
     "var_samp": variance.lower,
     "stddev_pop": variance.lower,

@@ -1,7 +1,8 @@
 """Primitive statistics: the integers that an engine is asked for, and how they are finished.
 
-Every private aggregate is a few of these: a number of rows, a number of units, or a total of
-clamped values. Each has a bound on what one row adds, so each has a sensitivity.
+Every private aggregate is a few of these: a number of rows, a number of units, a total of clamped
+values, or a value chosen by how many rows have which. Each has a bound on what one row adds, so
+each has a sensitivity.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.policy.types import Kind
+from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.expressions import Column, Expression, Shape
 
 
@@ -59,7 +60,36 @@ class Total:
         return Shape(Kind.INTEGER if self.whole else Kind.DOUBLE, nullable=False)
 
 
-Statistic = Rows | Units | Total
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """The value with a share ``fraction`` of the rows at or below it, of those where ``where`` holds.
+
+    Values count as the nearer of ``low`` and ``high`` when they are beyond; NULL and NaN do not
+    count. ``extreme`` is for fractions 0 and 1: not the very last row is meant, but one as far
+    from the end as the choice may err, so that the answer is seldom a value that no row has.
+    """
+
+    value: Expression
+    low: Scalar
+    high: Scalar
+    fraction: Fraction
+    extreme: bool = False
+    kind: Kind = Kind.DOUBLE
+    where: Expression | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """Always a value: where there are no rows, any of the range."""
+        return Shape(self.kind, nullable=False)
+
+    @property
+    def steepness(self) -> Fraction:
+        """How far one row can move the rank that a value misses, up or down."""
+        return max(self.fraction, 1 - self.fraction)
+
+
+Ranked = Quantile
+Statistic = Rows | Units | Total | Ranked
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
-"""DP203, DP204: what is summed has bounds.
+"""DP203, DP204: what is summed or ranked has bounds.
 
-What: the argument of SUM, AVG, VAR and STDDEV lies between two finite numbers.
-Why: without bounds one unit could move the sum by any amount; no finite noise covers that.
-Example: ``SELECT SUM(refund) FROM orders``
-Instead: ``SELECT SUM(LEAST(GREATEST(refund, 0), 200)) FROM orders``
+What: the argument of SUM, AVG, VAR and STDDEV lies between two finite numbers; that of MEDIAN,
+    PERCENTILE, QUANTILE, MIN and MAX between two finite numbers, dates or times.
+Why: without bounds one unit could move the sum by any amount; no finite noise covers that. A
+    quantile is chosen among the values of a public range.
+Example: ``SELECT SUM(LENGTH(city)) FROM customers``
+Instead: ``SELECT SUM(LEAST(GREATEST(LENGTH(city), 0), 200)) FROM customers``
 """
 
 from __future__ import annotations
@@ -12,20 +14,49 @@ from collections.abc import Iterator
 
 from dpsql.checks.rule import frontier, rewritten, short, written
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.policy.types import Kind
 from dpsql.sql.bind import Bound
 from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated
 
 WIDEST = 2**400
 _SUMMED = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+_RANKED = ("quantile_cont", "quantile_disc", "min", "max")
+_LIMITS = {
+    Kind.DATE: ("DATE '2020-01-01'", "DATE '2029-12-31'"),
+    Kind.TIMESTAMP: ("TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2029-12-31 23:59:59'"),
+}
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
-    """Refuse sums and averages of values that are not bounded."""
+    """Refuse sums, averages and quantiles of values that are not bounded."""
     for aggregate in frontier(bound):
         for call in aggregate.calls:
             if call.function in _SUMMED:
                 yield from _bounded(bound, call)
+            elif call.function in _RANKED and _ordered(call):
+                yield from _ranked(bound, call)
+
+
+def _ordered(call: Aggregated) -> bool:
+    kind = call.args[0].shape.kind
+    return kind.numeric or kind.temporal
+
+
+def _ranked(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
+    value = call.args[0]
+    if value.shape.kind.numeric and value.shape.domain.bounded:
+        yield from _bounded(bound, call)
+    elif not value.shape.domain.bounded:
+        text = short(written(bound, value.span))
+        yield Refusal(
+            "DP203",
+            f'"{text}" has no bounds to choose a value from',
+            "A value that only one unit has must not be answered because it is there; it is chosen "
+            "from a public range.",
+            _clamped(bound, call),
+            value.span,
+        )
 
 
 def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
@@ -59,8 +90,9 @@ def _clamped(bound: Bound, call: Aggregated) -> str:
     text = written(bound, span)
     if not text:
         return ""
-    clamp = f"LEAST(GREATEST({text}, 0), 200)"
+    low, high = _LIMITS.get(call.args[0].shape.kind, ("0", "200"))
+    clamp = f"LEAST(GREATEST({text}, {low}), {high})"
     if call.function != "sum" and call.args[0].shape.nullable:
         clamp = f"CASE WHEN {text} IS NOT NULL THEN {clamp} END"
     statement = rewritten(bound, span, clamp)
-    return f"{statement}\n-- values outside 0..200 count as the nearer limit"
+    return f"{statement}\n-- values outside {low}..{high} count as the nearer limit"

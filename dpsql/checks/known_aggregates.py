@@ -1,9 +1,10 @@
 """DP110: only aggregates with a private form are answered over private rows.
 
-What: each aggregate at the frontier is in the registry; DISTINCT only counts units.
-Why: the largest value, or the number of different values, can be one person's doing.
-Example: ``SELECT MAX(age) FROM customers``
-Instead: ``SELECT AVG(age) FROM customers``
+What: each aggregate at the frontier is in the registry; MIN and MAX are of numbers, dates or
+    times; DISTINCT only counts units.
+Why: the first of all names, or the number of different values, can be one person's doing.
+Example: ``SELECT MAX(city) FROM customers``
+Instead: ``SELECT city, COUNT(*) FROM customers GROUP BY city``
 """
 
 from __future__ import annotations
@@ -26,11 +27,31 @@ def check(bound: Bound) -> Iterator[Refusal]:
         privacy = aggregate.input.privacy
         assert isinstance(privacy, Private)
         for call in aggregate.calls:
-            if call.function not in AGGREGATES:
+            if call.function in ("min", "max"):
+                if not _ranked(call):
+                    yield _no_order(bound, call)
+            elif call.function not in AGGREGATES:
                 yield _no_form(bound, call)
             elif call.distinct and not _distinct_units(call, privacy):
                 unit = ", ".join(visible(aggregate.input, component) for component in privacy.key)
                 yield _distinct(bound, call, unit)
+
+
+def _ranked(call: Aggregated) -> bool:
+    kind = call.args[0].shape.kind
+    return kind.numeric or kind.temporal
+
+
+def _no_order(bound: Bound, call: Aggregated) -> Refusal:
+    name, kind = call.function.upper(), call.args[0].shape.kind.value
+    return Refusal(
+        "DP110",
+        f"{name} of {kind} is not answered: an extreme value belongs to one unit",
+        "Extremes of numbers, dates and times are approximated within a public range; there is "
+        "no such range here, and the value itself is somebody's.",
+        rewritten(bound, call.span, "COUNT(*)"),
+        call.span,
+    )
 
 
 def _distinct_units(call: Aggregated, privacy: Private) -> bool:

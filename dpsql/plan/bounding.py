@@ -40,6 +40,14 @@ class Bounding:
     """How many units count as one: a household of the policy."""
 
     @property
+    def fine(self) -> int:
+        """Rows that are counted by value weigh multiples of ``2**-fine``.
+
+        A cap on rows in a group becomes a weight there, so that no value is preferred.
+        """
+        return self.bits if self.per_group is None else WEIGHT_BITS
+
+    @property
     def name(self) -> str:
         """The strategy in a word or two, for people."""
         if self.norm is not None:
@@ -57,7 +65,7 @@ class Sensitivity:
     l2_squared: Fraction
 
 
-def sensitivity(statistic: Statistic, reach: int, bounding: Bounding) -> Sensitivity:
+def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding) -> Sensitivity:
     """The sensitivity of a statistic one row of which adds at most ``reach``.
 
     Claim: adding or removing one unit moves the vector of this statistic over all groups by at

@@ -8,9 +8,9 @@ engine will see is compared as it is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
-from dpsql.aggregates.statistic import Statistic, Total
+from dpsql.aggregates.statistic import Rows, Statistic, Units
 from dpsql.plan.nodes import Measurement
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column, Expression, substitute
@@ -48,11 +48,11 @@ def _known(numbering: _Numbering, component: Iterable[int]) -> list[int]:
 def _statistic(statistic: Statistic, numbering: _Numbering, items: dict[int, str]) -> object:
     where = statistic.where
     kept = None if where is None else expression(numbering.expression(where), items)
-    if not isinstance(statistic, Total):
+    if isinstance(statistic, Rows | Units):
         return type(statistic).__name__, kept
     value = expression(numbering.expression(statistic.value), items)
-    bounds = statistic.low, statistic.high, statistic.centre, statistic.whole
-    return value, bounds, kept
+    others = [getattr(statistic, f.name) for f in fields(statistic)[1:] if f.name != "where"]
+    return type(statistic).__name__, value, others, kept
 
 
 @dataclass(slots=True)

@@ -11,18 +11,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.aggregates.statistic import Rows, Statistic, Total, Units
+from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan.bounding import Bounding, Sensitivity, candidates, sensitivity
+from dpsql.plan.buckets import buckets
 from dpsql.plan.grid import Grid, grid
 from dpsql.plan.nodes import Measurement, Plan
-from dpsql.plan.priced import Noise, Noised, PricedMeasurement, PricedPlan, Selection
+from dpsql.plan.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan, Selection
 from dpsql.plan.request import Request
 from dpsql.plan.statement import statement
-from dpsql.privacy.accounting import gaussian_rho_for_query, rho_of_pure
+from dpsql.privacy.accounting import gaussian_rho_for_query, rho_of_exponential, rho_of_pure
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import (
     Event,
+    ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
     ThresholdEvent,
@@ -32,7 +34,10 @@ from dpsql.privacy.events import (
 from dpsql.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
+    Exponential,
     TruncatedGeometric,
+    exponential_for,
+    exponential_for_zcdp,
     gaussian_for,
     gaussian_threshold,
     laplace_for,
@@ -124,13 +129,13 @@ def _best(measurement: Measurement, request: Request, share: _Share) -> PricedMe
     return replace(best, sql=statement(measurement, best.bounding, grids))
 
 
-def _coarser(noised: Noised, total: Total) -> int:
+def _coarser(noised: Noised | Chosen, total: Total) -> int:
     return grid(total).shift - noised.shift
 
 
 def _draft(measurement: Measurement, bounding: Bounding, share: _Share) -> PricedMeasurement:
     bounding = _with_bits(bounding, share)
-    noised = tuple(_noised(s, bounding, share) for s in measurement.statistics)
+    noised = tuple(_measured(s, measurement, bounding, share) for s in measurement.statistics)
     if measurement.cells is not None:
         return PricedMeasurement(measurement, bounding, "", noised, None)
     position = _shared(measurement)
@@ -157,6 +162,35 @@ def _spread(moved: Sensitivity, share: _Share) -> float:
     if share.family == "gaussian":
         return math.sqrt(float(moved.l2_squared / (2 * share.rho)))
     return float(moved.l1 / share.epsilon)
+
+
+def _measured(
+    statistic: Statistic, measurement: Measurement, bounding: Bounding, share: _Share
+) -> Noised | Chosen:
+    if isinstance(statistic, Ranked):
+        return _chosen(statistic, measurement, bounding, share)
+    return _noised(statistic, bounding, share)
+
+
+def _chosen(
+    statistic: Ranked, measurement: Measurement, bounding: Bounding, share: _Share
+) -> Chosen:
+    """A choice by rank.
+
+    Claim: one unit moves the differences between utilities of a group by at most a span, and the
+        spans of all groups by no more than the sensitivity says.
+    Assumes: ``plan.histogram`` bounds the weights of a unit as ``plan.bounding`` says.
+    Argument: a row of weight w moves the rank that a value misses by at most w times the steepness,
+        up or down (``release.choose``), so the span is twice that; weights add up.
+    """
+    reach = 2 * statistic.steepness * (1 << bounding.fine)
+    moved = sensitivity(Rows(), reach, bounding)
+    bins = buckets(statistic, measurement.cells)
+    if share.family == "gaussian":
+        law = exponential_for_zcdp(moved.l2_squared, share.rho, bins.count)
+    else:
+        law = exponential_for(moved.l1, share.epsilon, bins.count)
+    return Chosen(statistic, bounding.fine, moved, law, bins)
 
 
 def _noised(statistic: Statistic, bounding: Bounding, share: _Share) -> Noised:
@@ -223,8 +257,11 @@ def _events(part: PricedMeasurement, share: _Share) -> Iterator[Event]:
         yield ThresholdEvent(kind, share.selection_delta, groups)
 
 
-def _event(item: Noised, share: _Share) -> Event:
+def _event(item: Noised | Chosen, share: _Share) -> Event:
+    moved = item.sensitivity
     match item.noise:
+        case Exponential(scale=scale):
+            return ExponentialEvent(moved.l1, moved.l2_squared, scale)
         case DiscreteLaplace(scale=scale):
             return LaplaceEvent(item.sensitivity.l1, scale)
         case DiscreteGaussian(variance=variance):
@@ -239,14 +276,17 @@ def _cost(parts: tuple[PricedMeasurement, ...], request: Request, share: _Share)
 
     Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.
     Argument: the mechanisms are fixed beforehand and run on the same data, so their guarantees
-        add: pure epsilons, or rho for the Gaussian ones, whose sum is converted once.
+        add: pure epsilons, or rho for the Gaussian ones and for choices, whose sum is converted
+        once.
     """
     selections = sum(part.selection is not None for part in parts)
     threshold = selections * share.selection_delta
     if share.family == "gaussian":
         delta = share.noise_delta + threshold
         return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)
-    rho = rho_of_pure(share.epsilon) * share.statistics
+    choices = sum(isinstance(n, Chosen) for part in parts for n in part.noised)
+    rho = rho_of_pure(share.epsilon) * (share.statistics - choices)
+    rho += rho_of_exponential(share.epsilon) * choices
     return Cost(share.epsilon * share.statistics, threshold, rho, threshold)
 
 

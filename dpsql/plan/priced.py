@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.aggregates.statistic import Statistic
+from dpsql.aggregates.statistic import Ranked, Statistic
 from dpsql.plan.bounding import Bounding, Sensitivity
+from dpsql.plan.buckets import Buckets
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event
-from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, TruncatedGeometric
+from dpsql.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    TruncatedGeometric,
+)
 
 Noise = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
 
@@ -41,6 +47,35 @@ class Noised:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """A value chosen by rank among ``buckets``; ranks are counted in rows of ``2**-shift``.
+
+    ``sensitivity`` is of the differences between utilities; see ``exponential_for``.
+    """
+
+    statistic: Ranked
+    shift: int
+    sensitivity: Sensitivity
+    noise: Exponential
+    buckets: Buckets
+
+    @property
+    def step(self) -> Fraction:
+        """What one step of rank is worth, in rows."""
+        return Fraction(2) ** -self.shift
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the rank, in rows."""
+        return self.noise.standard_deviation() * float(self.step)
+
+    @property
+    def half_width(self) -> float:
+        """The rank is within so many rows of the one asked for in 19 of 20 answers."""
+        return self.noise.half_width() * float(self.step)
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """Groups are shown when their noisy number of units is above ``threshold``.
 
@@ -60,7 +95,7 @@ class PricedMeasurement:
     measurement: Measurement
     bounding: Bounding
     sql: str
-    noised: tuple[Noised, ...]
+    noised: tuple[Noised | Chosen, ...]
     selection: Selection | None
 
 

@@ -6,9 +6,15 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.aggregates.statistic import Rows, Statistic, Total, Units
-from dpsql.plan.priced import Noised, PricedMeasurement, PricedPlan
-from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, TruncatedGeometric
+from dpsql.aggregates.statistic import Quantile, Rows, Statistic, Total, Units
+from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
+from dpsql.policy.types import Scalar
+from dpsql.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    TruncatedGeometric,
+)
 
 
 def show(priced: PricedPlan) -> str:
@@ -80,28 +86,50 @@ def statistic_text(statistic: Statistic) -> str:
         case Total(low=low, high=high, centre=centre):
             centred = "" if centre == 0 else f", less {number(centre)}"
             return f"sum of values clamped to {number(low)} .. {number(high)}{centred}{where}"
+        case Quantile(low=bottom, high=top):
+            ends = f"{_end(bottom)} .. {_end(top)}"
+            return f"{_quantile(statistic)} of values clamped to {ends}{where}"
 
 
-def noise_text(item: Noised) -> str:
+def _quantile(statistic: Quantile) -> str:
+    """What rank is asked for."""
+    if statistic.extreme:
+        return "approximate " + ("maximum" if statistic.fraction else "minimum")
+    return f"quantile {number(statistic.fraction)}"
+
+
+def _end(value: Scalar) -> str:
+    return number(Fraction(value)) if isinstance(value, int | Fraction) else str(value)
+
+
+def noise_text(item: Noised | Chosen) -> str:
     """Sensitivity, mechanism, scale and expected error, in the statistic's own units."""
     within = f"within {item.half_width:.6g} (95 %)"
+    if isinstance(item, Chosen):
+        rows = "rows of the rank asked for (95 %)"
+        where = f"; {item.half_width:.6g} rows from the end" if item.statistic.extreme else ""
+        within = f"within {item.half_width:.6g} {rows}{where}"
     return f"moved by at most {number(moved(item))}; {law_text(item)}; {within}"
 
 
-def moved(item: Noised) -> Fraction:
+def moved(item: Noised | Chosen) -> Fraction:
     """How far one unit can move the statistic, by the norm that its noise is scaled to."""
     match item.noise:
         case DiscreteLaplace() | TruncatedGeometric():
             return item.sensitivity.l1 * item.step
+        case Exponential():
+            return item.sensitivity.l1 * item.step / 2
         case DiscreteGaussian():
             return Fraction(float(item.sensitivity.l2_squared) ** 0.5) * item.step
         case _:
             assert_never(item.noise)
 
 
-def law_text(item: Noised) -> str:
+def law_text(item: Noised | Chosen) -> str:
     """The law of the noise."""
     match item.noise:
+        case Exponential(scale=scale, candidates=count):
+            return f"exponential mechanism among {count}, scale {number(scale * item.step)} rows"
         case DiscreteLaplace(scale=scale):
             return f"discrete Laplace, scale {number(scale * item.step)}"
         case TruncatedGeometric(epsilon=epsilon, bound=bound):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dpsql.aggregates.statistic import Rows, Statistic, Total, Units
+from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
+from dpsql.plan import histogram
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import Grid, clamped
 from dpsql.plan.nodes import Measurement
-from dpsql.sql.blocks import Block, Writer
+from dpsql.plan.stages import group_by, listed, named, salted, source, weights
+from dpsql.sql.blocks import Block
 from dpsql.sql.render import expression
-
-SALT = "$salt"
-"""A random number drawn for each run; group sampling depends on it and the unit's rows only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +26,26 @@ def statement(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | 
     """The SQL of a measurement.
 
     Columns: keys ``k0..``, statistics ``p0..``, and ``units`` where groups must pass a threshold.
-    Rows: the public groups in key order, or whatever groups there are.
+    Rows: the public groups in key order, or whatever groups there are. Statistics that are chosen
+    by rank have lists of bins and how much they weigh.
     """
-    block = Writer().open(measurement.input)
-    units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
-    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    statistics = measurement.statistics
+    plain = [i for i, s in enumerate(statistics) if not isinstance(s, Ranked)]
+    if len(plain) == len(statistics):
+        return _plain(measurement, bounding, grids)
+    rest = replace(measurement, statistics=tuple(statistics[i] for i in plain))
+    beside = ""
+    if plain or measurement.cells is None:
+        beside = _plain(rest, bounding, tuple(grids[i] for i in plain))
+    elif measurement.keys:
+        beside = measurement.cells.sql
+    return histogram.joined(measurement, bounding, beside)
+
+
+def _plain(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...]) -> str:
+    """The SQL of numbers and totals."""
+    rows = source(measurement)
+    block, units, keys = rows.block, rows.units, rows.keys
     row = _row(measurement.statistics, grids, block)
     if bounding.grouped:
         inner = _grouped(measurement, bounding, grids, block, units, keys, row)
@@ -58,12 +72,12 @@ def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], bloc
 
 def _direct(measurement: Measurement, block: Block, keys: tuple[str, ...], row: _Row) -> str:
     """One row per unit: nothing to bound."""
-    items = _named("k", keys)
+    items = named("k", keys)
     for i, statistic in enumerate(measurement.statistics):
         items.append(f"{_aggregate(statistic, row, i)} AS p{i}")
     if measurement.cells is None:
         items.append("count(*) AS units")
-    return f"SELECT {', '.join(items)}{block.tail()}{_group_by(len(keys))}"
+    return f"SELECT {', '.join(items)}{block.tail()}{group_by(len(keys))}"
 
 
 def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
@@ -74,6 +88,8 @@ def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
             return f"count(*){kept}"
         case Total():
             return f"coalesce(sum({row.values[i]}){kept}, 0)"
+        case _:
+            raise AssertionError("chosen values have statements of their own")
 
 
 def _weighted(
@@ -87,7 +103,7 @@ def _weighted(
     """
     statistics = measurement.statistics
     one = 1 << bounding.bits
-    direct = _named("k", keys)
+    direct = named("k", keys)
     excess = [f"k{i}" for i in range(len(keys))]
     total = list(excess)
     for i, statistic in enumerate(statistics):
@@ -97,8 +113,8 @@ def _weighted(
         over = f"v{i} - (v{i} * weight) // {one}" if scale == "" else f"{one} - weight"
         excess.append(f"-coalesce(sum({over}){kept}, 0) AS p{i}")
         total.append(f"coalesce(sum(p{i}), 0) AS p{i}")
-    by = _group_by(len(keys))
-    heavy = f"({_weights(bounding, block, units)}) AS w USING ({_list('u', units)})"
+    by = group_by(len(keys))
+    heavy = f"({weights(bounding, block, units)}) AS w USING ({listed('u', units)})"
     return (
         f"SELECT {', '.join(total)} FROM (SELECT {', '.join(direct)}{block.tail()}{by}"
         f" UNION ALL SELECT {', '.join(excess)}"
@@ -106,20 +122,9 @@ def _weighted(
     )
 
 
-def _weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:
-    """Units with more rows than the limit, and what each of their rows weighs."""
-    assert bounding.rows is not None
-    items = ", ".join(_named("u", units))
-    weight = f"({bounding.rows}::BIGINT << {bounding.bits}) // count(*) AS weight"
-    return (
-        f"SELECT {items}, {weight}{block.tail()}"
-        f"{_group_by(len(units))} HAVING count(*) > {bounding.rows}"
-    )
-
-
 def _base(block: Block, units: tuple[str, ...], keys: tuple[str, ...], row: _Row) -> str:
     """Rows with unit, keys, conditions and clamped values."""
-    items = [*_named("u", units), *_named("k", keys)]
+    items = [*named("u", units), *named("k", keys)]
     items += [f"{w} AS f{i}" for i, w in enumerate(row.wheres) if w is not None]
     items += [f"{v} AS v{i}" for i, v in enumerate(row.values) if v is not None]
     return f"SELECT {', '.join(items)}{block.tail()}"
@@ -134,10 +139,10 @@ def _grouped(
     weight = "1"
     if bounding.rows is not None:
         source += (
-            f" LEFT JOIN ({_weights(bounding, block, units)}) AS w USING ({_list('u', units)})"
+            f" LEFT JOIN ({weights(bounding, block, units)}) AS w USING ({listed('u', units)})"
         )
         weight = f"coalesce(w.weight, {1 << bounding.bits})"
-    by = ", ".join(filter(None, (_list("u", units), _list("k", keys))))
+    by = ", ".join(filter(None, (listed("u", units), listed("k", keys))))
     items = [by, "count(*) AS n"]
     for i, statistic in enumerate(measurement.statistics):
         items.append(f"{_per_unit(statistic, weight, bounding.bits, i, row)} AS s{i}")
@@ -152,7 +157,7 @@ def _grouped(
     if measurement.cells is None:
         outputs.append("count(*) AS units")
     kept = f" WHERE place <= {bounding.groups}" if bounding.limit else ""
-    return f"SELECT {', '.join(outputs)} FROM ({per_unit}) AS g{kept}{_group_by(len(keys))}"
+    return f"SELECT {', '.join(outputs)} FROM ({per_unit}) AS g{kept}{group_by(len(keys))}"
 
 
 def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -> str:
@@ -165,15 +170,13 @@ def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -
         case Total():
             value = f"v{i}" if weight == "1" else f"(v{i} * {weight}) // {1 << bits}"
             return f"coalesce(sum({value}){kept}, 0)"
+        case _:
+            raise AssertionError("chosen values have statements of their own")
 
 
 def _limited(per_unit: str, units: tuple[str, ...], keys: tuple[str, ...]) -> str:
     """Each unit's groups in an order that only the salt and the unit's own rows decide."""
-    mix = ", ".join(filter(None, (_list("u", units), _list("k", keys), SALT)))
-    place = (
-        f"row_number() OVER (PARTITION BY {_list('u', units)}"
-        f" ORDER BY hash({mix}), {_list('k', keys)}) AS place"
-    )
+    place = f"row_number() OVER ({salted(units, keys)}) AS place"
     return f"SELECT *, {place} FROM ({per_unit}) AS l"
 
 
@@ -185,7 +188,7 @@ def _clipped(per_unit: str, bounding: Bounding, units: tuple[str, ...]) -> str:
     assert bounding.norm is not None
     one = 1 << bounding.bits
     top = int(bounding.norm * one)
-    squares = f"sum(CAST(n AS HUGEINT) * n) OVER (PARTITION BY {_list('u', units)})"
+    squares = f"sum(CAST(n AS HUGEINT) * n) OVER (PARTITION BY {listed('u', units)})"
     factor = f"greatest(0, CAST(floor({top} / sqrt(CAST({squares} AS DOUBLE))) AS BIGINT) - 1)"
     exact = f"CASE WHEN {squares} <= {int(bounding.norm**2)} THEN {one} ELSE {factor} END"
     return f"SELECT *, {exact} AS factor FROM ({per_unit}) AS l"
@@ -225,15 +228,3 @@ def _all_cells(measurement: Measurement, inner: str) -> str:
         f" SELECT {', '.join(items)} FROM cells AS c LEFT JOIN answers AS a ON {match}"
         f" ORDER BY {order}"
     )
-
-
-def _named(letter: str, texts: tuple[str, ...]) -> list[str]:
-    return [f"{text} AS {letter}{i}" for i, text in enumerate(texts)]
-
-
-def _list(letter: str, texts: tuple[str, ...]) -> str:
-    return ", ".join(f"{letter}{i}" for i in range(len(texts)))
-
-
-def _group_by(count: int) -> str:
-    return f" GROUP BY {', '.join(str(i + 1) for i in range(count))}" if count else ""

@@ -1,6 +1,7 @@
 """95 % intervals: exact quantiles of the noise where a column is noised itself, else simulation.
 
-Intervals are about noise alone: clamping and caps are the policy's choice and not in them. They
+Values chosen by rank have none: how far a rank is off in value is not public. Intervals are about
+noise alone: clamping and caps are the policy's choice and not in them. They
 are computed from released values and public noise laws, so they cost nothing.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpsql.plan.priced import Noised, PricedPlan
+from dpsql.plan.priced import Chosen, Noised, PricedPlan
 from dpsql.policy.types import Kind
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.noise import decoded
@@ -51,17 +52,29 @@ class Noises:
 
 
 def noises(priced: PricedPlan) -> Noises:
-    """The noise of every released column of a plan."""
+    """The noise of every released column of a plan; values that are chosen have none."""
     found: dict[int, tuple[str, Noised]] = {}
     for part in priced.parts:
         shared = part.selection.shares if part.selection is not None else None
         for i, (column, item) in enumerate(zip(part.measurement.columns, part.noised, strict=True)):
+            if isinstance(item, Chosen):
+                continue
             noised = part.selection.units if part.selection and i == shared else item
             found[column.number] = (
                 part.measurement.name,
                 replace(noised, statistic=item.statistic, shift=item.shift),
             )
     return Noises(found)
+
+
+def _chosen(priced: PricedPlan) -> set[int]:
+    """Columns whose error is in rank, not in value: what uses them has no interval."""
+    return {
+        column.number
+        for part in priced.parts
+        for column, item in zip(part.measurement.columns, part.noised, strict=True)
+        if isinstance(item, Chosen)
+    }
 
 
 def sources(relation: Relation, outputs: tuple[Column, ...]) -> list[Expression | None]:
@@ -121,12 +134,14 @@ def direct(relation: Relation, outputs: tuple[Column, ...]) -> list[Column | Non
 
 def simulated(priced: PricedPlan) -> list[Simulated]:
     """Outputs that need simulation: computed row by row from released columns."""
-    known = noises(priced)
+    known, without = noises(priced), _chosen(priced)
     outputs = priced.plan.columns
     plain = widths(priced, outputs)
     found: list[Simulated] = []
     for i, value in enumerate(sources(priced.plan.output, outputs)):
         if value is None or i in plain or not known.of(value) or not value.shape.kind.numeric:
+            continue
+        if any(c.number in without for c in columns(value)):
             continue
         shape = Shape(Kind.DOUBLE)
         low, high = Column(-2 * i - 2, "low", shape), Column(-2 * i - 3, "high", shape)

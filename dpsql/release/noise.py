@@ -4,7 +4,8 @@ Claim: the returned table is the output of the mechanisms of the priced measurem
     integers, and of nothing else.
 Assumes: the integers have the priced sensitivities (``plan.bounding``), the randomness is
     independent of everything (``privacy.entropy``).
-Argument: noise is added to each integer exactly, in integers; groups that are not public are
+Argument: noise is added to each integer exactly, in integers, and values are chosen by exact
+    integers (``release.choose``); groups that are not public are
     dropped unless their noisy number of units passes the threshold; all that follows (scaling to
     the value's units, rounding, sorting by key) is a function of noisy values and public keys.
 """
@@ -20,8 +21,9 @@ from dpsql.aggregates.statistic import Total
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.engines.incident import failed
-from dpsql.plan.priced import Noised, PricedMeasurement
+from dpsql.plan.priced import Chosen, Noised, PricedMeasurement
 from dpsql.privacy.entropy import Randomness
+from dpsql.release.choose import chosen
 from dpsql.release.rows import NoisyRows, schema
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
@@ -49,10 +51,14 @@ def _noised(table: pa.Table, part: PricedMeasurement, entropy: Randomness) -> No
     keys = [kept.column(f"k{i}") for i in range(len(measurement.keys))]
     values: list[pa.Array] = []
     for i, item in enumerate(part.noised):
+        column = kept.column(f"p{i}")
+        if isinstance(item, Chosen):
+            values.append(chosen(column, item, entropy))
+            continue
         if units is not None and part.selection is not None and part.selection.shares == i:
             noisy: Integers = units
         else:
-            noisy = added(integers(kept.column(f"p{i}")), item, entropy)
+            noisy = added(integers(column), item, entropy)
         values.append(decoded(noisy, item))
     target = schema(measurement.key_fields + measurement.columns)
     arrays = [c.cast(f.type) for c, f in zip([*keys, *values], target, strict=True)]

@@ -17,6 +17,7 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.policy.types import Scalar
 from dpsql.sql import allow
+from dpsql.sql.renamed import renamed
 from dpsql.sql.spans import locate
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # its warnings quote the statement
@@ -66,6 +67,7 @@ def parse(source: Source) -> Parsed:
         raise Refused(_not_one(len(found)), text=text)
     tree = found[0]
     _measure(tree)
+    renamed(tree)
     locate(tree, tokens)
     problems = allow.refusals(tree)
     if problems:

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.quantile_calls import QUANTILES, bind_quantile, quantile_shape
 from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
 from dpsql.sql.expressions import Aggregated, Column, Expression, Shape
 from dpsql.sql.functions.conditional import as_kind
@@ -31,8 +32,17 @@ NAMES: dict[type[exp.Expr], str] = {
     exp.StddevPop: "stddev_pop",
     exp.Min: "min",
     exp.Max: "max",
+    exp.Median: "median",
+    exp.WithinGroup: "within group",
+    exp.PercentileCont: "percentile_cont",
+    exp.PercentileDisc: "percentile_disc",
+    exp.Quantile: "quantile",
+    exp.ApproxQuantile: "approx_quantile",
 }
+"""Aggregate calls, by the name that a client sees."""
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
+WINDOWED = ("count", "sum", "avg", *SPREADS, "min", "max")
+"""Those that may also stand in a window."""
 
 
 @dataclass(slots=True)
@@ -74,6 +84,12 @@ def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
             "It says which rows the aggregate is about.",
             "COUNT(*) FILTER (WHERE ...)",
         )
+    if isinstance(node, exp.WithinGroup) or type(node) in QUANTILES:
+        function, value, option = bind_quantile(rowwise, node)
+        shape = _known(quantile_shape(function, value), rows)
+        return Aggregated(
+            function, (value,), shape, where=where, option=option, span=span_of(node)
+        )
     distinct, args = _arguments(rowwise, node)
     if name == "count_if":
         where = args[0] if where is None else rowwise.call("and", (where, args[0]), node)
@@ -100,7 +116,10 @@ def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression
 
 
 def _shape(name: str, args: tuple[Expression, ...], rows: int | None) -> Shape:
-    shape = _SHAPES.get(name, _spread)(args, rows)
+    return _known(_SHAPES.get(name, _spread)(args, rows), rows)
+
+
+def _known(shape: Shape, rows: int | None) -> Shape:
     # A noised count may be negative and a noised sum beyond its bounds: nothing is known of them.
     return shape if rows is not None else replace(shape, domain=ANYTHING)
 

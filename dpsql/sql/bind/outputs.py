@@ -39,7 +39,7 @@ def output_name(node: exp.Expr) -> str:
         return folded(node.args["alias"])
     if isinstance(node, exp.Column):
         return folded(node.this)
-    if isinstance(node, exp.Paren | exp.Filter | exp.Window | exp.Cast):
+    if isinstance(node, exp.Paren | exp.Filter | exp.Window | exp.Cast | exp.WithinGroup):
         return output_name(node.this)
     if isinstance(node, exp.Case):
         return "case"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.policy.types import Kind
-from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS
+from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Column, Expression, Literal, Shape, SortKey, Window
@@ -91,8 +91,8 @@ def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, 
         return _rank(scalars, node)
     if type(node) in _NEIGHBOURS:
         return _neighbour(scalars, node)
-    if type(node) in NAMES and type(node) is not exp.CountIf:
-        name = NAMES[type(node)]
+    name = NAMES.get(type(node), "")
+    if name in WINDOWED:
         counted = [] if isinstance(node.this, exp.Star | None) else [node.this]
         args = tuple(scalars.bind(n) for n in counted)
         if name == "count":

@@ -1,0 +1,138 @@
+"""The public grid on which values are counted before one is chosen by its rank.
+
+Claim: every value that leaves the generated expression is a bin, 0 .. count - 1, whatever the
+column holds, or NULL for NULL and NaN.
+Argument: the CASE compares with the bounds before it computes, so that differences and quotients
+are of values between them; what is beyond goes to the first or the last bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+
+from dpsql.aggregates.statistic import Ranked
+from dpsql.exact import float_down, float_up
+from dpsql.plan.nodes import Cells
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.expressions import Shape
+from dpsql.sql.render import double, literal
+
+MOST_BINS = 1 << 16
+MOST_ROWS = 1 << 22
+"""Bins of all public groups together: what an engine may have to send."""
+UNKNOWN_GROUPS = 1 << 10
+"""How many groups are expected where their number is not public."""
+NARROWEST = Fraction(1, 2**900)
+"""A range of doubles below this is one bin."""
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (naive by design)
+_MICROSECOND = timedelta(microseconds=1)
+_GRAINS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Bins of ``width`` from ``origin`` on: whole numbers, days or microseconds; or any numbers.
+
+    ``last`` is the highest whole value; None for bins of a continuous range. Whole values are
+    multiples of ``grain``, counted from ``origin``.
+    """
+
+    kind: Kind
+    origin: Fraction
+    width: Fraction
+    count: int
+    last: int | None = None
+    grain: int = 1
+
+
+def buckets(statistic: Ranked, cells: Cells | None) -> Buckets:
+    """The bins of a statistic: one for each value where there are few, else of equal width.
+
+    >>> from dpsql.sql.expressions import integer
+    >>> from dpsql.aggregates.statistic import Quantile
+    >>> buckets(Quantile(integer(1), 18, 100, Fraction(1, 2)), None).count
+    83
+    """
+    groups = UNKNOWN_GROUPS if cells is None else max(1, cells.count)
+    most = max(64, min(MOST_BINS, MOST_ROWS // groups))
+    shape = statistic.value.shape
+    kind, low, high = shape.kind, statistic.low, statistic.high
+    if kind is Kind.DOUBLE and not shape.domain.integral:
+        return _continuous(*numbers_of(low, high), most)
+    grain = _grain(shape, low)
+    first, last = _position(low, kind), _position(high, kind)
+    steps = max(0, last - first) // grain + 1
+    each = -(-steps // most)
+    return Buckets(
+        kind, Fraction(first), Fraction(each * grain), -(-steps // each), max(first, last), grain
+    )
+
+
+def numbers_of(low: Scalar, high: Scalar) -> tuple[Fraction, Fraction]:
+    """Both ends of a range of numbers."""
+    return Fraction(low), Fraction(high)  # type: ignore[arg-type]
+
+
+def _continuous(low: Fraction, high: Fraction, most: int) -> Buckets:
+    if high - low < NARROWEST:
+        return Buckets(Kind.DOUBLE, low, Fraction(0), 1)
+    return Buckets(Kind.DOUBLE, low, (high - low) / most, most)
+
+
+def _position(value: Scalar, kind: Kind) -> int:
+    """A value as a whole number: itself, days or microseconds since 1970."""
+    if kind is Kind.DATE:
+        assert isinstance(value, date)
+        return (date(value.year, value.month, value.day) - EPOCH.date()).days
+    if kind is Kind.TIMESTAMP:
+        assert isinstance(value, date)
+        at = value if isinstance(value, datetime) else datetime.combine(value, EPOCH.time())
+        return (at - EPOCH) // _MICROSECOND
+    return int(numbers_of(value, value)[0])
+
+
+def _grain(shape: Shape, low: Scalar) -> int:
+    """The step between values of a truncated timestamp, where the range begins at such a value."""
+    size = _GRAINS.get(shape.domain.grain or "", 1) if shape.kind is Kind.TIMESTAMP else 1
+    return size if _position(low, shape.kind) % size == 0 else 1
+
+
+def binned(text: str, statistic: Ranked, at: Buckets) -> str:
+    """The generated expression: the bin of a value, or NULL."""
+    low, high = _ends(statistic, at)
+    beyond = f" AND NOT isnan({text})" if at.kind is Kind.DOUBLE else ""
+    return (
+        f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {_inside(text, at, low)}"
+        f" WHEN {text} < {low} THEN 0"
+        f" WHEN {text} > {high}{beyond} THEN {at.count - 1} END"
+    )
+
+
+def _ends(statistic: Ranked, at: Buckets) -> tuple[str, str]:
+    if at.kind is Kind.DOUBLE:
+        low, high = numbers_of(statistic.low, statistic.high)
+        return double(Fraction(float_down(low))), double(Fraction(float_up(high)))
+    return literal(statistic.low, at.kind), literal(statistic.high, at.kind)
+
+
+def _inside(text: str, at: Buckets, low: str) -> str:
+    """The bin of a value between the bounds."""
+    if at.count == 1:
+        return "0"
+    if at.kind is Kind.DOUBLE:
+        places = f"({text} - {low}) * {double(1 / at.width)}"
+        return f"least({at.count - 1}, CAST(floor({places}) AS BIGINT))"
+    first, width = int(at.origin), int(at.width)
+    if at.kind is Kind.DATE:
+        steps = f"({text} - {literal((EPOCH + timedelta(days=first)).date(), Kind.DATE)})"
+    elif at.kind is Kind.TIMESTAMP:
+        steps = f"(epoch_us({text}) - {first})"
+    elif at.last is not None and at.last - first >= 1 << 62:
+        steps = f"(CAST({text} AS HUGEINT) - {first})"
+    else:
+        steps = f"({text} - {first})"
+    return steps if width == 1 else f"{steps} // {width}"
+
+

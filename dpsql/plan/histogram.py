@@ -1,0 +1,136 @@
+"""How much the rows of each group weigh, bin by bin: what a value is chosen by.
+
+Claim: adding or removing one unit changes the weights of all bins of a group, in steps of
+``2**-fine``, by what the counts of ``plan.bounding`` change in that group at most.
+Argument: the stages are those of the counts. A row weighs ``1``, or the weight of its unit. Where
+counts are capped in a group or clipped by their norm, each row of the unit there gets the same
+factor instead, rounded down, so that they weigh no more than the capped count.
+"""
+
+from __future__ import annotations
+
+from dpsql.aggregates.statistic import Ranked
+from dpsql.plan.bounding import Bounding
+from dpsql.plan.buckets import binned, buckets
+from dpsql.plan.nodes import Measurement
+from dpsql.plan.stages import Source, group_by, listed, named, salted, source, weights
+from dpsql.sql.render import expression
+
+
+def joined(measurement: Measurement, bounding: Bounding, beside: str) -> str:
+    """The statement of a measurement with histograms, next to a statement of all else.
+
+    ``beside`` has every group, and the other statistics in order; it is empty where there is
+    nothing else and just one group.
+    """
+    ranked = [s for s in measurement.statistics if isinstance(s, Ranked)]
+    rows = source(measurement)
+    texts = {s: _bin(s, measurement, rows) for s in ranked}
+    tables = {text: f"h{i}" for i, text in enumerate(dict.fromkeys(texts.values()))}
+    keys = [f"k{i}" for i in range(len(measurement.keys))]
+    items, plain = [f"a.{k}" for k in keys], 0
+    for i, statistic in enumerate(measurement.statistics):
+        if isinstance(statistic, Ranked):
+            items.append(f"{tables[texts[statistic]]}.bins AS p{i}")
+        else:
+            items.append(f"a.p{plain} AS p{i}")
+            plain += 1
+    if measurement.cells is None:
+        items.append("a.units")
+    sources = [f"({beside}) AS a"] if beside else []
+    for text, name in tables.items():
+        match = " AND ".join(f"a.{k} IS NOT DISTINCT FROM {name}.{k}" for k in keys)
+        table = f"({_lists(bounding, rows, text)}) AS {name}"
+        sources.append(f"LEFT JOIN {table} ON {match or 'TRUE'}" if sources else table)
+    order = ", ".join(f"a.{k} ASC NULLS LAST" for k in keys)
+    return f"SELECT {', '.join(items)} FROM {' '.join(sources)}" + (
+        f" ORDER BY {order}" if order else ""
+    )
+
+
+def _bin(statistic: Ranked, measurement: Measurement, rows: Source) -> str:
+    """The bin of a row that counts, else NULL."""
+    value = expression(statistic.value, rows.block.items)
+    text = binned(value, statistic, buckets(statistic, measurement.cells))
+    if statistic.where is None:
+        return text
+    return f"CASE WHEN {expression(statistic.where, rows.block.items)} THEN {text} END"
+
+
+def _lists(bounding: Bounding, rows: Source, text: str) -> str:
+    """For each group the bins that have rows, each with its weight, in no particular order."""
+    keys = listed("k", rows.keys)
+    if bounding.grouped:
+        counted = _grouped(bounding, rows, text)
+    elif bounding.rows is not None:
+        counted = _weighted(bounding, rows, text)
+    else:
+        counted = _direct(rows, text)
+    head = f"{keys}, " if keys else ""
+    most = 1 << 62
+    return (
+        f"SELECT {head}list({{'b': CAST(b AS BIGINT), 'n': CAST(least(n, {most}) AS BIGINT)}})"
+        f" AS bins FROM ({counted}) AS t WHERE b IS NOT NULL{group_by(len(rows.keys))}"
+    )
+
+
+def _direct(rows: Source, text: str) -> str:
+    """One row per unit: nothing to bound."""
+    items = [*named("k", rows.keys), f"{text} AS b", "count(*) AS n"]
+    return f"SELECT {', '.join(items)}{rows.block.tail()}{group_by(len(rows.keys) + 1)}"
+
+
+def _weighted(bounding: Bounding, rows: Source, text: str) -> str:
+    """Row weights, as all rows less what units above the limit have too much."""
+    one = 1 << bounding.bits
+    items = [*named("k", rows.keys), f"{text} AS b"]
+    by = group_by(len(items))
+    names = ", ".join(filter(None, (listed("k", rows.keys), "b")))
+    base = ", ".join((*named("u", rows.units), *items))
+    heavy = f"({weights(bounding, rows.block, rows.units)}) AS w USING ({listed('u', rows.units)})"
+    return (
+        f"SELECT {names}, sum(n) AS n FROM"
+        f" (SELECT {', '.join(items)}, count(*) * {one} AS n{rows.block.tail()}{by}"
+        f" UNION ALL SELECT {names}, -sum({one} - weight) AS n"
+        f" FROM (SELECT {base}{rows.block.tail()}) AS b JOIN {heavy}{by}) AS s{by}"
+    )
+
+
+def _grouped(bounding: Bounding, rows: Source, text: str) -> str:
+    """Rows of each unit, group and bin, then the factor of the unit there, then the sums."""
+    units, keys = listed("u", rows.units), listed("k", rows.keys)
+    one = 1 << bounding.fine
+    base = ", ".join((*named("u", rows.units), *named("k", rows.keys), f"{text} AS b"))
+    source = f"(SELECT {base}{rows.block.tail()}) AS b"
+    weight = f"{one}"
+    if bounding.rows is not None:
+        source += f" LEFT JOIN ({weights(bounding, rows.block, rows.units)}) AS w USING ({units})"
+        weight = f"coalesce(min(w.weight), {one})"
+    by = ", ".join(filter(None, (units, keys)))
+    per_unit = f"SELECT {by}, b, count(*) AS m, {weight} AS weight FROM {source} GROUP BY {by}, b"
+    within = f"sum(m) FILTER (WHERE b IS NOT NULL) OVER (PARTITION BY {by})"
+    items = [by, "b", "m", "weight", f"{within} AS rows"]
+    if bounding.limit:
+        items.append(f"dense_rank() OVER ({salted(rows.units, rows.keys)}) AS place")
+    placed = f"SELECT {', '.join(items)} FROM ({per_unit}) AS l"
+    kept = f" AND place <= {bounding.groups}" if bounding.limit else ""
+    counting = f"SELECT *, {_factor(bounding, units)} AS factor FROM ({placed}) AS g"
+    head = f"{keys}, " if keys else ""
+    return (
+        f"SELECT {head}b, sum(m * factor) AS n FROM ({counting} WHERE b IS NOT NULL{kept}) AS f"
+        f"{group_by(len(rows.keys) + 1)}"
+    )
+
+
+def _factor(bounding: Bounding, units: str) -> str:
+    """What one row of a unit weighs in a group, in steps of ``2**-fine``."""
+    one = 1 << bounding.fine
+    if bounding.norm is not None:
+        top = int(bounding.norm * one)
+        squares = f"sum(CAST(m AS HUGEINT) * rows) OVER (PARTITION BY {units})"
+        factor = f"greatest(0, CAST(floor({top} / sqrt(CAST({squares} AS DOUBLE))) AS BIGINT) - 1)"
+        return f"CASE WHEN {squares} <= {int(bounding.norm**2)} THEN {one} ELSE {factor} END"
+    if bounding.per_group is not None:
+        cap = bounding.per_group
+        return f"CASE WHEN rows <= {cap} THEN {one} ELSE ({cap}::BIGINT << {bounding.fine}) // rows END"
+    return "weight"

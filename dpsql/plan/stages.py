@@ -1,0 +1,61 @@
+"""Pieces that the statements of a measurement share: rows with their unit and keys, and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsql.plan.bounding import Bounding
+from dpsql.plan.nodes import Measurement
+from dpsql.sql.blocks import Block, Writer
+from dpsql.sql.render import expression
+
+SALT = "$salt"
+"""A random number drawn for each run; group sampling depends on it and the unit's rows only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The rows of a measurement: a block, and how unit and keys are written over it."""
+
+    block: Block
+    units: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+def source(measurement: Measurement) -> Source:
+    """The rows that a measurement is of."""
+    block = Writer().open(measurement.input)
+    units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
+    return Source(block, units, tuple(expression(k, block.items) for k in measurement.keys))
+
+
+def weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:
+    """Units with more rows than the limit, and what each of their rows weighs."""
+    assert bounding.rows is not None
+    items = ", ".join(named("u", units))
+    weight = f"({bounding.rows}::BIGINT << {bounding.bits}) // count(*) AS weight"
+    return (
+        f"SELECT {items}, {weight}{block.tail()}"
+        f"{group_by(len(units))} HAVING count(*) > {bounding.rows}"
+    )
+
+
+def salted(units: tuple[str, ...], keys: tuple[str, ...]) -> str:
+    """An order of each unit's groups that only the salt and the unit's own rows decide."""
+    mix = ", ".join(filter(None, (listed("u", units), listed("k", keys), SALT)))
+    return f"PARTITION BY {listed('u', units)} ORDER BY hash({mix}), {listed('k', keys)}"
+
+
+def named(letter: str, texts: tuple[str, ...]) -> list[str]:
+    """Texts under numbered names, as a SELECT list gives them."""
+    return [f"{text} AS {letter}{i}" for i, text in enumerate(texts)]
+
+
+def listed(letter: str, texts: tuple[str, ...]) -> str:
+    """The numbered names."""
+    return ", ".join(f"{letter}{i}" for i in range(len(texts)))
+
+
+def group_by(count: int) -> str:
+    """GROUP BY the first ``count`` items; nothing for none."""
+    return f" GROUP BY {', '.join(str(i + 1) for i in range(count))}" if count else ""

@@ -1,0 +1,174 @@
+"""Values chosen by rank, from how much the rows of each group weigh in each bin.
+
+Claim: a unit whose rows weigh w in a group moves each utility there by at most w times the
+    steepness, so that differences of utilities move by at most twice that.
+Assumes: weights are those of ``plan.histogram``.
+Argument: the utility of a bin is minus the distance between a target rank and the ranks F .. F'
+    that the bin covers. A row of weight w moves the target by a share s of w, F by w where it
+    comes before the bin, and F' by w where it comes before or in it. So a distance moves by s * w
+    or (1 - s) * w at most. For quantiles s is their fraction; for a maximum it is between 1/2
+    and 1, for a minimum between 0 and 1/2. Rows add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpsql.plan.buckets import Buckets
+from dpsql.plan.priced import Chosen
+from dpsql.policy.types import Kind
+from dpsql.privacy.entropy import Randomness
+from dpsql.privacy.exponential import Candidates
+from dpsql.release.rows import ARROW
+
+Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
+_SAFE = 2.0**61
+_FRACTION_BITS = 30
+"""Places inside a bin of a continuous range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """Bins with rows, in order, group after group: which bin, how heavy; how many per group."""
+
+    bins: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+
+    @property
+    def groups(self) -> npt.NDArray[np.int64]:
+        """The group of each bin."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+
+def histograms(column: pa.ChunkedArray) -> Histograms:
+    """A column of lists of bins and weights; no list is an empty one."""
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    sizes = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
+    pairs = pc.list_flatten(array)
+    bins, weights = (np.asarray(pairs.field(i)).astype(np.int64) for i in (0, 1))
+    order = np.lexsort((bins, np.repeat(np.arange(len(sizes)), sizes)))
+    return Histograms(bins[order], weights[order], sizes)
+
+
+def chosen(column: pa.ChunkedArray, item: Chosen, entropy: Randomness) -> pa.Array:
+    """One value for each group."""
+    found = histograms(column)
+    slots = _slots(found, item.buckets.count)
+    ranks, units = utilities(found, item)
+    among = Candidates(ranks, slots.widths, 2 * found.sizes + 1)
+    at = among.starts + item.noise.choose(entropy, among, units)
+    within = entropy.u64(len(at)) % slots.widths[at].astype(np.uint64)
+    return _values(slots.firsts[at] + within.astype(np.int64), item, entropy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    """Runs of bins that share a utility: a gap before each bin with rows, the bin, a last gap."""
+
+    firsts: npt.NDArray[np.int64]
+    widths: npt.NDArray[np.int64]
+
+
+def _slots(found: Histograms, count: int) -> _Slots:
+    groups, total = found.groups, 2 * len(found.bins) + len(found.sizes)
+    before = 2 * np.arange(len(found.bins)) + groups
+    after = 2 * np.cumsum(found.sizes) + np.arange(len(found.sizes))
+    firsts, ends = np.zeros(total, dtype=np.int64), np.zeros(total, dtype=np.int64)
+    ends[before], ends[before + 1], ends[after] = found.bins, found.bins + 1, count
+    firsts[before + 1], firsts[before + 2] = found.bins, found.bins + 1
+    return _Slots(firsts, ends - firsts)
+
+
+def utilities(found: Histograms, item: Chosen) -> tuple[Integers, int]:
+    """The utility of each run of bins, and how many units of it a row of weight 1 is."""
+    fraction = item.statistic.fraction
+    units = 2 * fraction.denominator
+    weights, groups = _safely(found.weights, units), found.groups
+    ends = np.cumsum(found.sizes)
+    running = _running(weights)
+    start = running[ends - found.sizes]
+    total = running[ends] - start
+    below = running[:-1] - start[groups]
+    first = 2 * np.arange(len(found.bins)) + groups
+    last = 2 * ends + np.arange(len(found.sizes))
+    low, high = (_zeros(2 * len(found.bins) + len(found.sizes), weights) for _ in range(2))
+    low[first], high[first] = below, below
+    low[first + 1], high[first + 1] = below, below + weights
+    low[last], high[last] = total, total
+    target: Integers = np.asarray(np.repeat(_targets(total, item), 2 * found.sizes + 1))
+    return -np.maximum(np.maximum(units * low - target, target - units * high), 0), units
+
+
+def _safely(weights: npt.NDArray[np.int64], units: int) -> Integers:
+    """The weights in a type that holds all sums of them."""
+    fits = float(weights.astype(np.float64).sum()) * units < _SAFE
+    return weights if fits else weights.astype(object)
+
+
+def _running(weights: Integers) -> Integers:
+    """The weight before each bin, and after the last."""
+    sums = _zeros(len(weights) + 1, weights)
+    sums[1:] = np.cumsum(weights)
+    return sums
+
+
+def _zeros(count: int, like: Integers) -> Integers:
+    return np.asarray(np.zeros(count, dtype=like.dtype))
+
+
+def _targets(total: Integers, item: Chosen) -> Integers:
+    """The rank to look for in each group: inside the row that is meant, half a row from its end."""
+    one = 1 << item.shift
+    fraction = item.statistic.fraction
+    if item.statistic.extreme:
+        depth = 2 * max(item.noise.half_width(), one) - one
+        if fraction:
+            return np.asarray(np.maximum(2 * total - depth, total))
+        return np.asarray(np.minimum(total, depth))
+    if not fraction:
+        return np.asarray(total * 0 + one)
+    return np.asarray(2 * fraction.numerator * total - one)
+
+
+def _values(bins: npt.NDArray[np.int64], item: Chosen, entropy: Randomness) -> pa.Array:
+    """Any value of each bin, all of them equally likely, in the type that is shown."""
+    at, kind = item.buckets, item.statistic.kind
+    places = entropy.u64(len(bins))
+    if at.last is None:
+        return pa.array(_anywhere(bins, places, at), ARROW[kind])
+    whole = _whole(bins, places, at)
+    if kind is Kind.DATE:
+        return pa.array(whole.astype(np.int32), pa.int32()).cast(pa.date32())
+    if kind is Kind.TIMESTAMP:
+        return pa.array(whole, pa.int64()).cast(ARROW[kind])
+    if kind is Kind.DOUBLE:
+        return pa.array(whole.astype(np.float64), pa.float64())
+    return pa.array(whole, pa.int64())
+
+
+def _anywhere(
+    bins: npt.NDArray[np.int64], places: npt.NDArray[np.uint64], at: Buckets
+) -> npt.NDArray[np.float64]:
+    low, high = float(at.origin), float(at.origin + at.width * at.count)
+    inside = (places >> np.uint64(64 - _FRACTION_BITS)).astype(np.float64) * 2.0**-_FRACTION_BITS
+    values = low + (bins.astype(np.float64) + inside) * float(at.width)
+    return np.asarray(np.clip(values, low, high))
+
+
+def _whole(
+    bins: npt.NDArray[np.int64], places: npt.NDArray[np.uint64], at: Buckets
+) -> npt.NDArray[np.int64]:
+    """In Python's integers, since a range may be as wide as 64 bits."""
+    assert at.last is not None
+    found, width = [], int(at.width)
+    for bin_, place in zip(bins.tolist(), places.tolist(), strict=True):
+        start = int(at.origin) + bin_ * width
+        steps = (min(width, at.last - start + 1) + at.grain - 1) // at.grain
+        found.append(start + place % steps * at.grain)
+    return np.array(found, dtype=np.int64)
