@@ -1,8 +1,8 @@
 """DP303: set operations keep each row with its unit.
 
-What: DISTINCT, UNION, EXCEPT and INTERSECT over private rows are not answered.
+What: EXCEPT and INTERSECT over private rows are not answered.
 Why: whether a row stays would depend on rows of other units.
-Example: ``SELECT COUNT(*) FROM (SELECT DISTINCT city FROM customers) AS t``
+Example: ``SELECT COUNT(*) FROM (SELECT city FROM customers EXCEPT SELECT page FROM visits) AS t``
 Instead: ``SELECT COUNT(DISTINCT customer_id) FROM customers``
 """
 

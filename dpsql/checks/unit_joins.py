@@ -3,8 +3,8 @@
 What: two private relations join on unit = unit; a public one on its unique key; rows without a
 unit cannot arise.
 Why: otherwise one unit's rows would meet rows of others, any number of times.
-Example: ``SELECT COUNT(*) FROM orders o JOIN visits v ON o.placed = v.day``
-Instead: ``... ON o.customer_id = v.customer_id``
+Example: ``SELECT COUNT(*) FROM orders o JOIN visits v ON o.placed = v.started``
+Instead: ``SELECT COUNT(*) FROM orders o JOIN visits v ON o.customer_id = v.customer_id``
 """
 
 from __future__ import annotations

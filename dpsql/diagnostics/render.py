@@ -49,7 +49,7 @@ def _wrapped(paragraph: str) -> list[str]:
     return textwrap.wrap(paragraph, 86, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _is_sql(text: str) -> bool:
+def is_sql(text: str) -> bool:
     """Whether a suggestion is a statement to paste, which no line break may change."""
     return text.lstrip("( \n").upper().startswith(("SELECT ", "SELECT\n", "WITH ", "SET "))
 
@@ -58,6 +58,6 @@ def _labelled(label: str, text: str) -> list[str]:
     """The label in its column, the text wrapped beside it (its own line breaks are kept)."""
     rows: list[str] = []
     for paragraph in text.split("\n"):
-        rows += [paragraph] if _is_sql(text) else _wrapped(paragraph)
+        rows += [paragraph] if is_sql(text) else _wrapped(paragraph)
     head, *rest = rows or [""]
     return [f"  {label:<8} {head}", *(f"  {'':<8} {row}" for row in rest)]

@@ -199,6 +199,28 @@ def _name(node: exp.Expr) -> str:
     return words.strip().upper()
 
 
+_HINTS = {
+    "FETCH": "LIMIT 5 keeps the first five rows.",
+    "LIMIT with limit options": "LIMIT 5 keeps the first five rows.",
+    "JOIN with method": "Name the columns: JOIN ... USING (column), or ON a.column = b.column.",
+    "WITH with recursive": "A WITH query reads tables and the WITH queries before it.",
+    "SELECT with into": "Read the answer; dpsql stores nothing in the database.",
+    "SELECT with qualify": "Number the groups in a subquery, and use WHERE around it.",
+    "SELECT with windows": "Write the window out: OVER (PARTITION BY ... ORDER BY ...).",
+    "GROUP with all": "Name the keys, by column or by position: GROUP BY 1, 2.",
+    "DISTINCT with on": "Group by the columns, and aggregate the others.",
+    "REGEXP_LIKE": "LIKE takes a literal pattern: % for any text, _ for one character.",
+    "SIMILAR TO": "LIKE takes a literal pattern: % for any text, _ for one character.",
+    "ANY": "IN takes a list: a IN (1, 2).",
+    "AT TIME ZONE": "Timestamps have no zone here; shift them with INTERVAL '2 hours'.",
+    "BYTE STRING": "Write text plainly: 'so'; a quote is doubled.",
+    "UNICODE STRING": "Write the character itself.",
+    "LATERAL": "Write it as a join, or aggregate in a subquery of its own.",
+    "RAND": "Nothing random is run on rows: it would make the answer unrepeatable.",
+}
+"""What to write for some of what is not listed."""
+
+
 def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:
     function = isinstance(node, exp.Func) and type(node) not in ALLOWED
     return Refusal(
@@ -206,6 +228,6 @@ def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:
         headline=f"{name} is not in the SQL that dpsql answers",
         why="Only constructs whose effect on one person's privacy is known are run; "
         "everything else is refused, whatever the data.",
-        instead="See the README: what is answered, and what is not.",
+        instead=_HINTS.get(name, "See the README: what is answered, and what is not."),
         span=span_of(place),
     )

@@ -69,11 +69,11 @@ def parse(source: Source) -> Parsed:
     _measure(tree)
     renamed(tree)
     locate(tree, tokens)
+    if not isinstance(tree, exp.Query):
+        raise Refused(_not_a_query(Span(tokens[0].start, tokens[0].end + 1)), text=text)
     problems = allow.refusals(tree)
     if problems:
         raise Refused(*problems[:5], text=text)
-    if not isinstance(tree, exp.Query):
-        raise Refused(_not_a_query(), text=text)
     return Parsed(source, tree)
 
 
@@ -193,12 +193,13 @@ def _not_one(count: int) -> Refusal:
     )
 
 
-def _not_a_query() -> Refusal:
+def _not_a_query(span: Span) -> Refusal:
     return Refusal(
         "DP100",
         "only queries are answered",
         "dpsql reads; it does not change data, and runs nothing but aggregates.",
         "Send a SELECT.",
+        span,
     )
 
 

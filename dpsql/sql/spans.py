@@ -143,8 +143,8 @@ class _Locator:
                 last = self._after(last, ("IS", "NOT", "NULL", "TRUE", "FALSE", "UNKNOWN"))
             case exp.Ordered():
                 last = self._after(last, ("ASC", "DESC", "NULLS", "FIRST", "LAST"))
-            case exp.Window():
-                last = last + 2 if self.word(last + 1) == "OVER" else last
+            case exp.Window() | exp.In() if self.word(last + 1) in ("OVER", "IN"):
+                last = self.partner.get(last + 2, last + 2)
             case exp.Func() if type(node) in _CALLS:
                 first, last = self._call(_CALLS[type(node)], first, last)
             case exp.Func() if first == last and self.word(last + 1) == "(":

@@ -151,11 +151,19 @@ def read(text: str, kind: Kind, node: exp.Expr) -> Scalar:
     raise _bad(node, f"'{text[:40]}'", f"a {kind.value}")
 
 
+_HINTS = {
+    "date": "Dates are written '2025-08-31'.",
+    "timestamp": "Timestamps are written '2025-08-31 14:00:00'.",
+    "boolean": "Write TRUE or FALSE.",
+    "number": "Numbers are written 12 or 12.5, without quotes.",
+}
+
+
 def _bad(node: exp.Expr, what: str, wanted: str) -> Refused:
     return refuse(
         "DP205",
         node,
         f"{what} is not {wanted}",
         "A constant is read before any data is, so its meaning must be plain.",
-        "Dates are written '2025-08-31', timestamps '2025-08-31 14:00:00'.",
+        _HINTS[next((word for word in _HINTS if word in wanted), "number")],
     )

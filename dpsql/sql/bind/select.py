@@ -48,7 +48,7 @@ class _Item:
 def bind_select(select: exp.Select, context: Context, ctes: Scope, query: QueryBinder) -> Output:
     """The relation of one SELECT and its output columns."""
     if not select.expressions:
-        raise refuse("DP102", select, "nothing is selected", "An answer has columns.", "SELECT 1")
+        raise refuse("DP102", select, "nothing is selected", "An answer has columns.", "List them.")
     source = bind_from(select, context, ctes, query)
     relation, scope = _where(source.relation, source.scope, select, context)
     bound = (
