@@ -87,9 +87,7 @@ def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     if isinstance(node, exp.WithinGroup) or type(node) in QUANTILES:
         function, value, option = bind_quantile(rowwise, node)
         shape = _known(quantile_shape(function, value), rows)
-        return Aggregated(
-            function, (value,), shape, where=where, option=option, span=span_of(node)
-        )
+        return Aggregated(function, (value,), shape, where=where, option=option, span=span_of(node))
     distinct, args = _arguments(rowwise, node)
     if name == "count_if":
         where = args[0] if where is None else rowwise.call("and", (where, args[0]), node)

@@ -11,6 +11,7 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
+from dpsql.sql.bind.copies import copied
 from dpsql.sql.expressions import NULL, Case, Expression, Literal
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _decimal(
     self: Scalars, node: exp.Expr, value: Expression, precision: int, scale: int = 0
 ) -> Expression:
     """Rounded to ``scale`` digits; NULL where the whole part has more than the type holds."""
-    rounded = self.call("round", (value, literals.literal(scale, node)), node)
+    rounded = self.call("round", (copied(value, node), literals.literal(scale, node)), node)
     limit = literals.literal(Fraction(10) ** (precision - scale), node)
     fits = self.call("lt", (self.call("abs", (rounded,), node), limit), node)
     return Case(((fits, rounded),), NULL, rounded.shape.optional(), rounded.span)

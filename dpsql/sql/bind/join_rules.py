@@ -11,8 +11,10 @@ from dpsql.sql.expressions import Call, Column, Expression
 from dpsql.sql.narrow import conjuncts, narrow
 from dpsql.sql.relations import (
     Aggregate,
+    Distinct,
     Filter,
     Join,
+    Limit,
     Private,
     Project,
     Relation,
@@ -108,14 +110,16 @@ def covers_key(public: Relation, known: Equalities) -> bool:
 
 
 def unique_keys(relation: Relation) -> list[set[int]]:
-    """Sets of columns no two rows of a public relation share."""
+    """Sets of columns no two rows of a public or released relation share."""
     match relation:
         case Scan(table=table, fields=fields) if table.key:
             own = {f.name: f.number for f in fields}
             return [{own[name] for name in table.key}] if set(table.key) <= own.keys() else []
-        case Aggregate(fields=fields, keys=keys):
+        case Aggregate(fields=fields, keys=keys, sets=()):
             return [{f.number for f in fields[: len(keys)]}]
-        case Filter(input=below) | Project(input=below) | Sort(input=below):
+        case Distinct(fields=fields):
+            return [{f.number for f in fields}]
+        case Filter(input=below) | Project(input=below) | Sort(input=below) | Limit(input=below):
             return unique_keys(below)
         case _:
             return []
@@ -145,7 +149,9 @@ def join(
     known = known or own
     equal = known if kind in ("inner", "cross", "semi") else Equalities(())
     many = fan_out(left, right, known if kind == "inner" else own)
-    state = privacy.joined(kind, left.privacy, right.privacy, equal, many)
+    sure = known if kind == "inner" else own
+    unique = covers_key(left, sure), covers_key(right, sure)
+    state = privacy.joined(kind, left.privacy, right.privacy, equal, many, unique)
     return Join(kind, left, right, condition, fields, state)
 
 

@@ -49,15 +49,24 @@ def united(parts: list[Privacy]) -> Privacy:
     return Released() if any(isinstance(p, Released) for p in parts) else Public()
 
 
-def joined(kind: str, left: Privacy, right: Privacy, equal: Equalities, fan_out: int) -> Privacy:
+def joined(
+    kind: str, left: Privacy, right: Privacy, equal: Equalities, fan_out: int,
+    unique: tuple[bool, bool] = (False, False),
+) -> Privacy:  # fmt: skip
     """A join. Private with private must be on the unit (``checks.joins`` sees to it).
 
     Claim: with unit = unit, or with the other side public, each result row comes from one unit's
     rows and public data. A unit's rows multiply with the other side's rows of that unit, or with
-    the public side's ``fan_out``.
+    the public side's ``fan_out``. Where a side is joined on its declared unique key (``unique``)
+    each row of the other meets at most one row of it; as that is the owner's word only, it is
+    used where rows are counted and capped again, never to say that a unit has a single row.
     """
     if isinstance(left, Private) and isinstance(right, Private):
-        rows = left.max_rows if kind in ("semi", "anti") else left.max_rows * right.max_rows
+        rows = left.max_rows * right.max_rows
+        if kind in ("semi", "anti") or (unique[1] and left.max_rows > 1):
+            rows = left.max_rows
+        elif unique[0] and right.max_rows > 1 and kind == "inner":
+            rows = right.max_rows
         key = tuple(equal.closure(c) for c in left.key)
         return replace(left, key=key, max_rows=rows, per_group=None)
     for side in (left, right):

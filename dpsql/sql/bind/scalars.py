@@ -14,12 +14,22 @@ from dpsql.policy.types import Kind
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.casts import bind_cast, is_text_constant
 from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.copies import copied
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.bind.subqueries import bind_subquery
 from dpsql.sql.domain import ANYTHING
-from dpsql.sql.expressions import NULL, Call, Case, Expression, Interval, Literal, Shape, integer
+from dpsql.sql.expressions import (
+    NULL,
+    Call,
+    Case,
+    Expression,
+    Interval,
+    Literal,
+    Shape,
+    integer,
+)
 from dpsql.sql.functions import FUNCTIONS, Mismatch
-from dpsql.sql.functions.conditional import joined
+from dpsql.sql.functions.conditional import joined, optional_as
 from dpsql.sql.functions.function import common_kind
 from dpsql.sql.narrow import narrow, narrow_else
 from dpsql.sql.spans import span_of
@@ -223,7 +233,7 @@ def _in(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def _between(self: Scalars, node: exp.Expr) -> Expression:
-    subject = self.bind(node.this)
+    subject = copied(self.bind(node.this), node)
     low, high = self.bind(node.args["low"]), self.bind(node.args["high"])
     above = self.call("ge", (subject, low), node)
     below = self.call("le", (subject, high), node)
@@ -272,7 +282,7 @@ def _case(self: Scalars, node: exp.Expr) -> Expression:
         condition = (
             inner.condition(test)
             if subject is None
-            else inner.call("eq", (inner.bind(subject), inner.bind(test)), exp.EQ(this=test))
+            else inner.call("eq", (_again(inner, subject), inner.bind(test)), exp.EQ(this=test))
         )
         fields = inner.scope.fields
         then = inner.within(inner.scope.with_fields(narrow(fields, condition)))
@@ -281,6 +291,10 @@ def _case(self: Scalars, node: exp.Expr) -> Expression:
     default = node.args.get("default")
     otherwise = NULL if default is None else inner.bind(default)
     return make_case(tuple(whens), otherwise, node)
+
+
+def _again(self: Scalars, subject: exp.Expr) -> Expression:
+    return copied(self.bind(subject), subject)
 
 
 def _if(self: Scalars, node: exp.Expr) -> Expression:
@@ -299,7 +313,7 @@ def make_case(
         kind = common_kind(values, "CASE")
     except Mismatch as mismatch:
         raise refuse("DP201", node, str(mismatch), "All values of a CASE have one type.") from None
-    nullable = any(v.shape.nullable for v in values)
+    nullable = any(optional_as(v, kind) for v in values)
     domain = joined(values, kind) if kind is not Kind.NULL else ANYTHING
     return Case(whens, otherwise, Shape(kind, nullable, domain), span_of(node))
 

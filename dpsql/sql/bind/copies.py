@@ -1,0 +1,27 @@
+"""Expressions that a plan writes more than once."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from sqlglot import exp
+
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.expressions import Expression, walk
+
+MOST_COPIED = 200
+"""Parts of an expression that may be written more than once."""
+
+
+def copied(value: Expression, node: exp.Expr) -> Expression:
+    """A value that the plan writes more than once: refused when copies of copies would explode."""
+    if sum(1 for _ in islice(walk(value), MOST_COPIED + 1)) > MOST_COPIED:
+        raise refuse(
+            "DP115",
+            node,
+            "this expression is too large to be compared twice",
+            "BETWEEN, CASE and numeric(p, s) read their subject several times; nested in each "
+            "other they would grow without end.",
+            "Compute the subject in a subquery in FROM, and compare its column.",
+        )
+    return value
