@@ -105,8 +105,26 @@ class _Comparison:
     def _foreign_key(self, name: str, key: ForeignKey, tables: dict[str, Table]) -> None:
         self._named(name, name, key.columns, tables)
         self._named(name, key.references, key.key, tables)
+        self._comparable(name, key)
         if key.references in self._source.tables:
             self._unique(key.references, key.key, self._source.tables[key.references])
+
+    def _comparable(self, name: str, key: ForeignKey) -> None:
+        """Both ends are of one type there: a comparison that converts could fail on a row."""
+        mine, theirs = self._source.tables.get(name), self._source.tables.get(key.references)
+        if mine is None or theirs is None:
+            return
+        for a, b in zip(key.columns, key.key, strict=True):
+            here, there = mine.columns.get(a), theirs.columns.get(b)
+            if here is None or there is None:
+                continue
+            textual = {policy_type(here), policy_type(there)} <= {"uuid", "text"}
+            if textual and policy_type(here) != policy_type(there):
+                self._add(
+                    (name, a),
+                    f"{name}.{a} is {here} and {key.references}.{b} is {there} in the source; "
+                    "give both one type there",
+                )
 
     def _named(
         self,

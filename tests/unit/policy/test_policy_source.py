@@ -218,3 +218,20 @@ def test_a_public_table_that_is_missing_or_unreadable() -> None:
 )
 def test_engine_types(held: str, declared: str | None) -> None:
     assert policy_type(held) == declared
+
+
+def test_both_ends_of_a_foreign_key_are_of_one_type_there() -> None:
+    policy = load(FIXTURES / "far.yaml")
+    assert policy.tables["lineitem"].foreign_keys, "the fixture leads along keys"
+    key = policy.tables["lineitem"].foreign_keys[0]
+    child = {c: "VARCHAR" for c in policy.tables["lineitem"].columns}
+    parent = {c: "UUID" for c in policy.tables[key.references].columns}
+    rest = {
+        name: TableDescription({c: "BIGINT" for c in table.columns})
+        for name, table in policy.tables.items()
+    }
+    there = {**rest, "lineitem": TableDescription(child)}
+    there[key.references] = TableDescription(parent)
+    with pytest.raises(SourceMismatch) as caught:
+        compare(policy, SourceDescription(there))
+    assert "give both one type there" in str(caught.value)
