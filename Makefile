@@ -29,7 +29,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 nightly: $(READY)
-	HYPOTHESIS_PROFILE=nightly $(PYTEST)
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m ""
 
 bench: $(READY)
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done

@@ -224,10 +224,10 @@ def test_both_ends_of_a_foreign_key_are_of_one_type_there() -> None:
     policy = load(FIXTURES / "far.yaml")
     assert policy.tables["lineitem"].foreign_keys, "the fixture leads along keys"
     key = policy.tables["lineitem"].foreign_keys[0]
-    child = {c: "VARCHAR" for c in policy.tables["lineitem"].columns}
-    parent = {c: "UUID" for c in policy.tables[key.references].columns}
+    child = dict.fromkeys(policy.tables["lineitem"].columns, "VARCHAR")
+    parent = dict.fromkeys(policy.tables[key.references].columns, "UUID")
     rest = {
-        name: TableDescription({c: "BIGINT" for c in table.columns})
+        name: TableDescription(dict.fromkeys(table.columns, "BIGINT"))
         for name, table in policy.tables.items()
     }
     there = {**rest, "lineitem": TableDescription(child)}
