@@ -100,9 +100,24 @@ class _Builder:
         return Call("in_list", (self._settled(node.value), options), node.shape, span=node.span)
 
     def _below(self, relation: Relation) -> Relation:
-        """Private rows as the engine will read them: subqueries are parameters by then."""
+        """Private rows as the engine will read them: what is released by then is a parameter.
+
+        Claim: the statement reads private rows below no aggregate but those of single units.
+        Argument: whatever is computed from a measurement is released first, and comes back noised.
+        """
+        if isinstance(relation.privacy, Released):
+            return self._given(relation)
         below = tuple(self._below(r) for r in inputs(relation))
         return with_expressions(with_inputs(relation, below), self._settled)
+
+    def _given(self, relation: Relation) -> Stored:
+        """A released relation as rows that come with the statement."""
+        fields = _unique(relation.fields)
+        lifted = self.lift(relation)
+        name = f"x{len(self.lookups)}_"
+        chosen = Project(lifted, fields, fields, Released())
+        self.lookups.append(Lookup(name, "rows", chosen, None, len(self.measurements)))
+        return Stored(name, fields, Public(), given=True)
 
     def _public(self, relation: Relation) -> Relation:
         fields = _unique(relation.fields)
@@ -138,6 +153,7 @@ class _Builder:
         aggregate = replace(aggregate, input=self._below(aggregate.input))
         settled = with_expressions(aggregate, self._settled)
         assert isinstance(settled, Aggregate)
+        assert not any(isinstance(r.privacy, Released) for r in walk(settled.input))
         return settled
 
     def _added(

@@ -62,12 +62,13 @@ class PublicQuery:
 class Lookup:
     """A subquery whose result is used as a constant: released or public before it is needed.
 
-    ``relation`` reads stored tables only. ``after`` is the number of measurements that are
+    Its form ``rows`` is a whole relation that private rows are joined with. ``relation`` reads
+    stored tables only. ``after`` is the number of measurements that are
     released by then; a statement that uses it comes later.
     """
 
     name: str
-    form: Literal["in", "exists", "scalar"]
+    form: Literal["in", "exists", "scalar", "rows"]
     relation: Relation
     column: Column | None
     after: int

@@ -47,11 +47,15 @@ class Known:
 
     def _look_up(self, lookup: Lookup) -> Value:
         columns = () if lookup.column is None else (lookup.column,)
-        sql = output_sql(lookup.relation, columns)
+        sql = output_sql(
+            lookup.relation, lookup.relation.fields if lookup.form == "rows" else columns
+        )
         values = {name: v for name, v in self.values.items() if f"${name}" in sql}
         table = self.postprocessor.run(sql, self.tables, values)
         if lookup.form == "exists":
             return bool(table.num_rows > 0)
+        if lookup.form == "rows":
+            return cast(Value, table.to_pylist())
         found = table.column(0).to_pylist()
         if lookup.form == "scalar":
             return cast(Value, found[0]) if found else None

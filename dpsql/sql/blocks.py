@@ -82,6 +82,8 @@ class Writer:
                 return self._scan(relation)
             case Values():
                 return self._values(relation)
+            case Stored(given=True):
+                return self._given(relation)
             case Stored(name=name, fields=fields):
                 return Block({f.number: quoted(alias(f)) for f in fields}, quoted(name))
             case Filter(input=below, predicate=predicate):
@@ -176,6 +178,14 @@ class Writer:
             f.number: _typed(f"{name}.{quoted(alias(f))}", f.shape.kind) for f in values.fields
         }
         return Block(items, f"(VALUES {rows}) AS {name}({columns})")
+
+    def _given(self, stored: Stored) -> Block:
+        """Rows that come as a parameter: a list of records."""
+        self.tables += 1
+        name = f"t{self.tables}"
+        types = ", ".join(f"o{i} {engine_type(f.shape.kind)}" for i, f in enumerate(stored.fields))
+        rows = f"(SELECT unnest(CAST(${stored.name} AS STRUCT({types})[])) AS r) AS {name}"
+        return Block({f.number: f"{name}.r.o{i}" for i, f in enumerate(stored.fields)}, rows)
 
     def _project(self, project: Project) -> Block:
         block = self.block(project.input)

@@ -185,12 +185,16 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A table that exists by the time it is read: a released measurement, or public rows."""
+    """A table that exists by the time it is read: a released measurement, or public rows.
+
+    ``given`` says that its rows come with the statement, as the parameter of that name.
+    """
 
     name: str
     fields: tuple[Column, ...]
     privacy: Privacy = Released()
     span: Span | None = field(default=None, compare=False)
+    given: bool = False
 
 
 Relation = (
