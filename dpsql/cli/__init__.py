@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _said("interrupted; what was charged stays charged", FAILED)
     except OSError as error:
         return _said(f"{error.filename or 'output'}: {error.strerror or error}", FAILED)
-    except Exception as error:  # noqa: BLE001 (a defect has its own words below)
+    except Exception as error:
         for kind, code in _CODES:
             if isinstance(error, kind):
                 return _said(str(error), code)
