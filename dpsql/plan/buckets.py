@@ -113,6 +113,8 @@ def binned(text: str, statistic: Ranked, at: Buckets) -> str:
 def _ends(statistic: Ranked, at: Buckets) -> tuple[str, str]:
     if at.kind is Kind.DOUBLE:
         low, high = numbers_of(statistic.low, statistic.high)
+        if at.last is not None:
+            low, high = at.origin, Fraction(at.last)
         return double(Fraction(float_down(low))), double(Fraction(float_up(high)))
     return literal(statistic.low, at.kind), literal(statistic.high, at.kind)
 

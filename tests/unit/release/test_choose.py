@@ -1,0 +1,198 @@
+"""Utilities against their definition, value by value; values in the type of their column."""
+
+# ruff: noqa: DTZ001 (naive by design)
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.services import Seeded
+
+from dpsql.aggregates.statistic import Quantile
+from dpsql.plan.bounding import Sensitivity
+from dpsql.plan.buckets import Buckets, buckets
+from dpsql.plan.priced import Chosen
+from dpsql.policy.types import Kind, Scalar
+from dpsql.privacy.mechanisms import Exponential
+from dpsql.release.choose import chosen, histograms, utilities
+from dpsql.sql.domain import Domain
+from dpsql.sql.expressions import Column, Shape
+
+Counts = dict[int, int]
+NOTHING = Sensitivity(Fraction(1), Fraction(1))
+
+
+def item(
+    fraction: Fraction, *, extreme: bool = False, scale: Fraction = Fraction(1, 10**9),
+    kind: Kind = Kind.INTEGER, low: Scalar = 0, high: Scalar = 9, shown: Kind | None = None,
+    shift: int = 0, grain: str | None = None,
+) -> Chosen:  # fmt: skip
+    value = Column(1, "x", Shape(kind, domain=Domain(low, high, grain=grain)))
+    quantile = Quantile(value, low, high, fraction, extreme, shown or kind)
+    at = buckets(quantile, None)
+    return Chosen(quantile, shift, NOTHING, Exponential(scale, at.count), at)
+
+
+def column(*groups: Counts | None) -> pa.ChunkedArray:
+    kind = pa.list_(pa.struct([("b", pa.int64()), ("n", pa.int64())]))
+    lists = [None if g is None else [{"b": b, "n": n} for b, n in g.items()] for g in groups]
+    return pa.chunked_array([pa.array(lists[:1], kind), pa.array(lists[1:], kind)])
+
+
+def expanded(counts: Counts, of: Chosen) -> list[int]:
+    """The utility of every bin, in order."""
+    found = histograms(column(counts))
+    runs, _ = utilities(found, of)
+    widths, last = [], 0
+    for b in sorted(counts):
+        widths += [b - last, 1]
+        last = b + 1
+    widths.append(of.buckets.count - last)
+    return [int(v) for v in np.repeat(runs, widths)]
+
+
+def defined(counts: Counts, of: Chosen) -> list[Fraction]:
+    """Minus the distance in rows between the rank asked for and the ranks of a bin."""
+    total, one = Fraction(sum(counts.values())), 1 << of.shift
+    fraction = of.statistic.fraction
+    target = fraction * total - Fraction(one, 2 * fraction.denominator)
+    if fraction == 0:
+        target = Fraction(one, 2)
+    if of.statistic.extreme:
+        depth = max(of.noise.half_width(), one) - Fraction(one, 2)
+        target = max(total - depth, total / 2) if fraction else min(depth, total / 2)
+    found, below = [], Fraction(0)
+    for b in range(of.buckets.count):
+        upto = below + counts.get(b, 0)
+        found.append(-max(below - target, target - upto, Fraction(0)))
+        below = upto
+    return found
+
+
+histogram = st.dictionaries(st.integers(0, 9), st.integers(0, 30), max_size=6)
+fractions = st.sampled_from(
+    [Fraction(0), Fraction(1, 2), Fraction(9, 10), Fraction(1, 3), Fraction(1)]
+)
+depths = st.sampled_from([Fraction(1, 10**9), Fraction(1, 3), Fraction(2)])
+
+
+@given(histogram, fractions, depths, st.booleans(), st.sampled_from([0, 3]))
+def test_utilities_are_as_defined(
+    counts: Counts, fraction: Fraction, scale: Fraction, extreme: bool, shift: int
+) -> None:
+    of = item(
+        Fraction(round(fraction)) if extreme else fraction,
+        extreme=extreme,
+        scale=scale,
+        shift=shift,
+    )
+    units = 2 * of.statistic.fraction.denominator
+    assert expanded(counts, of) == [u * units for u in defined(counts, of)]
+
+
+@given(histogram, histogram, fractions, depths, st.booleans())
+def test_rows_move_utilities_by_no_more_than_their_weight_and_the_steepness(
+    counts: Counts, more: Counts, fraction: Fraction, scale: Fraction, extreme: bool
+) -> None:
+    of = item(Fraction(round(fraction)) if extreme else fraction, extreme=extreme, scale=scale)
+    both = {b: counts.get(b, 0) + more.get(b, 0) for b in {*counts, *more}}
+    moves = [a - b for a, b in zip(expanded(both, of), expanded(counts, of), strict=True)]
+    steep = 2 * of.statistic.fraction.denominator * of.statistic.steepness
+    assert max(map(abs, moves)) <= sum(more.values()) * steep
+
+
+def test_the_steepness_is_reached() -> None:
+    """So that a smaller one would be noticed."""
+    of = item(Fraction(9, 10))
+    before, after = expanded({3: 10}, of), expanded({3: 10, 9: 1}, of)
+    assert min(a - b for a, b in zip(after, before, strict=True)) == -18
+
+
+def test_sums_beyond_64_bits_are_exact() -> None:
+    of = item(Fraction(123_457, 10**6), shift=40)
+    counts = {2: 1 << 60, 7: 3 << 60}
+    assert expanded(counts, of) == [u * 2 * 10**6 for u in defined(counts, of)]
+    assert chosen(column(counts), of, Seeded(1)).to_pylist() == [2]
+
+
+def rank(values: list[int], fraction: Fraction) -> int:
+    """The discrete quantile."""
+    place = max(1, -(-len(values) * fraction.numerator // fraction.denominator))
+    return sorted(values)[place - 1]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=12), fractions)
+def test_without_noise_it_is_the_discrete_quantile(values: list[int], fraction: Fraction) -> None:
+    counts = {v: values.count(v) for v in values}
+    assert chosen(column(counts), item(fraction), Seeded(1)).to_pylist() == [rank(values, fraction)]
+    ends = chosen(column(counts, counts), item(fraction := Fraction(0), extreme=True), Seeded(1))
+    assert ends.to_pylist() == [min(values)] * 2
+    assert chosen(column(counts), item(Fraction(1), extreme=True), Seeded(1)).to_pylist() == [
+        max(values)
+    ]
+
+
+def test_extremes_stay_inside_what_many_rows_reach() -> None:
+    """Under noise, a maximum is seldom a value above all rows, and of few rows it is the median."""
+    many = dict.fromkeys(range(5), 1000)
+    noisy = item(Fraction(1), extreme=True, scale=Fraction(10), high=4095)
+    found = np.array(chosen(column(*[many] * 400), noisy, Seeded(2)))
+    assert np.mean(found > 4) <= 0.08
+    assert set(found[found <= 4].tolist()) == {4}
+    few = item(Fraction(1), extreme=True, scale=Fraction(1, 3))
+    assert chosen(column({2: 3, 4: 1, 6: 3}), few, Seeded(2)).to_pylist() == [4]
+
+
+def test_empty_groups_have_values_of_the_whole_range() -> None:
+    of = item(Fraction(1, 2))
+    found = chosen(column(*[None, {}] * 500), of, Seeded(3)).to_pylist()
+    assert set(found) == set(range(10))
+
+
+@pytest.mark.parametrize(
+    ("of", "counts", "expected"),
+    [
+        (item(Fraction(1, 2), shown=Kind.DOUBLE), {4: 3}, 4.0),
+        (
+            item(Fraction(1, 2), kind=Kind.DATE, low=date(2024, 1, 1), high=date(2024, 12, 31)),
+            {31: 2}, date(2024, 2, 1),
+        ),
+        (
+            item(
+                Fraction(1, 2), kind=Kind.TIMESTAMP, low=datetime(2024, 1, 1),
+                high=datetime(2024, 1, 3), grain="day",
+            ),
+            {2: 2}, datetime(2024, 1, 3),
+        ),
+        (item(Fraction(1, 2), kind=Kind.DOUBLE, low=3, high=3), {0: 2}, 3.0),
+        (item(Fraction(1, 2), low=-(2**63), high=-(2**63)), {0: 2}, -(2**63)),
+    ],
+)  # fmt: skip
+def test_values_have_the_type_of_their_column(of: Chosen, counts: Counts, expected: Any) -> None:
+    assert chosen(column(counts), of, Seeded(4)).to_pylist() == [expected]
+
+
+def test_values_are_anywhere_in_their_bin() -> None:
+    doubles = item(Fraction(1, 2), kind=Kind.DOUBLE, low=0, high=4096)
+    found = chosen(column(*[{7: 5}] * 300), doubles, Seeded(5)).to_pylist()
+    width = float(doubles.buckets.width)
+    assert 7 * width <= min(found) < 7.1 * width < 7.9 * width < max(found) < 8 * width
+    wide = item(Fraction(1, 2), low=0, high=10**6)
+    last = wide.buckets.count - 1
+    start = last * int(wide.buckets.width)
+    found = chosen(column(*[{last: 5}] * 3000), wide, Seeded(6)).to_pylist()
+    assert (min(found), max(found)) == (start, 10**6)
+
+
+def test_bins_may_come_in_any_order() -> None:
+    of = item(Fraction(1, 2))
+    assert chosen(column({9: 1, 2: 5, 0: 1}, {3: 1}), of, Seeded(7)).to_pylist() == [2, 3]
+    assert isinstance(of.buckets, Buckets)
+    assert chosen(pa.chunked_array([], column({}).type), of, Seeded(7)).to_pylist() == []
