@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import LedgerFailed
@@ -38,6 +39,24 @@ from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
 
 
+class Memory(Protocol):
+    """Answers that were recalled before."""
+
+    def get(self, key: tuple[int, bool], /) -> Remembrance | None:
+        """What is remembered."""
+        ...
+
+    def put(self, key: tuple[int, bool], value: Remembrance, /) -> None:
+        """Remember it."""
+        ...
+
+
+Remembrance = tuple[PricedPlan, Kept, Release]
+"""A plan, the stored release that answered it, and what came of both."""
+MOST_ROWS = 10_000
+"""Longer answers are not remembered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tools:
     """What the effects need: where data is, what keeps accounts, where randomness comes from."""
@@ -47,6 +66,7 @@ class Tools:
     entropy: Randomness
     enumerator: Enumerator
     postprocessor: PostProcessor
+    memory: Memory | None = None
 
     @property
     def finishing(self) -> Finishing:
@@ -90,10 +110,9 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
     """The effects: recall or measure, then post-process."""
     wanted = identity(priced, payer.policy_version)
     kept = None if payer.fresh or not priced.parts else recallable(wanted, tools.ledger)
-    stored = None if kept is None else tools.ledger.recall(kept.key.key)
-    if stored is not None:
-        release = finish(priced, recalled(stored, priced), tools.finishing, intervals=intervals)
-        return Answer(release, Cost.zero(), recalled=True)
+    again = None if kept is None else _again(priced, kept, tools, intervals=intervals)
+    if again is not None:
+        return Answer(again, Cost.zero(), recalled=True)
     if not priced.parts:
         release = finish(priced, (), tools.finishing, intervals=intervals)
         return Answer(release, Cost.zero(), recalled=False)
@@ -106,6 +125,21 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
     tools.ledger.commit(hold, to_bytes(noisy), key)
     release = finish(priced, noisy, tools.finishing, intervals=intervals)
     return Answer(release, priced.cost, recalled=False)
+
+
+def _again(priced: PricedPlan, kept: Kept, tools: Tools, *, intervals: bool) -> Release | None:
+    """The answer that a stored release gives; None if it was removed meanwhile."""
+    key, memory = (id(priced), intervals), tools.memory
+    known = None if memory is None else memory.get(key)
+    if known is not None and known[0] is priced and known[1] == kept:
+        return known[2]
+    stored = tools.ledger.recall(kept.key.key)
+    if stored is None:
+        return None
+    release = finish(priced, recalled(stored, priced), tools.finishing, intervals=intervals)
+    if memory is not None and not priced.plan.publics and release.table.num_rows <= MOST_ROWS:
+        memory.put(key, (priced, kept, release))
+    return release
 
 
 def recallable(wanted: Identity, ledger: Ledger) -> Kept | None:

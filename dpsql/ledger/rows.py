@@ -161,13 +161,15 @@ def kept(db: Database, recall_key: str) -> bytes | None:
 def kin(db: Database, family: str) -> list[Kept]:
     """The latest releases of a family."""
     found = db.execute(
-        "SELECT recall_key, noise, created FROM release JOIN hold ON hold.id = release.hold"
+        "SELECT recall_key, noise, created, hold FROM release JOIN hold ON hold.id = release.hold"
         " WHERE family = ? ORDER BY hold DESC LIMIT 64",
         (family,),
     )
     return [
-        Kept(RecallKey(key, family, tuple(json.loads(noise))), datetime.fromisoformat(created))
-        for key, noise, created in found
+        Kept(
+            RecallKey(key, family, tuple(json.loads(noise))), datetime.fromisoformat(created), hold
+        )
+        for key, noise, created, hold in found
     ]
 
 
@@ -175,6 +177,12 @@ def page(db: Database, after: int) -> list[Record]:
     """The next records, a page of them."""
     rows = db.execute("SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, PAGE))
     return [Record(*row) for row in rows]
+
+
+def last(db: Database, count: int) -> list[Record]:
+    """The last records, in order."""
+    found = db.execute("SELECT * FROM event ORDER BY seq DESC LIMIT ?", (count,))
+    return [Record(*row) for row in found][::-1]
 
 
 def records(db: Database, after: int = 0) -> Iterator[Record]:

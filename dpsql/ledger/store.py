@@ -62,6 +62,8 @@ class Kept:
 
     key: RecallKey
     since: datetime
+    hold: int = 0
+    """What paid for it; another release under the same key has another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,10 @@ class Ledger(Protocol):
 
     def events(self, after: int = 0) -> Iterator[Record]:
         """All records with a number above ``after``, in order."""
+        ...
+
+    def latest(self, count: int) -> tuple[Record, ...]:
+        """The last ``count`` records, in order."""
         ...
 
     def verify(self, noted: str | None = None) -> Verification:

@@ -185,6 +185,11 @@ class TableLedger(Ledger, abc.ABC):
             yield from page
             after = page[-1].seq
 
+    def latest(self, count: int) -> tuple[Record, ...]:
+        """The last ``count`` records, in order."""
+        with self._read() as db:
+            return tuple(rows.last(db, count))
+
     def verify(self, noted: str | None = None) -> Verification:
         """Recompute every hash, every balance and every stored answer's digest.
 

@@ -15,13 +15,14 @@ from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
 from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
-from dpsql.pipeline import Tools
+from dpsql.pipeline import Remembrance, Tools
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.entropy import Entropy, Randomness
 from dpsql.release.postprocess import PostProcessor
+from dpsql.service.plan_cache import MOST_ANSWERS, PlanCache, Remembered
 from dpsql.service.session import Session
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.render import quoted
@@ -42,7 +43,11 @@ class Service:
         self.policy = policy
         self.clock = clock
         self.ledger = ledger
-        self.tools = Tools(engine, ledger, entropy or Entropy(), Constants(), PostProcessor())
+        self.plans = PlanCache()
+        memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
+        self.tools = Tools(
+            engine, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory
+        )
         self.public_values = _public_values(policy, engine)
 
     @classmethod
@@ -68,11 +73,11 @@ class Service:
             raise Refused(Refusal("DP602", said, "Budgets belong to roles.", f"Known: {known}."))
         return Session(self, role, name)
 
-    def catalog(self, role: str) -> Catalog:
+    def catalog(self, role: str, now: datetime | None = None) -> Catalog:
         """What a role may see at this moment."""
         tables = self.policy.roles[role].tables
         visible = frozenset(self.policy.tables) if tables is None else tables
-        return Catalog(self.policy, self.clock(), visible, self.public_values)
+        return Catalog(self.policy, now or self.clock(), visible, self.public_values)
 
     def close(self) -> None:
         """Close the source and the ledger."""

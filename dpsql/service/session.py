@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,16 +13,17 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
-from dpsql.ledger.shortage import check_cap
-from dpsql.ledger.store import Note
-from dpsql.pipeline import Payer, answer, prepare
+from dpsql.ledger.store import Kept, Note
+from dpsql.pipeline import Payer, answer, prepare, recallable
 from dpsql.plan.priced import PricedPlan
+from dpsql.plan.recall import identity
 from dpsql.plan.request import Request
 from dpsql.plan.show import show
 from dpsql.policy.model import Role
 from dpsql.policy.types import Kind, Scalar
 from dpsql.release.rows import OutputColumn
 from dpsql.service import settings as s
+from dpsql.service.own_tables import BUDGET, asked_for, budget_row, content, tables_read
 from dpsql.service.reply import Remaining, Reply, made
 from dpsql.sql.parse import Source
 
@@ -29,16 +31,6 @@ if TYPE_CHECKING:
     from dpsql.service.service import Service
 
 Parameters = Sequence[Scalar | float | None]
-_BUDGET = (
-    ("account", Kind.TEXT),
-    ("epsilon", Kind.DOUBLE),
-    ("delta", Kind.DOUBLE),
-    ("spent_epsilon", Kind.DOUBLE),
-    ("spent_delta", Kind.DOUBLE),
-    ("left_epsilon", Kind.DOUBLE),
-    ("left_delta", Kind.DOUBLE),
-    ("renews", Kind.TIMESTAMP),
-)
 SMALLEST = Fraction(1, 10**6)
 
 
@@ -66,6 +58,9 @@ class Session:
         name = s.shown(text)
         if name is not None:
             return self._show(name)
+        own = asked_for(text)
+        if own is not None:
+            return content(own, self._service, self.role, self.budget())
         inner = s.explained(text)
         if inner is not None:
             lines = self.explain(inner, parameters).splitlines()
@@ -74,23 +69,45 @@ class Session:
 
     def prepare(self, text: str, parameters: Parameters = ()) -> PricedPlan:
         """The priced plan of a query: no data is read, nothing is spent."""
+        about = (self.role, replace(self.settings, session=None), text, parameters)
+        return self._service.plans.plan(
+            about, self._service.clock(), lambda now: self._planned(text, parameters, now)
+        )
+
+    def _planned(self, text: str, parameters: Parameters, now: datetime) -> PricedPlan:
         source = Source(text, self.settings.dialect, tuple(parameters))
-        catalog = self._service.catalog(self.role)
+        catalog = self._service.catalog(self.role, now)
         enumerator = self._service.tools.enumerator
 
         def priced(epsilon: Fraction) -> PricedPlan:
             request = replace(self._request(), epsilon=epsilon)
             return prepare(source, catalog, request, enumerator)
 
-        wanted = self.settings.max_error
+        wanted = self._widest_error()
         limit = self._request().epsilon
         plan = priced(limit)
         return plan if wanted is None or not plan.parts else _cheapest(priced, limit, wanted)
+
+    def _widest_error(self) -> Fraction | None:
+        """How far off an answer may be in one of 20 cases, as the settings say."""
+        mine = self.settings
+        if mine.max_relative_error is None:
+            return mine.max_error
+        if mine.expected_size is None:
+            raise Refused(_size_unknown(mine.max_relative_error))
+        relative = mine.max_relative_error * mine.expected_size
+        return relative if mine.max_error is None else min(relative, mine.max_error)
 
     def explain(self, text: str, parameters: Parameters = ()) -> str:
         """Plan, generated SQL, sensitivity, mechanism, scale, expected error, cost, remainder."""
         priced = self.prepare(text, parameters)
         lines = [show(priced)]
+        kept = self.stored(priced)
+        if kept is not None:
+            lines.append(
+                f"recalled: the answer of {kept.since:%Y-%m-%d %H:%M} UTC, at no less accuracy; "
+                "it costs nothing"
+            )
         lines += [
             f"left in {r.account}: epsilon {float(r.left_epsilon):.6g}"
             f" of {float(r.epsilon):.6g}, delta {float(r.left_delta):.3g} of {float(r.delta):.3g}"
@@ -98,16 +115,24 @@ class Session:
         ]
         return "\n".join(lines)
 
+    def stored(self, priced: PricedPlan) -> Kept | None:
+        """The stored answer that this plan would be given, for nothing; None if it would pay."""
+        if self.settings.fresh or not priced.parts:
+            return None
+        wanted = identity(priced, self._service.policy.version)
+        return recallable(wanted, self._service.ledger)
+
     def budget(self) -> tuple[Remaining, ...]:
-        """What each account of this session has left."""
-        return tuple(_remaining(b) for b in self._service.ledger.balances(self._accounts()))
+        """What each account of this session has left; those of tables that the role sees too."""
+        accounts = self._accounts(self._service.catalog(self.role).visible)
+        return tuple(_remaining(b) for b in self._service.ledger.balances(accounts))
 
     def _query(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         priced = self.prepare(text, parameters)
-        check_cap(self._role.query, priced.cost)
         version = self._service.policy.version
-        note = Note(version, self.role, self._name, text)
-        payer = Payer(self._accounts(), note, version, self.settings.fresh)
+        note = Note(version, self.role, self._account_name(), text)
+        accounts = self._accounts(tables_read(priced.plan))
+        payer = Payer(accounts, note, version, self.settings.fresh, self._role.query)
         wanted = intervals or self.settings.intervals
         given = answer(priced, payer, self._service.tools, intervals=wanted)
         reply = Reply(
@@ -127,14 +152,16 @@ class Session:
             sizes={u.name: u.group_size for u in self._service.policy.units.values()},
         )
 
-    def _accounts(self) -> tuple[Account, ...]:
-        now = self._service.clock()
-        return accounts_for(self._service.policy, self.role, self._name, now=now)
+    def _account_name(self) -> str:
+        return self._name if self.settings.session is None else self.settings.session
+
+    def _accounts(self, tables: Iterable[str] = ()) -> tuple[Account, ...]:
+        now, name = self._service.clock(), self._account_name()
+        return accounts_for(self._service.policy, self.role, name, tables, now=now)
 
     def _show(self, name: str) -> Reply:
         if name == "budget":
-            rows = [_budget_row(r) for r in self.budget()]
-            return made("SHOW", _BUDGET, rows)
+            return made("SHOW", BUDGET, [budget_row(r) for r in self.budget()])
         if name in s.SETTINGS:
             value = getattr(self.settings, name)
             text = "default" if value is None else str(value)
@@ -176,6 +203,16 @@ def _cheapest(
     return best
 
 
+def _size_unknown(share: Fraction) -> Refusal:
+    return Refusal(
+        "DP401",
+        "max_relative_error needs to know of what size it is a share",
+        "Looking at the data to find out would itself cost.",
+        f"SET dpsql.expected_size = 5000 (an error of {float(share):.6g} is then "
+        f"{float(share * 5000):.6g})",
+    )
+
+
 def _widest(priced: PricedPlan) -> float:
     return max(item.half_width for part in priced.parts for item in part.noised)
 
@@ -184,12 +221,6 @@ def _remaining(balance: Balance) -> Remaining:
     (epsilon, delta), (spent, gone), (left, rest) = balance.total, balance.guarantee, balance.left
     account = balance.account
     return Remaining(account.title, epsilon, delta, spent, gone, left, rest, account.renews)
-
-
-def _budget_row(r: Remaining) -> list[object]:
-    numbers = (r.epsilon, r.delta, r.spent_epsilon, r.spent_delta, r.left_epsilon, r.left_delta)
-    renews = None if r.renews is None else r.renews.replace(tzinfo=None)
-    return [r.account, *(float(n) for n in numbers), renews]
 
 
 def with_interval_columns(reply: Reply) -> Reply:

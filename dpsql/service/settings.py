@@ -10,6 +10,7 @@ from typing import Any
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.exact import parse_exact
+from dpsql.ledger.accounts import LONGEST_SESSION_NAME
 from dpsql.plan.request import Mechanism
 from dpsql.sql.parse import DIALECTS
 
@@ -25,6 +26,9 @@ class Settings:
     dialect: str = "postgres"
     intervals: bool = False
     fresh: bool = False
+    session: str | None = None
+    max_relative_error: Fraction | None = None
+    expected_size: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,12 @@ def _probability(text: str) -> Fraction:
     if not 0 <= value < 1:
         raise ValueError
     return value
+
+
+def _named(text: str) -> str:
+    if not text.strip() or len(text) > LONGEST_SESSION_NAME:
+        raise ValueError
+    return text
 
 
 def _word(*allowed: str) -> Callable[[str], str]:
@@ -81,6 +91,13 @@ SETTINGS: dict[str, Setting] = {
         Setting("dialect", _word(*DIALECTS), "the SQL that statements are written in"),
         Setting("intervals", _switch, "add <name>_low and <name>_high columns, 95 %"),
         Setting("fresh", _switch, "ask, and pay, for new noise instead of a stored answer"),
+        Setting("session", _named, "the session account that is charged, by its name"),
+        Setting(
+            "max_relative_error",
+            _positive,
+            "as max_error, as a share of expected_size: 0.02 is two per cent",
+        ),
+        Setting("expected_size", _positive, "about how large answers are, which you know or guess"),
     )
 }
 
@@ -146,6 +163,9 @@ def _bad_value(name: str) -> Refusal:
         "dialect": "'postgres'",
         "intervals": "on",
         "fresh": "on",
+        "session": "'monday'",
+        "max_relative_error": "0.02",
+        "expected_size": "5000",
     }
     return Refusal(
         "DP401",

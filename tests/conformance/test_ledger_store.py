@@ -309,6 +309,7 @@ def test_records_are_read_from_where_one_stopped(ledger):
     for _ in range(3):
         ledger.cancel(reserve(ledger))
     assert [record.seq for record in ledger.events(after=4)] == [5, 6]
+    assert [record.seq for record in ledger.latest(2)] == [5, 6]
 
 
 def test_a_noted_hash_stays_in_the_chain(ledger):

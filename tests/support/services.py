@@ -108,6 +108,9 @@ class FreeLedger:
     def events(self, after: int = 0) -> Iterator[Record]:
         return iter(())
 
+    def latest(self, count: int) -> tuple[Record, ...]:
+        return ()
+
     def verify(self, noted: str | None = None) -> Verification:
         return Verification(0, "", ())
 

@@ -19,18 +19,28 @@ SAME = [
         "SELECT COUNT(*) FROM orders WHERE amount > 10 AND channel = 'web'",
         "select count( * ) as n from orders o where 'web' = o.channel and (amount > 10)",
         "SELECT COUNT(*) FROM (SELECT * FROM orders WHERE channel = 'web') AS x WHERE amount > 10",
-        "SELECT COUNT(*) FROM (SELECT amount AS a, channel AS c FROM orders) AS x"
-        " WHERE x.a > 10 AND x.c = 'web'",
-        "WITH web AS (SELECT amount FROM orders WHERE channel = 'web')"
-        " SELECT COUNT(*) FROM web WHERE amount > 10",
+        (
+            "SELECT COUNT(*) FROM (SELECT amount AS a, channel AS c FROM orders) AS x"
+            " WHERE x.a > 10 AND x.c = 'web'"
+        ),
+        (
+            "WITH web AS (SELECT amount FROM orders WHERE channel = 'web')"
+            " SELECT COUNT(*) FROM web WHERE amount > 10"
+        ),
     ),
     (
-        "SELECT c.country, SUM(o.amount) FROM customers c JOIN orders o"
-        " ON c.customer_id = o.customer_id WHERE c.age > 30 AND o.amount < 100 GROUP BY 1",
-        "SELECT k.country AS land, SUM(d.amount) FROM orders AS d JOIN customers AS k"
-        " ON d.customer_id = k.customer_id WHERE d.amount < 100 AND k.age > 30 GROUP BY k.country",
-        "SELECT c.country, SUM(o.amount) FROM customers c JOIN orders o USING (customer_id)"
-        " WHERE o.amount < 100 AND c.age > 30 GROUP BY c.country ORDER BY 2 DESC",
+        (
+            "SELECT c.country, SUM(o.amount) FROM customers c JOIN orders o"
+            " ON c.customer_id = o.customer_id WHERE c.age > 30 AND o.amount < 100 GROUP BY 1"
+        ),
+        (
+            "SELECT k.country AS land, SUM(d.amount) FROM orders AS d JOIN customers AS k"
+            " ON d.customer_id = k.customer_id WHERE d.amount < 100 AND k.age > 30 GROUP BY k.country"
+        ),
+        (
+            "SELECT c.country, SUM(o.amount) FROM customers c JOIN orders o USING (customer_id)"
+            " WHERE o.amount < 100 AND c.age > 30 GROUP BY c.country ORDER BY 2 DESC"
+        ),
     ),
     (
         "SELECT city, COUNT(*) FROM customers GROUP BY city",
@@ -64,25 +74,39 @@ DIFFERENT = [
     "SELECT COUNT(*) FROM orders a JOIN orders b USING (customer_id) WHERE a.amount > 1",
     "SELECT COUNT(*) FROM orders a JOIN orders b USING (customer_id) WHERE a.amount > b.amount",
     "SELECT SUM(n) FROM (SELECT customer_id, LEAST(COUNT(*), 9) AS n FROM orders GROUP BY 1) AS q",
-    "SELECT SUM(n) FROM (SELECT customer_id, LEAST(COUNT(*), 9) AS n FROM orders"
-    " WHERE amount > 1 GROUP BY 1) AS q",
-    "SELECT SUM(n) FROM (SELECT customer_id, LEAST(COUNT(*), 9) AS n FROM orders GROUP BY 1) AS q"
-    " WHERE n > 1",
-    "SELECT SUM(r) FROM (SELECT GREATEST(0, LEAST(9, ROW_NUMBER() OVER (PARTITION BY customer_id"
-    " ORDER BY placed))) AS r, amount FROM orders) AS q WHERE amount > 1",
-    "SELECT SUM(r) FROM (SELECT GREATEST(0, LEAST(9, ROW_NUMBER() OVER (PARTITION BY customer_id"
-    " ORDER BY placed))) AS r FROM orders WHERE amount > 1) AS q",
-    "SELECT COUNT(*) FROM (SELECT customer_id FROM orders UNION ALL"
-    " SELECT customer_id FROM visits) AS u",
+    (
+        "SELECT SUM(n) FROM (SELECT customer_id, LEAST(COUNT(*), 9) AS n FROM orders"
+        " WHERE amount > 1 GROUP BY 1) AS q"
+    ),
+    (
+        "SELECT SUM(n) FROM (SELECT customer_id, LEAST(COUNT(*), 9) AS n FROM orders GROUP BY 1) AS q"
+        " WHERE n > 1"
+    ),
+    (
+        "SELECT SUM(r) FROM (SELECT GREATEST(0, LEAST(9, ROW_NUMBER() OVER (PARTITION BY customer_id"
+        " ORDER BY placed))) AS r, amount FROM orders) AS q WHERE amount > 1"
+    ),
+    (
+        "SELECT SUM(r) FROM (SELECT GREATEST(0, LEAST(9, ROW_NUMBER() OVER (PARTITION BY customer_id"
+        " ORDER BY placed))) AS r FROM orders WHERE amount > 1) AS q"
+    ),
+    (
+        "SELECT COUNT(*) FROM (SELECT customer_id FROM orders UNION ALL"
+        " SELECT customer_id FROM visits) AS u"
+    ),
     "SELECT COUNT(*) FROM (SELECT DISTINCT customer_id FROM orders) AS d",
     "SELECT COUNT(*) FROM (SELECT DISTINCT customer_id, channel FROM orders) AS d",
     "SELECT SUM(CASE WHEN channel = 'web' THEN amount ELSE 0 END) FROM orders",
     "SELECT SUM(CASE WHEN channel = 'web' THEN 0 ELSE amount END) FROM orders",
     "SELECT COUNT(*) FROM orders WHERE customer_id IN (SELECT customer_id FROM visits)",
-    "SELECT COUNT(*) FROM customers WHERE country IN"
-    " (SELECT country FROM countries WHERE continent = 'Europe')",
-    "SELECT COUNT(*) FROM customers WHERE country IN"
-    " (SELECT country FROM countries WHERE continent = 'Asia')",
+    (
+        "SELECT COUNT(*) FROM customers WHERE country IN"
+        " (SELECT country FROM countries WHERE continent = 'Europe')"
+    ),
+    (
+        "SELECT COUNT(*) FROM customers WHERE country IN"
+        " (SELECT country FROM countries WHERE continent = 'Asia')"
+    ),
 ]
 
 

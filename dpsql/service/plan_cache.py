@@ -1,0 +1,96 @@
+"""What a service remembers: plans by what fixes them, and answers by what they were made of.
+
+Both are pure functions of what is in their keys, so remembering them changes nothing but time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from dpsql.plan.priced import PricedPlan
+from dpsql.policy.types import Scalar
+from dpsql.service.settings import Settings
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+MOST_PLANS = 512
+MOST_ANSWERS = 256
+LONGEST_TEXT = 20_000
+
+
+class Remembered(Generic[K, V]):
+    """The entries used last, so many of them."""
+
+    def __init__(self, most: int) -> None:
+        """At most ``most`` entries."""
+        self._most, self._lock = most, threading.Lock()
+        self._entries: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """What is remembered under this key."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+            return self._entries.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Remember it, and forget what was not used for longest."""
+        with self._lock:
+            self._entries[key] = value
+            self._entries.move_to_end(key)
+            if len(self._entries) > self._most:
+                self._entries.popitem(last=False)
+
+
+class Moment(datetime):
+    """A time that notes whether anything about it was asked."""
+
+    asked = False
+
+    def __getattribute__(self, name: str) -> object:
+        """Any attribute at all counts as a question."""
+        if name not in ("asked", "__class__", "__dict__"):
+            object.__setattr__(self, "asked", True)
+        return super().__getattribute__(name)
+
+
+def moment(now: datetime) -> Moment:
+    """The same time, watched."""
+    return Moment(
+        now.year, now.month, now.day, now.hour, now.minute, now.second, now.microsecond, now.tzinfo
+    )
+
+
+class PlanCache:
+    """Priced plans by role, settings, text and parameters, under one policy.
+
+    A statement that asks what time it is, is planned anew each time.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is remembered yet."""
+        self._plans = Remembered[Hashable, PricedPlan](MOST_PLANS)
+
+    def plan(
+        self,
+        about: tuple[str, Settings, str, Sequence[Scalar | float | None]],
+        now: datetime,
+        make: Callable[[datetime], PricedPlan],
+    ) -> PricedPlan:
+        """The plan for ``about``: role, settings, text, parameters."""
+        role, settings, text, parameters = about
+        if len(text) > LONGEST_TEXT:
+            return make(now)
+        values = tuple((type(v).__name__, repr(v)) for v in parameters)
+        key = role, settings, text, values
+        found = self._plans.get(key)
+        if found is None:
+            watched = moment(now)
+            found = make(watched)
+            if not watched.asked:
+                self._plans.put(key, found)
+        return found
