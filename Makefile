@@ -39,8 +39,7 @@ lock:
 	build/lock/bin/python -m pip install --quiet uv
 	echo "setuptools>=77" > build/lock/build.in
 	build/lock/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
-		--extra dev --extra pandas --extra polars --upgrade \
-		--no-emit-index-url --no-header --no-annotate \
+		--all-extras --upgrade --no-header --no-annotate \
 		--output-file requirements.lock pyproject.toml build/lock/build.in
 
 $(READY): requirements.lock pyproject.toml

@@ -77,8 +77,6 @@ def accounts(remaining: Sequence[Remaining]) -> Table:
 
 def tightest(remaining: Sequence[Remaining]) -> str:
     """The account that will be empty first, in words."""
-    if not remaining:
-        return ""
     least = min(remaining, key=lambda r: (r.left_epsilon, r.epsilon))
     return f"{less(least.left_epsilon)} of {less(least.epsilon)} left in {least.account}"
 

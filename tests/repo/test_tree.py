@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import coverage_gate
@@ -50,6 +51,15 @@ def test_the_lock_pins_every_dependency_by_hash() -> None:
     for entry in re.split(r"\n(?=\S)", text.strip()):
         assert "==" in entry
         assert "--hash=sha256:" in entry
+
+
+def test_the_lock_has_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(entry for extra in extras for entry in extra)]
+    names = {re.split(r"[^\w.-]", entry)[0].lower().replace("_", "-") for entry in wanted}
+    locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert names <= set(locked), "run: make lock"
 
 
 def test_a_licence_is_there() -> None:
