@@ -31,6 +31,12 @@ _NAMES = {
     "count": "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT unit)`",
     "sum": "`SUM(x)`",
     "avg": "`AVG(x)`",
+    "min": "`MIN(x)`: a value that some rows reach (approximate; EXPLAIN says how many)",
+    "max": "`MAX(x)`: likewise",
+    "quantile_cont": "`MEDIAN(x)`, `PERCENTILE_CONT(f) WITHIN GROUP (ORDER BY x)`, "
+    "`QUANTILE_CONT(x, f)`",
+    "quantile_disc": "`PERCENTILE_DISC(f) WITHIN GROUP (ORDER BY x)`, `QUANTILE(x, f)`, "
+    "`QUANTILE_DISC(x, f)`, `APPROX_QUANTILE(x, f)`, `APPROX_PERCENTILE(x, f)`",
     "var_pop": "`VAR_POP(x)`",
     "var_samp": "`VAR_SAMP(x)`, `VARIANCE(x)`",
     "stddev_pop": "`STDDEV_POP(x)`",
