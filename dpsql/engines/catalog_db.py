@@ -1,0 +1,120 @@
+"""A private in-memory DuckDB for PostgreSQL's catalog. It holds what a policy says, and no data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from dpsql.engines.duckdb import LOCKED
+
+MEMORY, SECONDS = "512MB", 20.0
+
+
+class CatalogFailed(Exception):
+    """A statement that the catalog does not answer.
+
+    ``kind`` says why, in one word; ``words`` are the engine's own, which quote nothing but the
+    statement and the catalog.
+    """
+
+    def __init__(self, kind: str, words: str) -> None:
+        """Hold both."""
+        super().__init__(words)
+        self.kind, self.words = kind, words
+
+
+class CatalogRows(NamedTuple):
+    """Names and engine types of the columns, and the rows."""
+
+    columns: tuple[tuple[str, str], ...]
+    table: pa.Table
+
+
+_KINDS: tuple[tuple[type[Exception], str], ...] = (
+    (duckdb.InterruptException, "interrupted"),
+    (duckdb.ParserException, "syntax"),
+    (duckdb.CatalogException, "unknown"),
+    (duckdb.BinderException, "binding"),
+    (duckdb.ConversionException, "conversion"),
+    (duckdb.OutOfRangeException, "conversion"),
+    (duckdb.InvalidInputException, "conversion"),
+    (duckdb.OutOfMemoryException, "memory"),
+)
+
+
+class CatalogDatabase:
+    """Made once from a script and tables; after that it is locked, and only read."""
+
+    def __init__(
+        self, before: Iterable[str], tables: Mapping[str, pa.Table], after: Iterable[str]
+    ) -> None:
+        """``before`` makes the tables that ``tables`` fill by column name; ``after`` makes the rest."""
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "threads": 1,
+            "memory_limit": MEMORY,
+            "python_enable_replacements": "false",
+            **{k: v for k, v in LOCKED.items() if k != "lock_configuration"},
+        }
+        self._root = duckdb.connect(":memory:", config=config)
+        self._local = threading.local()
+        for statement in before:
+            self._root.execute(statement)
+        for name, rows in tables.items():
+            self._root.register("rows_to_add", rows)
+            self._root.execute(f"INSERT INTO {name} BY NAME SELECT * FROM rows_to_add")
+            self._root.unregister("rows_to_add")
+        for statement in after:
+            self._root.execute(statement)
+        self._root.execute("SET lock_configuration = true")
+
+    def run(
+        self, sql: str, parameters: Sequence[Any] = (), variables: Mapping[str, str] | None = None
+    ) -> CatalogRows:
+        """Answer one SELECT, in a transaction that can write nothing."""
+        with self._reading(variables or {}) as cursor:
+            self._one_select(sql)
+            found = cursor.sql(sql, params=list(parameters) or None)
+            columns = zip(found.columns, (str(t) for t in found.types), strict=True)
+            return CatalogRows(tuple(columns), found.to_arrow_table())
+
+    def _one_select(self, sql: str) -> None:
+        statements = self._root.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise CatalogFailed("syntax", "only one SELECT is answered")
+
+    @contextmanager
+    def _reading(self, variables: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnection]:
+        cursor = self._cursor(variables)
+        deadline = threading.Timer(SECONDS, cursor.interrupt)
+        deadline.daemon = True
+        deadline.start()
+        failure: CatalogFailed | None = None
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            yield cursor
+        except duckdb.Error as error:
+            kind = next((k for t, k in _KINDS if isinstance(error, t)), "other")
+            failure = CatalogFailed(kind, str(error).split("\n", 1)[0])
+        finally:
+            deadline.cancel()
+            cursor.execute("ROLLBACK")
+        if failure is not None:
+            raise failure
+
+    def _cursor(self, variables: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+        """This thread's cursor, with the session's variables set."""
+        cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)
+        if cursor is None:
+            cursor = self._local.cursor = self._root.cursor()
+            self._local.variables = {}
+        for name, value in variables.items():
+            if self._local.variables.get(name) != value:
+                quoted = value.replace("'", "''")
+                cursor.execute(f"SET VARIABLE {name} = '{quoted}'")
+                self._local.variables[name] = value
+        return cursor

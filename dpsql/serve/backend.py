@@ -1,0 +1,303 @@
+"""One connection's session: who answers a statement, and what is remembered of the answers.
+
+Statements that name catalog relations, or no table at all, are answered from the role's catalog,
+which is made from the policy and holds no data. Everything else goes to the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.plan.priced import PricedPlan
+from dpsql.release.intervals import simulated, widths
+from dpsql.serve import remaining as words
+from dpsql.serve.memory import Memory
+from dpsql.serve.pgwire import oids as types
+from dpsql.serve.pgwire.asking import Answer, Description, Run
+from dpsql.serve.pgwire.commands import Query
+from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
+from dpsql.serve.pgwire.execute import parameter_count
+from dpsql.serve.pgwire.parameters import Value, value
+from dpsql.serve.pgwire.probing import inferred, sample
+from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.serve.remaining import Balances
+from dpsql.serve.uses import CATALOG_SCHEMAS, is_constant, tables, wants_no_rows
+from dpsql.service import Reply, Session
+from dpsql.service.settings import Settings
+
+T = TypeVar("T")
+LONGEST_REMEMBERED = 50_000
+MOST_ROWS_REMEMBERED = 5_000
+
+
+class Catalog(Protocol):
+    """What stands for PostgreSQL's own tables."""
+
+    def has(self, name: str) -> bool:
+        """Whether a catalog relation is called this."""
+        ...
+
+    def columns(self, query: Query, database: str, values: Sequence[Value] | None) -> Description:
+        """What a catalog query takes and returns."""
+        ...
+
+    def answer(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
+        """The rows of a catalog query."""
+        ...
+
+    def shape(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
+        """The columns of a query over the policy's tables, as if all were empty."""
+        ...
+
+
+@dataclass(slots=True)
+class Shared:
+    """What the sessions of one role share."""
+
+    catalog: Catalog
+    balances: Balances
+    answers: Memory[Answer] = field(default_factory=lambda: Memory(2_000))
+    described: Memory[Description] = field(default_factory=lambda: Memory(2_000))
+    routes: Memory[str] = field(default_factory=lambda: Memory(4_000))
+
+
+class RoleSession:
+    """The machine's ``Backend``."""
+
+    def __init__(self, session: Session, name: str, database: str, shared: Shared) -> None:
+        """A session of the service, and what its role shares."""
+        self._session, self._shared = session, shared
+        self._who, self._database = (session.role, name), database
+
+    def describe(self, query: Query, oids: Sequence[int]) -> Description:
+        """Columns and parameter types, before values are known."""
+        key = self._key(query, tuple(oids))
+        found = self._shared.described.get(key)
+        if found is None:
+            found = self._describe(query, oids)
+            if len(query.text) <= LONGEST_REMEMBERED:
+                self._shared.described.put(key, found)
+        return found
+
+    def _describe(self, query: Query, oids: Sequence[int]) -> Description:
+        count = parameter_count(query, oids)
+        known = (*oids, *([0] * count))[:count]
+        if self._route(query) == "catalog":
+            found = self._shared.catalog.columns(query, self._database, None)
+            merged = tuple(
+                oid or other for oid, other in zip(known, found.oids[:count], strict=False)
+            )
+            return Description(found.columns, (*merged, *known[len(merged) :]))
+        whole = known
+        if 0 in known:
+            whole = inferred(query.tokens, known, lambda v: self._accepts(query, v))
+        values = [sample(oid) for oid in whole]
+        try:
+            columns = self._columns(query, values)
+        except Refused:
+            if not values:
+                raise
+            try:
+                columns = self._columns(query, [None] * count)
+            except Refused as refused:
+                raise refused from None
+        return Description(columns, whole)
+
+    def _accepts(self, query: Query, values: Sequence[Value]) -> bool:
+        self._session.prepare(query.text, _exact(values))
+        return True
+
+    def columns(
+        self, query: Query, values: Sequence[Value], oids: Sequence[int]
+    ) -> tuple[WireColumn, ...]:
+        """The columns of a query with its values; no data is read."""
+        if self._route(query) == "catalog":
+            return self._shared.catalog.columns(query, self._database, values).columns
+        if not values:
+            return self.describe(query, ()).columns
+        return self._with(query, values, oids, lambda v: self._columns(query, v))
+
+    def _columns(self, query: Query, values: Sequence[Value]) -> tuple[WireColumn, ...]:
+        try:
+            priced = self._session.prepare(query.text, _exact(values))
+        except Refused as refused:
+            if refused.code == "DP101" and wants_no_rows(query.tokens):
+                return self._shared.catalog.shape(query, self._database, values).columns
+            raise
+        return _planned(priced, intervals=self._session.settings.intervals)
+
+    def _with(
+        self,
+        query: Query,
+        values: Sequence[Value],
+        oids: Sequence[int],
+        do: Callable[[Sequence[Value]], T],
+    ) -> T:
+        """Do something with the values as they came; when refused, with the types the binder sees."""
+        try:
+            return do(values)
+        except Refused as refused:
+            again = self._reread(query, values, oids)
+            if again is None:
+                raise
+            try:
+                return do(again)
+            except Refused:
+                raise refused from None
+
+    def _reread(
+        self, query: Query, values: Sequence[Value], oids: Sequence[int]
+    ) -> list[Value] | None:
+        """Texts of unknown type, read as the types their places have; None if none changes."""
+        loose = [isinstance(v, str) and not oid for v, oid in zip(values, oids, strict=False)]
+        if not any(loose):
+            return None
+        found = self.describe(query, oids).oids
+        return [
+            value(v.encode(), 0, oid) if is_loose else v
+            for v, oid, is_loose in zip(values, found, loose, strict=True)
+        ]
+
+    def known(self, ask: Run) -> Answer | None:
+        """An answer that was given before, if it still stands and its notice can be written."""
+        found = self._shared.answers.get(self._key(ask.query, ask.values))
+        if found is None or not found.notice or not ask.notices:
+            return found
+        left = self._shared.balances.known(self._who)
+        if left is None:
+            return None
+        return _noticed(found, words.recalled(left))
+
+    def run(self, ask: Run) -> Answer:
+        """The answer to a query: what is charged is charged here."""
+        known = self._shared.answers.get(self._key(ask.query, ask.values))
+        if known is not None:
+            notice = words.recalled(self._left()) if known.notice and ask.notices else ""
+            return _noticed(known, notice)
+        query = ask.query
+        if self._route(query) == "catalog":
+            answer = self._shared.catalog.answer(query, self._database, ask.values)
+            self._remember(ask, answer)
+            return answer
+        if wants_no_rows(query.tokens):
+            columns = self.columns(query, ask.values, ask.oids)
+            return Answer(columns, _nothing(columns))
+        return self._with(
+            query, ask.values, ask.oids,
+            lambda values: self._answered(query, values, notices=ask.notices),
+        )  # fmt: skip
+
+    def _answered(self, query: Query, values: Sequence[Value], *, notices: bool) -> Answer:
+        reply = self._session.execute(query.text, _exact(values))
+        if reply.cost.epsilon or reply.cost.delta:
+            self._shared.balances.spent()
+        answer = _answer(reply)
+        if self._session.settings.fresh:
+            self._shared.answers.clear()
+        elif self._wise(query, answer):
+            stored = bool(reply.recalled or reply.cost.epsilon)
+            kept = _noticed(answer, "recalled" if stored else "")
+            self._shared.answers.put(self._key(query, tuple(values)), kept)
+        answer.notice = self._notice(reply) if notices else ""
+        return answer
+
+    def _notice(self, reply: Reply) -> str:
+        if reply.recalled:
+            return words.recalled(self._left())
+        spent = reply.cost.epsilon or reply.cost.delta
+        return words.charged(reply.cost, self._left()) if spent else ""
+
+    def _left(self) -> str:
+        return self._shared.balances.look(self._who, self._session.budget)
+
+    def _remember(self, ask: Run, answer: Answer) -> None:
+        if self._wise(ask.query, answer):
+            self._shared.answers.put(self._key(ask.query, ask.values), answer)
+
+    def _wise(self, query: Query, answer: Answer) -> bool:
+        small = len(query.text) <= LONGEST_REMEMBERED and answer.count <= MOST_ROWS_REMEMBERED
+        return small and is_constant(query.tokens)
+
+    def own(self, text: str) -> Answer:
+        """SET, RESET, SHOW and EXPLAIN of dpsql's own."""
+        answer = _answer(self._session.execute(text))
+        if text.lstrip()[:5].lower() == "reset":
+            answer.tag = "RESET"
+        return answer
+
+    def settings(self) -> object:
+        """dpsql's settings as they are now."""
+        return self._session.settings
+
+    def restore(self, settings: object | None) -> None:
+        """Back to earlier settings, or to the defaults."""
+        self._session.settings = settings if isinstance(settings, Settings) else Settings()
+
+    def _key(self, query: Query, values: Sequence[Value]) -> Hashable:
+        """What fixes an answer: its text and values, the settings and the database's name."""
+        named = tuple((type(v).__name__, repr(v)) for v in values) if values else ()
+        return query.text, named, self._session.settings, self._database
+
+    def _route(self, query: Query) -> str:
+        found = self._shared.routes.get(query.text)
+        if found is None:
+            found = self._decided(query)
+            self._shared.routes.put(query.text, found)
+        return found
+
+    def _decided(self, query: Query) -> str:
+        named = tables(query.tokens)
+        is_catalog = [
+            n.schema in CATALOG_SCHEMAS or (not n.schema and self._shared.catalog.has(n.name))
+            for n in named
+        ]
+        if all(is_catalog):
+            return "catalog"
+        if any(is_catalog):
+            raise WireError(
+                UNSUPPORTED, "catalog and data tables cannot be read in one statement",
+                "The catalog is answered from the policy, data only in aggregate.",
+                "Send two statements.",
+            )  # fmt: skip
+        return "service"
+
+
+def _answer(reply: Reply) -> Answer:
+    columns = tuple(types.column(c.name, types.KINDS[c.kind]) for c in reply.columns)
+    return Answer(columns, reply.table, reply.tag)
+
+
+def _planned(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
+    """The columns of an answer, known from its plan; ``dpsql.intervals`` adds two to some."""
+    outputs = priced.plan.columns
+    bounded: set[int] = set()
+    if intervals and priced.parts:
+        bounded = {*widths(priced, outputs), *(s.position for s in simulated(priced))}
+    found: list[WireColumn] = []
+    for position, output in enumerate(outputs):
+        found.append(types.column(output.name, types.KINDS[output.shape.kind]))
+        if position in bounded:
+            found += [types.column(f"{output.name}_{w}", types.FLOAT8) for w in ("low", "high")]
+    return tuple(found)
+
+
+def _noticed(answer: Answer, notice: str) -> Answer:
+    """The same rows with another notice; what was encoded is shared."""
+    return Answer(answer.columns, answer.table, answer.tag, notice, answer.encoded)
+
+
+def _nothing(columns: Sequence[WireColumn]) -> pa.Table:
+    empty = [pa.array([], pa.string()) for _ in columns]
+    return pa.Table.from_arrays(empty, names=[str(i) for i in range(len(columns))])
+
+
+def _exact(values: Sequence[Value]) -> list[Value]:
+    """Values as the service takes them."""
+    return [Fraction(v) if isinstance(v, Decimal) and v.is_finite() else v for v in values]

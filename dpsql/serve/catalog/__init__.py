@@ -1,0 +1,1 @@
+"""PostgreSQL's catalog as a client sees it: made from the policy, never from the data."""

@@ -1,0 +1,218 @@
+"""The catalog of one role: made once, asked by token-rewritten SQL, answered for free."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpsql.engines.catalog_db import CatalogDatabase, CatalogFailed, CatalogRows
+from dpsql.policy.model import Column, Policy
+from dpsql.serve.catalog.names import column_names
+from dpsql.serve.catalog.rewrite import INFORMATION, quoted, rewritten
+from dpsql.serve.catalog.rows import Row, policy_rows
+from dpsql.serve.catalog.types import CHAR_TYPE, POLICY_TYPES, STORED, oid_of
+from dpsql.serve.pgwire import oids
+from dpsql.serve.pgwire.asking import Answer, Description
+from dpsql.serve.pgwire.commands import Query
+from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
+from dpsql.serve.pgwire.execute import parameter_count
+from dpsql.serve.pgwire.parameters import Value
+from dpsql.serve.pgwire.probing import inferred
+from dpsql.serve.pgwire.variables import DEFAULTS
+from dpsql.serve.uses import CATALOG_SCHEMAS, tables
+from dpsql.service import Service
+
+_DATA = Path(__file__).parent / "data"
+_DATABASE_OID = 5
+
+
+@cache
+def relations() -> Mapping[str, Sequence[tuple[str, str]]]:
+    """The columns of PostgreSQL's relations, by ``schema.name``."""
+    found: dict[str, Sequence[tuple[str, str]]] = json.loads((_DATA / "columns.json").read_text())
+    return found
+
+
+def _statements(file: str) -> list[str]:
+    text = "\n".join(
+        line for line in (_DATA / file).read_text().splitlines() if not line.startswith("--")
+    )
+    return [s for s in text.split(";\n") if s.strip()]
+
+
+@cache
+def macros() -> frozenset[str]:
+    """PostgreSQL's functions that are defined here."""
+    text = (_DATA / "functions.sql").read_text()
+    return frozenset(re.findall(r"CREATE MACRO pgf_(\w+)\(", text))
+
+
+def _own(name: str) -> str:
+    schema, _, relation = name.partition(".")
+    return f'{INFORMATION}."{relation}"' if schema == "information_schema" else f'"{relation}"'
+
+
+def _made() -> Iterator[str]:
+    """Tables for every relation that is not a view of ours."""
+    views = set(re.findall(r"CREATE VIEW (?:main\.)?([\w.]+)", (_DATA / "views.sql").read_text()))
+    letters = ", ".join(quoted(chr(c)) for c in range(32, 127))
+    yield f"CREATE TYPE {CHAR_TYPE} AS ENUM ('', {letters})"
+    yield f"CREATE SCHEMA {INFORMATION}"
+    yield "CREATE SCHEMA public"
+    for name, columns in relations().items():
+        if _own(name).replace('"', "") not in views:
+            declared = ", ".join(f'"{c}" {STORED.get(t, "VARCHAR")}' for c, t in columns)
+            yield f"CREATE TABLE {_own(name)} ({declared})"
+
+
+@cache
+def _postgres_rows() -> Mapping[str, pa.Table]:
+    return {f'"{path.stem}"': pq.read_table(path) for path in sorted(_DATA.glob("*.parquet"))}
+
+
+def _table(rows: Sequence[Row]) -> pa.Table:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    arrays = [pa.array([row.get(name) for row in rows]) for name in names]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _empty_tables(policy: Policy) -> Iterator[str]:
+    """The policy's tables without rows: they tell what a statement's columns would be."""
+    for table in policy.tables.values():
+        name = _name(table.name)
+        columns = ", ".join(f"{_name(c.name)} {_stored(c)}" for c in table.columns.values())
+        if columns:
+            yield f"CREATE TABLE public.{name} ({columns})"
+            if f"pg_catalog.{table.name}" not in relations():
+                yield f"CREATE VIEW {name} AS SELECT * FROM public.{name}"
+
+
+def _stored(column: Column) -> str:
+    word = column.declared.lower().partition("(")[0].strip()
+    return POLICY_TYPES[word][1] if word in POLICY_TYPES else "VARCHAR"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+_DATABASES = f"""
+CREATE VIEW pg_database AS SELECT {_DATABASE_OID}::UINTEGER AS oid, pgf_current_database() AS datname,
+  (SELECT min(oid) FROM pg_roles) AS datdba, 6::INTEGER AS encoding, 'c'::{CHAR_TYPE} AS datlocprovider,
+  false AS datistemplate, true AS datallowconn, -1::INTEGER AS datconnlimit, 0::UINTEGER AS datfrozenxid,
+  0::UINTEGER AS datminmxid, 1663::UINTEGER AS dattablespace, 'C' AS datcollate, 'C' AS datctype,
+  NULL::VARCHAR AS daticulocale, NULL::VARCHAR AS datcollversion, NULL::VARCHAR[] AS datacl"""
+
+
+class RoleCatalog:
+    """What a role sees of PostgreSQL's catalog. The database behind it is made when first asked."""
+
+    def __init__(self, policy: Policy, role: str) -> None:
+        """Nothing is made yet."""
+        self._policy, self._role = policy, role
+        self._lock = threading.Lock()
+        self._database: CatalogDatabase | None = None
+        shown = policy.roles[role].tables
+        self._own_tables = {t for t in policy.tables if shown is None or t in shown}
+
+    def has(self, name: str) -> bool:
+        """Whether a catalog relation is called this; the policy's own tables come first."""
+        return name not in self._own_tables and f"pg_catalog.{name}" in relations()
+
+    def columns(self, query: Query, database: str, values: Sequence[Value] | None) -> Description:
+        """What a catalog query takes and returns."""
+        count = parameter_count(query, ())
+        given = [None] * count if values is None else list(values)
+        types = inferred(query.tokens, [0] * count, lambda _: False) if values is None else ()
+        answer = self.answer(query, database, given)
+        return Description(answer.columns, types)
+
+    def answer(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
+        """The rows of a catalog query."""
+        for named in tables(query.tokens):
+            schema = named.schema or "pg_catalog"
+            if schema not in CATALOG_SCHEMAS or f"{schema}.{named.name}" not in relations():
+                shown = f"{named.schema}.{named.name}" if named.schema else named.name
+                raise WireError("42P01", f'relation "{shown}" does not exist')
+        return self._run(query, database, values)
+
+    def shape(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
+        """The columns of a query over the policy's tables, as if all were empty."""
+        for named in tables(query.tokens):
+            if named.schema not in ("", "public") or named.name not in self._own_tables:
+                raise WireError("42P01", f'relation "{named.name}" does not exist')
+        return self._run(query, database, values)
+
+    def _run(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
+        sql = rewritten(query.tokens, macros())
+        parameters = [_plain(v) for v in values]
+        try:
+            found = self._opened().run(sql, parameters, {"database": database})
+        except CatalogFailed as failure:
+            raise _error(failure) from None
+        return _answer(query, found)
+
+    def _opened(self) -> CatalogDatabase:
+        with self._lock:
+            if self._database is None:
+                self._database = self._make()
+            return self._database
+
+    def _make(self) -> CatalogDatabase:
+        made = policy_rows(self._policy, self._role, DEFAULTS)
+        before = [s for s in _made() if not s.startswith('CREATE TABLE "pg_database"')]
+        own = {name: _table(rows) for name, rows in made.items()}
+        merged = dict(_postgres_rows())
+        owner = "(SELECT min(oid) FROM pg_roles), {} = NULL"
+        after = [
+            f"UPDATE pg_namespace SET nspowner = {owner.format('nspacl')}",
+            f"UPDATE pg_tablespace SET spcowner = {owner.format('spcacl')}",
+            *_statements("functions.sql"), _DATABASES, *_statements("views.sql"),
+        ]  # fmt: skip
+        after += _empty_tables(self._policy)
+        filled = {**merged, **{f"main.{name}": t for name, t in own.items()}}
+        return CatalogDatabase(before, filled, after)
+
+
+def role_catalog(service: Service, role: str) -> RoleCatalog:
+    """The catalog that a role of an open service sees."""
+    return RoleCatalog(service.policy, role)
+
+
+def _answer(query: Query, found: CatalogRows) -> Answer:
+    names = column_names(query.tokens)
+    exact = names if len(names) == len(found.columns) and None not in names else []
+    columns = []
+    for position, (name, kind) in enumerate(found.columns):
+        given = exact[position] if exact else None
+        columns.append(oids.column(name if given is None else given, oid_of(kind)))
+    return Answer(tuple(columns), found.table)
+
+
+def _plain(value: Value) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+_STATES = {
+    "syntax": ("42601", "the catalog query does not parse"),
+    "unknown": ("42883", "the catalog query names a function or type that does not exist"),
+    "binding": ("42703", "the catalog query names a column that does not exist, or mixes types"),
+    "conversion": ("22P02", "a value in the catalog query does not fit its type"),
+    "interrupted": ("57014", "the catalog query took too long"),
+    "memory": ("54000", "the catalog query needs too much memory"),
+}
+
+
+def _error(failure: CatalogFailed) -> WireError:
+    """The engine's words are about the statement and the catalog only; they go into the detail."""
+    state, said = _STATES.get(failure.kind, (UNSUPPORTED, "the catalog cannot answer this"))
+    return WireError(state, said, failure.words[:500])

@@ -1,0 +1,148 @@
+"""What PostgreSQL calls a column that a query does not name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.serve.tokens import Token
+
+_ENDS = frozenset({
+    "from", "where", "group", "having", "order", "limit", "offset", "union", "intersect",
+    "except", "fetch", "window", "for", "into",
+})  # fmt: skip
+_TYPES = {"integer": "int4", "int": "int4", "bigint": "int8", "smallint": "int2",
+          "boolean": "bool", "double": "float8", "real": "float4", "character": "bpchar",
+          "decimal": "numeric"}  # fmt: skip
+_CONSTANT_NAMES = frozenset({
+    "current_user", "session_user", "user", "current_schema", "current_catalog", "current_role",
+    "current_date", "current_timestamp", "current_time", "localtime", "localtimestamp",
+})  # fmt: skip
+_OPERATORS = frozenset({
+    "=", "<>", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "%", "^", "||", "~", "!~", "~*",
+    "!~*", "and", "or", "not", "is", "in", "like", "ilike",
+})  # fmt: skip
+UNNAMED = "?column?"
+
+
+def column_names(tokens: Sequence[Token]) -> list[str | None]:
+    """The name of each item of the outermost select list; None for a star.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> column_names(read("SELECT count(*), a.B AS \\"X\\", 1 + 1, c::text FROM t"))
+    ['count', 'X', '?column?', 'c']
+    """
+    start = _select_list(tokens)
+    if start is None:
+        return []
+    items: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens[start:]:
+        word = token.word
+        if depth == 0 and (word in _ENDS or word == ")"):
+            break
+        depth += (word in "([" and word != "") - (word in ")]" and word != "")
+        if depth == 0 and word == ",":
+            items.append([])
+        else:
+            items[-1].append(token)
+    return [_name(item) for item in items]
+
+
+def _select_list(tokens: Sequence[Token]) -> int | None:
+    """Where the list behind the first outermost SELECT begins."""
+    depth = 0
+    lead = 0
+    while lead < len(tokens) and tokens[lead].text == "(":
+        lead += 1
+    for at, token in enumerate(tokens[lead:], lead):
+        if depth == 0 and token.word == "select":
+            plain = tokens[at + 1 : at + 2]
+            return at + 2 if plain and plain[0].word in ("all", "distinct") else at + 1
+        depth += (token.text == "(") - (token.text == ")")
+    return None
+
+
+def _name(item: Sequence[Token]) -> str | None:
+    if not item or (item[-1].text == "*" and (len(item) == 1 or item[-2].text == ".")):
+        return None
+    depth = 0
+    for at, token in enumerate(item):
+        depth += (token.text in "([") - (token.text in ")]")
+        if depth == 0 and token.word == "as" and at + 1 < len(item):
+            return item[-1].name
+    if len(item) > 1 and item[-1].kind in ("word", "quoted") and _implicit(item):
+        return item[-1].name
+    return _expression(item)
+
+
+def _implicit(item: Sequence[Token]) -> bool:
+    """Whether the last word is an alias written without AS."""
+    before = item[-2]
+    if item[-1].word in ("end", "null", "true", "false"):
+        return False
+    ends_value = before.kind in ("word", "quoted", "number", "string", "param", "escape")
+    return (ends_value and before.word not in _OPERATORS) or before.text in (")", "]")
+
+
+def _expression(item: Sequence[Token]) -> str:
+    first, last = item[0], item[-1]
+    if first.word == "case":
+        return "case"
+    cast = _outer_cast(item)
+    if cast is not None:
+        inner = _expression(item[:cast]) if cast else UNNAMED
+        name = item[
+            cast + 3 if item[cast + 2 : cast + 3] and item[cast + 2].text == "." else cast + 1
+        ].name
+        return inner if inner != UNNAMED else _TYPES.get(name, name)
+    if any(d == 0 and t.word in _OPERATORS for d, t in _levels(item)):
+        return UNNAMED
+    if last.kind in ("word", "quoted") and last.word not in ("null", "true", "false"):
+        return last.name
+    if last.word in ("true", "false"):
+        return "bool"
+    if last.text == "]":
+        return _expression(item[: _opening(item, "[", "]")]) if item[0].word != "array" else "array"
+    return _called(item) if last.text == ")" else UNNAMED
+
+
+def _called(item: Sequence[Token]) -> str:
+    opening = _opening(item, "(", ")")
+    if opening and item[opening - 1].word == "exists":
+        return "exists"
+    if opening and item[opening - 1].kind in ("word", "quoted"):
+        return item[opening - 1].name
+    inside = item[opening + 1 : -1]
+    if inside and inside[0].word == "select":
+        names = column_names(inside)
+        return (names[0] if names else None) or UNNAMED
+    return _expression(inside) if inside and opening == 0 else UNNAMED
+
+
+def _opening(item: Sequence[Token], left: str, right: str) -> int:
+    depth = 0
+    for at in range(len(item) - 1, -1, -1):
+        depth += (item[at].text == right) - (item[at].text == left)
+        if depth == 0:
+            return at
+    return 0
+
+
+def _levels(item: Sequence[Token]) -> list[tuple[int, Token]]:
+    depth, found = 0, []
+    for token in item:
+        depth -= token.text in (")", "]")
+        found.append((depth, token))
+        depth += token.text in ("(", "[")
+    return found
+
+
+def _outer_cast(item: Sequence[Token]) -> int | None:
+    """Where the last cast of the whole expression is, if the expression ends in its type."""
+    for at in range(len(item) - 2, 0, -1):
+        if item[at].text == "::":
+            type_name = item[at + 1 :]
+            plain = all(t.kind in ("word", "quoted", "number") or t.text in ".[](),"
+                        for t in type_name)  # fmt: skip
+            return at if plain and len(type_name) <= 8 else None
+    return None

@@ -1,0 +1,83 @@
+"""Types between PostgreSQL's catalog and the engine that holds it.
+
+The engine has no names for PostgreSQL's types, so each travels as a physical type that nothing
+else has: an oid as UINTEGER, a vector of oids as UBIGINT[], a "char" as an enumeration. What a
+query does with a column then tells what PostgreSQL would call the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dpsql.serve.pgwire import oids
+
+CHAR_TYPE = "pg_char"
+
+STORED: Mapping[str, str] = MappingProxyType({
+    "oid": "UINTEGER", "regproc": "UINTEGER", "regclass": "UINTEGER", "regtype": "UINTEGER",
+    "xid": "UINTEGER", "cid": "UINTEGER", "int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT",
+    "bool": "BOOLEAN", "float4": "FLOAT", "float8": "DOUBLE", "numeric": "DOUBLE",
+    "char": CHAR_TYPE, "int2vector": "USMALLINT[]", "oidvector": "UBIGINT[]",
+    "_oid": "UINTEGER[]", "_int2": "SMALLINT[]", "_int4": "INTEGER[]", "_float4": "FLOAT[]",
+    "_text": "VARCHAR[]", "_char": "VARCHAR[]", "_name": "VARCHAR[]", "_aclitem": "VARCHAR[]",
+    "_regtype": "UINTEGER[]", "timestamptz": "TIMESTAMPTZ",
+})  # fmt: skip
+"""How columns of the catalog are stored; every other type is text."""
+
+CAST: Mapping[str, str] = MappingProxyType({
+    "oid": "UINTEGER", "xid": "UINTEGER", "cid": "UINTEGER", "name": "VARCHAR", "text": "VARCHAR",
+    "varchar": "VARCHAR", "char": "VARCHAR", "bpchar": "VARCHAR", "character": "VARCHAR",
+    "int2": "SMALLINT", "smallint": "SMALLINT", "int4": "INTEGER", "int": "INTEGER",
+    "integer": "INTEGER", "int8": "BIGINT", "bigint": "BIGINT", "bool": "BOOLEAN",
+    "boolean": "BOOLEAN", "float4": "FLOAT", "real": "FLOAT", "float8": "DOUBLE",
+    "double": "DOUBLE", "numeric": "DECIMAL(38, 10)", "decimal": "DECIMAL(38, 10)",
+    "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMP",
+    "interval": "INTERVAL", "uuid": "UUID", "json": "VARCHAR", "jsonb": "VARCHAR",
+    "int2vector": "USMALLINT[]", "oidvector": "UBIGINT[]", "anyarray": "VARCHAR[]",
+    "aclitem": "VARCHAR", "pg_node_tree": "VARCHAR", "inet": "VARCHAR", "bytea": "BLOB",
+    "sql_identifier": "VARCHAR", "character_data": "VARCHAR", "yes_or_no": "VARCHAR",
+    "cardinal_number": "INTEGER", "regclass": "UINTEGER", "regtype": "UINTEGER",
+    "regproc": "UINTEGER", "regnamespace": "UINTEGER", "regrole": "UINTEGER", "unknown": "VARCHAR",
+})  # fmt: skip
+"""What a cast in a catalog query becomes."""
+
+_SEEN: Mapping[str, int] = MappingProxyType({
+    "BOOLEAN": oids.BOOL, "TINYINT": oids.INT2, "UTINYINT": oids.INT2, "SMALLINT": oids.INT2,
+    "USMALLINT": oids.INT2, "INTEGER": oids.INT4, "BIGINT": oids.INT8, "UINTEGER": oids.OID,
+    "UBIGINT": oids.OID, "HUGEINT": oids.NUMERIC, "FLOAT": oids.FLOAT4, "DOUBLE": oids.FLOAT8,
+    "VARCHAR": oids.TEXT, "DATE": oids.DATE, "TIME": oids.TIME, "TIMESTAMP": oids.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": oids.TIMESTAMPTZ, "INTERVAL": oids.INTERVAL, "UUID": oids.UUID,
+    "BLOB": oids.BYTEA, "JSON": oids.JSON, "USMALLINT[]": oids.INT2VECTOR,
+    "UBIGINT[]": oids.OIDVECTOR, "UINTEGER[]": 1028, "SMALLINT[]": 1005, "INTEGER[]": 1007,
+    "BIGINT[]": 1016, "VARCHAR[]": 1009, "FLOAT[]": 1021, "DOUBLE[]": 1022, "BOOLEAN[]": 1000,
+})  # fmt: skip
+
+
+def oid_of(engine_type: str) -> int:
+    """What PostgreSQL calls a result of this engine type.
+
+    >>> oid_of("UINTEGER"), oid_of("DECIMAL(3,1)"), oid_of("STRUCT(x INTEGER)")
+    (26, 1700, 25)
+    """
+    if engine_type.startswith("ENUM("):
+        return 1002 if engine_type.endswith("[]") else oids.CHAR
+    if engine_type.startswith("DECIMAL"):
+        return 1231 if engine_type.endswith("[]") else oids.NUMERIC
+    return _SEEN.get(engine_type, oids.TEXT)
+
+
+POLICY_TYPES: Mapping[str, tuple[int, str]] = MappingProxyType({
+    "boolean": (oids.BOOL, "BOOLEAN"),
+    "smallint": (oids.INT2, "BIGINT"),
+    "integer": (oids.INT4, "BIGINT"),
+    "bigint": (oids.INT8, "BIGINT"),
+    "real": (oids.FLOAT4, "DOUBLE"),
+    "double": (oids.FLOAT8, "DOUBLE"),
+    "decimal": (oids.NUMERIC, "DOUBLE"),
+    "text": (oids.TEXT, "VARCHAR"),
+    "uuid": (oids.TEXT, "VARCHAR"),
+    "date": (oids.DATE, "DATE"),
+    "timestamp": (oids.TIMESTAMP, "TIMESTAMP"),
+})  # fmt: skip
+"""A policy's types: what the catalog says, and the kind of answers as the engine stores it."""

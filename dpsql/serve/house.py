@@ -1,0 +1,120 @@
+"""What all connections of one endpoint share: the policy's service, log-ins, limits, catalogs."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import HashAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from dpsql.serve.backend import Catalog, RoleSession, Shared
+from dpsql.serve.pgwire.scram import ITERATIONS, Verifier
+from dpsql.serve.remaining import Balances
+from dpsql.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What the endpoint proves itself with."""
+
+    chain: str
+    key: str
+
+    def context(self) -> ssl.SSLContext:
+        """TLS 1.2 or newer."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.chain, self.key)
+        return context
+
+    def binding(self) -> bytes:
+        """The hash of the certificate that SCRAM-SHA-256-PLUS binds to (RFC 5929)."""
+        with open(self.chain, "rb") as file:  # noqa: PTH123
+            certificate = x509.load_pem_x509_certificate(file.read())
+        return hashlib.new(
+            _strong(certificate.signature_hash_algorithm), certificate.public_bytes(Encoding.DER)
+        ).digest()
+
+
+def _strong(algorithm: HashAlgorithm | None) -> str:
+    name = "sha256" if algorithm is None else algorithm.name
+    return "sha256" if name in ("md5", "sha1") else name
+
+
+class ServiceHouse:
+    """The machine's ``House`` over one open service."""
+
+    def __init__(
+        self,
+        service: Service,
+        catalog: Callable[[Service, str], Catalog],
+        *,
+        certificate: Certificate | None = None,
+        requires_tls: bool = False,
+    ) -> None:
+        """``catalog`` makes the catalog that a role sees."""
+        self._service, self._catalog = service, catalog
+        self._secret, self._lock = secrets.token_bytes(32), threading.Lock()
+        self._processes = 1000
+        self._balances = Balances()
+        self._shared: dict[str, Shared] = {}
+        self.encrypts, self.requires_tls = certificate is not None, requires_tls
+        self.binding = None if certificate is None else certificate.binding()
+        self._verifiers = {
+            name: verifier
+            for name, role in service.policy.roles.items()
+            if (verifier := self._of(name, role.password)) is not None
+        }
+
+    @property
+    def locked_out(self) -> list[str]:
+        """Roles that nobody can log in as, for want of a usable password."""
+        return [name for name in self._service.policy.roles if name not in self._verifiers]
+
+    def _of(self, role: str, password: str | None) -> Verifier | None:
+        if not password:
+            return None
+        if password.startswith("SCRAM-SHA-256$"):
+            return Verifier.parse(password)
+        return Verifier.of(password, self._salt(role))
+
+    def _salt(self, role: str) -> bytes:
+        return hmac.digest(self._secret, role.encode(), "sha256")[:16]
+
+    def verifier(self, role: str) -> tuple[Verifier, bool]:
+        """A role's verifier; someone unknown gets one that nothing fits, and that looks the same."""
+        found = self._verifiers.get(role)
+        if found is not None:
+            return found, True
+        return Verifier(ITERATIONS, self._salt(role), self.random(32), self.random(32)), False
+
+    def enter(self, role: str, database: str, session: str) -> RoleSession:
+        """A session of the role; the name of the database is the client's to choose."""
+        opened = self._service.session(role, session)
+        return RoleSession(opened, session, database, self.shared(role))
+
+    def shared(self, role: str) -> Shared:
+        """What the sessions of a role share, made when the first one comes."""
+        with self._lock:
+            found = self._shared.get(role)
+            if found is None:
+                catalog = self._catalog(self._service, role)
+                found = self._shared[role] = Shared(catalog, self._balances)
+            return found
+
+    def process(self) -> int:
+        """The next connection's number."""
+        with self._lock:
+            self._processes = self._processes % (2**31 - 1) + 1
+            return self._processes
+
+    def random(self, count: int) -> bytes:
+        """From the operating system."""
+        return secrets.token_bytes(count)

@@ -1,0 +1,40 @@
+"""A bounded memory: what was used least recently is forgotten first."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class Memory(Generic[V]):
+    """Values by key, at most ``most`` of them. Safe to use from several threads."""
+
+    def __init__(self, most: int) -> None:
+        """Empty."""
+        self._most, self._lock = most, threading.Lock()
+        self._known: OrderedDict[Hashable, V] = OrderedDict()
+
+    def get(self, key: Hashable) -> V | None:
+        """What is known under a key."""
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+            return found
+
+    def put(self, key: Hashable, value: V) -> None:
+        """Remember, and forget what was not used for longest."""
+        with self._lock:
+            self._known[key] = value
+            self._known.move_to_end(key)
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._known.clear()

@@ -1,0 +1,154 @@
+"""What the machine asks for, and what it is given. Each request is carried out elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from dpsql.serve.pgwire.commands import Query
+from dpsql.serve.pgwire.parameters import Value
+from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.serve.pgwire.rows import data_rows
+
+_REMEMBERED = 20_000
+"""Bytes of an encoded answer that are worth keeping for the next client."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """Rows that were released or made up by dpsql, with what to say about them."""
+
+    columns: tuple[WireColumn, ...]
+    table: pa.Table
+    tag: str = "SELECT"
+    notice: str = ""
+    encoded: dict[tuple[int, ...], bytes] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self.table.num_rows)
+
+    def rows(self, formats: tuple[int, ...]) -> bytes:
+        """Every row as messages, remembered while it is small."""
+        known = self.encoded.get(formats)
+        if known is None:
+            known = data_rows(self.table, self.columns, formats)
+            if len(known) <= _REMEMBERED:
+                self.encoded[formats] = known
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a statement takes and returns, known without touching data."""
+
+    columns: tuple[WireColumn, ...]
+    oids: tuple[int, ...] = ()
+
+
+class Backend(Protocol):
+    """A role's session, as the machine sees it."""
+
+    def describe(self, query: Query, oids: Sequence[int]) -> Description:
+        """Columns and parameter types, before values are known."""
+        ...
+
+    def columns(
+        self, query: Query, values: Sequence[Value], oids: Sequence[int]
+    ) -> tuple[WireColumn, ...]:
+        """The columns of a query with its values; no data is read."""
+        ...
+
+    def run(self, ask: Run) -> Answer:
+        """The answer to a query: what is charged is charged here."""
+        ...
+
+    def known(self, ask: Run) -> Answer | None:
+        """The same answer if it is at hand and free."""
+        ...
+
+    def own(self, text: str) -> Answer:
+        """One of dpsql's own commands."""
+        ...
+
+    def settings(self) -> object:
+        """dpsql's settings as they are now."""
+        ...
+
+    def restore(self, settings: object | None) -> None:
+        """Back to earlier settings, or to the defaults."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Ask for parameter types and columns."""
+
+    query: Query
+    oids: tuple[int, ...]
+
+    def perform(self, backend: Backend) -> Description:
+        """Carry it out; may take a while."""
+        return backend.describe(self.query, self.oids)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Ask for columns, with values at hand."""
+
+    query: Query
+    values: tuple[Value, ...]
+    oids: tuple[int, ...]
+
+    def perform(self, backend: Backend) -> tuple[WireColumn, ...]:
+        """Carry it out; may take a while."""
+        return backend.columns(self.query, self.values, self.oids)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Ask for an answer."""
+
+    query: Query
+    values: tuple[Value, ...] = ()
+    oids: tuple[int, ...] = ()
+    notices: bool = True
+
+    def perform(self, backend: Backend) -> Answer:
+        """Carry it out; may take a while, and may be charged."""
+        return backend.run(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOwn:
+    """Ask for one of dpsql's own commands."""
+
+    text: str
+
+    def perform(self, backend: Backend) -> Answer:
+        """Carry it out."""
+        return backend.own(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Encode:
+    """Ask for a part of an answer as messages; pauses until the client has taken what was sent."""
+
+    answer: Answer
+    start: int
+    stop: int
+    formats: tuple[int, ...]
+
+    def perform(self, backend: Backend) -> bytes:  # noqa: ARG002 (every request has this shape)
+        """Carry it out."""
+        part = self.answer.table.slice(self.start, self.stop - self.start)
+        return data_rows(part, self.answer.columns, self.formats)
+
+
+Ask = Describe | Columns | Run | RunOwn | Encode
+Steps = Generator[Ask, Any, Any]
+"""A conversation that pauses at each request and is resumed with its result."""

@@ -1,0 +1,215 @@
+"""The simple and the extended protocol: what each message does. One handler for each, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dpsql.serve.pgwire import asking, replies, script
+from dpsql.serve.pgwire import commands as c
+from dpsql.serve.pgwire import messages as m
+from dpsql.serve.pgwire.asking import Steps
+from dpsql.serve.pgwire.errors import PROTOCOL, SYNTAX, WireError, wire_error
+from dpsql.serve.pgwire.execute import columns_of, execute, parameter_count
+from dpsql.serve.pgwire.parameters import spread, value
+from dpsql.serve.pgwire.portals import Portal, Prepared
+from dpsql.serve.pgwire.session import Session
+from dpsql.serve.pgwire.transaction import Saved, Status
+
+
+def _query(session: Session, message: m.Query) -> Steps:
+    """A script: its statements one after the other, up to the first that fails."""
+    session.names.portals.pop("", None)
+    session.names.prepared.pop("", None)
+    statements = script.read(message.text)
+    if not statements:
+        session.send(replies.EMPTY)
+    implicit = len(statements) > 1 and session.transaction.status is Status.IDLE
+    before = session.saved() if implicit else None
+    for statement in statements:
+        if isinstance(statement, WireError):
+            session.transaction.check()
+            raise statement
+        try:
+            yield from _statement(session, statement.command, before)
+        except Exception as error:
+            raise wire_error(error, statement.offset) from error
+    _end_implicit(session, before)
+
+
+def _statement(session: Session, command: c.Command, before: Saved | None) -> Steps:
+    """One statement of a script. A script is a transaction of its own: cursors may be declared."""
+    transaction = session.transaction
+    borrowed = transaction.status is Status.IDLE and isinstance(command, _BLOCK_ONLY)
+    if before is None or not borrowed:
+        yield from execute(session, command)
+        return
+    transaction.begin(before)
+    try:
+        yield from execute(session, command)
+    finally:
+        transaction.status = Status.IDLE
+
+
+_BLOCK_ONLY = (c.Declare, c.Savepoint, c.Release, c.RollbackTo)
+
+
+def _end_implicit(session: Session, before: Saved | None) -> None:
+    """The implicit transaction of a script ends with it, unless it opened a real one."""
+    if before is not None and session.transaction.status is Status.IDLE:
+        session.transaction.end()
+        session.names.end_block(committed=True)
+
+
+def _parse(session: Session, message: m.Parse) -> None:
+    found = script.read(message.text)
+    if len(found) > 1:
+        raise WireError(SYNTAX, "cannot insert multiple commands into a prepared statement")
+    statement = found[0] if found else None
+    if isinstance(statement, WireError):
+        session.transaction.check()
+        raise statement
+    command = None if statement is None else statement.command
+    if not isinstance(command, c.End | c.RollbackTo | None):
+        session.transaction.check()
+    if not message.name:
+        session.names.prepared.pop("", None)
+    known = tuple(0 if oid == _UNKNOWN else oid for oid in message.oids)
+    session.names.add_prepared(message.name, Prepared(command, known))
+    session.send(replies.PARSED)
+
+
+_UNKNOWN = 705
+
+
+def _bind(session: Session, message: m.Bind) -> Steps:
+    prepared = session.names.find_prepared(message.statement)
+    wanted = _wanted(prepared)
+    if len(message.values) != wanted:
+        raise WireError(
+            PROTOCOL,
+            f"bind message supplies {len(message.values)} parameters, but prepared statement "
+            f'"{message.statement}" requires {wanted}',
+        )
+    if not isinstance(prepared.command, c.End | c.RollbackTo | None):
+        session.transaction.check()
+    formats = spread(message.formats, wanted)
+    oids = (*prepared.oids, *([0] * wanted))[:wanted]
+    if any(f and not oid for f, oid in zip(formats, oids, strict=True)):
+        oids = (yield from _described(session, prepared)).oids
+    values = tuple(map(value, message.values, formats, oids))
+    if not message.portal:
+        session.names.portals.pop("", None)
+    inside = session.transaction.status is not Status.IDLE
+    columns = prepared.columns if not wanted else None
+    portal = Portal(
+        prepared.command, values, oids, message.results, columns=columns, in_block=inside
+    )
+    session.names.add_portal(message.portal, portal)
+    session.send(replies.BOUND)
+
+
+def _wanted(prepared: Prepared) -> int:
+    if isinstance(prepared.command, c.Query):
+        return parameter_count(prepared.command, prepared.oids)
+    return len(prepared.oids)
+
+
+def _described(session: Session, prepared: Prepared) -> Steps:
+    """Parameter types and columns of a prepared statement, worked out once."""
+    command = prepared.command
+    if isinstance(command, c.Query) and not prepared.described:
+        found = yield asking.Describe(command, prepared.oids)
+        prepared.oids, prepared.columns, prepared.described = found.oids, found.columns, True
+    if not isinstance(command, c.Query):
+        prepared.columns = yield from columns_of(session, command)
+    return prepared
+
+
+def _describe(session: Session, message: m.Describe) -> Steps:
+    columns: Any
+    formats: Sequence[int] = ()
+    if message.of_statement:
+        prepared = session.names.find_prepared(message.name)
+        if not isinstance(prepared.command, c.End | c.RollbackTo | None):
+            session.transaction.check()
+        yield from _described(session, prepared)
+        session.send(replies.parameters(prepared.oids))
+        columns = prepared.columns
+    else:
+        portal = session.names.find_portal(message.name)
+        formats = portal.results
+        if isinstance(portal.command, c.Query):
+            columns = yield from session.columns(portal)
+        else:
+            columns = yield from columns_of(session, portal.command)
+    if columns:
+        session.describe(columns, formats)
+    else:
+        session.send(replies.NO_DATA)
+
+
+def _execute(session: Session, message: m.Execute) -> Steps:
+    portal = session.names.find_portal(message.portal)
+    if portal.command is None:
+        session.send(replies.EMPTY)
+    elif isinstance(portal.command, c.Query):
+        yield from _read(session, portal, message.rows)
+    elif portal.done:
+        raise WireError("55000", f'portal "{message.portal}" cannot be run')
+    else:
+        portal.done = True
+        yield from execute(session, portal.command, announce=False, formats=portal.results)
+
+
+def _read(session: Session, portal: Portal, limit: int) -> Steps:
+    """The next rows of a portal. It was paid for once; reading on is free."""
+    session.transaction.check()
+    answer = yield from session.open(portal)
+    start = min(portal.position, answer.count)
+    stop = min(start + limit, answer.count) if limit else answer.count
+    yield from session.rows(answer, start, stop, portal.results)
+    portal.position = stop
+    if limit and stop - start == limit:
+        session.send(replies.SUSPENDED)
+    else:
+        session.send(replies.complete(f"SELECT {stop - start}"))
+
+
+def _close(session: Session, message: m.Close) -> None:
+    if message.of_statement:
+        session.names.prepared.pop(message.name, None)
+    else:
+        session.names.portals.pop(message.name, None)
+    session.send(replies.CLOSED)
+
+
+def _nothing(*_: object) -> None:
+    """What is queued is sent anyway, as soon as it can be."""
+
+
+_HANDLERS: dict[type, Callable[..., Steps | None]] = {
+    m.Query: _query,
+    m.Parse: _parse,
+    m.Bind: _bind,
+    m.Describe: _describe,
+    m.Execute: _execute,
+    m.Close: _close,
+    m.Flush: _nothing,
+    m.Ignored: _nothing,
+}
+
+
+def handle(session: Session, message: m.Message) -> Steps:
+    """What a message asks for, step by step."""
+    steps = _HANDLERS[type(message)](session, message)
+    if steps is not None:
+        yield from steps
+
+
+def ready(session: Session) -> None:
+    """The end of a script or of a series: portals of an idle session are gone."""
+    if session.transaction.status is Status.IDLE:
+        session.names.end_block(committed=True)
+    session.report()
+    session.send(replies.ready(session.transaction.status.value))

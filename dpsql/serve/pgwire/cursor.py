@@ -1,0 +1,120 @@
+"""Reading a statement token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.serve.pgwire.errors import SYNTAX, WireError
+from dpsql.serve.tokens import Token
+
+
+class Cursor:
+    """A place in the tokens of one statement."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        """At the first token."""
+        self.text, self._tokens, self._at = text, tokens, 0
+
+    def remaining(self) -> int:
+        """How many tokens are left."""
+        return len(self._tokens) - self._at
+
+    def peek(self, ahead: int = 0) -> str:
+        """The word or operator at this place, in lower case; empty for anything else."""
+        at = self._at + ahead
+        return self._tokens[at].word if at < len(self._tokens) else ""
+
+    def next(self) -> Token:
+        """The token at this place, passed over."""
+        if self._at >= len(self._tokens):
+            raise self.unexpected()
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def skip(self, *words: str) -> bool:
+        """Pass over the token if it is one of these words."""
+        if self.peek() in words:
+            self._at += 1
+            return True
+        return False
+
+    def expect(self, word: str) -> None:
+        """Pass over this word, which must be here."""
+        if not self.skip(word):
+            raise self.unexpected()
+
+    def name(self) -> str:
+        """An identifier."""
+        if self.remaining() and self._tokens[self._at].kind in ("word", "quoted"):
+            return self.next().name
+        raise self.unexpected()
+
+    def dotted(self) -> str:
+        """A name of several parts."""
+        whole = self.name()
+        while self.skip("."):
+            whole += "." + self.name()
+        return whole.lower()
+
+    def dotted_tokens(self) -> str:
+        """A name of several parts, as it is written."""
+        start = self._at
+        self.dotted()
+        return self.text[self._tokens[start].start : self._tokens[self._at - 1].end]
+
+    def at_number(self) -> bool:
+        """Whether a number, maybe with a sign, is here."""
+        at = self._at + (self.peek() in ("-", "+"))
+        return at < len(self._tokens) and self._tokens[at].kind == "number"
+
+    def integer(self) -> int:
+        """A whole number."""
+        negative = self.skip("-")
+        if not negative:
+            self.skip("+")
+        token = self.next()
+        if not token.text.isdecimal() or len(token.text) > 18:
+            raise self.unexpected(token)
+        return -int(token.text) if negative else int(token.text)
+
+    def constant(self) -> str | None:
+        """A constant, as text; casts behind it are dropped."""
+        negative = self.skip("-")
+        token = self.next()
+        if token.kind not in ("number", "string", "escape", "dollar") and (
+            token.word not in ("null", "true", "false")
+        ):
+            raise self.unexpected(token)
+        while self.skip("::"):
+            self.name()
+        if token.word == "null":
+            return None
+        return "-" + token.text if negative else token.value
+
+    def rest(self) -> Sequence[Token]:
+        """All that is left, passed over."""
+        found = self._tokens[self._at :]
+        self._at = len(self._tokens)
+        return found
+
+    def inside(self) -> Sequence[Token]:
+        """What is between the bracket just passed and its partner, both passed over."""
+        depth, start = 1, self._at
+        while depth:
+            word = self.next().text
+            depth += (word == "(") - (word == ")")
+        return self._tokens[start : self._at - 1]
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self.remaining():
+            raise self.unexpected()
+
+    def unexpected(self, token: Token | None = None) -> WireError:
+        """A syntax error at this place."""
+        if token is None and self._at < len(self._tokens):
+            token = self._tokens[self._at]
+        if token is None:
+            return WireError(SYNTAX, "syntax error at end of input", position=len(self.text) + 1)
+        shown = token.text[:60]
+        return WireError(SYNTAX, f'syntax error at or near "{shown}"', position=token.start + 1)

@@ -1,0 +1,326 @@
+"""Carrying out commands: one small generator for each, found in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from dpsql.serve.pgwire import asking, replies
+from dpsql.serve.pgwire import commands as c
+from dpsql.serve.pgwire.asking import Answer, Steps
+from dpsql.serve.pgwire.copy_out import copied
+from dpsql.serve.pgwire.cursors import check_scroll, reach
+from dpsql.serve.pgwire.errors import NO_CURSOR, NO_STATEMENT, NO_TRANSACTION, PROTOCOL, WireError
+from dpsql.serve.pgwire.oids import TEXT, column
+from dpsql.serve.pgwire.parameters import value as parameter_value
+from dpsql.serve.pgwire.portals import Portal, Prepared
+from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.serve.pgwire.session import Session
+from dpsql.serve.pgwire.transaction import Status
+from dpsql.serve.pgwire.variables import REPORTED
+
+IN_FAILED_BLOCK = (c.End, c.RollbackTo)
+_COPY_PIECE = 1 << 16
+
+
+def execute(
+    session: Session, command: c.Command, *, announce: bool = True, formats: Sequence[int] = ()
+) -> Steps:
+    """Carry out a command; ``announce`` its columns before its rows, as the simple protocol does."""
+    if not isinstance(command, IN_FAILED_BLOCK):
+        session.transaction.check()
+    tag = _DOING[type(command)](session, command, announce, formats)
+    if not isinstance(tag, str):
+        tag = yield from tag
+    session.report()
+    session.send(replies.complete(tag))
+
+
+def _query(session: Session, command: c.Query, announce: Any, formats: Sequence[int]) -> Steps:
+    answer = yield from session.answer(command)
+    return (yield from _show(session, answer, announce, formats))
+
+
+def _show(session: Session, answer: Answer, announce: Any, formats: Sequence[int]) -> Steps:
+    if announce and answer.columns:
+        session.describe(answer.columns, formats)
+    if answer.columns or answer.tag == "SELECT":
+        yield from session.rows(answer, 0, answer.count, formats)
+    return f"SELECT {answer.count}" if answer.tag == "SELECT" else answer.tag
+
+
+def _own(session: Session, command: c.Own, announce: Any, formats: Sequence[int]) -> Steps:
+    answer = yield asking.RunOwn(command.text)
+    return (yield from _show(session, answer, announce, formats))
+
+
+def _begin(session: Session, command: c.Begin, *_: object) -> str:
+    if not session.transaction.begin(session.saved()):
+        words = "there is already a transaction in progress"
+        session.send(replies.notice(words, severity="WARNING", sqlstate="25001"))
+    return command.tag
+
+
+def _end(session: Session, command: c.End, *_: object) -> str:
+    transaction = session.transaction
+    if transaction.status is Status.IDLE:
+        words = "there is no transaction in progress"
+        session.send(replies.notice(words, severity="WARNING", sqlstate=NO_TRANSACTION))
+    committed = command.commit and transaction.status is not Status.FAILED
+    before, local = transaction.before, dict(transaction.local)
+    if before is not None and not committed:
+        session.restore(before)
+    for name, value in local.items() if committed else ():
+        session.variables.set(name, value)
+    was_open = transaction.status is not Status.IDLE
+    transaction.end()
+    if was_open:
+        session.names.end_block(committed=committed)
+    if command.chain and was_open:
+        transaction.begin(session.saved())
+    return "COMMIT" if committed else "ROLLBACK"
+
+
+def _savepoint(session: Session, command: c.Savepoint, *_: object) -> str:
+    session.transaction.save(command.name, session.saved())
+    return "SAVEPOINT"
+
+
+def _release(session: Session, command: c.Release, *_: object) -> str:
+    session.transaction.release(command.name)
+    return "RELEASE"
+
+
+def _rollback_to(session: Session, command: c.RollbackTo, *_: object) -> str:
+    session.restore(session.transaction.back_to(command.name))
+    return "ROLLBACK"
+
+
+def _set(session: Session, command: c.Set, *_: object) -> str:
+    variables, transaction = session.variables, session.transaction
+    if command.local and transaction.status is Status.IDLE:
+        words = "SET LOCAL can only be used in transaction blocks"
+        session.send(replies.notice(words, severity="WARNING", sqlstate=NO_TRANSACTION))
+        return "SET"
+    if command.local:
+        before = variables.all().get(command.name.lower())
+        transaction.local.setdefault(command.name, before)
+    else:
+        transaction.local.pop(command.name, None)
+    variables.set(command.name, command.value)
+    return "SET"
+
+
+def text_answer(tag: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Answer:
+    """Rows of text made up here."""
+    arrays = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(names))]
+    columns = tuple(column(name, TEXT) for name in names)
+    return Answer(
+        columns, pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(names))]), tag
+    )
+
+
+def shown(session: Session, command: c.Show) -> Answer:
+    """What SHOW answers."""
+    if command.name == "all":
+        rows = [[name, value, ""] for name, value in sorted(session.variables.all().items())]
+        return text_answer("SHOW", ("name", "setting", "description"), rows)
+    value = session.variables.get(command.name)
+    return text_answer("SHOW", (REPORTED.get(command.name, command.name),), [[value]])
+
+
+def _show_variable(
+    session: Session, command: c.Show, announce: Any, formats: Sequence[int]
+) -> Steps:
+    return (yield from _show(session, shown(session, command), announce, formats))
+
+
+def _reset(session: Session, command: c.Reset, *_: object) -> str:
+    session.variables.reset(command.name)
+    if command.name is None:
+        session.backend.restore(None)
+    return "RESET"
+
+
+def _discard(session: Session, command: c.Discard, *_: object) -> str:
+    if command.what == "all":
+        if session.transaction.status is not Status.IDLE:
+            raise WireError("25001", "DISCARD ALL cannot run inside a transaction block")
+        session.variables.reset(None)
+        session.backend.restore(None)
+        session.names.prepared.clear()
+        session.names.portals.clear()
+    return f"DISCARD {command.what.upper()}"
+
+
+def _declare(session: Session, command: c.Declare, *_: object) -> Steps:
+    inside = session.transaction.status is not Status.IDLE
+    if not inside and not command.hold:
+        raise WireError(
+            NO_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks",
+            hint="Use WITH HOLD, or BEGIN first.",
+        )  # fmt: skip
+    portal = Portal(
+        command.query, hold=command.hold, scroll=command.scroll is not False, in_block=inside,
+        declared=True,
+    )  # fmt: skip
+    yield from session.columns(portal)
+    session.names.add_portal(command.name, portal)
+    return "DECLARE CURSOR"
+
+
+def cursor(session: Session, name: str) -> Portal:
+    """A cursor that FETCH may read."""
+    portal = session.names.find_portal(name, "cursor")
+    if not isinstance(portal.command, c.Query):
+        raise WireError(NO_CURSOR, f'cursor "{name}" does not exist')
+    return portal
+
+
+def _fetch(session: Session, command: c.Fetch, announce: Any, formats: Sequence[int]) -> Steps:
+    portal = cursor(session, command.cursor)
+    answer = yield from session.open(portal)
+    reached = reach(command, portal.position, answer.count)
+    check_scroll(command, reached, portal.position, scroll=portal.scroll)
+    portal.position = reached.position
+    if command.moves:
+        return f"MOVE {reached.rows}"
+    if announce:
+        session.describe(answer.columns, formats)
+    if reached.step > 0:
+        yield from session.rows(
+            answer, reached.start - 1, reached.start - 1 + reached.rows, formats
+        )
+    elif reached.rows:
+        backwards = list(range(reached.start - 1, reached.stop - 2, -1))
+        turned = Answer(answer.columns, answer.table.take(pa.array(backwards, pa.int64())))
+        yield from session.rows(turned, 0, turned.count, formats)
+    return f"FETCH {reached.rows}"
+
+
+def _close(session: Session, command: c.CloseCursor, *_: object) -> str:
+    if command.name is None:
+        session.names.portals.clear()
+        return "CLOSE CURSOR ALL"
+    session.names.find_portal(command.name, "cursor")
+    del session.names.portals[command.name]
+    return "CLOSE CURSOR"
+
+
+def _prepare(session: Session, command: c.Prepare, *_: object) -> Steps:
+    if not command.name:
+        raise WireError(NO_STATEMENT, "a prepared statement needs a name")
+    described = yield asking.Describe(command.query, command.oids)
+    prepared = Prepared(command.query, described.oids, described.columns, described=True)
+    session.names.add_prepared(command.name, prepared)
+    return "PREPARE"
+
+
+def _execute_prepared(
+    session: Session, command: c.ExecutePrepared, announce: Any, formats: Sequence[int]
+) -> Steps:
+    query, values, oids = prepared_query(session, command)
+    answer = yield from session.answer(query, values, oids)
+    return (yield from _show(session, answer, announce, formats))
+
+
+def prepared_query(
+    session: Session, command: c.ExecutePrepared
+) -> tuple[c.Query, tuple[Any, ...], tuple[int, ...]]:
+    """The query of an EXECUTE, with its values read as the types it was prepared with."""
+    prepared = session.names.find_prepared(command.name)
+    if not isinstance(prepared.command, c.Query):
+        raise WireError("0A000", "EXECUTE is for prepared queries")
+    wanted = parameter_count(prepared.command, prepared.oids)
+    if len(command.values) != wanted:
+        raise WireError(
+            "42601", f'wrong number of parameters for prepared statement "{command.name}"',
+            f"Expected {wanted} parameters but got {len(command.values)}.",
+        )  # fmt: skip
+    oids = (*prepared.oids, *([0] * wanted))[:wanted]
+    return prepared.command, read_values(command.values, oids), oids
+
+
+def parameter_count(query: c.Query, oids: Sequence[int]) -> int:
+    """How many parameters a query takes."""
+    used = [int(t.text[1:]) for t in query.tokens if t.kind == "param" and len(t.text) < 7]
+    highest = max(used, default=0)
+    if highest > 65_535:
+        raise WireError(PROTOCOL, "too many parameters")
+    return max(highest, len(oids))
+
+
+def read_values(texts: Sequence[str | None], oids: Sequence[int]) -> tuple[Any, ...]:
+    """Constants of SQL as parameters."""
+    return tuple(
+        parameter_value(None if t is None else t.encode(), 0, oid)
+        for t, oid in zip(texts, oids, strict=True)
+    )
+
+
+def _deallocate(session: Session, command: c.Deallocate, *_: object) -> str:
+    if command.name is None:
+        session.names.prepared.clear()
+        return "DEALLOCATE ALL"
+    session.names.find_prepared(command.name)
+    del session.names.prepared[command.name]
+    return "DEALLOCATE"
+
+
+def _copy(session: Session, command: c.Copy, *_: object) -> Steps:
+    answer = yield from session.answer(command.query)
+    waiting: list[bytes] = []
+    size = 0
+    for piece in copied(command, answer):
+        waiting.append(piece)
+        size += len(piece)
+        if size > _COPY_PIECE:
+            session.send(b"".join(waiting))
+            waiting, size = [], 0
+    session.send(b"".join(waiting) + replies.COPY_DONE)
+    return f"COPY {answer.count}"
+
+
+def _nothing(_: Session, command: c.Nothing, *__: object) -> str:
+    return command.tag
+
+
+def columns_of(session: Session, command: c.Command | None) -> Steps:
+    """What a command would return, or None; nothing is run that could be charged."""
+    found: tuple[WireColumn, ...] | None = None
+    if isinstance(command, c.Fetch) and not command.moves:
+        found = yield from session.columns(cursor(session, command.cursor))
+    elif isinstance(command, c.Show):
+        found = shown(session, command).columns
+    elif isinstance(command, c.Own) and command.returns_rows:
+        answer = yield asking.RunOwn(command.text)
+        found = answer.columns
+    elif isinstance(command, c.ExecutePrepared):
+        query, values, oids = prepared_query(session, command)
+        found = yield asking.Columns(query, values, oids)
+    return found
+
+
+_DOING: dict[type, Callable[..., Steps | str]] = {
+    c.Query: _query,
+    c.Own: _own,
+    c.Begin: _begin,
+    c.End: _end,
+    c.Savepoint: _savepoint,
+    c.Release: _release,
+    c.RollbackTo: _rollback_to,
+    c.Set: _set,
+    c.Show: _show_variable,
+    c.Reset: _reset,
+    c.Discard: _discard,
+    c.Declare: _declare,
+    c.Fetch: _fetch,
+    c.CloseCursor: _close,
+    c.Prepare: _prepare,
+    c.ExecutePrepared: _execute_prepared,
+    c.Deallocate: _deallocate,
+    c.Copy: _copy,
+    c.Nothing: _nothing,
+}

@@ -1,0 +1,187 @@
+"""Values of parameters as clients send them, in text and in binary format."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import struct
+import uuid
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from dpsql.serve.pgwire import oids
+from dpsql.serve.pgwire.errors import BAD_BINARY, BAD_TEXT, PROTOCOL, WireError
+from dpsql.serve.pgwire.messages import decoded
+from dpsql.serve.pgwire.values import EPOCH
+
+Value = Any
+"""None, bool, int, float, Decimal, str, date, time, datetime (UTC), bytes, UUID or a list."""
+
+
+def spread(formats: Sequence[int], count: int) -> tuple[int, ...]:
+    """The format of each of ``count`` items: none given means text, one given means all."""
+    if len(formats) == count:
+        return tuple(formats)
+    if len(formats) > 1:
+        raise WireError(PROTOCOL, f"message has {len(formats)} formats but {count} items")
+    return (formats[0] if formats else 0,) * count
+
+
+def value(raw: bytes | None, code: int, oid: int) -> Value:
+    """One parameter."""
+    if raw is None:
+        return None
+    if code == 0:
+        return _from_text(decoded(raw), oid)
+    try:
+        return _from_binary(raw, oid)
+    except (struct.error, ValueError, OverflowError, InvalidOperation):
+        raise WireError(BAD_BINARY, "incorrect binary data format in bind parameter") from None
+
+
+def _from_text(text: str, oid: int) -> Value:
+    if oid in oids.ELEMENTS and oid not in (oids.INT2VECTOR, oids.OIDVECTOR):
+        return [None if t is None else _from_text(t, oids.ELEMENTS[oid]) for t in items(text)]
+    reader = _TEXTS.get(oid)
+    if reader is None:
+        return text
+    try:
+        return reader(text.strip())
+    except (ValueError, KeyError, OverflowError, InvalidOperation):
+        shown = text if len(text) <= 60 else text[:57] + "..."
+        raise WireError(BAD_TEXT, f'invalid input syntax for a parameter: "{shown}"') from None
+
+
+def items(text: str) -> list[str | None]:
+    """The elements of an array in text format.
+
+    >>> items('{a,"b,c",NULL}')
+    ['a', 'b,c', None]
+    """
+    body = text.strip()
+    if not (body.startswith("{") and body.endswith("}")):
+        raise WireError(BAD_TEXT, "malformed array literal")
+    found: list[str | None] = []
+    for plain, quoted in _ITEM.findall(body[1:-1]):
+        if quoted:
+            found.append(re.sub(r"\\(.)", r"\1", quoted[1:-1]))
+        else:
+            found.append(None if plain.strip().upper() == "NULL" else plain.strip())
+    return found
+
+
+_ITEM = re.compile(r'\s*(?:([^",{}]+)|("(?:[^"\\]|\\.)*"))\s*(?:,|$)')
+_ZONE = re.compile(r"\s*(Z|[+-]\d\d(?::?\d\d)?)$")
+
+
+def _date(text: str) -> dt.date:
+    return dt.date.fromisoformat(_ZONE.sub("", text)[:10])
+
+
+def _moment(text: str) -> dt.datetime:
+    """With a zone it is moved to UTC, which is the zone of every session."""
+    zone = _ZONE.search(text) if ":" in text else None
+    at = dt.datetime.fromisoformat(_ZONE.sub("", text) if zone else text)
+    if zone is None or zone[1] == "Z":
+        return at.replace(tzinfo=None)
+    hours, minutes = int(zone[1][:3]), int(zone[1][-2:]) if len(zone[1]) > 3 else 0
+    shift = dt.timedelta(hours=hours, minutes=minutes if hours >= 0 else -minutes)
+    return at - shift
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,19}", text):
+        raise ValueError
+    return int(text)
+
+
+_BOOLEANS = {
+    **dict.fromkeys(("t", "true", "y", "yes", "on", "1"), True),
+    **dict.fromkeys(("f", "false", "n", "no", "off", "0"), False),
+}
+_TEXTS: dict[int, Callable[[str], Value]] = {
+    oids.BOOL: lambda t: _BOOLEANS[t.lower()],
+    oids.INT2: _integer,
+    oids.INT4: _integer,
+    oids.INT8: _integer,
+    oids.OID: _integer,
+    oids.FLOAT4: float,
+    oids.FLOAT8: float,
+    oids.NUMERIC: Decimal,
+    oids.DATE: _date,
+    oids.TIMESTAMP: _moment,
+    oids.TIMESTAMPTZ: _moment,
+    oids.TIME: dt.time.fromisoformat,
+}
+
+
+def _packed(code: str) -> Callable[[bytes], Value]:
+    return lambda raw: struct.unpack("!" + code, raw)[0]
+
+
+def _later(raw: bytes) -> dt.datetime:
+    return EPOCH + dt.timedelta(microseconds=struct.unpack("!q", raw)[0])
+
+
+def _clock(raw: bytes) -> dt.time:
+    return (EPOCH + dt.timedelta(microseconds=struct.unpack("!q", raw)[0])).time()
+
+
+def _day(raw: bytes) -> dt.date:
+    return dt.date.fromordinal(EPOCH.toordinal() + struct.unpack("!i", raw)[0])
+
+
+def _numeric(raw: bytes) -> Decimal:
+    count, weight, sign, scale = struct.unpack("!hhHH", raw[:8])
+    groups = struct.unpack(f"!{count}h", raw[8:])
+    if sign not in (0, 0x4000) or scale > 1000 or abs(weight) > 100:
+        raise ValueError
+    whole = 0
+    for group in groups:
+        if not 0 <= group < 10_000:
+            raise ValueError
+        whole = whole * 10_000 + group
+    exact = Decimal(whole).scaleb(4 * (weight - count + 1))
+    return -exact if sign else exact
+
+
+def _array(raw: bytes) -> list[Value]:
+    dimensions, _, element = struct.unpack("!iiI", raw[:12])
+    if dimensions == 0:
+        return []
+    if dimensions != 1 or element in oids.ELEMENTS:
+        raise ValueError
+    (count,) = struct.unpack("!i", raw[12:16])
+    found: list[Value] = []
+    at = 20
+    for _ in range(count):
+        (length,) = struct.unpack("!i", raw[at : at + 4])
+        at += 4
+        found.append(None if length < 0 else _from_binary(raw[at : at + length], element))
+        at += max(0, length)
+    return found
+
+
+_BINARIES: dict[int, Callable[[bytes], Value]] = {
+    oids.BOOL: _packed("?"),
+    oids.INT2: _packed("h"),
+    oids.INT4: _packed("i"),
+    oids.INT8: _packed("q"),
+    oids.OID: _packed("I"),
+    oids.FLOAT4: _packed("f"),
+    oids.FLOAT8: _packed("d"),
+    oids.DATE: _day,
+    oids.TIME: _clock,
+    oids.TIMESTAMP: _later,
+    oids.TIMESTAMPTZ: _later,
+    oids.NUMERIC: _numeric,
+    oids.UUID: lambda raw: uuid.UUID(bytes=raw),
+    oids.BYTEA: bytes,
+    **dict.fromkeys(oids.ELEMENTS, _array),
+}
+
+
+def _from_binary(raw: bytes, oid: int) -> Value:
+    reader = _BINARIES.get(oid)
+    return decoded(raw) if reader is None else reader(raw)

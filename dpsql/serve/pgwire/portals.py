@@ -1,0 +1,100 @@
+"""Prepared statements and portals: names for what can be run, and for what is being read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dpsql.serve.pgwire import commands as c
+from dpsql.serve.pgwire.asking import Answer
+from dpsql.serve.pgwire.errors import (
+    DUPLICATE_CURSOR,
+    DUPLICATE_STATEMENT,
+    LIMIT,
+    NO_CURSOR,
+    NO_STATEMENT,
+    WireError,
+)
+from dpsql.serve.pgwire.parameters import Value
+from dpsql.serve.pgwire.replies import WireColumn
+
+MOST = 2_000
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A statement by name. ``oids`` has a 0 for each type that is not known yet."""
+
+    command: c.Command | None
+    oids: tuple[int, ...] = ()
+    columns: tuple[WireColumn, ...] | None = None
+    described: bool = False
+
+
+@dataclass(slots=True)
+class Portal:
+    """A statement with its values, its answer once there is one, and how far it was read.
+
+    ``position`` is 0 before the first row, n on the n-th and one more than the last after it.
+    The answer is asked for once: whoever reads a portal again reads the same rows.
+    """
+
+    command: c.Command | None
+    values: tuple[Value, ...] = ()
+    oids: tuple[int, ...] = ()
+    results: tuple[int, ...] = ()
+    answer: Answer | None = None
+    columns: tuple[WireColumn, ...] | None = None
+    position: int = 0
+    done: bool = False
+    hold: bool = False
+    scroll: bool = True
+    in_block: bool = False
+    declared: bool = False
+
+
+@dataclass(slots=True)
+class Names:
+    """Everything a session has given a name to."""
+
+    prepared: dict[str, Prepared] = field(default_factory=dict)
+    portals: dict[str, Portal] = field(default_factory=dict)
+
+    def add_prepared(self, name: str, prepared: Prepared) -> None:
+        """The unnamed one may be replaced; others must be closed first."""
+        if name and name in self.prepared:
+            raise WireError(DUPLICATE_STATEMENT, f'prepared statement "{name}" already exists')
+        if len(self.prepared) >= MOST:
+            raise WireError(LIMIT, "too many prepared statements")
+        self.prepared[name] = prepared
+
+    def find_prepared(self, name: str) -> Prepared:
+        """A prepared statement, or the error clients know."""
+        found = self.prepared.get(name)
+        if found is None:
+            said = f'prepared statement "{name}"' if name else "unnamed prepared statement"
+            raise WireError(NO_STATEMENT, f"{said} does not exist")
+        return found
+
+    def add_portal(self, name: str, portal: Portal) -> None:
+        """The unnamed one may be replaced; others must be closed first."""
+        if name and name in self.portals:
+            raise WireError(DUPLICATE_CURSOR, f'cursor "{name}" already exists')
+        if len(self.portals) >= MOST:
+            raise WireError(LIMIT, "too many portals")
+        self.portals[name] = portal
+
+    def find_portal(self, name: str, what: str = "portal") -> Portal:
+        """A portal, or the error clients know."""
+        found = self.portals.get(name)
+        if found is None:
+            raise WireError(NO_CURSOR, f'{what} "{name}" does not exist')
+        return found
+
+    def end_block(self, *, committed: bool) -> None:
+        """A transaction ends: cursors WITH HOLD survive when it committed."""
+        kept = {}
+        for name, portal in self.portals.items():
+            if portal.hold and (committed or not portal.in_block):
+                portal.in_block = False
+                kept[name] = portal
+        self.portals = kept

@@ -1,0 +1,93 @@
+"""Parameter types that a client did not say: found by asking the binder, which reads no data.
+
+A text constant is read as the kind of what it is compared with, so the texts that are accepted in
+a parameter's place tell its kind.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.serve.pgwire import oids
+from dpsql.serve.pgwire.parameters import Value
+from dpsql.serve.tokens import Token
+
+Accepts = Callable[[Sequence[Value]], bool]
+
+_SAMPLES: Mapping[int, Value] = {
+    oids.BOOL: True,
+    oids.INT2: 1,
+    oids.INT4: 1,
+    oids.INT8: 1,
+    oids.OID: 1,
+    oids.FLOAT4: 1.5,
+    oids.FLOAT8: 1.5,
+    oids.NUMERIC: Decimal("1.5"),
+    oids.DATE: dt.date(2024, 7, 1),
+    oids.TIMESTAMP: dt.datetime(2024, 7, 1, 12),  # noqa: DTZ001 (timestamps have no zone)
+    oids.TIMESTAMPTZ: dt.datetime(2024, 7, 1, 12),  # noqa: DTZ001
+}
+_PROBES: tuple[tuple[Value, int], ...] = (
+    ("x", oids.TEXT),
+    ("t", oids.BOOL),
+    ("1", oids.INT8),
+    ("2024-07-01", oids.DATE),
+    (1, oids.INT8),
+    (1.5, oids.FLOAT8),
+    (dt.date(2024, 7, 1), oids.DATE),
+    (True, oids.BOOL),
+)
+"""In this order; what accepts an earlier one accepts no more than its kind says."""
+_WIDER: Mapping[int, tuple[Value, int]] = {
+    oids.INT8: ("1.5", oids.FLOAT8),
+    oids.DATE: ("2024-07-01 12:00:00", oids.TIMESTAMP),
+}
+
+
+def sample(oid: int) -> Value:
+    """Some value of a type, for planning before values are known."""
+    return _SAMPLES.get(oid, "x" if oid else None)
+
+
+def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) -> tuple[int, ...]:
+    """The types of all parameters; those that cannot be told are text."""
+    found = list(known)
+    for at, token in enumerate(tokens):
+        if token.kind == "param" and not found[int(token.text[1:]) - 1]:
+            found[int(token.text[1:]) - 1] = _beside(tokens, at)
+    for _ in range(2):
+        for position, oid in enumerate(found):
+            if not oid:
+                found[position] = _probed(position, found, accepts)
+    return tuple(oid or oids.TEXT for oid in found)
+
+
+def _beside(tokens: Sequence[Token], at: int) -> int:
+    """What a cast behind a parameter, or LIMIT before it, says about it."""
+    after = tokens[at + 1 : at + 5]
+    if len(after) > 1 and after[0].text == "::":
+        skip = 3 if len(after) > 3 and after[1].name == "pg_catalog" and after[2].text == "." else 1
+        oid = oids.NAMES.get(after[skip].name, 0)
+        array = len(after) > skip + 1 and after[skip + 1].text == "["
+        return oids.ARRAYS.get(oid, 0) if array else oid
+    return oids.INT8 if at and tokens[at - 1].word in ("limit", "offset") else 0
+
+
+def _probed(position: int, found: Sequence[int], accepts: Accepts) -> int:
+    values = [sample(oid) for oid in found]
+
+    def fits(value: Value) -> bool:
+        values[position] = value
+        try:
+            return accepts(values)
+        except Refused:
+            return False
+
+    for value, oid in _PROBES:
+        if fits(value):
+            wider = _WIDER.get(oid) if isinstance(value, str) else None
+            return wider[1] if wider is not None and fits(wider[0]) else oid
+    return 0

@@ -1,0 +1,119 @@
+"""Arrow tables as DataRow messages: value by value when there are few, by columns when many."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpsql.serve.pgwire import oids
+from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.serve.pgwire.values import encoder, field
+
+FEW = 256
+CHUNK = 16_384
+_DAYS, _MICROSECONDS = 10_957, 946_684_800_000_000
+_Bytes = npt.NDArray[np.uint8]
+
+
+def data_rows(table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int]) -> bytes:
+    """Every row of the table as one DataRow message each."""
+    if table.num_rows <= FEW:
+        return _few(table, columns, formats)
+    parts = [
+        _many(table.slice(start, CHUNK), columns, formats)
+        for start in range(0, table.num_rows, CHUNK)
+    ]
+    return b"".join(parts)
+
+
+def _few(table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int]) -> bytes:
+    count = struct.pack("!H", len(columns))
+    fields = []
+    for i, (column, code) in enumerate(zip(columns, formats, strict=True)):
+        write = encoder(column.oid, code)
+        fields.append([field(v, write) for v in table.column(i).to_pylist()])
+    rows = zip(*fields, strict=True) if fields else [()] * table.num_rows
+    bodies = [count + b"".join(row) for row in rows]
+    return b"".join(b"D" + struct.pack("!i", len(body) + 4) + body for body in bodies)
+
+
+def _many(table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int]) -> bytes:
+    """Headers, lengths and values laid side by side and joined in one pass."""
+    count = table.num_rows
+    total = np.full(count, 6, np.int32)
+    pieces: list[pa.Array] = []
+    for i, (column, code) in enumerate(zip(columns, formats, strict=True)):
+        raw = column_bytes(table.column(i).combine_chunks(), column.oid, code)
+        lengths = pc.binary_length(raw)
+        total += 4 + np.asarray(pc.fill_null(lengths, 0), np.int32)
+        pieces += [_fixed(_big_endian(np.asarray(pc.fill_null(lengths, -1), np.int32)))]
+        pieces += [pc.fill_null(raw, b"")]
+    head = np.empty((count, 7), np.uint8)
+    head[:, 0] = ord("D")
+    head[:, 1:5] = _big_endian(total)
+    head[:, 5:] = divmod(len(columns), 256)
+    joined = pc.binary_join_element_wise(_fixed(head), *pieces, pa.scalar(b"", pa.large_binary()))
+    return b"".join(joined.to_pylist()) if joined.offset else _data(joined)
+
+
+def _data(array: pa.Array) -> bytes:
+    start, end = np.frombuffer(array.buffers()[1], np.int64)[[0, len(array)]]
+    return bytes(memoryview(array.buffers()[2])[start:end])
+
+
+def _big_endian(values: npt.NDArray[np.int32]) -> _Bytes:
+    return np.ascontiguousarray(values.astype(">i4")).view(np.uint8).reshape(-1, 4)
+
+
+def _fixed(matrix: _Bytes) -> pa.Array:
+    """Rows of bytes as one binary value each."""
+    count, width = matrix.shape
+    buffer = pa.py_buffer(np.ascontiguousarray(matrix))
+    array = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, buffer])
+    return array.cast(pa.binary()).cast(pa.large_binary())
+
+
+def column_bytes(array: pa.Array, oid: int, code: int) -> pa.Array:
+    """A column's values in text or binary format; NULL stays NULL."""
+    fast = _binary(array, oid) if code else _text(array, oid)
+    if fast is None:
+        write = encoder(oid, code)
+        values = [None if v is None else write(v) for v in array.to_pylist()]
+        return pa.array(values, pa.large_binary())
+    return fast if fast.type == pa.large_binary() else fast.cast(pa.large_binary())
+
+
+def _text(array: pa.Array, oid: int) -> pa.Array | None:
+    if pa.types.is_string(array.type):
+        return array.cast(pa.binary())
+    if oid in (oids.INT8, oids.INT4, oids.INT2, oids.OID) or oid == oids.DATE:
+        return array.cast(pa.string()).cast(pa.binary())
+    if oid == oids.BOOL:
+        return pc.if_else(array, b"t", b"f")
+    return None
+
+
+_STORED = {
+    oids.INT2: ">i2", oids.INT4: ">i4", oids.INT8: ">i8", oids.FLOAT8: ">f8",
+    oids.DATE: ">i4", oids.TIMESTAMP: ">i8",
+}  # fmt: skip
+
+
+def _binary(array: pa.Array, oid: int) -> pa.Array | None:
+    if oid not in _STORED:
+        return _text(array, oid) if pa.types.is_string(array.type) and oid == oids.TEXT else None
+    plain = array
+    if oid == oids.DATE:
+        plain = array.cast(pa.date32()).cast(pa.int32())
+    elif oid == oids.TIMESTAMP:
+        plain = array.cast(pa.timestamp("us")).cast(pa.int64())
+    numbers = np.asarray(pc.fill_null(plain, 0))
+    numbers = numbers - {oids.DATE: _DAYS, oids.TIMESTAMP: _MICROSECONDS}.get(oid, 0)
+    raw = np.ascontiguousarray(numbers.astype(_STORED[oid])).view(np.uint8)
+    joined = _fixed(raw.reshape(len(array), -1))
+    return pc.if_else(pc.is_null(array), pa.scalar(None, pa.large_binary()), joined)

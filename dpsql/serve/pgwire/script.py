@@ -1,0 +1,366 @@
+"""From the text of a script to commands: one small reader for each kind of statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from dpsql.serve.pgwire import commands as c
+from dpsql.serve.pgwire import oids
+from dpsql.serve.pgwire.copy_options import read_copy
+from dpsql.serve.pgwire.cursor import Cursor
+from dpsql.serve.pgwire.errors import PRIVILEGE, UNSUPPORTED, WireError
+from dpsql.serve.tokens import Token, statements
+
+LONGEST_SCRIPT = 1_000_000
+MOST_STATEMENTS = 1_000
+
+
+def read(text: str) -> tuple[c.Statement | WireError, ...]:
+    """The statements of a script, in order. One that is not read is an error in its place."""
+    if len(text) > LONGEST_SCRIPT:
+        return (WireError("54000", f"a script has at most {LONGEST_SCRIPT} characters"),)
+    return _read(text) if len(text) < 20_000 else _read.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> tuple[c.Statement | WireError, ...]:
+    found = statements(text)
+    if len(found) > MOST_STATEMENTS:
+        return (WireError("54000", f"a script has at most {MOST_STATEMENTS} statements"),)
+    return tuple(_statement(text, tokens) for tokens in found)
+
+
+def _statement(text: str, tokens: list[Token]) -> c.Statement | WireError:
+    start = tokens[0].start
+    body = text[start : tokens[-1].end]
+    moved = [t._replace(start=t.start - start, end=t.end - start) for t in tokens]
+    try:
+        return c.Statement(command(body, moved), start)
+    except WireError as error:
+        if error.position is None:
+            return error
+        return WireError(error.sqlstate, error.message, position=error.position + start)
+
+
+def command(text: str, tokens: Sequence[Token]) -> c.Command:
+    """The command of one statement."""
+    cursor = Cursor(text, tokens)
+    word = cursor.peek()
+    reader = _READERS.get(word)
+    if reader is None:
+        if word in _WRITES:
+            raise _refused(word)
+        return c.Query(text, tuple(tokens))
+    cursor.next()
+    found = reader(cursor)
+    cursor.end()
+    return found
+
+
+def _refused(word: str) -> WireError:
+    return WireError(
+        PRIVILEGE,
+        f"{word.upper()} is not allowed: dpsql answers queries and changes nothing",
+        "Tables, temporary ones too, are neither made nor changed through this endpoint.",
+        "Send a SELECT.",
+    )
+
+
+def query(cursor: Cursor) -> c.Query:
+    """The rest of a statement, as a query of its own."""
+    rest = cursor.rest()
+    if not rest:
+        raise cursor.unexpected()
+    start = rest[0].start
+    text = cursor.text[start : rest[-1].end]
+    moved = tuple(t._replace(start=t.start - start, end=t.end - start) for t in rest)
+    if moved[0].word in _READERS and moved[0].word != "explain":
+        raise cursor.unexpected(rest[0])
+    return c.Query(text, moved)
+
+
+def _begin(cursor: Cursor) -> c.Command:
+    cursor.skip("work", "transaction")
+    cursor.rest()
+    return c.Begin()
+
+
+def _start(cursor: Cursor) -> c.Command:
+    cursor.expect("transaction")
+    cursor.rest()
+    return c.Begin("START TRANSACTION")
+
+
+def _commit(cursor: Cursor) -> c.Command:
+    cursor.skip("work", "transaction")
+    if cursor.skip("prepared"):
+        raise WireError(UNSUPPORTED, "prepared transactions are not supported")
+    return c.End(commit=True, chain=_chain(cursor))
+
+
+def _chain(cursor: Cursor) -> bool:
+    if not cursor.skip("and"):
+        return False
+    none = cursor.skip("no")
+    cursor.expect("chain")
+    return not none
+
+
+def _rollback(cursor: Cursor) -> c.Command:
+    cursor.skip("work", "transaction")
+    if cursor.skip("to"):
+        cursor.skip("savepoint")
+        return c.RollbackTo(cursor.name())
+    return c.End(commit=False, chain=_chain(cursor))
+
+
+def _savepoint(cursor: Cursor) -> c.Command:
+    return c.Savepoint(cursor.name())
+
+
+def _release(cursor: Cursor) -> c.Command:
+    cursor.skip("savepoint")
+    return c.Release(cursor.name())
+
+
+def _set(cursor: Cursor) -> c.Command:
+    local = cursor.skip("local")
+    if not local and cursor.skip("session"):
+        if cursor.skip("characteristics"):
+            cursor.rest()
+            return c.Nothing("SET")
+        if cursor.skip("authorization"):
+            return _authorization(cursor)
+    if cursor.peek() in ("transaction", "constraints"):
+        cursor.rest()
+        return c.Nothing("SET")
+    if cursor.skip("role"):
+        return _authorization(cursor)
+    if cursor.skip("time"):
+        cursor.expect("zone")
+        return c.Set("timezone", _values(cursor), local)
+    if cursor.skip("names"):
+        return c.Set("client_encoding", _values(cursor), local)
+    name = cursor.dotted()
+    if name.startswith("dpsql.") and name != "dpsql.notices":
+        cursor.rest()
+        return c.Own(cursor.text, returns_rows=False)
+    if not (cursor.skip("=") or cursor.skip("to")):
+        raise cursor.unexpected()
+    return c.Set(name, _values(cursor), local)
+
+
+def _authorization(cursor: Cursor) -> c.Command:
+    """Budgets belong to roles, so a session stays with the role that logged in."""
+    token = cursor.next()
+    value = token.value
+    if value.lower() in ("none", "default"):
+        return c.Nothing("SET")
+    return c.Set("role", value)
+
+
+def _values(cursor: Cursor) -> str | None:
+    """The value of a setting: one word, text or number, or several with commas."""
+    items = [t for t in cursor.rest() if t.text != ","]
+    if not items:
+        raise cursor.unexpected()
+    if len(items) == 1 and items[0].word in ("default", "local"):
+        return None
+    joined = ""
+    for token in items:
+        text = token.value if token.kind != "word" else token.text
+        glue = "" if not joined or joined == "-" else ", "
+        joined += glue + text
+    return joined
+
+
+_LONG_NAMES = {
+    ("transaction", "isolation", "level"): "transaction_isolation",
+    ("time", "zone"): "timezone",
+    ("session", "authorization"): "session_authorization",
+}
+
+
+def _show(cursor: Cursor) -> c.Command:
+    words = tuple(t.name for t in cursor.rest())
+    name = _LONG_NAMES.get(words) or "".join(words)
+    if not name:
+        raise cursor.unexpected()
+    if name.startswith("dpsql.") and name != "dpsql.notices":
+        return c.Own(cursor.text, returns_rows=True)
+    return c.Show(name)
+
+
+def _reset(cursor: Cursor) -> c.Command:
+    if cursor.skip("session"):
+        cursor.expect("authorization")
+        return c.Nothing("RESET")
+    if cursor.skip("time"):
+        cursor.expect("zone")
+        return c.Reset("timezone")
+    if cursor.skip("all"):
+        return c.Reset(None)
+    name = cursor.dotted()
+    if name.startswith("dpsql.") and name != "dpsql.notices":
+        return c.Own(cursor.text, returns_rows=False)
+    return c.Reset(name)
+
+
+def _discard(cursor: Cursor) -> c.Command:
+    what = cursor.next().word
+    if what not in ("all", "plans", "sequences", "temp", "temporary"):
+        raise cursor.unexpected()
+    return c.Discard(what)
+
+
+def _declare(cursor: Cursor) -> c.Command:
+    name, scroll, hold = cursor.name(), None, False
+    while not cursor.skip("cursor"):
+        if cursor.skip("no"):
+            cursor.expect("scroll")
+            scroll = False
+        elif cursor.skip("scroll"):
+            scroll = True
+        elif not cursor.skip("binary", "insensitive", "asensitive"):
+            raise cursor.unexpected()
+    if cursor.skip("with"):
+        cursor.expect("hold")
+        hold = True
+    elif cursor.skip("without"):
+        cursor.expect("hold")
+    cursor.expect("for")
+    return c.Declare(name, query(cursor), hold, scroll)
+
+
+def _fetch(cursor: Cursor) -> c.Command:
+    return _fetched(cursor, moves=False)
+
+
+def _move(cursor: Cursor) -> c.Command:
+    return _fetched(cursor, moves=True)
+
+
+_ONES = {
+    "next": ("forward", 1),
+    "prior": ("backward", 1),
+    "first": ("absolute", 1),
+    "last": ("absolute", -1),
+}
+
+
+def _fetched(cursor: Cursor, *, moves: bool) -> c.Fetch:
+    direction: str = "forward"
+    many: int | None = 1
+    word, named = cursor.peek(), cursor.remaining() > 1
+    if named and word in _ONES:
+        cursor.next()
+        direction, many = _ONES[word]
+    elif named and word in ("absolute", "relative"):
+        cursor.next()
+        direction, many = word, cursor.integer()
+    elif named and word in ("forward", "backward"):
+        cursor.next()
+        direction = word
+        many = _count(cursor)
+    elif named:
+        many = _count(cursor)
+    cursor.skip("from", "in")
+    return c.Fetch(cursor.name(), direction, many, moves)
+
+
+def _count(cursor: Cursor) -> int | None:
+    if cursor.skip("all"):
+        return None
+    return cursor.integer() if cursor.at_number() else 1
+
+
+def _close(cursor: Cursor) -> c.Command:
+    return c.CloseCursor(None if cursor.skip("all") else cursor.name())
+
+
+def _prepare(cursor: Cursor) -> c.Command:
+    if cursor.peek() == "transaction":
+        raise WireError(UNSUPPORTED, "prepared transactions are not supported")
+    name = cursor.name()
+    types: list[list[str]] = [[]] if cursor.skip("(") else []
+    while types and not cursor.skip(")"):
+        if cursor.skip(","):
+            types.append([])
+        else:
+            types[-1].append(cursor.next().name)
+    cursor.expect("as")
+    known = tuple(_type(words) for words in types)
+    return c.Prepare(name, known, query(cursor))
+
+
+def _type(words: Sequence[str]) -> int:
+    if words[-2:] == ["[", "]"]:
+        return oids.ARRAYS.get(_type(words[:-2]), 0)
+    return oids.NAMES.get(words[0], 0) if words else 0
+
+
+def _execute(cursor: Cursor) -> c.Command:
+    name = cursor.name()
+    values: list[str | None] = []
+    if cursor.skip("("):
+        while True:
+            values.append(cursor.constant())
+            if cursor.skip(")"):
+                break
+            cursor.expect(",")
+    return c.ExecutePrepared(name, tuple(values))
+
+
+def _deallocate(cursor: Cursor) -> c.Command:
+    cursor.skip("prepare")
+    return c.Deallocate(None if cursor.skip("all") else cursor.name())
+
+
+def _own(cursor: Cursor) -> c.Command:
+    cursor.rest()
+    return c.Own(cursor.text, returns_rows=True)
+
+
+def _nothing(tag: str) -> Callable[[Cursor], c.Command]:
+    def reader(cursor: Cursor) -> c.Command:
+        cursor.rest()
+        return c.Nothing(tag)
+
+    return reader
+
+
+def _copy(cursor: Cursor) -> c.Command:
+    return read_copy(cursor, query)
+
+
+_READERS: dict[str, Callable[[Cursor], c.Command]] = {
+    "begin": _begin,
+    "start": _start,
+    "commit": _commit,
+    "end": _commit,
+    "rollback": _rollback,
+    "abort": _rollback,
+    "savepoint": _savepoint,
+    "release": _release,
+    "set": _set,
+    "show": _show,
+    "reset": _reset,
+    "discard": _discard,
+    "declare": _declare,
+    "fetch": _fetch,
+    "move": _move,
+    "close": _close,
+    "prepare": _prepare,
+    "execute": _execute,
+    "deallocate": _deallocate,
+    "copy": _copy,
+    "explain": _own,
+    "listen": _nothing("LISTEN"),
+    "unlisten": _nothing("UNLISTEN"),
+}
+_WRITES = frozenset({
+    "alter", "analyse", "analyze", "call", "checkpoint", "cluster", "comment", "create", "delete",
+    "do", "drop", "grant", "import", "insert", "load", "lock", "merge", "notify", "reassign",
+    "refresh", "reindex", "revoke", "security", "truncate", "update", "vacuum",
+})  # fmt: skip

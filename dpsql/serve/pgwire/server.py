@@ -1,0 +1,71 @@
+"""The endpoint: listens, makes connections, drains when it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from ssl import SSLContext
+
+from dpsql.serve.pgwire.connection import Connection, Limits, Room
+from dpsql.serve.pgwire.startup import House
+
+WORKERS = 8
+
+
+class Server:
+    """Listening for PostgreSQL clients on one address."""
+
+    def __init__(self, house: House, *, tls: SSLContext | None = None, limits: Limits) -> None:
+        """Nothing is opened before ``start``."""
+        self._workers = ThreadPoolExecutor(WORKERS, "dpsql-wire")
+        self._room = Room(house, self._workers, limits, tls, compare=hmac.compare_digest)
+        self._server: asyncio.Server | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._room.open)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port that was taken (0 asks for any)."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Connection(self._room), host, port, backlog=512
+        )
+        taken: int = self._server.sockets[0].getsockname()[1]
+        return taken
+
+    def stop(self) -> None:
+        """Ask ``serve`` to drain and return."""
+        self._stopping.set()
+
+    async def serve(self, *, ready: Callable[[], None] = lambda: None) -> None:
+        """Until ``stop`` or a signal; then finish what runs, and close."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self.stop)
+        ready()
+        await self._stopping.wait()
+        await self.drain()
+
+    async def drain(self) -> None:
+        """Take nobody in any more; let running statements end; close."""
+        assert self._server is not None
+        self._room.draining = True
+        self._server.close()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._room.limits.drain_seconds
+        while self._room.open and loop.time() < end:
+            for connection in list(self._room.open):
+                connection.leave()
+            await asyncio.sleep(0.02)
+        for connection in list(self._room.open):
+            connection.abort()
+        await asyncio.sleep(0)
+        self._workers.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,93 @@
+"""A session after its log-in: names, variables, transaction, and what is waiting to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.serve.pgwire import asking, replies
+from dpsql.serve.pgwire import commands as c
+from dpsql.serve.pgwire.asking import Answer, Backend, Steps
+from dpsql.serve.pgwire.oids import TEXT, column
+from dpsql.serve.pgwire.parameters import Value, spread
+from dpsql.serve.pgwire.portals import Names, Portal
+from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.serve.pgwire.rows import CHUNK
+from dpsql.serve.pgwire.transaction import Saved, Transaction
+from dpsql.serve.pgwire.variables import Variables
+
+PLAN = (column("plan", TEXT),)
+
+
+class Session:
+    """Everything that a connection remembers."""
+
+    def __init__(self, backend: Backend, variables: Variables) -> None:
+        """Fresh: nothing named, no transaction."""
+        self.backend, self.variables = backend, variables
+        self.names, self.transaction = Names(), Transaction()
+        self.out: list[bytes] = []
+        self._reported = variables.reported()
+
+    def send(self, data: bytes) -> None:
+        """Queue a message."""
+        self.out.append(data)
+
+    def saved(self) -> Saved:
+        """What a rollback would go back to."""
+        return Saved(self.variables.all(), self.backend.settings())
+
+    def restore(self, saved: Saved) -> None:
+        """Back to what was saved."""
+        self.variables.restore(saved.variables)
+        self.backend.restore(saved.settings)
+
+    def report(self) -> None:
+        """Tell the client of every followed setting that has changed."""
+        now = self.variables.reported()
+        if now != self._reported:
+            for name, value in now.items():
+                if self._reported[name] != value:
+                    self.send(replies.parameter_status(name, value))
+            self._reported = now
+
+    def answer(
+        self, query: c.Query, values: Sequence[Value] = (), oids: Sequence[int] = ()
+    ) -> Steps:
+        """The answer to a query: at hand, or asked for. Its notice is sent once, here."""
+        ask = asking.Run(query, tuple(values), tuple(oids), self.variables.notices)
+        found: Answer | None = self.backend.known(ask)
+        if found is None:
+            found = yield ask
+        if found.notice and self.variables.notices:
+            self.send(replies.notice(found.notice))
+        return found
+
+    def open(self, portal: Portal) -> Steps:
+        """The answer of a portal of a query, asked for once."""
+        if portal.answer is None:
+            assert isinstance(portal.command, c.Query)
+            portal.answer = yield from self.answer(portal.command, portal.values, portal.oids)
+            portal.columns = portal.answer.columns
+        return portal.answer
+
+    def columns(self, portal: Portal) -> Steps:
+        """The columns of a portal of a query; no data is read."""
+        if portal.columns is None:
+            assert isinstance(portal.command, c.Query)
+            ask = asking.Columns(portal.command, portal.values, portal.oids)
+            portal.columns = yield ask
+        return portal.columns
+
+    def describe(self, columns: Sequence[WireColumn], formats: Sequence[int] = ()) -> None:
+        """Announce rows."""
+        self.send(replies.row_description(columns, spread(formats, len(columns))))
+
+    def rows(self, answer: Answer, start: int, stop: int, formats: Sequence[int]) -> Steps:
+        """Rows ``start`` (from zero) up to ``stop``; large answers go in parts."""
+        codes = spread(formats, len(answer.columns))
+        if start == 0 and stop == answer.count <= CHUNK:
+            self.send(answer.rows(codes))
+            return
+        for at in range(start, stop, CHUNK):
+            part = yield asking.Encode(answer, at, min(stop, at + CHUNK), codes)
+            self.send(part)

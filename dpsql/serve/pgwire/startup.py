@@ -1,0 +1,148 @@
+"""From the first byte to ReadyForQuery: encryption, versions, log-in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from dpsql.serve.pgwire import replies
+from dpsql.serve.pgwire.asking import Backend
+from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, Fatal, WireError
+from dpsql.serve.pgwire.messages import Startup, decoded
+from dpsql.serve.pgwire.scram import Exchange, Verifier
+from dpsql.serve.pgwire.variables import Variables
+
+NEWEST_MINOR = 2
+_LONG_KEY, _SHORT_KEY = 32, 4
+
+
+class House(Protocol):
+    """What a connection needs to know about where it has come to."""
+
+    encrypts: bool
+    requires_tls: bool
+    binding: bytes | None
+
+    def verifier(self, role: str) -> tuple[Verifier, bool]:
+        """What proves a role's password, and whether there is such a log-in at all."""
+        ...
+
+    def enter(self, role: str, database: str, session: str) -> Backend:
+        """Open a session of a role that has proved itself; raises what the client is told."""
+        ...
+
+    def process(self) -> int:
+        """A number for a new connection."""
+        ...
+
+    def random(self, count: int) -> bytes:
+        """Unpredictable bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a client asked for when it connected."""
+
+    role: str
+    database: str
+    session: str
+    settings: Mapping[str, str]
+    minor: int
+
+
+_OPTION = re.compile(r"(?:-c\s*|--)((?:\\.|[^\s=\\])+)=((?:\\.|[^\s\\])*)")
+_NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
+
+
+def wanted(startup: Startup) -> Wanted:
+    """Read the start-up parameters; only dpsql.session among the options chooses an account."""
+    given = startup.parameters
+    role = given.get("user", "")
+    if not role:
+        raise Fatal(AUTHORIZATION, "no PostgreSQL user name specified in startup packet")
+    if given.get("replication", "false").lower() not in ("false", "off", "no", "0"):
+        raise Fatal("0A000", "replication connections are not supported")
+    options = {
+        _plain(name).lower().replace("-", "_"): _plain(value)
+        for name, value in _OPTION.findall(given.get("options", ""))
+    }
+    settings = {
+        name.lower(): value
+        for name, value in given.items()
+        if name not in _NOT_SETTINGS and not name.startswith("_pq_.")
+    }
+    session = options.pop("dpsql.session", "default") or "default"
+    return Wanted(
+        role, given.get("database") or role, session, {**settings, **options}, startup.minor
+    )
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def negotiation(startup: Startup) -> bytes:
+    """Nothing when the client speaks a version that is spoken here, else what is."""
+    unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
+    if startup.minor <= NEWEST_MINOR and not unknown:
+        return b""
+    return replies.negotiate(min(startup.minor, NEWEST_MINOR), unknown)
+
+
+class Login:
+    """One SCRAM exchange. An unknown role is led through it like any other, and fails at the end."""
+
+    def __init__(self, house: House, asked: Wanted, *, encrypted: bool) -> None:
+        """``asked`` says who it claims to be."""
+        verifier, self._exists = house.verifier(asked.role)
+        nonce = house.random(18).hex()
+        self._exchange = Exchange(verifier, nonce, house.binding if encrypted else None)
+        self._role, self._begun = asked.role, False
+
+    def offer(self) -> bytes:
+        """The mechanisms."""
+        return replies.sasl(self._exchange.mechanisms)
+
+    def step(self, body: bytes) -> tuple[bytes, bool]:
+        """Answer a message of the client; True when it has proved itself."""
+        if not self._begun:
+            self._begun = True
+            name, _, rest = body.partition(b"\0")
+            length = int.from_bytes(rest[:4], "big", signed=True)
+            if len(rest) < 4 or length != len(rest) - 4:
+                raise Fatal(PROTOCOL, "malformed SCRAM message")
+            return replies.sasl_continue(self._exchange.first(decoded(name), rest[4:])), False
+        proof = self._exchange.final(body)
+        if proof is None or not self._exists:
+            raise Fatal(PASSWORD, f'password authentication failed for user "{self._role}"')
+        return replies.sasl_final(proof) + replies.AUTHENTICATED, True
+
+
+def variables(asked: Wanted, warn: Callable[[str], None]) -> Variables:
+    """The session's variables; a setting that is not taken is said, and does not keep anyone out."""
+    found = Variables(asked.role)
+    for name, value in asked.settings.items():
+        if name.startswith("dpsql.") and name != "dpsql.notices":
+            continue
+        try:
+            found.begin(name, value)
+        except WireError as error:
+            warn(error.message)
+    return found
+
+
+def own_settings(asked: Wanted) -> list[str]:
+    """The SET statements that options such as ``-c dpsql.epsilon=0.1`` stand for."""
+    return [
+        f"SET {name} = '{value.replace(chr(39), chr(39) * 2)}'"
+        for name, value in asked.settings.items()
+        if name.startswith("dpsql.") and name != "dpsql.notices"
+    ]
+
+
+def cancel_key(house: House, minor: int) -> bytes:
+    """What proves that a cancel request comes from the client itself."""
+    return house.random(_SHORT_KEY if minor < NEWEST_MINOR else _LONG_KEY)

@@ -1,0 +1,96 @@
+"""What BEGIN, COMMIT, ROLLBACK and SAVEPOINT mean where nothing is ever written.
+
+The states are PostgreSQL's: idle, in a block, in a failed block. What a charge has cost stays
+spent whatever becomes of the transaction.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dpsql.serve.pgwire.errors import ABORTED, NO_SAVEPOINT, NO_TRANSACTION, WireError
+
+
+class Status(enum.Enum):
+    """As ReadyForQuery reports it."""
+
+    IDLE = b"I"
+    OPEN = b"T"
+    FAILED = b"E"
+
+
+_FAILURE = {Status.IDLE: Status.IDLE, Status.OPEN: Status.FAILED, Status.FAILED: Status.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a rollback goes back to: session variables and dpsql's settings."""
+
+    variables: Mapping[str, str]
+    settings: object
+
+
+@dataclass(slots=True)
+class Transaction:
+    """The state of one session's transaction."""
+
+    status: Status = Status.IDLE
+    before: Saved | None = None
+    local: dict[str, str | None] = field(default_factory=dict)
+    savepoints: list[tuple[str, Saved]] = field(default_factory=list)
+
+    def begin(self, now: Saved) -> bool:
+        """Open a block; False when one is open already."""
+        if self.status is not Status.IDLE:
+            return False
+        self.status, self.before = Status.OPEN, now
+        return True
+
+    def failed(self) -> None:
+        """An error happened."""
+        self.status = _FAILURE[self.status]
+
+    def check(self) -> None:
+        """Most commands are refused in a failed block."""
+        if self.status is Status.FAILED:
+            raise WireError(
+                ABORTED,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            )
+
+    def end(self) -> None:
+        """Back to idle."""
+        self.status, self.before = Status.IDLE, None
+        self.local.clear()
+        self.savepoints.clear()
+
+    def save(self, name: str, now: Saved) -> None:
+        """SAVEPOINT."""
+        self._inside("SAVEPOINT")
+        self.savepoints.append((name, now))
+        del self.savepoints[:-1000]
+
+    def release(self, name: str) -> None:
+        """RELEASE: this savepoint and later ones are gone."""
+        self._inside("RELEASE SAVEPOINT")
+        del self.savepoints[self._find(name) :]
+
+    def back_to(self, name: str) -> Saved:
+        """ROLLBACK TO: later savepoints are gone, and a failed block is whole again."""
+        self._inside("ROLLBACK TO SAVEPOINT")
+        position = self._find(name)
+        del self.savepoints[position + 1 :]
+        self.status = Status.OPEN
+        return self.savepoints[position][1]
+
+    def _inside(self, what: str) -> None:
+        if self.status is Status.IDLE:
+            raise WireError(NO_TRANSACTION, f"{what} can only be used in transaction blocks")
+
+    def _find(self, name: str) -> int:
+        for position in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[position][0] == name:
+                return position
+        raise WireError(NO_SAVEPOINT, f'savepoint "{name}" does not exist')

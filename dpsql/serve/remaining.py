@@ -1,0 +1,74 @@
+"""What is said after an answer: its cost, and what is left. Looked up again when something was spent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from dpsql.privacy.cost import Cost
+from dpsql.service import Remaining
+
+FRESH_SECONDS = 2.0
+"""Other processes may spend from the same accounts, so what is known grows old."""
+
+
+class Balances:
+    """What is left in the accounts of each session, remembered until someone spends."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], tuple[float, int, str]] = {}
+        self._spent = 0
+
+    def spent(self) -> None:
+        """Someone was charged: nothing that was known still holds."""
+        with self._lock:
+            self._spent += 1
+
+    def known(self, who: tuple[str, str]) -> str | None:
+        """What is left, if it is known and new enough."""
+        found = self._known.get(who)
+        if found is None or found[1] != self._spent:
+            return None
+        return found[2] if time.monotonic() - found[0] < FRESH_SECONDS else None
+
+    def look(self, who: tuple[str, str], ask: Callable[[], Sequence[Remaining]]) -> str:
+        """What is left; asks the ledger when it must."""
+        found = self.known(who)
+        if found is None:
+            generation = self._spent
+            found = left(ask())
+            with self._lock:
+                if len(self._known) > 10_000:
+                    self._known.clear()
+                self._known[who] = time.monotonic(), generation, found
+        return found
+
+
+def left(remaining: Sequence[Remaining]) -> str:
+    """Each account with what is left in it."""
+    parts = []
+    for account in remaining:
+        words = f"{account.account}: epsilon {_n(account.left_epsilon)} of {_n(account.epsilon)}"
+        if account.delta:
+            words += f", delta {_n(account.left_delta)} of {_n(account.delta)}"
+        parts.append(words)
+    return "; ".join(parts)
+
+
+def charged(cost: Cost, left_over: str) -> str:
+    """The notice after an answer that was paid for."""
+    delta = f", delta {_n(cost.delta)}" if cost.delta else ""
+    return f"cost: epsilon {_n(cost.epsilon)}{delta}; left in {left_over}"
+
+
+def recalled(left_over: str) -> str:
+    """The notice after an answer that had been paid for before."""
+    return f"recalled: this answer was stored and costs nothing; left in {left_over}"
+
+
+def _n(number: Fraction) -> str:
+    return f"{float(number):.4g}"

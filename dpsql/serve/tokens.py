@@ -1,0 +1,132 @@
+"""PostgreSQL's lexical rules: where names, texts, numbers and comments begin and end.
+
+Enough to split scripts, to read session commands and to see which names a statement uses. What a
+query means is decided by ``dpsql.sql`` alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>  \s+ | --[^\n]* )
+    | (?P<comment> /\* )
+    | (?P<escape> [eE]'(?:[^'\\]|''|\\.)*' )
+    | (?P<string> (?:[bBxXnN]|[uU]&)?'(?:[^']|'')*' )
+    | (?P<param>  \$\d+ )
+    | (?P<dollar> \$(?:[^\W\d]\w*)?\$ )
+    | (?P<quoted> "(?:[^"]|"")*" )
+    | (?P<number> (?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)? )
+    | (?P<word>   [^\W\d][\w$]* )
+    | (?P<op>     :: | <= | >= | <> | != | !~\* | !~ | ~\* | \|\| | => | := | ->> | -> | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT = re.compile(r"/\*|\*/")
+
+
+class Token(NamedTuple):
+    """A piece of SQL text: its kind, the text as written, and where it starts and ends."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """An unquoted word in lower case, or the operator; empty for everything else."""
+        return self.text.lower() if self.kind in ("word", "op") else ""
+
+    @property
+    def name(self) -> str:
+        """What an identifier stands for: folded unless it is quoted."""
+        if self.kind == "quoted":
+            return self.text[1:-1].replace('""', '"')
+        return self.text.lower()
+
+    @property
+    def value(self) -> str:
+        """What a text constant stands for."""
+        if self.kind == "escape":
+            return _unescaped(self.text[2:-1])
+        if self.kind == "dollar":
+            width = self.text.index("$", 1) + 1
+            return self.text[width:-width]
+        if self.kind == "string":
+            return self.text[self.text.index("'") + 1 : -1].replace("''", "'")
+        return self.name
+
+
+def tokens(text: str) -> list[Token]:
+    """Everything but spaces and comments. A quote that never closes is one token of kind "open".
+
+    >>> [t.text for t in tokens("SELECT 'a;b' -- note")]
+    ['SELECT', "'a;b'"]
+    """
+    return list(_scan(text))
+
+
+def _scan(text: str) -> Iterator[Token]:
+    position, length = 0, len(text)
+    while position < length:
+        found = _TOKEN.match(text, position)
+        assert found is not None  # the last alternative takes any character
+        kind, start, end = str(found.lastgroup), position, found.end()
+        if kind == "comment":
+            position = _comment_end(text, start)
+            continue
+        if kind == "dollar":
+            end = text.find(found.group(), end)
+            end = length if end < 0 else end + len(found.group())
+            if not text.endswith(found.group(), start + len(found.group()), end):
+                kind = "open"
+        elif kind == "op" and found.group() in "'\"":
+            kind, end = "open", length
+        position = end
+        if kind != "space":
+            yield Token(kind, text[start:end], start, end)
+
+
+def _comment_end(text: str, start: int) -> int:
+    """Comments nest."""
+    depth = 0
+    for found in _COMMENT.finditer(text, start):
+        depth += 1 if found.group() == "/*" else -1
+        if depth == 0:
+            return found.end()
+    return len(text)
+
+
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{1,2}|.)|''", re.DOTALL)
+
+
+def _unescaped(body: str) -> str:
+    def one(found: re.Match[str]) -> str:
+        what = found.group(1)
+        if what is None:
+            return "'"
+        if len(what) > 1:
+            return chr(int(what[1:], 16))
+        return _ESCAPES.get(what, what)
+
+    return _ESCAPE.sub(one, body)
+
+
+def statements(text: str) -> list[list[Token]]:
+    """The tokens of each statement of a script; empty statements are left out.
+
+    >>> [[t.text for t in s] for s in statements("SELECT 1;; SHOW x;")]
+    [['SELECT', '1'], ['SHOW', 'x']]
+    """
+    found: list[list[Token]] = [[]]
+    for token in tokens(text):
+        if token.kind == "op" and token.text == ";":
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [statement for statement in found if statement]

@@ -1,0 +1,159 @@
+"""Which tables a statement names, read from its tokens. It decides who answers, never what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dpsql.serve.tokens import Token
+
+CATALOG_SCHEMAS = ("pg_catalog", "information_schema")
+_ENDS_FROM = frozenset({
+    "where", "group", "having", "order", "limit", "offset", "fetch", "union", "intersect",
+    "except", "window", "for", "select",
+})  # fmt: skip
+_QUERY_STARTS = frozenset({"select", "with", "values", "table", "from"})
+_NOT_A_TABLE = frozenset({"lateral", "only", "select", "values", "with"})
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A relation in a FROM clause: its schema (empty when none is written) and name."""
+
+    schema: str
+    name: str
+
+
+@dataclass(slots=True)
+class _Level:
+    """One pair of brackets: whether FROM starts tables here, and whether a table comes next."""
+
+    reads: bool
+    in_from: bool = False
+    expects: bool = False
+
+
+@dataclass(slots=True)
+class _Scan:
+    tokens: Sequence[Token]
+    found: list[Named] = field(default_factory=list)
+    ctes: set[str] = field(default_factory=set)
+    levels: list[_Level] = field(default_factory=lambda: [_Level(reads=True)])
+
+    def run(self) -> None:
+        at = 0
+        while at < len(self.tokens):
+            at = self._step(at)
+
+    def _step(self, at: int) -> int:
+        token, level = self.tokens[at], self.levels[-1]
+        word = token.word
+        if word == "(":
+            self._opened(at)
+        elif word == ")":
+            if len(self.levels) > 1:
+                self.levels.pop()
+            self.levels[-1].expects = False
+        elif level.expects and token.kind in ("word", "quoted") and word not in _NOT_A_TABLE:
+            return self._named(at)
+        elif word:
+            self._word(word, at)
+        return at + 1
+
+    def _opened(self, at: int) -> None:
+        level = self.levels[-1]
+        following = self._word_at(at + 1)
+        if level.expects:
+            reads_on = following not in _QUERY_STARTS
+            self.levels.append(_Level(reads=True, in_from=reads_on, expects=reads_on))
+        else:
+            called = at > 0 and self.tokens[at - 1].kind in ("word", "quoted")
+            query = following in _QUERY_STARTS or not called
+            self.levels.append(_Level(reads=query))
+
+    def _word(self, word: str, at: int) -> None:
+        level = self.levels[-1]
+        if word in ("from", "join"):
+            if level.reads and self._word_at(at - 1) != "distinct":
+                level.in_from = level.expects = True
+        elif word == "," and level.in_from:
+            level.expects = True
+        elif word in _ENDS_FROM:
+            level.in_from = level.expects = False
+            level.reads = level.reads or word == "select"
+        elif word == "as" and self._word_at(at + 1) in ("(", "materialized", "not"):
+            self._cte(at)
+
+    def _named(self, at: int) -> int:
+        parts = [self.tokens[at].name]
+        at += 1
+        while self._word_at(at) == "." and at + 1 < len(self.tokens):
+            parts.append(self.tokens[at + 1].name)
+            at += 2
+        self.levels[-1].expects = False
+        if self._word_at(at) != "(":
+            self.found.append(Named(parts[-2] if len(parts) > 1 else "", parts[-1]))
+        return at
+
+    def _cte(self, at: int) -> None:
+        """``name AS (`` or ``name (columns) AS (`` behind WITH or a comma."""
+        back = at - 1
+        if self._word_at(back) == ")":
+            depth = 1
+            while back > 0 and depth:
+                back -= 1
+                depth += (self._word_at(back) == ")") - (self._word_at(back) == "(")
+            back -= 1
+        if back > 0 and self._word_at(back - 1) in ("with", "recursive", ","):
+            self.ctes.add(self.tokens[back].name)
+
+    def _word_at(self, at: int) -> str:
+        return self.tokens[at].word if 0 <= at < len(self.tokens) else ""
+
+
+def tables(tokens: Sequence[Token]) -> list[Named]:
+    """Every table that a statement reads, without its own WITH names."""
+    scan = _Scan(tokens)
+    scan.run()
+    return [n for n in scan.found if n.schema or n.name not in scan.ctes]
+
+
+def wants_no_rows(tokens: Sequence[Token]) -> bool:
+    """Whether a statement can only have an empty answer: LIMIT 0, or WHERE 1 = 0 at its end.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> wants_no_rows(read("SELECT * FROM t LIMIT 0")), wants_no_rows(read("SELECT 1 LIMIT 10"))
+    (True, False)
+    """
+    depth, last, where = 0, -1, -1
+    for at, token in enumerate(tokens):
+        word = token.word
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word == "limit":
+            last = at
+        elif depth == 0 and word in ("union", "intersect", "except"):
+            last = where = -1
+        elif depth == 0 and word == "where":
+            where = at
+    if last >= 0 and [t.text for t in tokens[last + 1 : last + 2]] == ["0"]:
+        return True
+    if where < 0:
+        return False
+    return "".join(t.text.lower() for t in tokens[where + 1 :]) in _NEVER
+
+
+_NEVER = frozenset(
+    {"1=0", "0=1", "1<>1", "1!=1", "false", "(1=0)", "(0=1)", "(1<>1)", "1=2", "2<1"}
+)
+
+_TIMES = frozenset({
+    "current_date", "current_timestamp", "current_time", "localtime", "localtimestamp", "now",
+    "clock_timestamp", "statement_timestamp", "transaction_timestamp", "random",
+    "gen_random_uuid", "timeofday", "pg_backend_pid", "txid_current", "nextval", "set_config",
+    "pg_postmaster_start_time",
+})  # fmt: skip
+
+
+def is_constant(tokens: Sequence[Token]) -> bool:
+    """Whether the text alone fixes the answer, whenever and by whomever it is asked."""
+    return not any(t.kind in ("word", "quoted") and t.name in _TIMES for t in tokens)

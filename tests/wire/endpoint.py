@@ -1,0 +1,145 @@
+"""An endpoint in a thread of its own, over generated data and a ledger that is thrown away."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.datasets import folder
+from support.services import real_service
+
+from dpsql.serve.catalog.catalog import role_catalog
+from dpsql.serve.house import Certificate, ServiceHouse
+from dpsql.serve.pgwire.connection import Limits
+from dpsql.serve.pgwire.server import Server
+from dpsql.service import Service
+
+PASSWORD = "correct horse"
+ROLE = "analyst"
+
+
+def generous(text: str) -> str:
+    """The shop's policy with a known password and budgets that tests do not exhaust."""
+    text = text.replace("SCRAM-SHA-256$4096:...", PASSWORD)
+    text = text.replace("dataset: {epsilon: 20,", "dataset: {epsilon: 1e6,")
+    text = re.sub(r"    epsilon: 5\n", "    epsilon: 1e5\n", text)
+    return re.sub(r"session: \{epsilon: \d\}", "session: {epsilon: 1e4}", text)
+
+
+@dataclass
+class Endpoint:
+    """Where clients connect to, and the service behind it."""
+
+    service: Service
+    house: ServiceHouse
+    server: Server
+    port: int
+    loop: asyncio.AbstractEventLoop
+    opened: list[object] = field(default_factory=list)
+
+    @property
+    def spent(self) -> float:
+        """Epsilon that the dataset's account has spent."""
+        account = self.service.session(ROLE).budget()[0]
+        return float(account.spent_epsilon)
+
+    def url(self, driver: str, database: str = "shop") -> str:
+        return f"postgresql+{driver}://{ROLE}:correct%20horse@127.0.0.1:{self.port}/{database}"
+
+    def dsn(self, **more: str) -> str:
+        parts = {
+            "host": "127.0.0.1", "port": str(self.port), "user": ROLE, "dbname": "shop",
+            "password": PASSWORD, **more,
+        }  # fmt: skip
+        return " ".join(f"{k}='{v}'" for k, v in parts.items())
+
+
+@functools.cache
+def certificate() -> Certificate:
+    """A certificate that signs itself."""
+    import datetime as dt
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = dt.datetime.now(dt.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    chain, secret = folder() / "server.crt", folder() / "server.key"
+    chain.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    secret.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return Certificate(str(chain), str(secret))
+
+
+@contextmanager
+def endpoint(
+    change: Callable[[str], str] = generous,
+    *,
+    limits: Limits | None = None,
+    tls: bool = False,
+    requires_tls: bool = False,
+) -> Iterator[Endpoint]:
+    """Serve until the block ends; then drain, and close everything."""
+    service = real_service("shop", "shop", change)
+    proof = certificate() if tls else None
+    house = ServiceHouse(service, role_catalog, certificate=proof, requires_tls=requires_tls)
+    started: Future[Endpoint] = Future()
+    thread = threading.Thread(
+        target=_run, args=(service, house, proof, limits or Limits(drain_seconds=2), started)
+    )
+    thread.start()
+    try:
+        found = started.result(timeout=30)
+        try:
+            yield found
+        finally:
+            found.loop.call_soon_threadsafe(found.server.stop)
+    finally:
+        thread.join(timeout=30)
+        service.close()
+    assert not thread.is_alive()
+
+
+def _run(
+    service: Service, house: ServiceHouse, proof: Certificate | None, limits: Limits,
+    started: Future[Endpoint],
+) -> None:  # fmt: skip
+    async def serve() -> None:
+        context = None if proof is None else proof.context()
+        server = Server(house, tls=context, limits=limits)
+        port = await server.start("127.0.0.1", 0)
+        found = Endpoint(service, house, server, port, asyncio.get_running_loop())
+        await server.serve(ready=lambda: started.set_result(found))
+
+    try:
+        asyncio.run(serve())
+    except BaseException as error:
+        if not started.done():
+            started.set_exception(error)
+        raise
+
+
+def transcripts() -> Path:
+    """Where recorded conversations are."""
+    return Path(__file__).parents[2] / "fixtures" / "wire"
