@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -12,8 +13,8 @@ from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, FAILED
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger.charge import ATTO, NANO
+from dpsql.ledger.open import open_ledger
 from dpsql.ledger.shortage import more
-from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.store import Verification
 from dpsql.policy.load import load
 
@@ -22,11 +23,12 @@ _LONGEST = 60
 
 def run(chosen: argparse.Namespace) -> int:
     """Every event of the ledger, then the verdict; an unsound ledger is a failure."""
-    place = load(chosen.policy).ledger
-    if not place.exists():
+    policy = load(chosen.policy)
+    if policy.ledger_server is None and not policy.ledger.exists():
+        place = policy.ledger
         raise LedgerFailed(f"the ledger {place} does not exist", "nothing was asked under it yet")
     made = terminal.table(("", "time", "hold", "event", "epsilon", "delta", "who", "asked"), (0, 2))
-    with SqliteLedger.open(place, lambda: datetime.now(UTC)) as ledger:
+    with closing(open_ledger(policy, lambda: datetime.now(UTC))) as ledger:
         for record in ledger.events():
             made.add_row(str(record.seq), *_row(record.hold, record.content))
         verdict = ledger.verify(chosen.noted)
@@ -44,7 +46,7 @@ def _row(hold: int, content: dict[str, Any]) -> list[Any]:
     short = asked if len(asked) <= _LONGEST else f"{asked[: _LONGEST - 1]}…"
     time = str(content.get("time", ""))[:19].replace("T", " ")
     return [
-        terminal.muted(time), str(hold), terminal.plain(str(content.get("state", ""))),
+        terminal.muted(time), str(hold), terminal.plain(str(content.get("state") or content.get("owner", ""))),
         epsilon, delta, terminal.plain(who), terminal.plain(short),
     ]  # fmt: skip
 

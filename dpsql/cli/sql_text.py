@@ -47,8 +47,7 @@ def _clauses(sql: str) -> Iterator[tuple[int, list[str]]]:
             if nested[-1]:
                 yield depth, words
                 words, depth = [], depth + 1
-    if words:
-        yield depth, words
+    yield depth, words
 
 
 def _begins(word: str, before: str) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from math import isfinite
 from pathlib import Path
 
 import duckdb
@@ -93,8 +92,6 @@ _WITH_INFINITY = ("DOUBLE", "FLOAT", "DATE", "TIMESTAMP")
 
 def _scalar(value: object) -> Scalar | None:
     match value:
-        case float() if not isfinite(value):
-            return None
         case float() | Decimal():
             return Fraction(value)
         case int() | datetime() | date():

@@ -238,6 +238,9 @@ def test_explain_says_everything_and_spends_nothing(policy: Path, capsys: Output
     ):  # fmt: skip
         assert words in out
     assert "choosing groups" in explain("SELECT city, SUM(age) AS a FROM customers GROUP BY city")
+    assert "ratio" in explain(
+        "SELECT AVG(age) / AVG(age) AS ratio, AVG(age) AS ratio FROM customers"
+    )
     assert "nothing: no private table is read" in explain("SELECT COUNT(*) FROM countries")
     assert spent(policy) == 0
 
@@ -257,7 +260,8 @@ def test_budget_and_audit(policy: Path, capsys: Output) -> None:
     out = capsys.readouterr().out
     assert "started" in out
     assert "…" in out
-    assert "sound: 2 records" in out
+    assert "first policy" in out
+    assert "sound: 3 records" in out
     head = out.split("head ")[1].strip()
     assert main(["audit", "--policy", str(policy), "--noted", head]) == 0
     assert main(["audit", "--policy", str(policy), "--noted", "0" * 63 + "1"]) == 1
@@ -546,6 +550,7 @@ def test_digits_follow_the_noise() -> None:
         "SELECT " + ", ".join(f"coalesce(sum(x{i}), 0) AS p{i}" for i in range(20)) + " FROM t",
         "SELECT CASE " + " ".join(f"WHEN x > {i} THEN {i}" for i in range(30)) + " END FROM t",
         "SELECT 1 ) FROM t",
+        "SELECT " + "some_column, " * 20,
     ],
 )
 def test_laying_out_changes_white_space_only(sql: str) -> None:
