@@ -7,14 +7,16 @@ declarations are broken in every way that a table can break them.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 import duckdb
 import pytest
 from support.corpus import CORPUS, Entry, World
 from support.corpus import SHOP as SHOP_WORLD
 from support.datasets import in_memory
-from support.measured import broken, every_way, exact, plan_of, removed, request
+from support.measured import broken, constants, every_way, exact, plan_of, removed, request
 
+from dpsql.engines.engine import Value
 from dpsql.plan.priced import PricedMeasurement
 
 DIRTY = {"shop": "dirty", "trade": "trade_dirty"}
@@ -63,13 +65,16 @@ def ways(sql: str, world: World, groups: int, size: int = 1) -> list[PricedMeasu
     return list(every_way(plan_of(sql, world), request(groups, size)))
 
 
-def law(parts: list[PricedMeasurement], data: str, deletions: list[tuple[str, ...]]) -> list[str]:
+def law(
+    parts: list[PricedMeasurement], data: str, deletions: list[tuple[str, ...]],
+    values: Mapping[str, Value] | None = None,
+) -> list[str]:  # fmt: skip
     """Every claim that some neighbour breaks."""
     connection = _data(data)
-    before = exact(connection, parts)
+    before = exact(connection, parts, values)
     found = []
     for deleted in deletions:
-        after = removed(connection, deleted, parts)
+        after = removed(connection, deleted, parts, values)
         for part, one, other in zip(parts, before, after, strict=True):
             found += [
                 f"{part.bounding.name} {part.noised[0].noise if part.noised else ''}: {said}"
@@ -85,7 +90,8 @@ PRIVATE = [e for e in CORPUS if not e.name.startswith("public")]
 @pytest.mark.parametrize("entry", PRIVATE, ids=str)
 def test_a_unit_moves_measurements_within_their_price(entry: Entry) -> None:
     parts = ways(entry.sql, entry.world, 1) + ways(entry.sql, entry.world, 3)
-    found = law(parts, DIRTY.get(entry.world.data, entry.world.data), neighbours(entry.world))
+    data = DIRTY.get(entry.world.data, entry.world.data)
+    found = law(parts, data, neighbours(entry.world), constants(entry.sql, entry.world))
     assert not found, found[0]
 
 
@@ -118,12 +124,12 @@ def test_an_empty_table_and_one_unit_are_neighbours(entry: Entry) -> None:
     if entry.world.data != "shop" or entry.world.policy == "rows":
         return
     parts = ways(entry.sql, entry.world, 3)
-    connection = _data("dirty")
+    connection, values = _data("dirty"), constants(entry.sql, entry.world)
     everyone = tuple(f"DELETE FROM {table}" for table in SHOP)
-    none = removed(connection, everyone, parts)
+    none = removed(connection, everyone, parts, values)
     for unit in (101, 104, 106):
         others = tuple(f"{d} WHERE customer_id IS DISTINCT FROM {unit}" for d in everyone)
-        alone = removed(connection, others, parts)
+        alone = removed(connection, others, parts, values)
         for part, before, after in zip(parts, none, alone, strict=True):
             assert list(broken(part, before, after)) == []
 
@@ -134,5 +140,6 @@ def test_rows_of_nobody_are_in_no_measurement() -> None:
     nobody = tuple(f"DELETE FROM {table} WHERE customer_id IS NULL" for table in SHOP)
     for entry in PRIVATE:
         if entry.world.data == "shop" and entry.world.policy != "rows":
-            parts = ways(entry.sql, entry.world, 3)
-            assert removed(connection, nobody, parts) == exact(connection, parts), entry.sql
+            parts, values = ways(entry.sql, entry.world, 3), constants(entry.sql, entry.world)
+            without = removed(connection, nobody, parts, values)
+            assert without == exact(connection, parts, values), entry.sql

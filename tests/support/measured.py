@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import duckdb
 
 from dpsql.aggregates.statistic import Total
 from dpsql.checks import run as check
+from dpsql.engines.engine import Engine, Value
+from dpsql.engines.exact_rows import ExactRows
 from dpsql.plan import price
 from dpsql.plan.bounding import Bounding, Sensitivity, candidates
 from dpsql.plan.build import build
@@ -24,7 +26,7 @@ from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
 from support.corpus import World
-from support.services import service
+from support.services import FreeLedger, noon, service
 
 Exact = Mapping[tuple[object, ...], tuple[int, ...]]
 """Integers by group key."""
@@ -50,6 +52,31 @@ def plan_of(sql: str, world: World) -> Plan:
     return build(checked, here.tools.enumerator, 100_000)
 
 
+@dataclass
+class Listening:
+    """An engine that notes the values that statements are given."""
+
+    engine: Engine
+    heard: dict[str, Value] = field(default_factory=dict)
+
+    def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
+        self.heard |= parameters
+        return self.engine.measure(sql, parameters)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.engine, name)
+
+
+@functools.cache
+def constants(sql: str, world: World) -> Mapping[str, Value]:
+    """Values for the parameters of a query's statements: what was released before is public."""
+    here = opened(world)
+    listening = Listening(here.tools.engine)
+    ears = Service(here.policy, listening, FreeLedger(), clock=noon)  # type: ignore[arg-type]
+    ears.session(next(iter(here.policy.roles))).execute(sql)
+    return listening.heard | {"salt": SALT}
+
+
 def forced(measurement: Measurement, bounding: Bounding, share: price._Share) -> PricedMeasurement:
     """The measurement priced with a bounding of the test's choice."""
     draft = price._draft(measurement, bounding, share)
@@ -62,20 +89,24 @@ def forced(measurement: Measurement, bounding: Bounding, share: price._Share) ->
 
 def every_way(plan: Plan, wanted: Request) -> Iterator[PricedMeasurement]:
     """Each measurement with each bounding and each family of noise that could be chosen."""
-    for share in price._shares(plan, wanted):
+    for share in price._shares(plan, wanted) if plan.measurements else ():
         for measurement in plan.measurements:
             size = wanted.size(measurement.privacy.unit)
             for bounding in candidates(measurement, wanted.groups, size):
                 yield forced(measurement, bounding, share)
 
 
-def exact(connection: duckdb.DuckDBPyConnection, parts: list[PricedMeasurement]) -> list[Exact]:
+def exact(
+    connection: duckdb.DuckDBPyConnection, parts: list[PricedMeasurement],
+    values: Mapping[str, Value] | None = None,
+) -> list[Exact]:  # fmt: skip
     """The integers that noise would be added to; equal statements are run once."""
+    given = {"salt": SALT} if values is None else values
     found: dict[str, Exact] = {}
     for part in parts:
         if part.sql not in found:
-            parameters = {"salt": SALT} if "$salt" in part.sql else None
-            rows = connection.execute(part.sql, parameters).fetchall()
+            used = {name: v for name, v in given.items() if f"${name}" in part.sql}
+            rows = connection.execute(part.sql, used or None).fetchall()
             keys = len(part.measurement.keys)
             found[part.sql] = {_key(row[:keys]): tuple(map(int, row[keys:])) for row in rows}
     return [found[part.sql] for part in parts]
@@ -124,13 +155,14 @@ def _moves(before: Exact, after: Exact, column: int) -> Iterator[int]:
 
 
 def removed(
-    connection: duckdb.DuckDBPyConnection, deletions: Iterable[str], parts: list[PricedMeasurement]
-) -> list[Exact]:
+    connection: duckdb.DuckDBPyConnection, deletions: Iterable[str],
+    parts: list[PricedMeasurement], values: Mapping[str, Value] | None = None,
+) -> list[Exact]:  # fmt: skip
     """What the parts measure after some deletions, which are then undone."""
     connection.execute("BEGIN")
     try:
         for deletion in deletions:
             connection.execute(deletion)
-        return exact(connection, parts)
+        return exact(connection, parts, values)
     finally:
         connection.execute("ROLLBACK")
