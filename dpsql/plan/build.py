@@ -274,4 +274,5 @@ def _reads_tables(relation: Relation) -> bool:
 
 
 def _unique(fields: tuple[Column, ...]) -> tuple[Column, ...]:
-    return tuple({f.number: replace(f) for f in fields}.values())
+    """Each column once, under its first name."""
+    return tuple({f.number: f for f in reversed(fields)}.values())[::-1]

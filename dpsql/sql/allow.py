@@ -121,6 +121,11 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.TimestampTrunc: ("this", "unit"),
     exp.DateTrunc: ("this", "unit"),
     exp.Extract: _BINARY,
+    exp.StrToDate: ("this", "format"),
+    exp.StrToTime: ("this", "format"),
+    exp.TimeToStr: ("this", "format"),
+    exp.UnixToTime: ("this",),
+    exp.DateBin: ("this", "expression", "unit"),
     exp.CurrentDate: (),
     exp.CurrentTimestamp: (),
     # aggregates

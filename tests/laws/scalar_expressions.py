@@ -235,6 +235,8 @@ def signatures() -> tuple[Signature, ...]:
     for kind in (DATE, TIMESTAMP):
         found += [Signature("date_trunc", (kind,), UNITS), Signature("extract", (kind,), PARTS)]
         found += [Signature("shift", (kind, tuple(SPANS)), ("+", "-"))]
+        found += [Signature("to_char", (kind,), ("%Y-%m", "%Y-%m-%d %H:%M:%S.%f"))]
+    found += [Signature("to_timestamp", (kind,)) for kind in (INTEGER, DOUBLE)]
     found += [
         Signature("days", (DATE, INTEGER), ("+", "-")),
         Signature("days_between", (DATE, DATE)),

@@ -32,7 +32,22 @@ def arranged(relation: Relation, where: Expression | None) -> tuple[Relation, Ex
         return relation, where
     leaves, conditions = _taken_apart(relation)
     conditions += [] if where is None else conjuncts(where)
+    conditions += [c for part in tuple(conditions) for c in _shared(part) if c not in conditions]
     return _Graph(_lean(leaves, conditions), conditions).assembled()
+
+
+def _shared(condition: Expression) -> list[Expression]:
+    """Conditions that stand in every branch of an OR: they hold whenever it does."""
+    if not isinstance(condition, Call) or condition.function != "or":
+        return []
+    first, *others = (conjuncts(branch) for branch in _branches(condition))
+    return [part for part in first if all(part in other for other in others)]
+
+
+def _branches(condition: Expression) -> list[Expression]:
+    if not isinstance(condition, Call) or condition.function != "or":
+        return [condition]
+    return [branch for side in condition.args for branch in _branches(side)]
 
 
 @dataclass(frozen=True, slots=True)

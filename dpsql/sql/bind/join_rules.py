@@ -64,14 +64,14 @@ def implied(left: Relation, right: Relation, known: Equalities) -> list[tuple[in
     """Units made equal by following a declared foreign key.
 
     Claim: a child row joined with the parent row that its path to the unit begins with belongs
-        to the parent row's unit.
+        to the parent row's unit; so do two children of one parent row.
     Argument: the parent's key is unique, so the joined row is the very row that the path finds.
     """
     found: list[tuple[int, int]] = []
     for child, parents in ((left, right), (right, left)):
         for below in _scans(child):
             for parent in _scans(parents):
-                if follows(below, parent, known):
+                if follows(below, parent, known) or siblings(below, parent, known):
                     pairs = zip(below.unit_fields, parent.unit_fields, strict=True)
                     found += [(a.number, b.number) for a, b in pairs]
     return found
@@ -99,6 +99,20 @@ def follows(child: Scan, parent: Scan, known: Equalities) -> bool:
     return all(
         theirs[b] in known.closure(frozenset({mine[a]}))
         for a, b in zip(path[0].columns, path[0].key, strict=True)
+    )
+
+
+def siblings(one: Scan, other: Scan, known: Equalities) -> bool:
+    """Whether the paths of the two to their unit begin with one and the same parent row."""
+    if not one.table.path or not other.table.path:
+        return False
+    mine, theirs = one.table.path[0], other.table.path[0]
+    if (mine.references, mine.key) != (theirs.references, theirs.key):
+        return False
+    first, second = ({f.name: f.number for f in side.fields} for side in (one, other))
+    return all(
+        second[b] in known.closure(frozenset({first[a]}))
+        for a, b in zip(mine.columns, theirs.columns, strict=True)
     )
 
 

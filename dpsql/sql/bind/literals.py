@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -121,6 +122,35 @@ def interval(node: exp.Interval) -> Interval:
     return Interval(-int(text) if negative else int(text), word, span=span_of(node))
 
 
+_EXACT = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
+
+
+def folded(name: str, args: tuple[Expression, ...], node: exp.Expr) -> Literal | Interval | None:
+    """What constants come to: decimals exactly, as PostgreSQL has them, and whole intervals."""
+    if name not in _EXACT:
+        return None
+    a, b = args
+    if name == "multiply" and isinstance(b, Interval):
+        a, b = b, a
+    if isinstance(a, Interval) and isinstance(b, Literal) and isinstance(b.value, int):
+        if name == "multiply" and not isinstance(b.value, bool):
+            return Interval(a.count * b.value, a.unit, span=span_of(node))
+        return None
+    if Kind.DOUBLE not in (a.shape.kind, b.shape.kind):
+        return None
+    one, other = _exact(a), _exact(b)
+    return None if one is None or other is None else literal(_EXACT[name](one, other), node)
+
+
+def _exact(argument: Expression) -> Fraction | None:
+    """A decimal constant of ordinary size."""
+    value = argument.value if isinstance(argument, Literal) else None
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        return None
+    exact = Fraction(value)
+    return exact if abs(exact) < 10**18 and exact.denominator <= 10**18 else None
+
+
 def fit(value: Expression, kind: Kind, node: exp.Expr) -> Expression:
     """A text constant read as the kind of what it is compared with; all else unchanged."""
     if not isinstance(value, Literal) or not isinstance(value.value, str) or kind is Kind.TEXT:
@@ -136,8 +166,8 @@ def read(text: str, kind: Kind, node: exp.Expr) -> Scalar:
                 return dt.date.fromisoformat(text.strip())
             case Kind.TIMESTAMP:
                 at = dt.datetime.fromisoformat(text.strip())
-                if at.tzinfo is None:
-                    return at
+                if at.utcoffset() in (None, dt.timedelta()):
+                    return at.replace(tzinfo=None)
             case Kind.INTEGER:
                 return int(text)
             case Kind.DOUBLE:

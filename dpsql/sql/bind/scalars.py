@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.types import Kind
-from dpsql.sql.bind import literals
+from dpsql.sql.bind import literals, times
 from dpsql.sql.bind.casts import bind_cast, is_text_constant
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.copies import copied
@@ -130,6 +130,9 @@ class Scalars:
         self, name: str, args: tuple[Expression, ...], node: exp.Expr, option: str = ""
     ) -> Expression:
         """A function call with typed arguments."""
+        constant = literals.folded(name, args, node)
+        if constant is not None:
+            return constant
         args = _aligned(args, node)
         try:
             shape = FUNCTIONS[name].shape(args, option)
@@ -381,6 +384,11 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
     exp.Extract: _extract,
     exp.CurrentDate: _today,
     exp.CurrentTimestamp: _today,
+    exp.StrToDate: times.from_text,
+    exp.StrToTime: times.from_text,
+    exp.TimeToStr: times.to_char,
+    exp.UnixToTime: times.from_epoch,
+    exp.DateBin: times.date_bin,
 }
 
 __all__ = ["Scalars", "integer", "make_case"]

@@ -31,6 +31,7 @@ from dpsql.sql.relations import (
     Project,
     Relation,
     Sort,
+    Values,
     Windowed,
 )
 from dpsql.sql.spans import span_of
@@ -305,6 +306,9 @@ def limited(relation: Relation, node: exp.Expr) -> Relation:
     count, offset = _whole(node.args.get("limit")), _whole(node.args.get("offset"))
     if count is None and offset is None:
         return relation
+    if count == 0:
+        # No row is read: clients ask so for names and types.
+        relation = Values(relation.fields, ((None,) * len(relation.fields),))
     places = [span_of(c) for c in (node.args.get("limit"), node.args.get("offset")) if c]
     place = reduce(lambda a, b: a and b and a.cover(b), places)
     return Limit(relation, count, offset or 0, relation.fields, relation.privacy, place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import ANYTHING, Domain, interval
@@ -115,6 +116,41 @@ def _part_kind(part: str) -> Kind:
     return Kind.DOUBLE if part in _CONTINUOUS else Kind.INTEGER
 
 
+def _to_timestamp_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, 1, "to_timestamp")
+    expect_kind(args[0], (Kind.INTEGER, Kind.DOUBLE), "to_timestamp")
+    ends = args[0].shape.domain.low, args[0].shape.domain.high
+    low, high = (_since_1970(end, spare) for end, spare in zip(ends, (-1, 1), strict=True))
+    if low is None or high is None:
+        return Shape(Kind.TIMESTAMP, True)
+    return Shape(Kind.TIMESTAMP, any_nullable(args), interval(low, high))
+
+
+def _since_1970(seconds: Scalar | None, spare: int) -> datetime | None:
+    """The time so many seconds after 1970, and a little further; None outside the calendar."""
+    if not isinstance(seconds, int | Fraction):
+        return None
+    try:
+        return datetime(1970, 1, 1) + timedelta(seconds=int(seconds) + spare)  # noqa: DTZ001
+    except OverflowError:
+        return None
+
+
+def _to_timestamp(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+    text = typed(texts[0], args[0], args[0].shape.kind)
+    return f"TRY(make_timestamp(TRY_CAST(round(CAST({text} AS DOUBLE) * 1e6) AS BIGINT)))"
+
+
+def _to_char_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    expect(args, 1, "to_char")
+    expect_kind(args[0], TEMPORAL, "to_char")
+    return Shape(Kind.TEXT, any_nullable(args) or not args[0].shape.domain.bounded)
+
+
+def _to_char(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
+    return f"TRY(strftime({coerced(texts[0], args[0], Kind.TIMESTAMP)}, '{option}'))"
+
+
 def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
     """Months keep the day, or take the month's last, as in PostgreSQL."""
     expect(args, 2, "date arithmetic")
@@ -217,5 +253,7 @@ FAMILY = (
     ),
     Function("shift", _shift_shape, _shift, "`a + INTERVAL '1 month'`"),
     Function("days", _days_shape, _days, "`a + 7` for a date"),
+    Function("to_timestamp", _to_timestamp_shape, _to_timestamp, "`TO_TIMESTAMP(seconds)`"),
+    Function("to_char", _to_char_shape, _to_char, "`TO_CHAR(a, 'YYYY-MM')`"),
     Function("days_between", _difference_shape, _difference, "`a - b` for dates"),
 )

@@ -1,0 +1,59 @@
+"""Constants and dates as BI tools write them."""
+
+from __future__ import annotations
+
+import pytest
+from support.services import session
+from support.shop import priced, refusal
+
+SAME = (
+    ("placed >= TO_DATE('2025-01-01', 'YYYY-MM-DD')", "placed >= DATE '2025-01-01'"),
+    (
+        "placed < TO_TIMESTAMP('2025-01-01 10:30:00.000000', 'YYYY-MM-DD HH24:MI:SS.US')",
+        "placed < TIMESTAMP '2025-01-01 10:30:00'",
+    ),
+    ("placed >= TIMESTAMP '2025-01-01T00:00:00Z'", "placed >= TIMESTAMP '2025-01-01 00:00:00'"),
+    (
+        "placed < DATE '2025-06-01' + -3 * INTERVAL '1 MONTH'",
+        "placed < DATE '2025-06-01' + INTERVAL '-3 months'",
+    ),
+    ("amount <= 0.06 + 0.01", "amount <= 0.07"),
+    ("amount <= 0.7 - 0.6", "amount <= 0.1"),
+    ("amount <= 1.1 * 3", "amount <= 3.3"),
+)
+
+
+@pytest.mark.parametrize(("written", "meant"), SAME)
+def test_constants_are_read_before_any_row(written: str, meant: str) -> None:
+    first, second = (priced(f"SELECT COUNT(*) FROM orders WHERE {w}") for w in (written, meant))
+    assert [p.sql for p in first.parts] == [p.sql for p in second.parts]
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("TO_DATE(channel, 'YYYY-MM-DD') IS NULL", "DP114"),
+        ("TO_DATE('2025-13-01', 'YYYY-MM-DD') IS NULL", "DP205"),
+        ("TO_CHAR(placed, 'Day') = 'Monday'", "DP114"),
+        ("TO_CHAR(placed, channel) = '2025'", "DP114"),
+        ("DATE_BIN('1 month', placed, DATE '2024-01-01') IS NULL", "DP205"),
+        ("placed >= TIMESTAMP '2025-01-01T00:00:00+02:00'", "DP205"),
+    ],
+)
+def test_what_depends_on_rows_or_settings_is_refused(call: str, code: str) -> None:
+    refused = refusal(f"SELECT COUNT(*) FROM orders WHERE {call}")
+    assert refused is not None
+    assert refused.code == code
+
+
+def test_no_row_is_read_for_no_row() -> None:
+    plan = priced("SELECT * FROM (SELECT country, age FROM customers) AS t LIMIT 0")
+    assert not plan.parts
+    assert not plan.plan.publics
+
+
+def test_one_column_under_two_names() -> None:
+    reply = session("oracle", "shop").execute(
+        "SELECT country AS a, country AS b FROM countries ORDER BY 1 LIMIT 1"
+    )
+    assert reply.table.to_pylist() == [{"o0": "at", "o1": "at"}]
