@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dpsql.aggregates import (
     average,
     count,
+    covariance,
     extreme,
     quantile,
+    regression,
     sum,  # noqa: A004 (named as in SQL)
+    truth,
     variance,
 )
 from dpsql.aggregates.statistic import Lowered
@@ -28,5 +31,14 @@ AGGREGATES: dict[str, Callable[[Aggregated, Private], Lowered]] = {
     "var_samp": variance.lower,
     "stddev_pop": variance.lower,
     "stddev_samp": variance.lower,
+    "covar_pop": covariance.lower,
+    "covar_samp": covariance.lower,
+    "corr": covariance.correlation,
+    "regr_slope": regression.lower,
+    "regr_intercept": regression.lower,
+    "regr_r2": regression.lower,
+    "regr_count": regression.lower,
+    "bool_and": truth.lower,
+    "bool_or": truth.lower,
 }
 """By the name that ``sql.bind`` gives them. What is not here has no private form."""

@@ -1,7 +1,7 @@
 """DP203, DP204: what is summed or ranked has bounds.
 
-What: the argument of SUM, AVG, VAR and STDDEV lies between two finite numbers; that of MEDIAN,
-    PERCENTILE, QUANTILE, MIN and MAX between two finite numbers, dates or times.
+What: the arguments of SUM, AVG, VAR, STDDEV, COVAR, CORR and REGR lie between two finite numbers;
+    that of MEDIAN, PERCENTILE, QUANTILE, MIN and MAX between two finite numbers, dates or times.
 Why: without bounds one unit could move the sum by any amount; no finite noise covers that. A
     quantile is chosen among the values of a public range.
 Example: ``SELECT SUM(LENGTH(city)) FROM customers``
@@ -11,6 +11,7 @@ Instead: ``SELECT SUM(LEAST(GREATEST(LENGTH(city), 0), 200)) FROM customers``
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dpsql.checks.rule import frontier, rewritten, short, written
 from dpsql.diagnostics.refusal import Refusal
@@ -21,6 +22,15 @@ from dpsql.sql.expressions import Aggregated
 
 WIDEST = 2**400
 _SUMMED = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+_PAIRED = (
+    "covar_pop",
+    "covar_samp",
+    "corr",
+    "regr_slope",
+    "regr_intercept",
+    "regr_r2",
+    "regr_count",
+)
 _RANKED = ("quantile_cont", "quantile_disc", "min", "max")
 _LIMITS = {
     Kind.DATE: ("DATE '2020-01-01'", "DATE '2029-12-31'"),
@@ -34,6 +44,9 @@ def check(bound: Bound) -> Iterator[Refusal]:
         for call in aggregate.calls:
             if call.function in _SUMMED:
                 yield from _bounded(bound, call)
+            elif call.function in _PAIRED:
+                for value in call.args:
+                    yield from _bounded(bound, replace(call, args=(value,)))
             elif call.function in _RANKED and _ordered(call):
                 yield from _ranked(bound, call)
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 _KNOWN: dict[tuple[str, int], Callable[[list[exp.Expr]], exp.Func]] = {
     ("QUANTILE_CONT", 2): lambda a: exp.PercentileCont(this=a[0], expression=a[1]),
     ("QUANTILE_DISC", 2): lambda a: exp.PercentileDisc(this=a[0], expression=a[1]),
+    ("EVERY", 1): lambda a: exp.LogicalAnd(this=a[0]),
     ("APPROX_PERCENTILE", 2): lambda a: exp.ApproxQuantile(this=a[0], quantile=a[1]),
 }
 """By name and number of arguments."""

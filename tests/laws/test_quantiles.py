@@ -78,6 +78,14 @@ ORACLE: dict[str, tuple[str, float]] = {
         "SELECT avg(m) FROM (SELECT customer_id, median(amount) AS m FROM orders GROUP BY 1) AS t",
         1e-3,
     ),
+    "SELECT channel, BOOL_OR(amount > 499.9), BOOL_AND(amount < 499.5), EVERY(amount >= 0)"
+    " FROM orders GROUP BY channel": (
+        (
+            "SELECT channel, bool_or(amount > 499.9), bool_and(amount < 499.5),"
+            " bool_and(amount >= 0) FROM orders GROUP BY channel"
+        ),
+        0,
+    ),
 }  # fmt: skip
 """A query, its plain form, and the tolerance: the width of a bin."""
 
@@ -191,6 +199,10 @@ QUERIES = (
     "SELECT channel, MEDIAN(amount), MAX(amount), SUM(amount) FROM orders GROUP BY channel",
     "SELECT placed, QUANTILE(amount, 0.9) FILTER (WHERE channel = 'web') FROM orders GROUP BY 1",
     "SELECT country, MEDIAN(seconds) FROM visits JOIN customers USING (customer_id) GROUP BY 1",
+    (
+        "SELECT country, BOOL_OR(amount > 400), BOOL_AND(channel = 'web') FROM orders"
+        " JOIN customers USING (customer_id) GROUP BY country"
+    ),
     "SELECT MAX(started), MEDIAN(seconds), COUNT(DISTINCT customer_id) FROM visits",
     "SELECT city, QUANTILE(amount, 0.1) FROM orders JOIN customers USING (customer_id) GROUP BY 1",
 )

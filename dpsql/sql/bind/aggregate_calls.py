@@ -32,6 +32,15 @@ NAMES: dict[type[exp.Expr], str] = {
     exp.StddevPop: "stddev_pop",
     exp.Min: "min",
     exp.Max: "max",
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.Corr: "corr",
+    exp.RegrSlope: "regr_slope",
+    exp.RegrIntercept: "regr_intercept",
+    exp.RegrR2: "regr_r2",
+    exp.RegrCount: "regr_count",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
     exp.Median: "median",
     exp.WithinGroup: "within group",
     exp.PercentileCont: "percentile_cont",
@@ -40,6 +49,15 @@ NAMES: dict[type[exp.Expr], str] = {
     exp.ApproxQuantile: "approx_quantile",
 }
 """Aggregate calls, by the name that a client sees."""
+PAIRED = (
+    "covar_pop",
+    "covar_samp",
+    "corr",
+    "regr_slope",
+    "regr_intercept",
+    "regr_r2",
+    "regr_count",
+)
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 WINDOWED = ("count", "sum", "avg", *SPREADS, "min", "max")
 """Those that may also stand in a window."""
@@ -92,14 +110,14 @@ def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     if name == "count_if":
         where = args[0] if where is None else rowwise.call("and", (where, args[0]), node)
         name, args = "count", ()
-    kinds = (Kind.INTEGER, Kind.DOUBLE)
-    if name not in ("count", "min", "max") and args[0].shape.kind not in (*kinds, Kind.NULL):
+    _check_kinds(node, name, args)
+    if name in PAIRED and rows is not None:
         raise refuse(
-            "DP201",
+            "DP110",
             node,
-            f"{name.upper()} takes numbers, not {args[0].shape.kind.value}",
-            "Sums and averages are over numbers.",
-            "COUNT(*) counts rows of any type.",
+            f"{name.upper()} is not taken over the rows of one unit",
+            "Engines fail on some rows here, and whether they do must not be seen.",
+            "AVG, SUM, MIN, MAX and MEDIAN are.",
         )
     return Aggregated(name, args, _shape(name, args, rows), distinct, where, span=span_of(node))
 
@@ -110,7 +128,26 @@ def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression
         return False, ()
     if isinstance(inner, exp.Distinct):
         return True, tuple(scalars.bind(item) for item in inner.expressions)
-    return False, (scalars.bind(inner),)
+    second = node.args.get("expression")
+    return False, tuple(scalars.bind(n) for n in (inner, second) if n is not None)
+
+
+def _check_kinds(node: exp.Expr, name: str, args: tuple[Expression, ...]) -> None:
+    """Sums are of numbers, conjunctions of truth values; anything is counted or compared."""
+    if name in ("count", "min", "max"):
+        return
+    truth = name in ("bool_and", "bool_or")
+    kinds = (Kind.BOOLEAN,) if truth else (Kind.INTEGER, Kind.DOUBLE)
+    for arg in args:
+        if arg.shape.kind not in (*kinds, Kind.NULL):
+            raise refuse(
+                "DP201",
+                node,
+                f"{name.upper()} takes {'conditions' if truth else 'numbers'}, "
+                f"not {arg.shape.kind.value}",
+                "It is about what is true." if truth else "Sums and averages are over numbers.",
+                "COUNT(*) counts rows of any type.",
+            )
 
 
 def _shape(name: str, args: tuple[Expression, ...], rows: int | None) -> Shape:
@@ -143,6 +180,14 @@ def _same(args: tuple[Expression, ...], _: int | None) -> Shape:
     return args[0].shape.optional()
 
 
+def _truth(_: tuple[Expression, ...], __: int | None) -> Shape:
+    return Shape(Kind.BOOLEAN)
+
+
+def _real(_: tuple[Expression, ...], __: int | None) -> Shape:
+    return Shape(Kind.DOUBLE)
+
+
 def _spread(args: tuple[Expression, ...], _: int | None) -> Shape:
     low, high = numbers(args[0].shape.domain)
     if low is None or high is None:
@@ -165,4 +210,9 @@ _SHAPES: dict[str, Callable[[tuple[Expression, ...], int | None], Shape]] = {
     "avg": _avg,
     "min": _same,
     "max": _same,
+    "bool_and": _truth,
+    "bool_or": _truth,
+    "regr_count": _count,
+    **dict.fromkeys(("covar_pop", "covar_samp", "corr"), _real),
+    **dict.fromkeys(("regr_slope", "regr_intercept", "regr_r2"), _real),
 }

@@ -1,0 +1,43 @@
+"""COVAR_POP, COVAR_SAMP and CORR: centred totals of two values, of their product, and a count."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsql.aggregates.build import call as apply
+from dpsql.aggregates.build import clamp
+from dpsql.aggregates.moments import Paired, centred, of_sample
+from dpsql.aggregates.statistic import Lowered
+from dpsql.sql.expressions import Aggregated, Column, Expression
+from dpsql.sql.relations import Private
+
+
+def lower(call: Aggregated, _: Private) -> Lowered:
+    """``E[xy] - E[x] E[y]`` over the rows that have both."""
+    pair = Paired(centred(call.args[0]), centred(call.args[1]), call.where)
+
+    def finish(columns: tuple[Column, ...]) -> Expression:
+        products, x, y, count = columns
+        population = pair.covariance(products, x, y, count)
+        return of_sample(population, count) if call.function == "covar_samp" else population
+
+    return Lowered((pair.products, *pair.totals, pair.count), finish)
+
+
+def correlation(call: Aggregated, _: Private) -> Lowered:
+    """The covariance over the root of both variances, within -1 .. 1; NULL where one is 0."""
+    pair = Paired(centred(call.args[0]), centred(call.args[1]), call.where)
+    statistics = (pair.products, *pair.totals, *pair.squares, pair.count)
+    return Lowered(statistics, lambda columns: correlated(pair, columns))
+
+
+def correlated(pair: Paired, columns: tuple[Column, ...]) -> Expression:
+    """The correlation as an expression over the totals of ``correlation``."""
+    products, x, y, squares_x, squares_y, count = columns
+    spreads = apply(
+        "multiply",
+        apply("sqrt", pair.first.spread(x, squares_x, count)),
+        apply("sqrt", pair.second.spread(y, squares_y, count)),
+    )
+    found = apply("divide", pair.covariance(products, x, y, count), spreads)
+    return clamp(found, Fraction(-1), Fraction(1))

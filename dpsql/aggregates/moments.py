@@ -1,0 +1,116 @@
+"""Means, variances and covariances as expressions over centred totals and a count.
+
+Values are centred at the middle of their range, squares centred again at half their largest, so
+that one row moves each total by little whatever the values' offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.aggregates.build import call as apply
+from dpsql.aggregates.build import clamp, not_null, real, whole
+from dpsql.aggregates.statistic import Rows, Total
+from dpsql.sql.domain import numbers
+from dpsql.sql.expressions import Column, Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Centred:
+    """A bounded value less the middle of its range."""
+
+    value: Expression
+    middle: Fraction
+    half: Fraction
+
+    @property
+    def offset(self) -> Expression:
+        """The value, centred."""
+        return apply("subtract", self.value, real(self.middle))
+
+    def total(self, where: Expression | None) -> Total:
+        """The sum of offsets."""
+        low, high = self.middle - self.half, self.middle + self.half
+        return Total(self.value, low, high, centre=self.middle, where=where)
+
+    def squares(self, where: Expression | None) -> Total:
+        """The sum of squared offsets less half the largest."""
+        square = apply("multiply", self.offset, self.offset)
+        top = self.half * self.half
+        return Total(square, Fraction(0), top, centre=top / 2, where=where)
+
+    def spread(self, total: Column, squares: Column, count: Column) -> Expression:
+        """The variance of the population: ``E[(x - mid)^2] - E[x - mid]^2``, within its bounds."""
+        n, top = at_least_one(count), self.half * self.half
+        mean = apply("divide", total, n)
+        raised = apply("add", real(top / 2), apply("divide", squares, n))
+        return clamp(apply("subtract", raised, apply("multiply", mean, mean)), Fraction(0), top)
+
+    def mean(self, total: Column, count: Column) -> Expression:
+        """The mean, within its bounds."""
+        found = apply("add", real(self.middle), apply("divide", total, at_least_one(count)))
+        return clamp(found, self.middle - self.half, self.middle + self.half)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Two bounded values of the rows that have both."""
+
+    first: Centred
+    second: Centred
+    where: Expression | None
+
+    @property
+    def count(self) -> Rows:
+        """The rows that have both."""
+        return Rows(not_null(self.first.value, not_null(self.second.value, self.where)))
+
+    @property
+    def totals(self) -> tuple[Total, Total]:
+        """The sums of offsets."""
+        return (
+            self.first.total(not_null(self.second.value, self.where)),
+            self.second.total(not_null(self.first.value, self.where)),
+        )
+
+    @property
+    def squares(self) -> tuple[Total, Total]:
+        """The sums of squared offsets."""
+        return (
+            self.first.squares(not_null(self.second.value, self.where)),
+            self.second.squares(not_null(self.first.value, self.where)),
+        )
+
+    @property
+    def products(self) -> Total:
+        """The sum of products of offsets."""
+        top = self.first.half * self.second.half
+        product = apply("multiply", self.first.offset, self.second.offset)
+        return Total(product, -top, top, where=self.where)
+
+    def covariance(self, products: Column, x: Column, y: Column, count: Column) -> Expression:
+        """``E[xy] - E[x] E[y]`` of the population, within its bounds."""
+        n, top = at_least_one(count), self.first.half * self.second.half
+        means = apply("multiply", apply("divide", x, n), apply("divide", y, n))
+        return clamp(apply("subtract", apply("divide", products, n), means), -top, top)
+
+
+def centred(value: Expression) -> Centred:
+    """A value of known bounds."""
+    low, high = numbers(value.shape.domain)
+    assert low is not None
+    assert high is not None, "checks.bounded_values lets no other pass"
+    return Centred(value, (low + high) / 2, (high - low) / 2)
+
+
+def at_least_one(count: Column) -> Expression:
+    """A noisy count that may divide."""
+    return apply("greatest", count, whole(1))
+
+
+def of_sample(population: Expression, count: Column) -> Expression:
+    """Bessel's correction: times n / (n - 1)."""
+    below = apply("greatest", apply("subtract", count, whole(1)), whole(1))
+    n = apply("cast", apply("greatest", count, whole(2)), option="double")
+    return apply("multiply", population, apply("divide", n, below))

@@ -1,0 +1,35 @@
+"""REGR_SLOPE, REGR_INTERCEPT, REGR_R2 and REGR_COUNT of (y, x): the totals of a covariance."""
+
+from __future__ import annotations
+
+from dpsql.aggregates.build import call as apply
+from dpsql.aggregates.covariance import correlated
+from dpsql.aggregates.moments import Paired, centred
+from dpsql.aggregates.statistic import Lowered
+from dpsql.sql.expressions import Aggregated, Column, Expression
+from dpsql.sql.relations import Private
+
+
+def lower(call: Aggregated, _: Private) -> Lowered:
+    """The line of least squares through the rows that have both; NULL where x does not vary."""
+    pair = Paired(centred(call.args[0]), centred(call.args[1]), call.where)
+    if call.function == "regr_count":
+        return Lowered((pair.count,), lambda columns: columns[0])
+    if call.function == "regr_r2":
+        statistics = (pair.products, *pair.totals, *pair.squares, pair.count)
+        return Lowered(statistics, lambda columns: _squared(correlated(pair, columns)))
+
+    def finish(columns: tuple[Column, ...]) -> Expression:
+        products, y, x, squares, count = columns
+        covariance = pair.covariance(products, y, x, count)
+        slope = apply("divide", covariance, pair.second.spread(x, squares, count))
+        if call.function == "regr_slope":
+            return slope
+        below = apply("multiply", slope, pair.second.mean(x, count))
+        return apply("subtract", pair.first.mean(y, count), below)
+
+    return Lowered((pair.products, *pair.totals, pair.squares[1], pair.count), finish)
+
+
+def _squared(value: Expression) -> Expression:
+    return apply("multiply", value, value)
