@@ -37,7 +37,7 @@ def finish(
     outputs = priced.plan.columns
     relation, wanted = priced.plan.output, ends.simulated(priced) if intervals else []
     if wanted:
-        name = priced.parts[0].measurement.name
+        name = ends.table_of(relation)
         known.tables[name] = ends.simulate(
             priced, wanted, known.tables[name], tools.entropy, known.run
         )

@@ -92,6 +92,14 @@ def sources(relation: Relation, outputs: tuple[Column, ...]) -> list[Expression 
     return [_expanded(o, definitions) for o in outputs]
 
 
+def table_of(relation: Relation) -> str:
+    """The released table whose rows an output of ``sources`` is computed from."""
+    while not isinstance(relation, Stored):
+        assert isinstance(relation, Limit | Sort | Filter | Project)
+        relation = relation.input
+    return relation.name
+
+
 def _expanded(node: Expression, definitions: Mapping[int, Expression]) -> Expression:
     def swap(part: Expression) -> Expression | None:
         if isinstance(part, Column) and part.number in definitions:

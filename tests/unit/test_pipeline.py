@@ -373,3 +373,21 @@ def test_the_order_of_rows_does_not_depend_on_the_data() -> None:
         names = reply.table.column(0).to_pylist()
         assert names == sorted(names)
         assert names
+
+
+TWO_PHASES = (
+    "SELECT SUM(amount) / COUNT(*) AS r FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)",
+    ("SELECT country, COUNT(*) * 2 AS h FROM customers WHERE country IN"
+    " (SELECT country FROM customers GROUP BY country HAVING COUNT(*) > 185) GROUP BY country"),
+    "SELECT channel, COUNT(*) * 2 AS h FROM orders WHERE channel = 'nothing' GROUP BY channel",
+)
+
+
+@pytest.mark.parametrize("sql", TWO_PHASES)
+def test_computed_columns_have_intervals_whatever_was_released_before(sql: str) -> None:
+    session = service("shop", "shop").session("pure")
+    reply = session.execute(sql, intervals=True)
+    position = len(reply.columns) - 1
+    low, high = (end.to_pylist() for end in reply.intervals[position])
+    for bottom, value, top in zip(low, reply.table.column(position).to_pylist(), high, strict=True):
+        assert bottom <= value <= top

@@ -1,0 +1,88 @@
+"""Integers of any size, noised and written in the statistic's own units."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.services import Seeded
+
+from dpsql.aggregates.statistic import Rows, Total
+from dpsql.plan.bounding import Sensitivity
+from dpsql.plan.priced import Noised
+from dpsql.privacy.mechanisms import DiscreteLaplace
+from dpsql.release.noise import WrongShape, added, decoded, integers
+from dpsql.sql.expressions import integer
+
+TINY = DiscreteLaplace(Fraction(1, 10**6))
+ONE = Sensitivity(Fraction(1), Fraction(1))
+HUGE = 3 * 2**100
+DECIMAL = pa.decimal128(38, 0)
+
+
+def item(*, shift: int = 0, whole: bool = True) -> Noised:
+    total = Total(integer(1), Fraction(0), Fraction(1), whole=whole)
+    return Noised(total, shift, ONE, TINY)
+
+
+def column(*values: int, kind: pa.DataType = DECIMAL) -> pa.ChunkedArray:
+    return pa.chunked_array(
+        [pa.array([Decimal(v) if kind == DECIMAL else v for v in values], kind)]
+    )
+
+
+@pytest.mark.parametrize(
+    "values", [(), (0, -1, 2**62, -(2**63)), (HUGE, -HUGE, 5), (2**63, 0), (-(2**63) - 1,)]
+)
+def test_integers_of_128_bits_are_read_exactly(values: tuple[int, ...]) -> None:
+    assert [int(v) for v in integers(column(*values))] == list(values)
+
+
+def test_a_part_of_a_column_is_read_from_its_place() -> None:
+    assert list(integers(column(1, 2, 3, 4).slice(1, 2))) == [2, 3]
+    assert list(integers(pa.chunked_array([], DECIMAL))) == []
+    two = pa.chunked_array([column(1).chunk(0), column(2).chunk(0)])
+    assert list(integers(two)) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()])
+def test_small_integers_are_read(kind: pa.DataType) -> None:
+    assert list(integers(column(1, -2, 3, kind=kind))) == [1, -2, 3]
+
+
+@pytest.mark.parametrize("wrong", [pa.array([None], pa.int64()), pa.array([1.5]), pa.array(["1"])])
+def test_what_is_not_whole_is_no_statistic(wrong: pa.Array) -> None:
+    with pytest.raises(WrongShape):
+        integers(pa.chunked_array([wrong]))
+
+
+@pytest.mark.parametrize("value", [0, 2**60, 2**62, -(2**63), HUGE, -HUGE])
+def test_noise_is_added_exactly_at_any_size(value: int) -> None:
+    noisy = added(integers(column(value)), item(), Seeded(1))
+    assert [int(v) for v in noisy] == [value]
+
+
+def test_a_wide_noise_does_not_wrap() -> None:
+    wide = Noised(Rows(), 0, ONE, DiscreteLaplace(Fraction(2**38)))
+    near = np.full(500, 2**63 - 1, dtype=np.int64)
+    exact = [int(v) for v in added(near, wide, Seeded(2))]
+    drawn = [int(v) for v in wide.noise.sample(Seeded(2), 500)]
+    assert exact == [2**63 - 1 + d for d in drawn]
+
+
+def test_whole_statistics_are_rounded_to_the_nearest_and_kept_in_64_bits() -> None:
+    steps = np.array([0, 7, 8, -8, -9, 24])
+    assert decoded(steps, item(shift=4)).to_pylist() == [0, 0, 1, 0, -1, 2]
+    assert decoded(np.array([3, -3]), item(shift=-4)).to_pylist() == [48, -48]
+    huge = np.array([HUGE, -HUGE, 5], dtype=object)
+    assert decoded(huge, item()).to_pylist() == [2**63 - 1, -(2**63) + 1, 5]
+    assert decoded(huge, item(shift=99)).to_pylist() == [6, -6, 0]
+
+
+def test_reals_are_steps_times_their_worth() -> None:
+    assert decoded(np.array([3, -5]), item(shift=1, whole=False)).to_pylist() == [1.5, -2.5]
+    huge = np.array([HUGE], dtype=object)
+    assert decoded(huge, item(shift=100, whole=False)).to_pylist() == [3.0]
