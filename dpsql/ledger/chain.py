@@ -32,6 +32,8 @@ class Record:
         return content
 
 
+OWNER = 0
+"""In place of a hold: what the owner did. No hold has this number."""
 START = Record(0, 0, "{}", "", "0" * 64)
 """What the first record follows."""
 

@@ -47,6 +47,7 @@ _TABLES = """
         prev_hash TEXT NOT NULL,
         hash TEXT NOT NULL
     );
+    CREATE INDEX event_owner ON event (seq) WHERE hold = 0;
     CREATE TABLE release (
         recall_key TEXT COLLATE "C" PRIMARY KEY,
         hold BIGINT NOT NULL,

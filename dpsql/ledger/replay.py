@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsql.ledger.chain import START, Record, faults
+from dpsql.ledger.chain import OWNER, START, Record, faults
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.states import State, may
 from dpsql.ledger.store import Verification
@@ -49,6 +49,10 @@ class Replay:
         self.last = record
         try:
             content = record.content
+            if record.hold == OWNER:
+                if not isinstance(content["terms"], dict):
+                    raise TypeError
+                return
             wrong = self._follow(record.hold, State(content["state"]), content)
         except (KeyError, TypeError, ValueError):
             wrong = "it cannot be read"

@@ -185,6 +185,12 @@ def last(db: Database, count: int) -> list[Record]:
     return [Record(*row) for row in found][::-1]
 
 
+def last_of_owner(db: Database) -> Record | None:
+    """What the owner did last."""
+    row = db.execute("SELECT * FROM event WHERE hold = 0 ORDER BY seq DESC LIMIT 1").fetchone()
+    return None if row is None else Record(*row)
+
+
 def records(db: Database, after: int = 0) -> Iterator[Record]:
     """All records, in order; never more than a page of them in memory."""
     while found := page(db, after):

@@ -49,6 +49,7 @@ _TABLES = """
         prev_hash TEXT NOT NULL,
         hash TEXT NOT NULL
     ) STRICT;
+    CREATE INDEX event_owner ON event (seq) WHERE hold = 0;
     CREATE TABLE release (
         recall_key TEXT PRIMARY KEY,
         hold INTEGER NOT NULL,

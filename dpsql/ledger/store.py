@@ -8,11 +8,11 @@ nothing, and the charge counts if it was written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.balance import Balance
@@ -139,6 +139,16 @@ class Ledger(Protocol):
 
     def latest(self, count: int) -> tuple[Record, ...]:
         """The last ``count`` records, in order."""
+        ...
+
+    def note_terms(
+        self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = ()
+    ) -> None:
+        """Add a record of the owner's: from now on these are the terms, see ``terms.py``."""
+        ...
+
+    def terms(self) -> dict[str, Any] | None:
+        """The terms that were noted last."""
         ...
 
     def verify(self, noted: str | None = None) -> Verification:

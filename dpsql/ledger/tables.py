@@ -9,17 +9,17 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from dpsql.ledger import failures, rows
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.balance import Balance
-from dpsql.ledger.chain import Record
+from dpsql.ledger.chain import OWNER, Record
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.filter import admits
 from dpsql.ledger.replay import Replay, verified
@@ -189,6 +189,23 @@ class TableLedger(Ledger, abc.ABC):
         """The last ``count`` records, in order."""
         with self._read() as db:
             return tuple(rows.last(db, count))
+
+    def note_terms(
+        self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = ()
+    ) -> None:
+        """Add a record of the owner's. It belongs to no hold, and charges nothing."""
+
+        def note(db: Database) -> None:
+            content = {"owner": about, "time": rows.stamp(self._now(db)), "terms": terms}
+            rows.append(db, OWNER, content | ({"loosened": list(loosened)} if loosened else {}))
+
+        self._write(note)
+
+    def terms(self) -> dict[str, Any] | None:
+        """The terms that were noted last."""
+        with self._read() as db:
+            record = rows.last_of_owner(db)
+        return None if record is None else record.content["terms"]
 
     def verify(self, noted: str | None = None) -> Verification:
         """Recompute every hash, every balance and every stored answer's digest.

@@ -15,6 +15,7 @@ from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
 from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
+from dpsql.ledger.terms import adopt
 from dpsql.pipeline import Remembrance, Tools
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
@@ -58,6 +59,11 @@ class Service:
         try:
             checked = compare(policy, engine.describe())
             ledger = open_ledger(checked, clock)
+            try:
+                adopt(checked, ledger, clock())
+            except BaseException:
+                ledger.close()
+                raise
         except BaseException:
             engine.close()
             raise

@@ -108,6 +108,13 @@ class FreeLedger:
     def events(self, after: int = 0) -> Iterator[Record]:
         return iter(())
 
+    def note_terms(
+        self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = ()
+    ) -> None: ...
+
+    def terms(self) -> dict[str, object] | None:
+        return None
+
     def latest(self, count: int) -> tuple[Record, ...]:
         return ()
 

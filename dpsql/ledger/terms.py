@@ -1,0 +1,154 @@
+"""What an owner promises: the terms of a policy, noted in the ledger whenever they change.
+
+So the chain of records says under which limits every answer was given, when the data changed, and
+which edits of the policy made a promise weaker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from dpsql.diagnostics.refusal import PolicyError
+from dpsql.ledger.accounts import accounts_for
+from dpsql.ledger.charge import ATTO, NANO
+from dpsql.ledger.filter import admits
+from dpsql.ledger.shortage import more
+from dpsql.ledger.store import Ledger
+from dpsql.policy.model import Allowance, Policy
+
+Terms = Mapping[str, Any]
+_WINDOWS = ("day", "week", "month", "year", None)
+
+
+def terms_of(policy: Policy) -> dict[str, Any]:
+    """Everything in a policy that a unit's protection depends on, as JSON."""
+    tables = policy.tables
+    limits = {"the data set": _limits(policy.dataset)}
+    limits |= {f"table {n}": _limits(t.account) for n, t in tables.items() if t.account is not None}
+    for name, role in policy.roles.items():
+        limits[f"role {name}"] = _limits(role.allowance)
+        limits[f"a session of role {name}"] = _limits(role.session)
+        query = Allowance(role.query.epsilon, role.query.delta, "basic")
+        limits[f"a query of role {name}"] = _limits(query)
+    return {
+        "policy": policy.version,
+        "data_version": policy.data_version,
+        "limits": limits,
+        "sees": {
+            n: sorted(tables if r.tables is None else r.tables) for n, r in policy.roles.items()
+        },
+        "sizes": {name: unit.group_size for name, unit in policy.units.items()},
+        "units": {name: table.unit for name, table in tables.items()},
+        "columns": {
+            f"{name}.{column.name}": column.identifier
+            for name, table in tables.items()
+            for column in table.columns.values()
+            if not table.public
+        },
+    }
+
+
+def loosened(old: Terms, new: Terms) -> tuple[str, ...]:
+    """Each promise of ``old`` that ``new`` weakens, in words; nothing when none is."""
+    return (
+        *_looser_limits(old["limits"], new["limits"]),
+        *_wider_roles(old["sees"], new["sees"]),
+        *(
+            f"unit {name}: {size} are protected together, {old['sizes'][name]} were"
+            for name, size in new["sizes"].items()
+            if size < old["sizes"].get(name, 0)
+        ),
+        *_barer_tables(old, new),
+    )
+
+
+def below_spent(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
+    """Limits below what is spent already: they would promise what can no longer be kept."""
+    found: dict[str, str] = {}
+    for role in policy.roles:
+        for balance in ledger.balances(accounts_for(policy, role, tables=policy.tables, now=now)):
+            if not admits(balance.account, balance.spent):
+                epsilon = more(Fraction(balance.spent.epsilon, NANO))
+                delta = more(Fraction(balance.spent.delta, ATTO))
+                found[balance.account.id] = (
+                    f"the limit of {balance.account.title} is below what is spent (epsilon "
+                    f"{epsilon}, delta {delta} by adding up); write at least the limit it had"
+                )
+    return tuple(found.values())
+
+
+def adopt(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
+    """Note the terms of the policy if they are new; what they loosen.
+
+    Raises ``PolicyError``, and notes nothing, when a limit is below what is spent.
+    """
+    terms, known = terms_of(policy), ledger.terms()
+    if known is not None and known == json.loads(json.dumps(terms)):
+        return ()
+    if problems := below_spent(policy, ledger, now):
+        raise PolicyError(*(f"{policy.path.name}: {problem}" for problem in problems))
+    weaker = () if known is None else loosened(known, terms)
+    ledger.note_terms(terms, _about(known, terms), weaker)
+    return weaker
+
+
+def _about(old: Terms | None, new: Terms) -> str:
+    if old is None:
+        return "first policy"
+    rotated = old["data_version"] != new["data_version"]
+    return "data version" if rotated and dict(old, data_version=0, policy=0) == dict(
+        json.loads(json.dumps(new)), data_version=0, policy=0
+    ) else "policy changed"  # fmt: skip
+
+
+def _limits(allowance: Allowance) -> list[Any]:
+    return [str(allowance.epsilon), str(allowance.delta), allowance.composition, allowance.per]
+
+
+def _looser_limits(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(old.keys() - new.keys()):
+        if name.startswith("table "):
+            yield f"{name}: it has no account of its own any more"
+    for name, (epsilon, delta, composition, per) in new.items():
+        if name not in old:
+            if name.startswith("role "):
+                yield f"{name}: it is new"
+            continue
+        before = old[name]
+        for word, now, then in (("epsilon", epsilon, before[0]), ("delta", delta, before[1])):
+            if Fraction(now) > Fraction(then):
+                yield f"{name}: {word} {_short(now)}, it was {_short(then)}"
+        if composition != before[2] and composition == "zcdp":
+            yield f"{name}: composition zcdp, it was basic"
+        if _WINDOWS.index(per) < _WINDOWS.index(before[3]):
+            yield f"{name}: it renews every {per}, it did {f'every {before[3]}' if before[3] else 'not'}"
+
+
+def _wider_roles(
+    old: Mapping[str, Sequence[str]], new: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    for role, tables in new.items():
+        added = sorted(set(tables) - set(old.get(role, tables)))
+        if added:
+            yield f"role {role}: it sees {', '.join(added)}"
+
+
+def _barer_tables(old: Terms, new: Terms) -> Iterator[str]:
+    for table, unit in new["units"].items():
+        before = old["units"].get(table, unit)
+        if before != unit:
+            yield f"table {table}: it is {unit or 'public'}, it was {before or 'public'}"
+    for column, identifier in new["columns"].items():
+        before = old["columns"].get(column)
+        if before is None:
+            yield f"column {column}: it is new"
+        elif before and not identifier:
+            yield f"column {column}: it is no identifier any more"
+
+
+def _short(number: str) -> str:
+    return more(Fraction(number))

@@ -1,0 +1,121 @@
+"""What an owner promised, and which edits of a policy promise less."""
+
+from __future__ import annotations
+
+import pytest
+from ledger_world import EVENT, NOTE, pure
+from support.services import policy
+
+from dpsql.diagnostics.refusal import PolicyError
+from dpsql.ledger.accounts import accounts_for
+from dpsql.ledger.terms import adopt, loosened, terms_of
+
+BEFORE = policy("shop", "shop")
+ACCOUNT = "    max_rows_per_unit: 50\n"
+
+
+def edited(*changes: tuple[str, str]):
+    def change(text: str) -> str:
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        return text
+
+    return policy("shop", "shop", change)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{epsilon: 20, delta: 1e-5", "{epsilon: 30, delta: 1e-5", "the data set: epsilon 30, it was 20"),
+        ("{epsilon: 20, delta: 1e-5", "{epsilon: 20, delta: 1e-4", "the data set: delta 0.0001, it was 1e-5"),
+        ("per: month", "per: week", "role analyst: it renews every week, it did every month"),
+        ("session: {epsilon: 1}", "session: {epsilon: 1, per: day}", "a session of role analyst: it renews every day, it did not"),
+        ("query: {epsilon: 0.1}", "query: {epsilon: 0.2}", "a query of role analyst: epsilon 0.2, it was 0.1"),
+        ("group_size: 1}", "group_size: 2}", None),
+        ("roles:\n", "roles:\n  intern: {epsilon: 1}\n", "role intern: it is new"),
+        (", identifier: true}", "}", "column customers.email: it is no identifier any more"),
+        ("      city: {type: text}\n", "      city: {type: text}\n      street: {type: text}\n", "column customers.street: it is new"),
+        ("max_groups_per_unit: 3", "max_groups_per_unit: 5", None),
+        ("query: {epsilon: 0.1}", "query: {epsilon: 0.05}", None),
+        ('data_version: "2026-11-01"', 'data_version: "2026-12-01"', None),
+    ],
+)  # fmt: skip
+def test_what_an_edit_loosens(old, new, said):
+    found = loosened(terms_of(BEFORE), terms_of(edited((old, new))))
+    assert found == (() if said is None else (said,))
+
+
+def test_edits_the_other_way_round():
+    def back(*changes):
+        return loosened(terms_of(edited(*changes)), terms_of(BEFORE))
+
+    assert back(("group_size: 1}", "group_size: 5}")) == (
+        "unit customer: 1 are protected together, 5 were",
+    )
+    assert back((ACCOUNT, f"{ACCOUNT}    account: {{epsilon: 2}}\n")) == (
+        "table orders: it has no account of its own any more",
+    )
+    assert back(("max_groups_per_unit: 3", "tables: [orders]")) == (
+        "role analyst: it sees countries, customers, visits",
+    )
+    assert back(("delta: 1e-5, composition: zcdp", "delta: 1e-5, composition: basic"))[0] == (
+        "the data set: composition zcdp, it was basic"
+    )
+
+
+def test_accounts_and_roles_that_come_and_go_loosen_nothing_else():
+    more = edited(
+        (ACCOUNT, f"{ACCOUNT}    account: {{epsilon: 2}}\n"),
+        ("roles:\n", "roles:\n  intern: {epsilon: 1}\n"),
+    )
+    assert loosened(terms_of(more), terms_of(BEFORE)) == (
+        "table orders: it has no account of its own any more",
+    )
+    assert loosened(terms_of(BEFORE), terms_of(more)) == ("role intern: it is new",)
+
+
+def test_a_table_that_becomes_public():
+    old, new = terms_of(BEFORE), terms_of(BEFORE)
+    new["units"]["visits"] = None
+    assert loosened(old, new) == ("table visits: it is public, it was customer",)
+
+
+def test_terms_are_noted_once_and_when_they_change(ledger, clock):
+    assert adopt(BEFORE, ledger, clock()) == ()
+    assert adopt(BEFORE, ledger, clock()) == ()
+    assert adopt(edited(("2026-11-01", "2026-12-01")), ledger, clock()) == ()
+    [said] = adopt(
+        edited(("{epsilon: 20", "{epsilon: 30"), ("2026-11-01", "2026-12-01")), ledger, clock()
+    )
+    records = [record.content for record in ledger.events()]
+    assert [record["owner"] for record in records] == [
+        "first policy",
+        "data version",
+        "policy changed",
+    ]
+    assert records[2]["loosened"] == [said]
+    assert ledger.terms()["limits"]["the data set"][0] == "30"
+    assert ledger.verify().sound
+
+
+def test_a_limit_below_what_is_spent_is_refused(ledger, clock):
+    adopt(BEFORE, ledger, clock())
+    accounts = accounts_for(BEFORE, "pure", now=clock())
+    ledger.reserve(accounts, pure("1.5"), [EVENT], NOTE)
+    lower = edited(("session: {epsilon: 2}", "session: {epsilon: 1}"))
+    with pytest.raises(
+        PolicyError, match=r"session .default. of role .pure. is below what is spent"
+    ):
+        adopt(lower, ledger, clock())
+    assert len(list(ledger.events())) == 2
+    adopt(edited(("session: {epsilon: 2}", "session: {epsilon: 1.5}")), ledger, clock())
+
+
+def test_edited_terms_are_found(ledger, path, clock):
+    adopt(BEFORE, ledger, clock())
+    ledger.note_terms({}, "odd")
+    assert ledger.verify().sound
+    db = ledger._writer.connection
+    db.execute('UPDATE event SET json = \'{"owner":1,"terms":1}\' WHERE seq = 2')
+    assert "record 2: it cannot be read" in ledger.verify().problems
