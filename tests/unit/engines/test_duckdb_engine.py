@@ -1,0 +1,64 @@
+"""The DuckDB engine: read-only, locked, and silent about what it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.datasets import database
+
+from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
+from dpsql.engines.duckdb import Constants, DuckDB
+from dpsql.engines.exact_rows import unseal
+from dpsql.policy.model import Limits
+
+
+@pytest.fixture
+def engine() -> DuckDB:
+    return DuckDB(database("shop"), Limits(threads=1))
+
+
+def test_a_file_that_is_not_there_or_not_a_database_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceMismatch, match="no such database file"):
+        DuckDB(tmp_path / "none.duckdb", Limits())
+    other = tmp_path / "other.duckdb"
+    other.write_text("this is not a database, and long enough to be read as one" * 100)
+    with pytest.raises(SourceMismatch, match="not a DuckDB database"):
+        DuckDB(other, Limits())
+
+
+@pytest.mark.parametrize("sql", [
+    "DELETE FROM customers", "CREATE TABLE t (a INTEGER)", "SET enable_external_access = true",
+    "SELECT * FROM read_csv('/etc/passwd')", "ATTACH '/tmp/x.duckdb'", "INSTALL httpfs",
+    "SET memory_limit = '1TB'", "COPY customers TO '/tmp/out.csv'",
+])  # fmt: skip
+def test_nothing_is_written_and_nothing_outside_is_read(engine: DuckDB, sql: str) -> None:
+    with pytest.raises(EngineFailed):
+        engine.read_public(sql)
+    engine.close()
+
+
+def test_parameters_reach_the_statement(engine: DuckDB) -> None:
+    assert unseal(engine.measure("SELECT $salt + 1 AS p0", {"salt": 41})).to_pydict() == {
+        "p0": [42]
+    }
+    engine.close()
+
+
+def test_the_catalog_is_described(engine: DuckDB) -> None:
+    tables = engine.describe().tables
+    assert set(tables) == {"countries", "customers", "orders", "visits"}
+    assert tables["customers"].columns["age"] == "INTEGER"
+    assert frozenset({"customer_id"}) in tables["customers"].unique
+    engine.close()
+
+
+def test_constants_are_counted_once_and_forgotten_when_there_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counting = Constants()
+    assert counting.count("SELECT 1 UNION ALL SELECT 2") == 2
+    for i in range(10_002):
+        counting._counts[f"SELECT {i}"] = 1
+    assert counting.count("SELECT 1 WHERE FALSE") == 0
+    assert len(counting._counts) == 1
