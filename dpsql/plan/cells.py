@@ -6,12 +6,15 @@ constants of the statement and public tables, by a query over constants.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from math import prod
 
 from dpsql.plan.nodes import Cells, Enumerator
 from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.domain import Domain
 from dpsql.sql.expressions import (
     Call,
     Case,
@@ -120,7 +123,16 @@ def _size(shape: Shape) -> int:
     if isinstance(low, date) and isinstance(high, date):
         per_day = {"hour": 24, "minute": 1440, "second": 86400}.get(domain.grain or "day", 1)
         return ((high - low).days + 2) * per_day
-    return int(high) - int(low) + 2 if isinstance(high, int) and isinstance(low, int) else 2**62
+    ends = _whole(domain)
+    return ends[1] - ends[0] + 2 if ends is not None else 2**62
+
+
+def _whole(domain: Domain) -> tuple[int, int] | None:
+    """The first and the last whole number of a range."""
+    low, high = domain.low, domain.high
+    if not isinstance(low, int | Fraction) or not isinstance(high, int | Fraction):
+        return None
+    return math.ceil(low), math.floor(high)
 
 
 @dataclass(slots=True)
@@ -235,9 +247,10 @@ def _present_sql(shape: Shape) -> str:
     low, high = domain.low, domain.high
     if isinstance(low, date) and isinstance(high, date):
         return _dates_sql(low, high, kind, domain.grain)
-    assert isinstance(low, int)
-    assert isinstance(high, int)
-    return f"SELECT CAST(v AS {type_name}) AS v FROM range({low}, {max(low, high + 1)}) AS r(v)"
+    ends = _whole(domain)
+    assert ends is not None
+    first, last = ends
+    return f"SELECT CAST(v AS {type_name}) AS v FROM range({first}, {max(first, last + 1)}) AS r(v)"
 
 
 def _dates_sql(low: date, high: date, kind: Kind, grain: str | None) -> str:
