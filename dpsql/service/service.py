@@ -10,7 +10,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.refusal import Refusal, Refused, SourceMismatch
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
 from dpsql.ledger.open import open_ledger
@@ -58,6 +58,7 @@ class Service:
         engine = DuckDB(policy.source.path, policy.limits)
         try:
             checked = compare(policy, engine.describe())
+            _check_public_keys(checked, engine)
             ledger = open_ledger(checked, clock)
             try:
                 adopt(checked, ledger, clock())
@@ -97,6 +98,27 @@ class Service:
     def __exit__(self, *_: object) -> None:
         """Close on the way out."""
         self.close()
+
+
+def _check_public_keys(policy: Policy, engine: Engine) -> None:
+    """Refuse a public table whose declared key is not unique.
+
+    A join on such a key must not multiply a unit's rows. Public rows may be read for this; what
+    is declared of private tables cannot be checked so, and is the owner's word.
+    """
+    for table in policy.tables.values():
+        if not table.public or not table.key:
+            continue
+        key = ", ".join(quoted(name) for name in table.key)
+        twice = (
+            f"SELECT 1 AS v FROM {quoted(table.name)} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
+        )
+        if engine.read_public(twice).num_rows:
+            place = policy.places.get((table.name,), str(policy.path))
+            raise SourceMismatch(
+                f"{place}: several rows of the public table {table.name} have the same"
+                f" ({', '.join(table.key)}); remove them, or declare another `key`"
+            )
 
 
 def _public_values(policy: Policy, engine: Engine) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:
