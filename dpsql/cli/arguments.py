@@ -73,6 +73,18 @@ def _audit(p: argparse.ArgumentParser) -> None:
     )
 
 
+def _serve(p: argparse.ArgumentParser) -> None:
+    _policy(p)
+    p.add_argument("--host", default="127.0.0.1", metavar="HOST", help="the address to listen on")
+    p.add_argument("--port", type=int, default=5433, metavar="PORT")
+    p.add_argument("--tls-cert", type=Path, metavar="FILE", help="a certificate (chain) in PEM")
+    p.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key")
+    p.add_argument(
+        "--allow-plain", action="store_true",
+        help="take connections from other machines without TLS",
+    )  # fmt: skip
+
+
 def _policy(p: argparse.ArgumentParser) -> None:
     p.add_argument("--policy", required=True, type=Path, metavar="P")
 
@@ -96,6 +108,7 @@ COMMANDS = (
     Command("explain", "show plan, noise and cost of a query; spends nothing", _explain),
     Command("budget", "show what each account has left", _budget),
     Command("audit", "list and verify what the ledger recorded", _audit),
+    Command("serve", "listen for PostgreSQL clients: drivers, notebooks, BI tools", _serve),
 )
 
 

@@ -64,6 +64,7 @@ class Shared:
     catalog: Catalog
     balances: Balances
     answers: Memory[Answer] = field(default_factory=lambda: Memory(2_000))
+    catalog_answers: Memory[Answer] = field(default_factory=lambda: Memory(2_000))
     described: Memory[Description] = field(default_factory=lambda: Memory(2_000))
     routes: Memory[str] = field(default_factory=lambda: Memory(4_000))
 
@@ -74,7 +75,8 @@ class RoleSession:
     def __init__(self, session: Session, name: str, database: str, shared: Shared) -> None:
         """A session of the service, and what its role shares."""
         self._session, self._shared = session, shared
-        self._who, self._database = (session.role, name), database
+        self._name, self._database = name, database
+        self._start = session.settings
 
     def describe(self, query: Query, oids: Sequence[int]) -> Description:
         """Columns and parameter types, before values are known."""
@@ -167,24 +169,29 @@ class RoleSession:
 
     def known(self, ask: Run) -> Answer | None:
         """An answer that was given before, if it still stands and its notice can be written."""
-        found = self._shared.answers.get(self._key(ask.query, ask.values))
+        found = self._at_hand(ask)
         if found is None or not found.notice or not ask.notices:
             return found
-        left = self._shared.balances.known(self._who)
-        if left is None:
-            return None
-        return _noticed(found, words.recalled(left))
+        left = self._shared.balances.known(self._who())
+        return None if left is None else _noticed(found, words.recalled(left))
+
+    def _at_hand(self, ask: Run) -> Answer | None:
+        made_up = self._shared.catalog_answers.get(self._catalog_key(ask))
+        if made_up is not None:
+            return made_up
+        return self._shared.answers.get(self._answer_key(ask.query, ask.values))
 
     def run(self, ask: Run) -> Answer:
         """The answer to a query: what is charged is charged here."""
-        known = self._shared.answers.get(self._key(ask.query, ask.values))
+        known = self._at_hand(ask)
         if known is not None:
             notice = words.recalled(self._left()) if known.notice and ask.notices else ""
             return _noticed(known, notice)
         query = ask.query
         if self._route(query) == "catalog":
             answer = self._shared.catalog.answer(query, self._database, ask.values)
-            self._remember(ask, answer)
+            if self._wise(query, answer):
+                self._shared.catalog_answers.put(self._catalog_key(ask), answer)
             return answer
         if wants_no_rows(query.tokens):
             columns = self.columns(query, ask.values, ask.oids)
@@ -204,7 +211,7 @@ class RoleSession:
         elif self._wise(query, answer):
             stored = bool(reply.recalled or reply.cost.epsilon)
             kept = _noticed(answer, "recalled" if stored else "")
-            self._shared.answers.put(self._key(query, tuple(values)), kept)
+            self._shared.answers.put(self._answer_key(query, values), kept)
         answer.notice = self._notice(reply) if notices else ""
         return answer
 
@@ -214,12 +221,12 @@ class RoleSession:
         spent = reply.cost.epsilon or reply.cost.delta
         return words.charged(reply.cost, self._left()) if spent else ""
 
-    def _left(self) -> str:
-        return self._shared.balances.look(self._who, self._session.budget)
+    def _who(self) -> tuple[str, str]:
+        chosen = self._session.settings.session
+        return self._session.role, self._name if chosen is None else chosen
 
-    def _remember(self, ask: Run, answer: Answer) -> None:
-        if self._wise(ask.query, answer):
-            self._shared.answers.put(self._key(ask.query, ask.values), answer)
+    def _left(self) -> str:
+        return self._shared.balances.look(self._who(), self._session.budget)
 
     def _wise(self, query: Query, answer: Answer) -> bool:
         small = len(query.text) <= LONGEST_REMEMBERED and answer.count <= MOST_ROWS_REMEMBERED
@@ -238,12 +245,22 @@ class RoleSession:
 
     def restore(self, settings: object | None) -> None:
         """Back to earlier settings, or to the defaults."""
-        self._session.settings = settings if isinstance(settings, Settings) else Settings()
+        self._session.settings = settings if isinstance(settings, Settings) else self._start
+
+    def begin(self) -> None:
+        """The settings as they are now are what RESET ALL goes back to."""
+        self._start = self._session.settings
 
     def _key(self, query: Query, values: Sequence[Value]) -> Hashable:
         """What fixes an answer: its text and values, the settings and the database's name."""
-        named = tuple((type(v).__name__, repr(v)) for v in values) if values else ()
-        return query.text, named, self._session.settings, self._database
+        return query.text, _named(values), self._session.settings, self._database
+
+    def _answer_key(self, query: Query, values: Sequence[Value]) -> Hashable:
+        """A release may be followed by a better one whenever someone spends."""
+        return self._shared.balances.generation, self._key(query, values)
+
+    def _catalog_key(self, ask: Run) -> Hashable:
+        return ask.query.text, _named(ask.values), self._database
 
     def _route(self, query: Query) -> str:
         found = self._shared.routes.get(query.text)
@@ -267,6 +284,10 @@ class RoleSession:
                 "Send two statements.",
             )  # fmt: skip
         return "service"
+
+
+def _named(values: Sequence[Value]) -> tuple[tuple[str, str], ...]:
+    return tuple((type(v).__name__, repr(v)) for v in values)
 
 
 def _answer(reply: Reply) -> Answer:

@@ -23,6 +23,11 @@ class Balances:
         self._known: dict[tuple[str, str], tuple[float, int, str]] = {}
         self._spent = 0
 
+    @property
+    def generation(self) -> int:
+        """How often someone was charged since the endpoint began."""
+        return self._spent
+
     def spent(self) -> None:
         """Someone was charged: nothing that was known still holds."""
         with self._lock:

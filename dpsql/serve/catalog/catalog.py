@@ -26,7 +26,7 @@ from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value
-from dpsql.serve.pgwire.probing import inferred
+from dpsql.serve.pgwire.probing import inferred, sample
 from dpsql.serve.pgwire.variables import DEFAULTS
 from dpsql.serve.uses import CATALOG_SCHEMAS, tables
 from dpsql.service import Service
@@ -53,7 +53,7 @@ def _statements(file: str) -> list[str]:
 def macros() -> frozenset[str]:
     """PostgreSQL's functions that are defined here."""
     text = (_DATA / "functions.sql").read_text()
-    return frozenset(re.findall(r"CREATE MACRO pgf_(\w+)\(", text))
+    return frozenset(re.findall(r"CREATE MACRO (pg[ft]_\w+)\(", text))
 
 
 def _own(name: str) -> str:
@@ -130,11 +130,15 @@ class RoleCatalog:
 
     def columns(self, query: Query, database: str, values: Sequence[Value] | None) -> Description:
         """What a catalog query takes and returns."""
+        if values is not None:
+            return Description(self.answer(query, database, values).columns)
         count = parameter_count(query, ())
-        given = [None] * count if values is None else list(values)
-        types = inferred(query.tokens, [0] * count, lambda _: False) if values is None else ()
-        answer = self.answer(query, database, given)
-        return Description(answer.columns, types)
+        types = inferred(query.tokens, [0] * count, lambda _: False)
+        try:
+            found = self.answer(query, database, [sample(oid) for oid in types])
+        except WireError:
+            found = self.answer(query, database, [None] * count)
+        return Description(found.columns, types)
 
     def answer(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
         """The rows of a catalog query."""

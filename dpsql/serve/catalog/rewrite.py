@@ -121,13 +121,26 @@ class Rewrite:
         )
         if alias or self._is_cte():
             self.out.append(self._in[self._at].text)
-        elif name in self._macros:
+        elif f"pgt_{name}" in self._macros and self._before_is_from():
+            self.out.append(f"pgt_{name}")
+        elif f"pgf_{name}" in self._macros:
             self.out.append(f"pgf_{name}")
         elif name in BUILTIN or name in _ELSEWHERE:
             self.out.append(_ELSEWHERE.get(name, name))
         else:
             raise WireError(NO_FUNCTION, f"function {name} does not exist", position=self._place())
         self._at += 1
+
+    def _before_is_from(self) -> bool:
+        """Whether rows are wanted of the function here."""
+        at = self._at - 1
+        if at > 0 and self._in[at].text == "." and self._in[at - 1].name in _SCHEMAS:
+            at -= 2
+        if at >= 0 and self._in[at].word == ",":
+            follows = self._closing(self._at + 1) + 1
+            named = self._in[follows : follows + 1]
+            return bool(named) and named[0].kind == "word" and named[0].word not in _SYNTAX
+        return at >= 0 and self._in[at].word in ("from", "join", "lateral")
 
     def _place(self) -> int:
         return self._in[self._at].start + 1

@@ -80,7 +80,11 @@ class Backend(Protocol):
         ...
 
     def restore(self, settings: object | None) -> None:
-        """Back to earlier settings, or to the defaults."""
+        """Back to earlier settings, or to those that the session began with."""
+        ...
+
+    def begin(self) -> None:
+        """The settings as they are now are what the session began with."""
         ...
 
 

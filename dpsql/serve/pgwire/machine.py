@@ -233,6 +233,7 @@ class Machine:
             except Exception as error:  # noqa: BLE001 (said to the client, who may go on)
                 words = wire_error(error).message
                 session.send(replies.notice(words, severity="WARNING"))
+        session.backend.begin()
 
     def _said(self, message: m.Message) -> None:
         assert self.session is not None

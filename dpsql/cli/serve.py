@@ -1,0 +1,74 @@
+"""``dpsql serve``: the endpoint that PostgreSQL clients connect to."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import ipaddress
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from dpsql.cli import terminal
+from dpsql.cli.exits import ANSWERED, Usage
+from dpsql.cli.opened import operator_log
+from dpsql.serve.catalog.catalog import role_catalog
+from dpsql.serve.house import Certificate, ServiceHouse
+from dpsql.serve.pgwire.connection import Limits
+from dpsql.serve.pgwire.server import Server
+from dpsql.service import Service
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Serve until the process is told to stop; then let running statements end."""
+    certificate = _certificate(chosen)
+    local = _is_local(chosen.host)
+    if certificate is None and not local and not chosen.allow_plain:
+        raise Usage(
+            f"{chosen.host} can be reached from other machines: give --tls-cert and --tls-key, "
+            "or --allow-plain if something in front of dpsql encrypts"
+        )
+    with operator_log(chosen.policy), Service.open(chosen.policy) as service:
+        house = ServiceHouse(
+            service, role_catalog, certificate=certificate,
+            requires_tls=certificate is not None and not local and not chosen.allow_plain,
+        )  # fmt: skip
+        for role in house.locked_out:
+            terminal.say(
+                f'role "{role}" has no usable password: nobody can log in as it', sys.stderr
+            )
+        tls = None if certificate is None else certificate.context()
+        _loop(_serve(Server(house, tls=tls, limits=Limits()), chosen.host, chosen.port))
+    return ANSWERED
+
+
+async def _serve(server: Server, host: str, port: int) -> None:
+    taken = await server.start(host, port)
+    terminal.say(f"listening on {host} port {taken}", sys.stderr)
+    await server.serve()
+
+
+def _certificate(chosen: argparse.Namespace) -> Certificate | None:
+    if (chosen.tls_cert is None) != (chosen.tls_key is None):
+        raise Usage("--tls-cert and --tls-key go together")
+    if chosen.tls_cert is None:
+        return None
+    return Certificate(str(chosen.tls_cert), str(chosen.tls_key))
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _loop(work: Coroutine[Any, Any, None]) -> None:
+    """Run it on uvloop where that is installed."""
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
