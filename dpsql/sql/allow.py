@@ -26,6 +26,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.With: ("expressions",),
     exp.CTE: ("this", "alias"),
     exp.Values: ("expressions", "alias"),
+    exp.ExplodingGenerateSeries: ("start", "end", "step"),
     exp.From: ("this",),
     exp.Join: ("this", "on", "using", "side", "kind"),
     exp.Table: ("this", "db", "alias"),

@@ -171,13 +171,14 @@ class Writer:
             "("
             + ", ".join(literal(v, f.shape.kind) for v, f in zip(row, values.fields, strict=True))
             + ")"
-            for row in values.rows
+            for row in values.rows or ((None,) * len(values.fields),)
         )
         columns = ", ".join(quoted(alias(f)) for f in values.fields)
         items = {
             f.number: _typed(f"{name}.{quoted(alias(f))}", f.shape.kind) for f in values.fields
         }
-        return Block(items, f"(VALUES {rows}) AS {name}({columns})")
+        none = () if values.rows else ("FALSE",)
+        return Block(items, f"(VALUES {rows}) AS {name}({columns})", none)
 
     def _given(self, stored: Stored) -> Block:
         """Rows that come as a parameter: a list of records."""

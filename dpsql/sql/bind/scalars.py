@@ -134,6 +134,8 @@ class Scalars:
         if constant is not None:
             return constant
         args = _aligned(args, node)
+        if name == "divide" and self.calls is not None and self.windows is not None:
+            args = self.windows.numeric(args)
         try:
             shape = FUNCTIONS[name].shape(args, option)
         except Mismatch as mismatch:

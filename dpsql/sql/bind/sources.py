@@ -15,6 +15,7 @@ from dpsql.sql.bind.context import Catalog, Context, QueryBinder, refuse
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import SCHEMAS, Named, Scope, folded, same, spelled
+from dpsql.sql.bind.series import series
 from dpsql.sql.expressions import Column, Expression, Literal, Shape
 from dpsql.sql.functions.function import common_kind
 from dpsql.sql.relations import Privacy, Private, Public, Relation, Scan, Values
@@ -57,7 +58,11 @@ def _item(node: exp.Expr, context: Context, ctes: Scope, query: QueryBinder) -> 
     alias_node = node.args.get("alias")
     alias = folded(alias_node.this) if alias_node is not None and alias_node.this else ""
     names = [folded(c) for c in (alias_node.args.get("columns") or ())] if alias_node else []
-    if isinstance(node, exp.Table):
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.ExplodingGenerateSeries):
+        alias = alias or "generate_series"
+        made = series(node.this, context, ctes, alias)
+        output = Output(made, made.fields)
+    elif isinstance(node, exp.Table):
         alias = alias or folded(node.this)
         output = _table(node, context, ctes, query)
     elif isinstance(node, exp.Values):

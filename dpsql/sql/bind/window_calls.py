@@ -11,7 +11,8 @@ from dpsql.policy.types import Kind
 from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Column, Expression, Literal, Shape, SortKey, Window
+from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
+from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.function import Mismatch, common_kind
 from dpsql.sql.spans import span_of
 
@@ -54,6 +55,17 @@ class Windows:
         column = self.context.column(call.function, call.shape)
         self.found.append((column, call))
         return column
+
+    def numeric(self, args: tuple[Expression, ...]) -> tuple[Expression, ...]:
+        """A sum over groups is ``numeric`` in PostgreSQL, so that its quotients have a fraction."""
+        sums = {c.number for c, w in self.found if w.function == "sum"}
+        return tuple(as_real(a) if isinstance(a, Column) and a.number in sums else a for a in args)
+
+
+def as_real(value: Expression) -> Expression:
+    """A number as one with a fraction."""
+    shape = FUNCTIONS["cast"].shape((value,), Kind.DOUBLE.value)
+    return Call("cast", (value,), shape, Kind.DOUBLE.value, value.span)
 
 
 def sort_keys(scalars: Scalars, order: exp.Order | None) -> tuple[SortKey, ...]:

@@ -160,13 +160,13 @@ def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
         raise Mismatch("dates move by a literal interval")
     sign = 1 if option == "+" else -1
     domain = args[0].shape.domain
-    low, high = (_moved(end, step, sign) for end in (domain.low, domain.high))
+    low, high = (moved(end, step, sign) for end in (domain.low, domain.high))
     if low is None or high is None:
         return Shape(Kind.TIMESTAMP, True)
     return Shape(Kind.TIMESTAMP, any_nullable(args[:1]), interval(low, high))
 
 
-def _moved(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
+def moved(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
     """The value moved; None when it leaves the calendar. Months keep the day where they can."""
     if not isinstance(value, date):
         return None

@@ -1,6 +1,9 @@
+# ruff: noqa: DTZ001 (timestamps are naive here)
 """Constants and dates as BI tools write them."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 import pytest
 from support.services import session
@@ -57,3 +60,41 @@ def test_one_column_under_two_names() -> None:
         "SELECT country AS a, country AS b FROM countries ORDER BY 1 LIMIT 1"
     )
     assert reply.table.to_pylist() == [{"o0": "at", "o1": "at"}]
+
+
+@pytest.mark.parametrize(
+    ("call", "values"),
+    [
+        ("1, 3", [1, 2, 3]),
+        ("1, 6, 2", [1, 3, 5]),
+        ("3, 1, -1", [3, 2, 1]),
+        ("3, 1", []),
+        (
+            "DATE '2024-01-31', DATE '2024-03-30', INTERVAL '1 month'",
+            [datetime(2024, 1, 31), datetime(2024, 2, 29), datetime(2024, 3, 29)],
+        ),
+        (
+            "TIMESTAMP '2024-01-01 02:00:00', TIMESTAMP '2024-01-01', INTERVAL '-1 hour'",
+            [datetime(2024, 1, 1, h) for h in (2, 1, 0)],
+        ),
+    ],
+)
+def test_a_series_of_constants(call: str, values: list[object]) -> None:
+    reply = session("oracle", "shop").execute(f"SELECT v FROM GENERATE_SERIES({call}) AS s(v)")
+    assert reply.table.column(0).to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    "call", ["1, age", "1, 100000", "1, 5, 0", "0.5, 2", "DATE '2024-01-01', 5"]
+)
+def test_a_series_is_of_literals(call: str) -> None:
+    refused = refusal(f"SELECT COUNT(*) FROM GENERATE_SERIES({call}) AS s(v)")
+    assert refused is not None
+    assert refused.code in ("DP105", "DP114")
+
+
+def test_shares_of_a_total_have_a_fraction() -> None:
+    sql = "SELECT page, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM visits GROUP BY page"
+    shares = session("oracle", "shop").execute(sql).table.column(1).to_pylist()
+    assert sum(shares) == pytest.approx(1)
+    assert 0 < min(shares) < 1
