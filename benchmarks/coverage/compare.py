@@ -11,7 +11,8 @@ from dpsql.plan.priced import PricedPlan
 from dpsql.release.intervals import widths
 from tests.support.answers import Row, kind, rows
 
-RELATIVE, ABSOLUTE = 1e-6, 1e-4
+RELATIVE = {"whole": 1e-6, "real": 1e-4}
+ABSOLUTE = 1e-4
 """What tiny noise may do: relative to the largest value of a column, and to numbers with fractions."""
 _SURE = 0.5
 """Whole numbers are exact where less noise than this can be."""
@@ -47,11 +48,11 @@ def differs(
 
 
 def _tolerance(name: str, values: Sequence[object]) -> float | None:
-    if name not in ("whole", "real"):
+    if name not in RELATIVE:
         return None
     largest = max((abs(float(str(v))) for v in values if v is not None), default=0.0)
     least = ABSOLUTE if name == "real" else 0.0
-    allowed = max(least, RELATIVE * largest)
+    allowed = max(least, RELATIVE[name] * largest)
     return None if name == "whole" and allowed < _SURE else allowed
 
 

@@ -51,15 +51,17 @@ class Corpus:
     def queries(self) -> tuple[Query, ...]:
         """All queries, in order."""
         texts = [path.read_text() for path in sorted(self.folder.glob("queries*.sql"))]
-        blocks = [b for text in texts for b in re.split(r"^-- name: ", text, flags=re.M)[1:]]
+        blocks = [
+            b for text in texts for b in re.split(r"^-- name: ", text, flags=re.MULTILINE)[1:]
+        ]
         return tuple(_query(block) for block in blocks)
 
 
 def _query(block: str) -> Query:
     name, _, text = block.partition("\n")
     ordered = "-- ordered\n" in text
-    tied = re.search(r"^-- ties: (\d+)\n", text, flags=re.M)
-    text = re.sub(r"^-- (ordered|ties: \d+)\n", "", text, flags=re.M)
+    tied = re.search(r"^-- ties: (\d+)\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^-- (ordered|ties: \d+)\n", "", text, flags=re.MULTILINE)
     sql, _, plain = (part.strip() for part in text.partition("-- plain:\n"))
     return Query(name.strip(), sql, plain or sql, ordered, int(tied[1]) - 1 if tied else None)
 

@@ -16,8 +16,7 @@ Found = Mapping[str, Sequence[Outcome]]
 def table(corpora: Sequence[Corpus], found: Found) -> str:
     """One line for each corpus."""
     lines = [
-        "| corpus | queries | answered | equal to plain SQL | goal | refused, by code |"
-        " slowest planning |",
+        "| corpus | queries | answered | equal | goal | refused, by code | slowest planning |",
         "| --- | --: | --: | --: | --: | --- | --: |",
     ]
     return "\n".join([*lines, *(_line(c, found[c.name]) for c in corpora)])

@@ -39,7 +39,6 @@ ORDER BY "SUM(amount)" DESC
 LIMIT 10000
 
 -- name: superset07 line chart with a series limit
--- ordered
 SELECT DATE_TRUNC('month', o.placed) AS __timestamp, o.channel AS channel, COUNT(*) AS count
 FROM public.orders AS o
 JOIN (
@@ -144,6 +143,8 @@ SELECT channel AS channel, AVG(amount) AS mean, MIN(amount) AS low, MAX(amount) 
 
 -- name: superset26 median
 SELECT country AS country, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) AS median_age FROM customers WHERE country <> 'va' GROUP BY country LIMIT 1000
+-- plain:
+SELECT country, quantile_disc(age, 0.5)::DOUBLE FROM customers GROUP BY country
 
 -- name: superset27 calendar heat map
 SELECT DATE_TRUNC('day', placed) AS __timestamp, COUNT(*) AS count FROM orders WHERE placed >= '2025-01-01' AND placed < '2025-02-01' GROUP BY DATE_TRUNC('day', placed) LIMIT 50000

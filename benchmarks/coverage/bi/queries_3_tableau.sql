@@ -97,12 +97,17 @@ FROM (
 FULL JOIN (
   SELECT "c"."country" AS "country", COUNT(1) AS "visits" FROM "public"."visits" "v" INNER JOIN "public"."customers" "c" ON ("v"."customer_id" = "c"."customer_id") GROUP BY 1
 ) "t1" ON (("t0"."country" = "t1"."country") OR (("t0"."country" IS NULL) AND ("t1"."country" IS NULL)))
+-- plain:
+SELECT p.country, (SELECT COUNT(*) FROM orders JOIN customers c USING (customer_id) WHERE c.country = p.country),
+  (SELECT COUNT(*) FROM visits JOIN customers c USING (customer_id) WHERE c.country = p.country) FROM countries p
 
 -- name: tableau23 standard deviation
 SELECT "visits"."page" AS "page", STDDEV_SAMP("visits"."seconds") AS "std:seconds:ok", VAR_POP("visits"."seconds") AS "vrp:seconds" FROM "public"."visits" "visits" GROUP BY 1
 
 -- name: tableau24 median
 SELECT "visits"."page" AS "page", PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY "visits"."seconds") AS "med:seconds:ok" FROM "public"."visits" "visits" GROUP BY 1
+-- plain:
+SELECT page, quantile_disc(seconds, 0.5)::DOUBLE FROM visits GROUP BY 1
 
 -- name: tableau25 attribute of a dimension
 SELECT "orders"."channel" AS "channel", MIN("orders"."channel") AS "min:channel", MAX("orders"."channel") AS "max:channel" FROM "public"."orders" "orders" GROUP BY 1
