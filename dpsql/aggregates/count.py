@@ -1,15 +1,15 @@
-"""COUNT(*), COUNT(x), COUNT(DISTINCT unit)."""
+"""COUNT(*), COUNT(x), COUNT(DISTINCT unit), COUNT(DISTINCT x)."""
 
 from __future__ import annotations
 
 from dpsql.aggregates.build import not_null
-from dpsql.aggregates.statistic import Lowered, Rows, Units
+from dpsql.aggregates.statistic import Lowered, Rows, Units, Values
 from dpsql.sql.expressions import Aggregated, Column
 from dpsql.sql.relations import Private
 
 
 def lower(call: Aggregated, privacy: Private) -> Lowered:
-    """Rows where the argument is there; units for DISTINCT over the unit's key.
+    """Rows where the argument is there; units for DISTINCT over the unit's key, else values.
 
     >>> from dpsql.policy.types import Kind
     >>> from dpsql.sql.expressions import Shape
@@ -18,9 +18,11 @@ def lower(call: Aggregated, privacy: Private) -> Lowered:
     (Rows(where=None),)
     """
     where = call.where
+    if call.distinct and not counts_units(call, privacy):
+        return Lowered((Values(call.args[0], where),), lambda columns: columns[0])
     for argument in call.args:
         where = not_null(argument, where)
-    statistic = Units(where) if call.distinct and counts_units(call, privacy) else Rows(where)
+    statistic = Units(where) if call.distinct else Rows(where)
     return Lowered((statistic,), lambda columns: columns[0])
 
 

@@ -1,6 +1,6 @@
 """Primitive statistics: the integers that an engine is asked for, and how they are finished.
 
-Every private aggregate is a few of these: a number of rows, a number of units, a total of clamped
+Every private aggregate is a few of these: a number of rows, units or values, a total of clamped
 values, or a value chosen by how many rows have which. Each has a bound on what one row adds, so
 each has a sensitivity.
 """
@@ -31,6 +31,22 @@ class Rows:
 class Units:
     """How many units have a row that satisfies ``where``. One unit adds 0 or 1 to a group."""
 
+    where: Expression | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """A whole number."""
+        return Shape(Kind.INTEGER, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """How many different values there are, of rows that satisfy ``where``; NULL is none.
+
+    The engine lets each unit bring a limited number of pairs of group and value.
+    """
+
+    value: Expression
     where: Expression | None = None
 
     @property
@@ -89,7 +105,9 @@ class Quantile:
 
 
 Ranked = Quantile
-Statistic = Rows | Units | Total | Ranked
+Statistic = Rows | Units | Values | Total | Ranked
+Apart = Values | Ranked
+"""Those that the engine looks for in a query of their own, beside all others."""
 
 
 @dataclass(frozen=True, slots=True)

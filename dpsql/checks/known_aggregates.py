@@ -1,8 +1,9 @@
 """DP110: only aggregates with a private form are answered over private rows.
 
 What: each aggregate at the frontier is in the registry; MIN and MAX are of numbers, dates or
-    times; DISTINCT only counts units.
-Why: the first of all names, or the number of different values, can be one person's doing.
+    times; DISTINCT counts, and nothing else.
+Why: the first of all names can be one person's; so can the last of all salaries in a sum of
+    different ones.
 Example: ``SELECT MAX(city) FROM customers``
 Instead: ``SELECT city, COUNT(*) FROM customers GROUP BY city``
 """
@@ -22,7 +23,7 @@ from dpsql.sql.relations import Private
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
-    """Refuse aggregates without a private form, and DISTINCT of other things than the unit."""
+    """Refuse aggregates without a private form, and DISTINCT in others than COUNT."""
     for aggregate in frontier(bound):
         privacy = aggregate.input.privacy
         assert isinstance(privacy, Private)
@@ -32,7 +33,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
                     yield _no_order(bound, call)
             elif call.function not in AGGREGATES:
                 yield _no_form(bound, call)
-            elif call.distinct and not _distinct_units(call, privacy):
+            elif call.distinct and not _counted(call, privacy):
                 unit = ", ".join(visible(aggregate.input, component) for component in privacy.key)
                 yield _distinct(bound, call, unit)
 
@@ -54,8 +55,9 @@ def _no_order(bound: Bound, call: Aggregated) -> Refusal:
     )
 
 
-def _distinct_units(call: Aggregated, privacy: Private) -> bool:
-    return call.function == "count" and counts_units(call, privacy)
+def _counted(call: Aggregated, privacy: Private) -> bool:
+    """Units, or the values of one expression."""
+    return call.function == "count" and (len(call.args) == 1 or counts_units(call, privacy))
 
 
 def _no_form(bound: Bound, call: Aggregated) -> Refusal:
@@ -77,14 +79,15 @@ def _distinct(bound: Bound, call: Aggregated, unit: str) -> Refusal:
     name = call.function.upper()
     what = ", ".join(a.name for a in call.args if isinstance(a, Column)) or "this"
     if call.function == "count":
-        replacement = f"COUNT(DISTINCT {unit})" if unit.strip(", ") else "COUNT(*)"
+        first = written(bound, call.args[0].span)
+        replacement = f"COUNT(DISTINCT {unit if unit.strip(', ') else first})"
     else:
         replacement = f"{name}({written(bound, call.args[0].span)})"
     return Refusal(
         "DP110",
         f"{name}(DISTINCT ...) of {what} has no private form here",
         "Whether a value counts depends on whether others have it too, so that one unit's rows "
-        "change more than their own share. Units can be counted.",
+        "change more than their own share. Units and values can be counted.",
         rewritten(bound, call.span, replacement),
         call.span,
     )

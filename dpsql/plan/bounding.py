@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
 
-from dpsql.aggregates.statistic import Statistic, Units
+from dpsql.aggregates.statistic import Statistic, Units, Values
 from dpsql.plan.nodes import Measurement
 
 WEIGHT_BITS = 20
@@ -78,7 +78,8 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
         group caps at most ``groups`` cells change, each by at most per_group * reach. A norm clip
         bounds the counts' L2 norm by ``norm`` and scales totals by the same factor, so a cell's
         total is at most its count times reach. Each stage only lowers what came before, so the
-        least bound holds. A unit is counted at most once in each of ``groups`` groups.
+        least bound holds. A unit is counted at most once in each of ``groups`` groups. It keeps
+        at most ``kept`` pairs of group and value, perhaps all in one group.
 
     >>> from dpsql.aggregates.statistic import Rows
     >>> sensitivity(Rows(), 1, Bounding(grouped=True, groups=3, limit=True, per_group=4))
@@ -88,11 +89,31 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
     if isinstance(statistic, Units):
         groups = Fraction(bounding.groups)
         return Sensitivity(groups * size, groups * size**2)
+    if isinstance(statistic, Values):
+        pairs = Fraction(kept(statistic, bounding))
+        return Sensitivity(pairs * size, (pairs * size) ** 2)
     l1, l2_squared = (
         min(b.l1 for b in _bounds(bounding)),
         min(b.l2_squared for b in _bounds(bounding)),
     )
     return Sensitivity(l1 * reach * size, l2_squared * (reach * size) ** 2)
+
+
+def kept(statistic: Values, bounding: Bounding) -> int:
+    """How many pairs of group and value a unit may bring: no more than it may have rows.
+
+    >>> from dpsql.sql.expressions import integer
+    >>> kept(Values(integer(1)), Bounding(grouped=True, groups=3, limit=True, per_group=4))
+    12
+    """
+    most = int(min(b.l1 for b in _bounds(bounding)))
+    return max(1, min(most, _options(statistic) * bounding.groups))
+
+
+def _options(statistic: Values) -> int:
+    """How many values a group can have, as declared; what is not declared may still be counted."""
+    members = statistic.value.shape.domain.members
+    return 2**62 if members is None else len(members)
 
 
 def _bounds(bounding: Bounding) -> Iterator[Sensitivity]:

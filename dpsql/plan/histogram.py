@@ -9,43 +9,54 @@ factor instead, rounded down, so that they weigh no more than the capped count.
 
 from __future__ import annotations
 
-from dpsql.aggregates.statistic import Ranked
+from dpsql.aggregates.statistic import Ranked, Statistic, Values
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.buckets import binned, buckets
+from dpsql.plan.distinct import counted
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.stages import Source, group_by, listed, named, salted, source, weights
 from dpsql.sql.render import expression
 
 
 def joined(measurement: Measurement, bounding: Bounding, beside: str) -> str:
-    """The statement of a measurement with histograms, next to a statement of all else.
+    """The statement of a measurement with histograms or numbers of values, next to all else.
 
     ``beside`` has every group, and the other statistics in order; it is empty where there is
     nothing else and just one group.
     """
-    ranked = [s for s in measurement.statistics if isinstance(s, Ranked)]
     rows = source(measurement)
-    texts = {s: _bin(s, measurement, rows) for s in ranked}
-    tables = {text: f"h{i}" for i, text in enumerate(dict.fromkeys(texts.values()))}
+    queries = [_query(s, measurement, bounding, rows) for s in measurement.statistics]
+    tables = {query: f"h{i}" for i, query in enumerate(dict.fromkeys(filter(None, queries)))}
     keys = [f"k{i}" for i in range(len(measurement.keys))]
     items, plain = [f"a.{k}" for k in keys], 0
-    for i, statistic in enumerate(measurement.statistics):
+    for i, (statistic, query) in enumerate(zip(measurement.statistics, queries, strict=True)):
         if isinstance(statistic, Ranked):
-            items.append(f"{tables[texts[statistic]]}.bins AS p{i}")
+            items.append(f"{tables[query]}.bins AS p{i}")
+        elif isinstance(statistic, Values):
+            items.append(f"coalesce({tables[query]}.n, 0) AS p{i}")
         else:
             items.append(f"a.p{plain} AS p{i}")
             plain += 1
     if measurement.cells is None:
         items.append("a.units")
     sources = [f"({beside}) AS a"] if beside else []
-    for text, name in tables.items():
+    for query, name in tables.items():
         match = " AND ".join(f"a.{k} IS NOT DISTINCT FROM {name}.{k}" for k in keys)
-        table = f"({_lists(bounding, rows, text)}) AS {name}"
+        table = f"({query}) AS {name}"
         sources.append(f"LEFT JOIN {table} ON {match or 'TRUE'}" if sources else table)
     order = ", ".join(f"a.{k} ASC NULLS LAST" for k in keys)
     return f"SELECT {', '.join(items)} FROM {' '.join(sources)}" + (
         f" ORDER BY {order}" if order else ""
     )
+
+
+def _query(
+    statistic: Statistic, measurement: Measurement, bounding: Bounding, rows: Source
+) -> str:
+    """The query of a statistic that has its own; equal ones are joined once."""
+    if isinstance(statistic, Ranked):
+        return _lists(bounding, rows, _bin(statistic, measurement, rows))
+    return counted(statistic, bounding, rows) if isinstance(statistic, Values) else ""
 
 
 def _bin(statistic: Ranked, measurement: Measurement, rows: Source) -> str:

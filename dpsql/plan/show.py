@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.aggregates.statistic import Quantile, Rows, Statistic, Total, Units
+from dpsql.aggregates.statistic import Quantile, Rows, Statistic, Total, Units, Values
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.policy.types import Scalar
 from dpsql.privacy.mechanisms import (
@@ -83,6 +83,8 @@ def statistic_text(statistic: Statistic) -> str:
             return f"number of rows{where}"
         case Units():
             return f"number of units{where}"
+        case Values():
+            return f"number of different values{where}"
         case Total(low=low, high=high, centre=centre):
             centred = "" if centre == 0 else f", less {number(centre)}"
             return f"sum of values clamped to {number(low)} .. {number(high)}{centred}{where}"

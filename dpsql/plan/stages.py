@@ -40,10 +40,11 @@ def weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:
     )
 
 
-def salted(units: tuple[str, ...], keys: tuple[str, ...]) -> str:
+def salted(units: tuple[str, ...], keys: tuple[str, ...], value: str = "") -> str:
     """An order of each unit's groups that only the salt and the unit's own rows decide."""
-    mix = ", ".join(filter(None, (listed("u", units), listed("k", keys), SALT)))
-    return f"PARTITION BY {listed('u', units)} ORDER BY hash({mix}), {listed('k', keys)}"
+    groups = ", ".join(filter(None, (listed("k", keys), value)))
+    mix = ", ".join(filter(None, (listed("u", units), groups, SALT)))
+    return f"PARTITION BY {listed('u', units)} ORDER BY hash({mix}), {groups}"
 
 
 def named(letter: str, texts: tuple[str, ...]) -> list[str]:

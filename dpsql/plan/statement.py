@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
+from dpsql.aggregates.statistic import Apart, Rows, Statistic, Total, Units
 from dpsql.plan import histogram
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import Grid, clamped
@@ -30,7 +30,7 @@ def statement(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | 
     by rank have lists of bins and how much they weigh.
     """
     statistics = measurement.statistics
-    plain = [i for i, s in enumerate(statistics) if not isinstance(s, Ranked)]
+    plain = [i for i, s in enumerate(statistics) if not isinstance(s, Apart)]
     if len(plain) == len(statistics):
         return _plain(measurement, bounding, grids)
     rest = replace(measurement, statistics=tuple(statistics[i] for i in plain))
@@ -89,7 +89,7 @@ def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
         case Total():
             return f"coalesce(sum({row.values[i]}){kept}, 0)"
         case _:
-            raise AssertionError("chosen values have statements of their own")
+            raise AssertionError("it has a statement of its own")
 
 
 def _weighted(
@@ -171,7 +171,7 @@ def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -
             value = f"v{i}" if weight == "1" else f"(v{i} * {weight}) // {1 << bits}"
             return f"coalesce(sum({value}){kept}, 0)"
         case _:
-            raise AssertionError("chosen values have statements of their own")
+            raise AssertionError("it has a statement of its own")
 
 
 def _limited(per_unit: str, units: tuple[str, ...], keys: tuple[str, ...]) -> str:

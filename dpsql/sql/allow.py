@@ -132,6 +132,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     # aggregates
     exp.Count: ("this", "big_int"),
     exp.CountIf: ("this",),
+    exp.ApproxDistinct: ("this",),
     exp.Sum: ("this",),
     exp.Avg: ("this",),
     exp.Variance: ("this",),

@@ -28,11 +28,21 @@ _FAMILIES = {
     "DP9": "Not the analyst's fault",
 }
 _NAMES = {
-    "count": "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT unit)`",
+    "count": "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT unit)`, `COUNT(DISTINCT x)`, "
+    "`APPROX_COUNT_DISTINCT(x)`",
     "sum": "`SUM(x)`",
     "avg": "`AVG(x)`",
     "min": "`MIN(x)`: a value that some rows reach (approximate; EXPLAIN says how many)",
     "max": "`MAX(x)`: likewise",
+    "covar_pop": "`COVAR_POP(x, y)`",
+    "covar_samp": "`COVAR_SAMP(x, y)`",
+    "corr": "`CORR(x, y)`",
+    "regr_slope": "`REGR_SLOPE(y, x)`",
+    "regr_intercept": "`REGR_INTERCEPT(y, x)`",
+    "regr_r2": "`REGR_R2(y, x)`",
+    "regr_count": "`REGR_COUNT(y, x)`",
+    "bool_and": "`BOOL_AND(c)`, `EVERY(c)`: FALSE where some rows are (EXPLAIN says how many)",
+    "bool_or": "`BOOL_OR(c)`: TRUE where some rows are",
     "quantile_cont": "`MEDIAN(x)`, `PERCENTILE_CONT(f) WITHIN GROUP (ORDER BY x)`, "
     "`QUANTILE_CONT(x, f)`",
     "quantile_disc": "`PERCENTILE_DISC(f) WITHIN GROUP (ORDER BY x)`, `QUANTILE(x, f)`, "

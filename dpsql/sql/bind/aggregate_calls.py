@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NAMES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.CountIf: "count_if",
+    exp.ApproxDistinct: "approx_count_distinct",
     exp.Sum: "sum",
     exp.Avg: "avg",
     exp.Variance: "var_samp",
@@ -110,6 +111,8 @@ def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     if name == "count_if":
         where = args[0] if where is None else rowwise.call("and", (where, args[0]), node)
         name, args = "count", ()
+    if name == "approx_count_distinct":
+        name, distinct = "count", True
     _check_kinds(node, name, args)
     if name in PAIRED and rows is not None:
         raise refuse(
