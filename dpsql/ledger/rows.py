@@ -69,6 +69,17 @@ def spent(db: Database, account: str) -> Charge:
     return Charge(*row) if row else Charge()
 
 
+def spent_by(db: Database, accounts: Sequence[str]) -> list[Charge]:
+    """What each of several accounts has spent, asked at once: a server may be far away."""
+    places = ", ".join("?" for _ in accounts)
+    found = db.execute(
+        f"SELECT id, epsilon, delta, rho, threshold FROM account WHERE id IN ({places})",
+        tuple(accounts),
+    )
+    known = {row[0]: Charge(*row[1:]) for row in found}
+    return [known.get(account, Charge()) for account in accounts]
+
+
 def set_spent(db: Database, account: str, total: Charge) -> None:
     """What an account has spent, from now on."""
     db.execute(

@@ -93,7 +93,7 @@ class TableLedger(Ledger, abc.ABC):
 
         def debit(db: Database) -> Hold | list[Balance]:
             dataset, created = self._dataset(db, accounts), self._now(db)
-            balances = [Balance(account, rows.spent(db, account.id)) for account in accounts]
+            balances = _balances(db, accounts)
             if not all(admits(b.account, b.spent + charge) for b in balances):
                 return balances
             rows.belong_to(db, dataset)
@@ -169,7 +169,7 @@ class TableLedger(Ledger, abc.ABC):
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
         """What each account has spent and has left, all at one moment."""
         with self._read() as db:
-            return tuple(Balance(account, rows.spent(db, account.id)) for account in accounts)
+            return tuple(_balances(db, accounts))
 
     def affordable(self, accounts: Sequence[Account]) -> Fraction:
         """The largest epsilon of a pure query that all accounts admit now."""
@@ -253,3 +253,8 @@ class TableLedger(Ledger, abc.ABC):
             if account.dataset != known:
                 raise failures.other_dataset(self.place, known, account.dataset)
         return known
+
+
+def _balances(db: Database, accounts: Sequence[Account]) -> list[Balance]:
+    spent = rows.spent_by(db, [account.id for account in accounts]) if accounts else []
+    return [Balance(*pair) for pair in zip(accounts, spent, strict=True)]

@@ -95,6 +95,7 @@ def test_a_fresh_ledger_has_spent_nothing(ledger):
     assert ledger.recall("k") is None
     assert ledger.verify().sound
     assert ledger.affordable(ALL) == 1
+    assert ledger.balances(()) == ()
 
 
 def test_a_reservation_debits_every_account(ledger):
