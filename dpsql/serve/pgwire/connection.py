@@ -45,9 +45,11 @@ class Room:
     draining: bool = False
     compare: Callable[[bytes, bytes], bool] = lambda a, b: a == b
 
-    def of_role(self, role: str) -> int:
-        """How many connections a role has."""
-        return sum(1 for c in self.open if c.machine.session is not None and c.machine.role == role)
+    def admit(self, role: str) -> None:
+        """Refuse a role that has as many connections as it may."""
+        inside = [c for c in self.open if c.machine.session is not None and c.machine.role == role]
+        if len(inside) >= self.limits.connections_per_role:
+            raise Fatal(TOO_MANY, f'too many connections for role "{role}"')
 
 
 class Connection(asyncio.Protocol):
@@ -67,7 +69,7 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._shaking: asyncio.Task[None] | None = None
         self._result: tuple[object, BaseException | None] | None = None
-        self.machine = Machine(room.house, largest=room.limits.largest_message)
+        self.machine = Machine(room.house, largest=room.limits.largest_message, admit=room.admit)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is here; also called again when TLS has begun."""
@@ -151,15 +153,11 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
 
     def _entered(self) -> None:
-        """The log-in is over: the deadline goes, the role's limit counts, cancelling is possible."""
+        """The log-in is over: the deadline goes, cancelling is possible."""
         assert self._deadline is not None
         self._deadline.cancel()
         self._deadline = None
-        if self._room.of_role(self.machine.role) > self._room.limits.connections_per_role:
-            said = f'too many connections for role "{self.machine.role}"'
-            self.machine.refuse(Fatal(TOO_MANY, said))
-            self._settle()
-        elif self.machine.key is not None:
+        if self.machine.key is not None:
             self._room.keys[self.machine.key[0]] = self
 
     def _encrypt(self, transport: asyncio.Transport) -> None:

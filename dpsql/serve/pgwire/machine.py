@@ -50,9 +50,15 @@ _TAKEN: dict[Phase, tuple[type, ...]] = {
 class Machine:
     """One connection. Feed it with ``receive``; then send what ``take`` gives and mind ``ask``."""
 
-    def __init__(self, house: House, *, largest: int = LARGEST_MESSAGE) -> None:
-        """Waiting for the first message."""
-        self._house = house
+    def __init__(
+        self,
+        house: House,
+        *,
+        largest: int = LARGEST_MESSAGE,
+        admit: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Waiting for the first message; ``admit`` may refuse a role that has proved itself."""
+        self._house, self._admit = house, admit
         self._frames = Frames(largest)
         self._out: list[bytes] = []
         self._steps: Steps | None = None
@@ -205,6 +211,7 @@ class Machine:
         assert self._wanted is not None
         asked, warnings = self._wanted, list[str]()
         try:
+            self._admit(asked.role)
             backend = self._house.enter(asked.role, asked.database, asked.session)
         except Exception as error:
             told = wire_error(error)

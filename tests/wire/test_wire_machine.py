@@ -1,0 +1,252 @@
+"""The machine: conversations give the same answers however their bytes arrive, and none breaks it."""
+
+from __future__ import annotations
+
+import random  # noqa: TID251 (where bytes are cut needs no good randomness)
+import struct
+from collections.abc import Iterable
+
+import pytest
+from endpoint import PASSWORD, ROLE, Endpoint
+from talk import (
+    SYNC,
+    Client,
+    FixedHouse,
+    bind,
+    describe,
+    errors,
+    execute,
+    kinds,
+    message,
+    messages,
+    parse,
+    query,
+    startup,
+)  # fmt: skip
+
+BY_COUNTRY = "SELECT country, count(*) FROM customers GROUP BY 1 ORDER BY 1"
+CONVERSATIONS = {
+    "simple": query("SELECT 1") + query("") + query("SELECT 'a', 2; SHOW timezone; nonsense;")
+    + query(BY_COUNTRY),
+    "extended": parse("s", "SELECT count(*) FROM customers WHERE age > $1", 23) + describe("S", "s")
+    + bind("", "s", b"40", code=1) + describe("P", "") + execute("") + SYNC
+    + bind("p", "s", b"41") + execute("p", 1) + execute("p", 1) + execute("p") + SYNC
+    + message("C", b"Ss\0") + SYNC,
+    "suspended": query("BEGIN") + parse("", BY_COUNTRY) + bind("c", "") + execute("c", 4)
+    + execute("c", 4) + execute("c", 4) + execute("c", 4) + SYNC + query("COMMIT"),
+    "errors": parse("", "SELECT count(*) FROM nowhere") + bind("", "") + describe("P", "")
+    + execute("") + SYNC + query("BEGIN; SELECT nope FROM customers") + query("SELECT 1")
+    + query("SAVEPOINT a") + query("ROLLBACK"),
+    "cursors": query("BEGIN; DECLARE c SCROLL CURSOR FOR " + BY_COUNTRY) + query("FETCH 3 FROM c")
+    + query("FETCH BACKWARD 1 FROM c; FETCH LAST c; MOVE ABSOLUTE 2 IN c; FETCH RELATIVE 1 c")
+    + query("CLOSE c; FETCH c") + query("END"),
+    "copy": query(f"COPY ({BY_COUNTRY}) TO STDOUT CSV HEADER") + query("COPY orders FROM STDIN")
+    + message("d", b"1,2\n") + message("c") + query("SELECT 2"),
+    "settings": query("SET application_name = 'x'; SET dpsql.epsilon = 0.05; SHOW ALL")
+    + query("RESET ALL; DISCARD ALL; SET search_path TO a, \"B\"; SHOW search_path")
+    + query("SET client_encoding = 'LATIN1'") + query("SET TIME ZONE 'UTC'; SHOW TIME ZONE"),
+    "catalog": query("SELECT relname FROM pg_catalog.pg_class WHERE relkind = 'r' AND oid > 16384")
+    + query("SELECT a.x FROM pg_class a JOIN orders b ON true"),
+}  # fmt: skip
+
+
+def _talk(shop: Endpoint, data: Iterable[bytes]) -> bytes:
+    client = Client(FixedHouse(shop.house))
+    assert kinds(client.login(ROLE, PASSWORD)).endswith("KZ")
+    client.send(query("SET dpsql.notices = off"))
+    start = len(client.received)
+    for piece in data:
+        client.send(piece)
+    return client.received[start:]
+
+
+def _cut(data: bytes, seed: int) -> Iterable[bytes]:
+    luck = random.Random(seed)
+    at = 0
+    while at < len(data):
+        size = luck.choice((1, 2, 3, 7, 30, 200))
+        yield data[at : at + size]
+        at += size
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_how_bytes_arrive_changes_nothing(shop: Endpoint, name: str) -> None:
+    data = CONVERSATIONS[name]
+    whole = _talk(shop, [data])
+    assert whole == _talk(shop, [data])
+    assert whole == _talk(shop, [data[i : i + 1] for i in range(len(data))])
+    for seed in range(5):
+        assert whole == _talk(shop, _cut(data, seed))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "sqlstates"),
+    [
+        ("simple", "TDCZIZTDCTDCEZ" + "T" + "D" * 9 + "CZ", ["42601"]),
+        ("extended", "1tT2TDCZ2DsCC" + "Z3Z", []),
+        ("suspended", "CZ12" + "DDDDs" + "DDDDs" + "DC" + "C" + "Z" + "CZ", []),
+        ("errors", "12EZ" + "CEZ" + "EZ" + "EZ" + "CZ", ["42P01", "42703", "25P02", "25P02"]),
+        ("copy", "H" + "d" * 10 + "cCZ" + "EZ" + "TDCZ", ["42501"]),
+        ("catalog", "TDDDDCZEZ", ["0A000"]),
+    ],
+)
+def test_conversations_go_as_with_postgres(
+    shop: Endpoint, name: str, expected: str, sqlstates: list[str]
+) -> None:
+    said = _talk(shop, [CONVERSATIONS[name]])
+    assert kinds(said) == expected
+    assert errors(said) == sqlstates
+
+
+def test_transaction_states_are_reported(shop: Endpoint) -> None:
+    data = query("BEGIN") + query("x y") + query("COMMIT") + query("BEGIN; COMMIT AND CHAIN")
+    states = [body for kind, body in messages(_talk(shop, [data])) if kind == "Z"]
+    assert states == [b"T", b"E", b"I", b"T"]
+
+
+def _hostile(data: bytes, luck: random.Random) -> bytes:
+    """Bytes changed, dropped, repeated or moved; lengths that lie."""
+    body = bytearray(data)
+    for _ in range(luck.choice((1, 1, 2, 5))):
+        at = luck.randrange(len(body))
+        match luck.randrange(6):
+            case 0:
+                body[at] = luck.randrange(256)
+            case 1:
+                del body[at : at + luck.randrange(1, 9)]
+            case 2:
+                body[at:at] = luck.randbytes(luck.randrange(1, 9))
+            case 3:
+                body[at : at + 4] = struct.pack("!i", luck.choice((-1, 0, 1, 5, 2**31 - 1, 2**16)))
+            case 4:
+                body[at:at] = body[: luck.randrange(40)]
+            case _:
+                body[at] ^= 1 << luck.randrange(8)
+        if not body:
+            return b"X"
+    return bytes(body)
+
+
+def _sent(client: Client, part: bytes, luck: random.Random) -> bool:
+    """Send a message with mistakes in it; whether its frame may be wrong too."""
+    kind, chance = chr(part[0]), luck.random()
+    if chance < 0.55:  # other text in a sound message
+        client.send(message(kind, _misspelt(part[5:], luck)))
+    elif chance < 0.85:  # any bytes in a sound frame
+        client.send(message(kind, _hostile(part[5:] or b"x", luck)))
+    else:
+        client.send(_hostile(part, luck))
+        client.send(SYNC * 3)
+        return luck.random() < 0.5
+    client.send(SYNC if luck.random() < 0.3 else b"")
+    return False
+
+
+_WORDS = (b"SELECT ", b"(", b")", b"'", b'"', b"$1", b"::oid", b";", b",", b"--", b"/*", b"*", b"FROM ",
+          b"pg_class ", b"FETCH ", b"c ", b"NULL", b"1", b"[", b"]", b"AS ", b".", b"$$", b"E'",
+          b"BEGIN", b"\\", b"ALL ", b"CAST(", b"WITH x AS (", b"LIMIT 0", b"{", b"COPY ")  # fmt: skip
+
+
+def _misspelt(body: bytes, luck: random.Random) -> bytes:
+    """Words put in, left out or doubled, without touching lengths or ends of strings."""
+    text, end = body.partition(b"\0")[::2]
+    words = text.split(b" ") or [b""]
+    for _ in range(luck.choice((1, 1, 2, 4))):
+        at = luck.randrange(len(words))
+        words[at : at + luck.choice((0, 1, 2))] = luck.choice(
+            ([luck.choice(_WORDS)], [], [luck.choice(words)] if words else [])
+        )
+        words = words or [luck.choice(_WORDS)]
+    return b" ".join(words) + b"\0" + end
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hostile_bytes_never_break_it(
+    shop: Endpoint, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Any bytes give messages, errors or the end: no exception, no defect, no endless loop."""
+    luck = random.Random(seed)
+    whole = [part for name, part in CONVERSATIONS.items() if name != "catalog"]
+    count = 0
+    while count < 12_500:
+        client = Client(FixedHouse(shop.house))
+        if luck.random() < 0.05:
+            client.send(_hostile(startup(ROLE, options="-c a=b"), luck))
+            client.send(luck.randbytes(60))
+            count += 2
+            continue
+        client.login(ROLE, PASSWORD)
+        for _ in range(200):
+            before = len(client.received)
+            broken = _sent(client, _one(luck, whole), luck)
+            count += 1
+            kinds(client.received[before:])  # what it says is well-formed
+            if client.closed or broken:
+                break
+    assert "defect" not in caplog.text
+    assert not [r for r in caplog.records if r.name == "dpsql.operator"]
+
+
+_PARTS: dict[int, list[bytes]] = {}
+
+
+def _one(luck: random.Random, whole: list[bytes]) -> bytes:
+    data = luck.choice(whole)
+    parts = _PARTS.setdefault(hash(data), _split(data))
+    return luck.choice(parts)
+
+
+def _split(data: bytes) -> list[bytes]:
+    return [
+        bytes([ord(kind)]) + struct.pack("!i", len(body) + 4) + body
+        for kind, body in messages(data)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "state"),
+    [
+        (struct.pack("!i", 2**30), "08P01"),
+        (struct.pack("!ii", 8, 2 << 16), "0A000"),
+        (struct.pack("!ii", 9, 3 << 16) + b"\1", "08P01"),
+        (struct.pack("!ii", 9, 3 << 16) + b"\0", "28000"),
+        (startup(ROLE, replication="true"), "0A000"),
+        (startup(ROLE) + message("Q", b"SELECT 1\0"), "08P01"),
+        (startup(ROLE) + message("p", b"SCRAM-SHA-1\0\0\0\0\0"), "08P01"),
+        (startup(ROLE) + message("p", b"SCRAM-SHA-256\0\xff\xff"), "08P01"),
+    ],
+)
+def test_a_bad_beginning_ends_the_connection(shop: Endpoint, data: bytes, state: str) -> None:
+    client = Client(FixedHouse(shop.house))
+    client.send(data)
+    assert client.closed
+    assert errors(client.received[client.received.index(b"E") :]) == [state]
+
+
+@pytest.mark.parametrize(
+    ("role", "password"), [(ROLE, "wrong"), ("nobody", PASSWORD), ("pure", "")]
+)
+def test_wrong_passwords_look_alike(shop: Endpoint, role: str, password: str) -> None:
+    client = Client(FixedHouse(shop.house))
+    said = client.login(role, password)
+    assert errors(said) == ["28P01"]
+    assert client.closed
+    assert client.machine.delay > 0
+
+
+def test_newer_versions_are_negotiated(shop: Endpoint) -> None:
+    for code, told in ((3 << 16 | 2, False), (3 << 16 | 9, True)):
+        client = Client(FixedHouse(shop.house))
+        first = startup(ROLE)
+        said = client.send(first[:4] + struct.pack("!i", code) + first[8:])
+        assert ("v" in kinds(said)) is told
+    client = Client(FixedHouse(shop.house))
+    assert "v" in kinds(client.send(startup(ROLE, **{"_pq_.fancy": "1"})))
+    assert client.send(struct.pack("!ii", 8, 80877103)) == b""
+
+
+def test_encryption_is_declined_where_there_is_none(shop: Endpoint) -> None:
+    client = Client(FixedHouse(shop.house))
+    assert client.send(struct.pack("!ii", 8, 80877104)) == b"N"
+    assert client.send(struct.pack("!ii", 8, 80877103)) == b"N"
+    assert kinds(client.login(ROLE, PASSWORD)).endswith("Z")

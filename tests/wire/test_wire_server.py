@@ -1,0 +1,222 @@
+"""The shell around the machine: TLS, limits, deadlines, cancelling, draining."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+from endpoint import PASSWORD, ROLE, Endpoint, endpoint, generous
+from talk import errors, message, query, startup
+
+from dpsql.serve.pgwire.asking import Run
+from dpsql.serve.pgwire.connection import Limits
+
+QUICK = Limits(
+    connections=4, connections_per_role=2, startup_seconds=0.4, largest_message=50_000,
+    drain_seconds=2, idle_seconds=1.0,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[Endpoint]:
+    """An endpoint with small limits."""
+    with endpoint(limits=QUICK) as found:
+        yield found
+
+
+def _socket(where: Endpoint) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", where.port), timeout=10)
+
+
+def _everything(sock: socket.socket) -> bytes:
+    data = b""
+    while piece := sock.recv(65536):
+        data += piece
+    return data
+
+
+@pytest.mark.parametrize("binding", ["require", "prefer", "disable"])
+def test_tls_with_and_without_channel_binding(shop: Endpoint, binding: str) -> None:
+    dsn = shop.dsn(sslmode="require", channel_binding=binding)
+    for _ in range(3):
+        with psycopg.connect(dsn) as connection:
+            assert connection.pgconn.ssl_in_use
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_wrong_passwords_are_refused_over_tls(shop: Endpoint) -> None:
+    for mode in ("require", "disable"):
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            psycopg.connect(shop.dsn(sslmode=mode, password="wrong"))
+
+
+def test_plain_connections_are_refused_where_tls_is_required() -> None:
+    with endpoint(tls=True, requires_tls=True) as strict:
+        with pytest.raises(psycopg.OperationalError, match="encrypted connections only"):
+            psycopg.connect(strict.dsn(sslmode="disable"))
+        with psycopg.connect(strict.dsn(sslmode="require")) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_bytes_smuggled_before_the_handshake_are_refused(shop: Endpoint) -> None:
+    with _socket(shop) as sock:
+        sock.sendall(struct.pack("!ii", 8, 80877103) + startup(ROLE))
+        assert errors(_everything(sock)) == ["08P01"]
+
+
+def test_who_says_nothing_is_shown_out(narrow: Endpoint) -> None:
+    with _socket(narrow) as sock:
+        begun = time.monotonic()
+        with contextlib.suppress(ConnectionResetError):
+            assert sock.recv(1) == b""
+        assert time.monotonic() - begun < 5
+
+
+def test_an_oversized_message_ends_the_connection(narrow: Endpoint) -> None:
+    connection = psycopg.connect(narrow.dsn(), autocommit=True)
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute("SELECT '" + "x" * 60_000 + "'")
+    connection.close()
+
+
+def test_a_role_has_so_many_connections(narrow: Endpoint) -> None:
+    refused = pytest.raises(psycopg.OperationalError, match="too many connections")
+    with psycopg.connect(narrow.dsn()), psycopg.connect(narrow.dsn()), refused:
+        psycopg.connect(narrow.dsn())
+    for _ in range(50):
+        try:
+            psycopg.connect(narrow.dsn()).close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            break
+    else:
+        pytest.fail("places were not given back")
+
+
+def test_an_endpoint_has_so_many_connections(narrow: Endpoint) -> None:
+    socks = [_socket(narrow) for _ in range(4)]
+    try:
+        time.sleep(0.05)
+        with _socket(narrow) as late, contextlib.suppress(ConnectionResetError):
+            said = _everything(late)
+            assert errors(said) == ["53300"]
+    finally:
+        for sock in socks:
+            sock.close()
+
+
+def test_idle_sessions_end(narrow: Endpoint) -> None:
+    time.sleep(0.5)
+    connection = psycopg.connect(narrow.dsn(), autocommit=True)
+    time.sleep(1.6)
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute("SELECT 1")
+    connection.close()
+
+
+@pytest.fixture
+def slow(shop: Endpoint, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Queries wait until the event is set, or two seconds."""
+    release = threading.Event()
+    perform = Run.perform
+
+    def wait(self: Run, backend: object) -> object:
+        release.wait(2)
+        return perform(self, backend)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Run, "perform", wait)
+    return release
+
+
+def test_cancelling_answers_at_once_and_keeps_the_charge(
+    shop: Endpoint, slow: threading.Event
+) -> None:
+    sql = "SELECT count(*) FROM visits WHERE seconds > 1234"
+    before = shop.spent
+    with psycopg.connect(shop.dsn(), autocommit=True) as connection:
+        timer = threading.Timer(0.3, connection.cancel_safe)
+        timer.start()
+        begun = time.monotonic()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute(sql)
+        assert time.monotonic() - begun < 1.5
+        timer.join()
+        slow.set()
+        rows = connection.execute(sql).fetchall()
+        assert len(rows) == 1
+    assert shop.spent == pytest.approx(before + 0.1)
+
+
+def test_a_wrong_key_cancels_nothing(shop: Endpoint, slow: threading.Event) -> None:
+    with psycopg.connect(shop.dsn(), autocommit=True) as connection:
+        pid = connection.pgconn.backend_pid
+        with _socket(shop) as sock:
+            sock.sendall(struct.pack("!iiii", 16, 80877102, pid, 1))
+            assert sock.recv(1) == b""
+        slow.set()
+        assert connection.execute("SELECT 12").fetchone() == (12,)
+
+
+def test_a_statement_may_take_so_long(shop: Endpoint, slow: threading.Event) -> None:
+    with psycopg.connect(shop.dsn(), autocommit=True) as connection:
+        connection.execute("SET statement_timeout = '200ms'")
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            connection.execute("SELECT count(*) FROM visits WHERE seconds > 77")
+        slow.set()
+
+
+def test_a_client_that_leaves_is_forgotten(shop: Endpoint, slow: threading.Event) -> None:
+    before = shop.server.connections
+    connection = psycopg.connect(shop.dsn(), autocommit=True)
+    connection.pgconn.send_query(b"SELECT count(*) FROM visits WHERE seconds > 99")
+    connection.close()
+    slow.set()
+    for _ in range(100):
+        if shop.server.connections <= before:
+            return
+        time.sleep(0.02)
+    pytest.fail("the connection is still there")
+
+
+def test_many_clients_at_once(shop: Endpoint) -> None:
+    import asyncpg
+
+    async def one(number: int) -> int:
+        connection = await asyncpg.connect(
+            host="127.0.0.1", port=shop.port, user=ROLE, password=PASSWORD, database="x", ssl=False
+        )
+        found: int = await connection.fetchval("SELECT $1::int4", number)
+        await connection.fetch("SELECT country, count(*) FROM customers GROUP BY 1")
+        await connection.close()
+        return found
+
+    async def all_of_them() -> list[int]:
+        return list(await asyncio.gather(*(one(i) for i in range(40))))
+
+    assert asyncio.run(all_of_them()) == list(range(40))
+
+
+def test_draining_lets_a_statement_end() -> None:
+    with endpoint(generous, limits=replace(QUICK, idle_seconds=0)) as found:
+        connection = psycopg.connect(found.dsn(), autocommit=True)
+        connection.execute("SELECT count(*) FROM orders")
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute("SELECT 1")
+    connection.close()
+
+
+def test_terminate_closes(shop: Endpoint) -> None:
+    with _socket(shop) as sock:
+        sock.sendall(startup(ROLE))
+        assert sock.recv(1) == b"R"
+        sock.sendall(message("X") + query("SELECT 1"))
+        assert b"E" not in _everything(sock)[-5:]
