@@ -87,9 +87,13 @@ def forced(measurement: Measurement, bounding: Bounding, share: price._Share) ->
     return replace(draft, sql=statement(measurement, draft.bounding, grids))
 
 
-def every_way(plan: Plan, wanted: Request) -> Iterator[PricedMeasurement]:
+def every_way(
+    plan: Plan, wanted: Request, families: tuple[str, ...] = ("laplace", "gaussian")
+) -> Iterator[PricedMeasurement]:
     """Each measurement with each bounding and each family of noise that could be chosen."""
     for share in price._shares(plan, wanted) if plan.measurements else ():
+        if share.family not in families:
+            continue
         for measurement in plan.measurements:
             size = wanted.size(measurement.privacy.unit)
             for bounding in candidates(measurement, wanted.groups, size):

@@ -157,12 +157,12 @@ class SpyEngine:
 
 
 def policy_file(name: str, data: str, change: Callable[[str], str] = str) -> Path:
-    """A copy of a policy beside (a link to) its data, changed as a test wants."""
+    """A copy of a policy beside a copy of its data, changed as a test wants."""
     source = database(data)
     place = folder() / f"policy{next(_numbers)}"
     place.mkdir()
     for wanted in ("shop", "trade"):
-        (place / f"{wanted}.duckdb").symlink_to(source)
+        shutil.copyfile(source, place / f"{wanted}.duckdb")
     path = place / "policy.yaml"
     path.write_text(change(policy_text(name)))
     return path

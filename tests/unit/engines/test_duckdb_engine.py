@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from dpsql.policy.model import Limits
 
 
 @pytest.fixture
-def engine() -> DuckDB:
-    return DuckDB(database("shop"), Limits(threads=1))
+def engine(tmp_path: Path) -> DuckDB:
+    own = shutil.copyfile(database("shop"), tmp_path / "shop.duckdb")
+    return DuckDB(own, Limits(threads=1))
 
 
 def test_a_file_that_is_not_there_or_not_a_database_is_said(tmp_path: Path) -> None:
