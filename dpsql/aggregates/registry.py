@@ -9,6 +9,7 @@ from dpsql.aggregates import (
     count,
     covariance,
     extreme,
+    mode,
     quantile,
     regression,
     sum,  # noqa: A004 (named as in SQL)
@@ -25,6 +26,7 @@ AGGREGATES: dict[str, Callable[[Aggregated, Private], Lowered]] = {
     "avg": average.lower,
     "min": extreme.lower,
     "max": extreme.lower,
+    "mode": mode.lower,
     "quantile_cont": quantile.lower,
     "quantile_disc": quantile.lower,
     "var_pop": variance.lower,

@@ -103,8 +103,38 @@ class Quantile:
         """How far one row can move the rank that a value misses, up or down."""
         return max(self.fraction, 1 - self.fraction)
 
+    @property
+    def span(self) -> Fraction:
+        """How far one row can move the difference of what two values miss."""
+        return 2 * self.steepness
 
-Ranked = Quantile
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """The commonest value among ``members``, or all steps from ``low`` to ``high``.
+
+    Values that are not among them do not count.
+    """
+
+    value: Expression
+    low: Scalar | None
+    high: Scalar | None
+    members: tuple[Scalar, ...] | None
+    kind: Kind
+    where: Expression | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """Always a value: where there are no rows, any of them."""
+        return Shape(self.kind, nullable=False)
+
+    @property
+    def span(self) -> Fraction:
+        """How far one row can move the difference of two counts."""
+        return Fraction(1)
+
+
+Ranked = Quantile | Mode
 Statistic = Rows | Units | Values | Total | Ranked
 Apart = Values | Ranked
 """Those that the engine looks for in a query of their own, beside all others."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from dpsql.aggregates.mode import few
 from dpsql.checks.rule import frontier, rewritten, short, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.policy.types import Kind
@@ -47,8 +48,21 @@ def check(bound: Bound) -> Iterator[Refusal]:
             elif call.function in _PAIRED:
                 for value in call.args:
                     yield from _bounded(bound, replace(call, args=(value,)))
+            elif call.function == "mode" and not few(call.args[0].shape):
+                yield _not_listed(bound, call)
             elif call.function in _RANKED and _ordered(call):
                 yield from _ranked(bound, call)
+
+
+def _not_listed(bound: Bound, call: Aggregated) -> Refusal:
+    text = short(written(bound, call.args[0].span))
+    return Refusal(
+        "DP203",
+        f'"{text}" has no public list of values to choose the commonest from',
+        "A value that only one unit has must not be answered because it is there.",
+        rewritten(bound, call.span, "COUNT(*)"),
+        call.args[0].span,
+    )
 
 
 def _ordered(call: Aggregated) -> bool:

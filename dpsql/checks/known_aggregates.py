@@ -31,6 +31,8 @@ def check(bound: Bound) -> Iterator[Refusal]:
             if call.function in ("min", "max"):
                 if not _ranked(call):
                     yield _no_order(bound, call)
+            elif call.function in ("arg_max", "arg_min"):
+                yield _no_row(bound, call)
             elif call.function not in AGGREGATES:
                 yield _no_form(bound, call)
             elif call.distinct and not _counted(call, privacy):
@@ -58,6 +60,18 @@ def _no_order(bound: Bound, call: Aggregated) -> Refusal:
 def _counted(call: Aggregated, privacy: Private) -> bool:
     """Units, or the values of one expression."""
     return call.function == "count" and (len(call.args) == 1 or counts_units(call, privacy))
+
+
+def _no_row(bound: Bound, call: Aggregated) -> Refusal:
+    name = call.function.upper()
+    return Refusal(
+        "DP110",
+        f"{name} is not answered: the row that it finds belongs to one unit",
+        "The value beside an extreme is that unit's own. Over groups it is answered: "
+        f"{name}(key, n) of a subquery that counts, or sums, by key.",
+        rewritten(bound, call.span, "COUNT(*)"),
+        call.span,
+    )
 
 
 def _no_form(bound: Bound, call: Aggregated) -> Refusal:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from dpsql.aggregates.statistic import Ranked
+from dpsql.aggregates.statistic import Mode, Ranked
 from dpsql.exact import float_down, float_up
 from dpsql.plan.nodes import Cells
 from dpsql.policy.types import Kind, Scalar
@@ -45,6 +45,8 @@ class Buckets:
     count: int
     last: int | None = None
     grain: int = 1
+    members: tuple[Scalar, ...] | None = None
+    """Listed values: each is a bin, and others are none."""
 
 
 def buckets(statistic: Ranked, cells: Cells | None) -> Buckets:
@@ -55,6 +57,8 @@ def buckets(statistic: Ranked, cells: Cells | None) -> Buckets:
     >>> buckets(Quantile(integer(1), 18, 100, Fraction(1, 2)), None).count
     83
     """
+    if isinstance(statistic, Mode):
+        return _each(statistic)
     groups = UNKNOWN_GROUPS if cells is None else max(1, cells.count)
     most = max(64, min(MOST_BINS, MOST_ROWS // groups))
     shape = statistic.value.shape
@@ -62,12 +66,29 @@ def buckets(statistic: Ranked, cells: Cells | None) -> Buckets:
     if kind is Kind.DOUBLE and not shape.domain.integral:
         return _continuous(*numbers_of(low, high), most)
     grain = _grain(shape, low)
-    first, last = _position(low, kind), _position(high, kind)
-    steps = max(0, last - first) // grain + 1
+    first, last, steps = _steps(kind, low, high, grain)
     each = -(-steps // most)
     return Buckets(
         kind, Fraction(first), Fraction(each * grain), -(-steps // each), max(first, last), grain
     )
+
+
+def _steps(kind: Kind, low: Scalar, high: Scalar, grain: int) -> tuple[int, int, int]:
+    """Both ends as whole numbers, and how many steps there are."""
+    first, last = _position(low, kind), _position(high, kind)
+    return first, last, max(0, last - first) // grain + 1
+
+
+def _each(statistic: Mode) -> Buckets:
+    """A bin for each value."""
+    kind, members = statistic.value.shape.kind, statistic.members
+    if members is not None:
+        return Buckets(kind, Fraction(0), Fraction(1), len(members), None, 1, members)
+    assert statistic.low is not None
+    assert statistic.high is not None, "checks.bounded_values lets no other pass"
+    grain = _grain(statistic.value.shape, statistic.low)
+    first, last, steps = _steps(kind, statistic.low, statistic.high, grain)
+    return Buckets(kind, Fraction(first), Fraction(grain), steps, max(first, last), grain)
 
 
 def numbers_of(low: Scalar, high: Scalar) -> tuple[Fraction, Fraction]:
@@ -101,7 +122,12 @@ def _grain(shape: Shape, low: Scalar) -> int:
 
 def binned(text: str, statistic: Ranked, at: Buckets) -> str:
     """The generated expression: the bin of a value, or NULL."""
+    if at.members is not None:
+        whens = (f" WHEN {literal(m, at.kind)} THEN {i}" for i, m in enumerate(at.members))
+        return f"CASE {text}{''.join(whens)} END"
     low, high = _ends(statistic, at)
+    if isinstance(statistic, Mode):
+        return f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {_inside(text, at, low)} END"
     beyond = f" AND NOT isnan({text})" if at.kind is Kind.DOUBLE else ""
     return (
         f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {_inside(text, at, low)}"
@@ -111,6 +137,8 @@ def binned(text: str, statistic: Ranked, at: Buckets) -> str:
 
 
 def _ends(statistic: Ranked, at: Buckets) -> tuple[str, str]:
+    assert statistic.low is not None
+    assert statistic.high is not None
     if at.kind is Kind.DOUBLE:
         low, high = numbers_of(statistic.low, statistic.high)
         if at.last is not None:

@@ -175,15 +175,16 @@ def _measured(
 def _chosen(
     statistic: Ranked, measurement: Measurement, bounding: Bounding, share: _Share
 ) -> Chosen:
-    """A choice by rank.
+    """A choice by rank, or by how common a value is.
 
     Claim: one unit moves the differences between utilities of a group by at most a span, and the
         spans of all groups by no more than the sensitivity says.
     Assumes: ``plan.histogram`` bounds the weights of a unit as ``plan.bounding`` says.
     Argument: a row of weight w moves the rank that a value misses by at most w times the steepness,
-        up or down (``release.choose``), so the span is twice that; weights add up.
+        up or down (``release.choose``), so the span is twice that; it raises one count by w and
+        lowers none. Weights add up.
     """
-    reach = 2 * statistic.steepness * (1 << bounding.fine)
+    reach = statistic.span * (1 << bounding.fine)
     moved = sensitivity(Rows(), reach, bounding)
     bins = buckets(statistic, measurement.cells)
     if share.family == "gaussian":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.aggregates.statistic import Quantile, Rows, Statistic, Total, Units, Values
+from dpsql.aggregates.statistic import Mode, Quantile, Rows, Statistic, Total, Units, Values
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.policy.types import Scalar
 from dpsql.privacy.mechanisms import (
@@ -88,6 +88,8 @@ def statistic_text(statistic: Statistic) -> str:
         case Total(low=low, high=high, centre=centre):
             centred = "" if centre == 0 else f", less {number(centre)}"
             return f"sum of values clamped to {number(low)} .. {number(high)}{centred}{where}"
+        case Mode():
+            return f"commonest of a public list of values{where}"
         case Quantile(low=bottom, high=top):
             ends = f"{_end(bottom)} .. {_end(top)}"
             return f"{_quantile(statistic)} of values clamped to {ends}{where}"
@@ -108,8 +110,10 @@ def noise_text(item: Noised | Chosen) -> str:
     """Sensitivity, mechanism, scale and expected error, in the statistic's own units."""
     within = f"within {item.half_width:.6g} (95 %)"
     if isinstance(item, Chosen):
-        rows = "rows of the rank asked for (95 %)"
-        where = f"; {item.half_width:.6g} rows from the end" if item.statistic.extreme else ""
+        best = "largest count" if isinstance(item.statistic, Mode) else "rank asked for"
+        rows = f"rows of the {best} (95 %)"
+        extreme = isinstance(item.statistic, Quantile) and item.statistic.extreme
+        where = f"; {item.half_width:.6g} rows from the end" if extreme else ""
         within = f"within {item.half_width:.6g} {rows}{where}"
     return f"moved by at most {number(moved(item))}; {law_text(item)}; {within}"
 
@@ -120,7 +124,8 @@ def moved(item: Noised | Chosen) -> Fraction:
         case DiscreteLaplace() | TruncatedGeometric():
             return item.sensitivity.l1 * item.step
         case Exponential():
-            return item.sensitivity.l1 * item.step / 2
+            two_ways = 2 if isinstance(item.statistic, Quantile) else 1
+            return item.sensitivity.l1 * item.step / two_ways
         case DiscreteGaussian():
             return Fraction(float(item.sensitivity.l2_squared) ** 0.5) * item.step
         case _:

@@ -13,12 +13,14 @@ Argument: the utility of a bin is minus the distance between a target rank and t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsql.aggregates.statistic import Mode, Quantile
 from dpsql.plan.buckets import Buckets
 from dpsql.plan.priced import Chosen
 from dpsql.policy.types import Kind
@@ -86,7 +88,14 @@ def _slots(found: Histograms, count: int) -> _Slots:
 
 
 def utilities(found: Histograms, item: Chosen) -> tuple[Integers, int]:
-    """The utility of each run of bins, and how many units of it a row of weight 1 is."""
+    """The utility of each run of bins, and how many units of it a row of weight 1 is.
+
+    For a mode it is the weight of the bin, which a row of weight w raises by w or not at all.
+    """
+    if isinstance(item.statistic, Mode):
+        counts = np.zeros(2 * len(found.bins) + len(found.sizes), dtype=np.int64)
+        counts[2 * np.arange(len(found.bins)) + found.groups + 1] = found.weights
+        return counts, 1
     fraction = item.statistic.fraction
     units = 2 * fraction.denominator
     weights, groups = _safely(found.weights, units), found.groups
@@ -101,7 +110,7 @@ def utilities(found: Histograms, item: Chosen) -> tuple[Integers, int]:
     low[first], high[first] = below, below
     low[first + 1], high[first + 1] = below, below + weights
     low[last], high[last] = total, total
-    target: Integers = np.asarray(np.repeat(_targets(total, item), 2 * found.sizes + 1))
+    target: Integers = np.asarray(np.repeat(_targets(total, item, item.statistic), 2 * found.sizes + 1))
     return -np.maximum(np.maximum(units * low - target, target - units * high), 0), units
 
 
@@ -122,11 +131,11 @@ def _zeros(count: int, like: Integers) -> Integers:
     return np.asarray(np.zeros(count, dtype=like.dtype))
 
 
-def _targets(total: Integers, item: Chosen) -> Integers:
+def _targets(total: Integers, item: Chosen, quantile: Quantile) -> Integers:
     """The rank to look for in each group: inside the row that is meant, half a row from its end."""
     one = 1 << item.shift
-    fraction = item.statistic.fraction
-    if item.statistic.extreme:
+    fraction = quantile.fraction
+    if quantile.extreme:
         depth = 2 * max(item.noise.half_width(), one) - one
         if fraction:
             return np.asarray(np.maximum(2 * total - depth, total))
@@ -140,6 +149,9 @@ def _values(bins: npt.NDArray[np.int64], item: Chosen, entropy: Randomness) -> p
     """Any value of each bin, all of them equally likely, in the type that is shown."""
     at, kind = item.buckets, item.statistic.kind
     places = entropy.u64(len(bins))
+    if at.members is not None:
+        listed = [float(m) if isinstance(m, Fraction) else m for m in at.members]
+        return pa.array(listed, ARROW[kind]).take(pa.array(bins))
     if at.last is None:
         return pa.array(_anywhere(bins, places, at), ARROW[kind])
     whole = _whole(bins, places, at)

@@ -61,6 +61,8 @@ _CALLS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Substring: ("SUBSTRING", "SUBSTR"),
     exp.StrPosition: ("POSITION", "STRPOS"),
     exp.If: ("IF", "IIF"),
+    exp.ArgMax: ("ARG_MAX", "ARGMAX", "MAX_BY"),
+    exp.ArgMin: ("ARG_MIN", "ARGMIN", "MIN_BY"),
 }
 """Functions with a syntax of their own, whose name the parser does not mark."""
 _LEADING: dict[type[exp.Expr], tuple[str, ...]] = {

@@ -78,6 +78,22 @@ ORACLE: dict[str, tuple[str, float]] = {
         "SELECT avg(m) FROM (SELECT customer_id, median(amount) AS m FROM orders GROUP BY 1) AS t",
         1e-3,
     ),
+    "SELECT MODE(channel), MODE(amount > 3), MODE() WITHIN GROUP (ORDER BY placed) FROM orders": (
+        "SELECT mode(channel), mode(amount > 3), mode(placed) FROM orders",
+        0,
+    ),
+    "SELECT page, MODE(seconds % 4) FROM visits GROUP BY page": (
+        "SELECT page, mode(seconds % 4) FROM visits GROUP BY page",
+        0,
+    ),
+    "SELECT ARG_MAX(country, n) FROM"
+    " (SELECT country, COUNT(*) AS n FROM customers GROUP BY country) AS t": (
+        (
+            "SELECT arg_max(country, n) FROM"
+            " (SELECT country, count(*) AS n FROM customers GROUP BY country) AS t"
+        ),
+        0,
+    ),
     "SELECT channel, BOOL_OR(amount > 499.9), BOOL_AND(amount < 499.5), EVERY(amount >= 0)"
     " FROM orders GROUP BY channel": (
         (
@@ -203,6 +219,8 @@ QUERIES = (
         "SELECT country, BOOL_OR(amount > 400), BOOL_AND(channel = 'web') FROM orders"
         " JOIN customers USING (customer_id) GROUP BY country"
     ),
+    "SELECT channel, MODE(amount > 400), MODE(placed) FROM orders GROUP BY channel",
+    "SELECT MODE(page), MODE(seconds) FROM visits",
     "SELECT MAX(started), MEDIAN(seconds), COUNT(DISTINCT customer_id) FROM visits",
     "SELECT city, QUANTILE(amount, 0.1) FROM orders JOIN customers USING (customer_id) GROUP BY 1",
 )

@@ -43,6 +43,7 @@ _NAMES = {
     "regr_count": "`REGR_COUNT(y, x)`",
     "bool_and": "`BOOL_AND(c)`, `EVERY(c)`: FALSE where some rows are (EXPLAIN says how many)",
     "bool_or": "`BOOL_OR(c)`: TRUE where some rows are",
+    "mode": "`MODE(x)` of a public list of values",
     "quantile_cont": "`MEDIAN(x)`, `PERCENTILE_CONT(f) WITHIN GROUP (ORDER BY x)`, "
     "`QUANTILE_CONT(x, f)`",
     "quantile_disc": "`PERCENTILE_DISC(f) WITHIN GROUP (ORDER BY x)`, `QUANTILE(x, f)`, "

@@ -42,6 +42,9 @@ NAMES: dict[type[exp.Expr], str] = {
     exp.RegrCount: "regr_count",
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
+    exp.Mode: "mode",
+    exp.ArgMax: "arg_max",
+    exp.ArgMin: "arg_min",
     exp.Median: "median",
     exp.WithinGroup: "within group",
     exp.PercentileCont: "percentile_cont",
@@ -59,6 +62,7 @@ PAIRED = (
     "regr_r2",
     "regr_count",
 )
+UNSTEADY = ("mode", "arg_max", "arg_min")
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 WINDOWED = ("count", "sum", "avg", *SPREADS, "min", "max")
 """Those that may also stand in a window."""
@@ -103,6 +107,8 @@ def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
             "It says which rows the aggregate is about.",
             "COUNT(*) FILTER (WHERE ...)",
         )
+    if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode):
+        name, node = "mode", _mode(node)
     if isinstance(node, exp.WithinGroup) or type(node) in QUANTILES:
         function, value, option = bind_quantile(rowwise, node)
         shape = _known(quantile_shape(function, value), rows)
@@ -114,6 +120,14 @@ def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     if name == "approx_count_distinct":
         name, distinct = "count", True
     _check_kinds(node, name, args)
+    if name in UNSTEADY and rows is not None:
+        raise refuse(
+            "DP110",
+            node,
+            f"{name.upper()} is not taken over the rows of one unit",
+            "Ties are decided by the order in which an engine happens to read rows.",
+            "MIN, MAX and MEDIAN are.",
+        )
     if name in PAIRED and rows is not None:
         raise refuse(
             "DP110",
@@ -123,6 +137,13 @@ def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
             "AVG, SUM, MIN, MAX and MEDIAN are.",
         )
     return Aggregated(name, args, _shape(name, args, rows), distinct, where, span=span_of(node))
+
+
+def _mode(node: exp.WithinGroup) -> exp.Mode:
+    """MODE() WITHIN GROUP (ORDER BY x) as MODE(x)."""
+    call = exp.Mode(this=node.expression.expressions[0].this.copy())
+    call.meta.update(node.meta)
+    return call
 
 
 def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression, ...]]:
@@ -137,7 +158,7 @@ def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression
 
 def _check_kinds(node: exp.Expr, name: str, args: tuple[Expression, ...]) -> None:
     """Sums are of numbers, conjunctions of truth values; anything is counted or compared."""
-    if name in ("count", "min", "max"):
+    if name in ("count", "min", "max", *UNSTEADY):
         return
     truth = name in ("bool_and", "bool_or")
     kinds = (Kind.BOOLEAN,) if truth else (Kind.INTEGER, Kind.DOUBLE)
@@ -213,6 +234,9 @@ _SHAPES: dict[str, Callable[[tuple[Expression, ...], int | None], Shape]] = {
     "avg": _avg,
     "min": _same,
     "max": _same,
+    "mode": _same,
+    "arg_max": _same,
+    "arg_min": _same,
     "bool_and": _truth,
     "bool_or": _truth,
     "regr_count": _count,

@@ -11,7 +11,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.aggregates.statistic import Quantile
+from dpsql.aggregates.statistic import Mode, Quantile, Ranked
 from dpsql.plan.buckets import MOST_BINS, Buckets, binned, buckets
 from dpsql.plan.nodes import Cells
 from dpsql.policy.types import Kind, Scalar
@@ -26,7 +26,7 @@ def ranked(
     return Quantile(Column(1, "x", Shape(kind, domain=domain)), low, high, Fraction(1, 2))
 
 
-def bins(quantile: Quantile, values: list[object], cells: Cells | None = None) -> list[int | None]:
+def bins(quantile: Ranked, values: list[object], cells: Cells | None = None) -> list[int | None]:
     """The bin of each value, as the engine has it."""
     kind = quantile.value.shape.kind
     at = buckets(quantile, cells)
@@ -122,6 +122,14 @@ def test_truncated_moments_keep_their_grain() -> None:
     assert buckets(shifted, None).grain == 1
     months = ranked(Kind.TIMESTAMP, datetime(2024, 1, 1), datetime(2024, 6, 1), grain="month")
     assert buckets(months, None).grain == 1
+
+
+def test_listed_values_are_bins_and_others_are_none() -> None:
+    text = Mode(Column(1, "x", Shape(Kind.TEXT)), None, None, ("a", "it's"), Kind.TEXT)
+    assert bins(text, ["it's", "a", "b", None]) == [1, 0, None, None]
+    ages = Mode(Column(1, "x", Shape(Kind.INTEGER)), 18, 100, None, Kind.INTEGER)
+    assert buckets(ages, Cells("", 10**6)).count == 83
+    assert bins(ages, [18, 100, 17, 101, None]) == [0, 82, None, None, None]
 
 
 @pytest.mark.parametrize(("groups", "count"), [(1, 65536), (1000, 4194), (10**6, 64), (0, 65536)])

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.services import Seeded
 
-from dpsql.aggregates.statistic import Quantile
+from dpsql.aggregates.statistic import Mode, Quantile
 from dpsql.plan.bounding import Sensitivity
 from dpsql.plan.buckets import Buckets, buckets
 from dpsql.plan.priced import Chosen
@@ -61,6 +61,7 @@ def expanded(counts: Counts, of: Chosen) -> list[int]:
 def defined(counts: Counts, of: Chosen) -> list[Fraction]:
     """Minus the distance in rows between the rank asked for and the ranks of a bin."""
     total, one = Fraction(sum(counts.values())), 1 << of.shift
+    assert isinstance(of.statistic, Quantile)
     fraction = of.statistic.fraction
     target = fraction * total - Fraction(one, 2 * fraction.denominator)
     if fraction == 0:
@@ -189,6 +190,35 @@ def test_values_are_anywhere_in_their_bin() -> None:
     start = last * int(wide.buckets.width)
     found = chosen(column(*[{last: 5}] * 3000), wide, Seeded(6)).to_pylist()
     assert (min(found), max(found)) == (start, 10**6)
+
+
+def commonest(kind: Kind, members: tuple[Scalar, ...], scale: Fraction) -> Chosen:
+    mode = Mode(Column(1, "x", Shape(kind)), None, None, members, kind)
+    at = buckets(mode, None)
+    return Chosen(mode, 0, NOTHING, Exponential(scale, at.count), at)
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "expected"),
+    [
+        (Kind.TEXT, ("at", "de", "fr"), "de"),
+        (Kind.DOUBLE, (Fraction(1, 2), Fraction(9, 4)), 2.25),
+        (Kind.BOOLEAN, (False, True), True),
+        (Kind.DATE, (date(2024, 1, 1), date(2024, 2, 1)), date(2024, 2, 1)),
+    ],
+)
+def test_the_commonest_of_a_list(kind: Kind, members: tuple[Scalar, ...], expected: Any) -> None:
+    of = commonest(kind, members, Fraction(1, 100))
+    assert chosen(column({0: 3, 1: 5}), of, Seeded(8)).to_pylist() == [expected]
+
+
+def test_the_commonest_is_chosen_by_its_count() -> None:
+    """Counts 2 and 0, 0 at scale 1: e squared to 1 to 1, whichever bins have rows."""
+    of = commonest(Kind.INTEGER, (5, 6, 7), Fraction(1))
+    found = np.array(chosen(column(*[{1: 2}] * 20_000), of, Seeded(9)))
+    share = np.exp(2) / (np.exp(2) + 2)
+    assert abs((found == 6).mean() - share) < 4 * np.sqrt(share * (1 - share) / 20_000)
+    assert abs((found == 5).mean() - (found == 7).mean()) < 0.02
 
 
 def test_bins_may_come_in_any_order() -> None:
