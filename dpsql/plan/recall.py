@@ -73,11 +73,6 @@ def identity(priced: PricedPlan, policy_version: str) -> Identity:
     return Identity(_digest([family, noise, thresholds]), family, tuple(_widths(priced)))
 
 
-def recall_key(priced: PricedPlan, policy_version: str) -> str:
-    """The name under which the release of this very plan is stored."""
-    return identity(priced, policy_version).key
-
-
 def _asked(part: PricedMeasurement) -> list[object]:
     """Everything about a measurement but its noise and the grids that follow from it."""
     measurement = part.measurement

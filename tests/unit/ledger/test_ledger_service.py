@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from support.services import policy_file, real_service
 
-from dpsql.diagnostics.refusal import OutOfBudget, Refused
+from dpsql.diagnostics.refusal import OutOfBudget, PolicyError, Refused
 from dpsql.service import Service, Session
 from dpsql.service.plan_cache import LONGEST_TEXT, Remembered, moment
 
@@ -203,3 +203,30 @@ def test_a_release_that_was_removed_meanwhile_is_measured_anew(session, monkeypa
     session._service.plans.__init__()
     monkeypatch.setattr(session._service.ledger, "recall", lambda key: None)
     assert not session.execute(COUNT).recalled
+
+
+def test_a_policy_below_what_is_spent_is_not_served():
+    path = policy_file("shop", "shop")
+    with Service.open(path) as service:
+        for number in range(5):
+            service.session("analyst").execute(f"{COUNT} WHERE amount > {number}")
+    text = path.read_text()
+    path.write_text(text.replace("session: {epsilon: 1}", "session: {epsilon: 0.1}"))
+    with pytest.raises(PolicyError, match="below what is spent"):
+        Service.open(path)
+    path.write_text(text)
+    Service.open(path).close()
+
+
+def test_an_answer_that_reads_public_rows_is_recalled_too(session):
+    sql = (
+        "SELECT k.name, n.c FROM (SELECT country, COUNT(*) AS c FROM customers GROUP BY 1) AS n"
+        " JOIN countries AS k ON k.country = n.country"
+    )
+    first = session.execute(sql)
+    for _ in range(2):
+        again = session.execute(sql)
+        assert again.recalled
+        assert sorted(again.table.to_pylist(), key=repr) == sorted(
+            first.table.to_pylist(), key=repr
+        )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from support.shop import priced
 
+from dpsql.plan.canonical import NotCanonical, _Canon, canonical
 from dpsql.plan.recall import identity
+from dpsql.policy.types import Kind
+from dpsql.sql.expressions import Column, Interval, Parameter, Shape
+from dpsql.sql.relations import Distinct, Filter, Join, Limit, Public, Stored, Values
 
 
 def family(sql: str) -> str:
@@ -133,3 +138,69 @@ def test_only_a_release_with_no_wider_noise_serves():
     assert wanted.served_by(better)
     assert not wanted.served_by((better[0], wanted.noise[1] * 1.01))
     assert not wanted.served_by(better[:1])
+
+
+# Relations by hand: what no SQL of the shop leads to
+
+
+TEXT = Shape(Kind.TEXT, nullable=False)
+ONE, TWO, THREE = (Column(n, "c", TEXT) for n in (1, 2, 3))
+
+
+def listed(column: Column, *rows: str) -> Values:
+    return Values((column,), tuple((row,) for row in rows))
+
+
+def text(relation) -> str:
+    return _Canon().block(relation).text()
+
+
+def test_rows_that_are_written_out():
+    assert text(listed(ONE, "a", "b")) == text(listed(TWO, "a", "b"))
+    assert text(listed(ONE, "a", "b")) != text(listed(ONE, "b", "a"))
+
+
+def test_distinct_rows():
+    one, two = listed(ONE, "a"), listed(TWO, "a")
+    assert text(Distinct(one, (ONE,), Public())) == text(Distinct(two, (TWO,), Public()))
+    assert text(Distinct(one, (ONE,), Public())) != text(one)
+
+
+def test_a_cross_join_is_an_inner_join_without_condition():
+    one, two = listed(ONE, "a"), listed(TWO, "b")
+    crossed = Join("cross", one, two, None, (ONE, TWO), Public())
+    assert text(crossed) == text(Join("inner", two, one, None, (TWO, ONE), Public()))
+    assert text(Join("left", one, two, None, (ONE, TWO), Public())) != text(crossed)
+
+
+def test_spans_of_time():
+    days = [
+        _Canon().term(Interval(n, unit), {}) for n, unit in ((1, "day"), (2, "day"), (1, "hour"))
+    ]
+    assert len(set(days)) == 3
+
+
+def test_what_has_no_canonical_text():
+    one = listed(ONE, "a")
+    for relation in (
+        Limit(one, 1, 0, (ONE,), Public()),
+        Stored("m0", (ONE,)),
+        Filter(one, TWO, (ONE,), Public()),
+        Filter(one, Parameter("p", TEXT), (ONE,), Public()),
+        Join("inner", one, one, None, (ONE,), Public()),
+    ):
+        with pytest.raises(NotCanonical):
+            text(relation)
+
+
+def test_a_measurement_whose_unit_cannot_be_named_is_known_by_its_statement():
+    plan = priced(DIFFERENT[0])
+    [part] = plan.parts
+    private = replace(part.measurement.privacy, key=(frozenset({10**6}),))
+    odd = replace(part, measurement=replace(part.measurement, privacy=private))
+    with pytest.raises(NotCanonical):
+        canonical(odd.measurement)
+    found = identity(replace(plan, parts=(odd,)), "v1")
+    assert found.family != identity(plan, "v1").family
+    other = replace(odd, sql=odd.sql + " ")
+    assert identity(replace(plan, parts=(other,)), "v1").family != found.family
