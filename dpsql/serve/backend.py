@@ -28,7 +28,13 @@ from dpsql.serve.pgwire.parameters import Value, value
 from dpsql.serve.pgwire.probing import inferred, sample
 from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.serve.remaining import Balances
-from dpsql.serve.uses import CATALOG_SCHEMAS, is_constant, tables, wants_no_rows
+from dpsql.serve.uses import (
+    CATALOG_SCHEMAS,
+    is_constant,
+    tables,
+    wants_no_rows,
+    with_limits,
+)
 from dpsql.service import Reply, Session
 from dpsql.service.settings import Settings
 
@@ -113,7 +119,7 @@ class RoleSession:
         return Description(columns, whole)
 
     def _accepts(self, query: Query, values: Sequence[Value]) -> bool:
-        self._session.prepare(query.text, _exact(values))
+        self._session.prepare(*_sent(query, values))
         return True
 
     def columns(
@@ -128,7 +134,7 @@ class RoleSession:
 
     def _columns(self, query: Query, values: Sequence[Value]) -> tuple[WireColumn, ...]:
         try:
-            priced = self._session.prepare(query.text, _exact(values))
+            priced = self._session.prepare(*_sent(query, values))
         except Refused as refused:
             if refused.code == "DP101" and wants_no_rows(query.tokens):
                 return self._shared.catalog.shape(query, self._database, values).columns
@@ -202,7 +208,7 @@ class RoleSession:
         )  # fmt: skip
 
     def _answered(self, query: Query, values: Sequence[Value], *, notices: bool) -> Answer:
-        reply = self._session.execute(query.text, _exact(values))
+        reply = self._session.execute(*_sent(query, values))
         if reply.cost.epsilon or reply.cost.delta:
             self._shared.balances.spent()
         answer = _answer(reply)
@@ -284,6 +290,14 @@ class RoleSession:
                 "Send two statements.",
             )  # fmt: skip
         return "service"
+
+
+def _sent(query: Query, values: Sequence[Value]) -> tuple[str, list[Value]]:
+    """What the service is given of a query and its values."""
+    if not values:
+        return query.text, []
+    text, left = with_limits(query.text, query.tokens, values)
+    return text, _exact(left)
 
 
 def _named(values: Sequence[Value]) -> tuple[tuple[str, str], ...]:

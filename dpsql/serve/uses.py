@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from dpsql.serve.tokens import Token
+
+V = TypeVar("V")
 
 CATALOG_SCHEMAS = ("pg_catalog", "information_schema")
 _ENDS_FROM = frozenset({
@@ -157,3 +160,53 @@ _TIMES = frozenset({
 def is_constant(tokens: Sequence[Token]) -> bool:
     """Whether the text alone fixes the answer, whenever and by whomever it is asked."""
     return not any(t.kind in ("word", "quoted") and t.name in _TIMES for t in tokens)
+
+
+def with_limits(text: str, tokens: Sequence[Token], values: Sequence[V]) -> tuple[str, list[V]]:
+    """The text with whole numbers for the parameters of LIMIT and OFFSET, which plans need.
+
+    A cast behind them says nothing and goes; the other parameters close ranks. Everything keeps
+    its place.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> sql = "SELECT $2 LIMIT $1::int"
+    >>> with_limits(sql, read(sql), [5, "x"])
+    ('SELECT $1 LIMIT 5      ', ['x'])
+    """
+    numbers: dict[int, int | None] = {}
+    for at, token in enumerate(tokens):
+        if token.kind == "param":
+            position = int(token.text[1:]) - 1
+            if _limits(tokens, at) and _whole(values, position) is not None:
+                numbers.setdefault(position, None)
+            else:
+                numbers[position] = position
+    kept = sorted(p for p, number in numbers.items() if number is not None)
+    for at in range(len(tokens) - 1, -1, -1):
+        token = tokens[at]
+        if token.kind == "param":
+            position = int(token.text[1:]) - 1
+            shown, end = f"${kept.index(position) + 1}" if position in kept else "", token.end
+            if _limits(tokens, at) and _whole(values, position) is not None:
+                shown, end = str(_whole(values, position)), _cast_end(tokens, at)
+            text = text[: token.start] + shown.ljust(end - token.start) + text[end:]
+    unused = [v for p, v in enumerate(values) if p not in numbers]
+    return text, [*(values[p] for p in kept if p < len(values)), *unused]
+
+
+def _limits(tokens: Sequence[Token], at: int) -> bool:
+    return at > 0 and tokens[at - 1].word in ("limit", "offset")
+
+
+def _whole(values: Sequence[object], position: int) -> int | None:
+    """The value as a number of rows; one where it is not known yet."""
+    value = values[position] if position < len(values) else None
+    shown = "1" if value is None else str(value)
+    return int(shown) if shown.isascii() and shown.isdecimal() and len(shown) < 19 else None
+
+
+def _cast_end(tokens: Sequence[Token], at: int) -> int:
+    cast = tokens[at + 1 : at + 3]
+    if len(cast) == 2 and cast[0].text == "::" and cast[1].kind == "word":
+        return cast[1].end
+    return tokens[at].end

@@ -85,6 +85,9 @@ def _implicit(item: Sequence[Token]) -> bool:
 
 
 def _expression(item: Sequence[Token]) -> str:
+    for at, (depth, token) in enumerate(_levels(item)):
+        if depth == 0 and at and token.word in ("over", "filter", "within"):
+            return _expression(item[:at])
     first, last = item[0], item[-1]
     if first.word == "case":
         return "case"

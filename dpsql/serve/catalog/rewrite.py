@@ -59,6 +59,7 @@ class Rewrite:
     def __init__(self, tokens: Sequence[Token], macros: frozenset[str]) -> None:
         """``macros`` are PostgreSQL's functions that the catalog defines itself."""
         self._in, self._macros, self._at = list(tokens), macros, 0
+        self._counted = False
         self.out: list[str] = []
 
     def result(self) -> str:
@@ -123,6 +124,7 @@ class Rewrite:
             self.out.append(self._in[self._at].text)
         elif f"pgt_{name}" in self._macros and self._before_is_from():
             self.out.append(f"pgt_{name}")
+            self._counted = True
         elif f"pgf_{name}" in self._macros:
             self.out.append(f"pgf_{name}")
         elif name in BUILTIN or name in _ELSEWHERE:
@@ -139,7 +141,8 @@ class Rewrite:
         if at >= 0 and self._in[at].word == ",":
             follows = self._closing(self._at + 1) + 1
             named = self._in[follows : follows + 1]
-            return bool(named) and named[0].kind == "word" and named[0].word not in _SYNTAX
+            words = named and named[0].kind == "word"
+            return bool(words) and (named[0].word == "with" or named[0].word not in _SYNTAX)
         return at >= 0 and self._in[at].word in ("from", "join", "lateral")
 
     def _place(self) -> int:
@@ -196,6 +199,14 @@ class Rewrite:
         symbol = "".join(inner[2:] if inner[1:2] == ["."] else inner)
         self.out.append({"~~": "LIKE", "!~~": "NOT LIKE", "~~*": "ILIKE"}.get(symbol, symbol))
         self._at = closing + 1
+        return True
+
+    def ordinality(self) -> bool:
+        """``WITH ORDINALITY``: our own functions number their rows themselves."""
+        if self._peek(1) != "ordinality" or not self._counted:
+            return False
+        self._counted = False
+        self._at += 2
         return True
 
     def collate(self) -> bool:
@@ -313,6 +324,7 @@ def _list(value: str) -> str:
 _READERS: dict[str, Callable[[Rewrite], bool]] = {
     "operator": Rewrite.operator,
     "collate": Rewrite.collate,
+    "with": Rewrite.ordinality,
     "cast": Rewrite.cast_call,
     "::": Rewrite.double_colon,
 }

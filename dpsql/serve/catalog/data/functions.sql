@@ -130,7 +130,7 @@ CREATE MACRO pgf_pg_identify_object(a, b, c) AS NULL::VARCHAR;
 CREATE MACRO pgf_pg_describe_object(a, b, c) AS NULL::VARCHAR;
 CREATE MACRO pgt_pg_get_keywords() AS TABLE SELECT 'select' AS word, 'R' AS catcode, false AS barelabel, 'reserved' AS catdesc, '' AS baredesc;
 CREATE MACRO pgt_pg_show_all_settings() AS TABLE SELECT * FROM pg_settings;
-CREATE MACRO pgt_pg_partition_ancestors(a) AS TABLE SELECT 0::UINTEGER AS relid WHERE false;
+CREATE MACRO pgt_pg_partition_ancestors(a) AS TABLE SELECT 0::UINTEGER AS relid, 0::BIGINT AS depth WHERE false;
 CREATE MACRO pgt_pg_partition_tree(a) AS TABLE SELECT 0::UINTEGER AS relid, 0::UINTEGER AS parentrelid, true AS isleaf, 0 AS level WHERE false;
 CREATE MACRO pgt_aclexplode(a) AS TABLE SELECT 0::UINTEGER AS grantor, 0::UINTEGER AS grantee, '' AS privilege_type, false AS is_grantable WHERE false;
 CREATE MACRO pgt_pg_options_to_table(a) AS TABLE SELECT ''::VARCHAR AS option_name, ''::VARCHAR AS option_value WHERE false;
