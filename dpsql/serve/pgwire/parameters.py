@@ -59,24 +59,37 @@ def items(text: str) -> list[str | None]:
     >>> items('{a,"b,c",NULL}')
     ['a', 'b,c', None]
     """
-    body = text.strip()
+    body = text.strip(_BLANK)
     if not (body.startswith("{") and body.endswith("}")):
         raise WireError(BAD_TEXT, "malformed array literal")
     found: list[str | None] = []
-    for plain, quoted in _ITEM.findall(body[1:-1]):
-        if quoted:
-            found.append(re.sub(r"\\(.)", r"\1", quoted[1:-1]))
+    at, end = 1, len(body) - 1
+    while at < end:
+        item = _ITEM.match(body, at, end)
+        if item is None:
+            raise WireError(BAD_TEXT, "malformed array literal")
+        plain, quoted = item.groups()
+        if quoted is not None:
+            found.append(re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL))
         else:
-            found.append(None if plain.strip().upper() == "NULL" else plain.strip())
+            word = plain.strip(_BLANK)
+            found.append(None if word.upper() == "NULL" else word)
+        at = item.end()
     return found
 
 
-_ITEM = re.compile(r'\s*(?:([^",{}]+)|("(?:[^"\\]|\\.)*"))\s*(?:,|$)')
+_BLANK = " \t\n\r\v\f"
+_ITEM = re.compile(
+    r'(?:([^",{}]+)|[ \t\n\r\v\f]*+("(?:[^"\\]|\\.)*+")[ \t\n\r\v\f]*+)(?:,|\Z)', re.DOTALL
+)
+_AFTER_DATE = re.compile(r"(?:[T ][\d:.]+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)?")
 _ZONE = re.compile(r"\s*(Z|[+-]\d\d(?::?\d\d)?)$")
 
 
 def _date(text: str) -> dt.date:
-    return dt.date.fromisoformat(_ZONE.sub("", text)[:10])
+    if not _AFTER_DATE.fullmatch(text, 10):
+        raise ValueError
+    return dt.date.fromisoformat(text[:10])
 
 
 def _moment(text: str) -> dt.datetime:

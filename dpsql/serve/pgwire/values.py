@@ -116,7 +116,7 @@ def _item(value: object, element: Encoder) -> bytes:
     if isinstance(value, list):
         return b"{" + b",".join(_item(v, element) for v in value) + b"}"
     text = element(value)
-    if text and text.upper() != b"NULL" and not any(c in b'{}",\\ \t\n\r' for c in text):
+    if text and text.upper() != b"NULL" and not any(c in b'{}",\\ \t\n\r\v\f' for c in text):
         return text
     return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
