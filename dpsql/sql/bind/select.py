@@ -12,6 +12,7 @@ from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import NAMES, Calls
 from dpsql.sql.bind.context import Context, QueryBinder, refuse
+from dpsql.sql.bind.correlated import decorrelated
 from dpsql.sql.bind.group_keys import grouping
 from dpsql.sql.bind.join_graph import arranged
 from dpsql.sql.bind.outputs import ordinal, output_name, star
@@ -75,6 +76,7 @@ def _where(
     where = select.args.get("where")
     condition = None if where is None else Scalars(context, scope).condition(where.this)
     relation, rest = arranged(relation, condition)
+    relation, rest = decorrelated(relation, rest, context)
     relation, rest = unnested(relation, rest, where or select)
     scope = scope.with_fields(relation.fields)
     return (relation, scope) if rest is None else filtered(relation, scope, rest, where or select)

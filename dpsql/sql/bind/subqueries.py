@@ -131,7 +131,7 @@ def _half_join(relation: Relation, subquery: Subquery, node: exp.Expr, *, kept: 
     For NOT IN a comparison that is unknown counts as a match, as SQL has it.
     """
     outer = free_columns(subquery.relation)
-    inner, conditions = _pulled(subquery.relation, outer)
+    inner, conditions = pulled(subquery.relation, outer)
     if subquery.form == "in":
         assert subquery.value is not None
         assert subquery.column is not None
@@ -150,21 +150,26 @@ def _half_join(relation: Relation, subquery: Subquery, node: exp.Expr, *, kept: 
 
 
 def _equal(value: Expression, column: Column, *, sure: bool) -> Expression:
-    equal = _call("eq", value, column)
-    if sure or not equal.shape.nullable:
-        return equal
-    return _call("not", _call("is_false", equal))
+    same = equal(value, column)
+    if sure or not same.shape.nullable:
+        return same
+    return _call("not", _call("is_false", same))
+
+
+def equal(one: Expression, other: Expression) -> Expression:
+    """That two values are the same."""
+    return _call("eq", one, other)
 
 
 def _call(name: str, *args: Expression) -> Expression:
     return Call(name, args, FUNCTIONS[name].shape(args, ""))
 
 
-def _pulled(relation: Relation, outer: set[int]) -> tuple[Relation, list[Expression]]:
+def pulled(relation: Relation, outer: set[int]) -> tuple[Relation, list[Expression]]:
     """The query without the conditions that refer to the one around, and those conditions."""
     match relation:
         case Project(input=below):
-            inner, found = _pulled(below, outer)
+            inner, found = pulled(below, outer)
             if not found:
                 return relation, []
             # What the conditions compare with must stay visible above the output list.
@@ -172,7 +177,7 @@ def _pulled(relation: Relation, outer: set[int]) -> tuple[Relation, list[Express
             values, fields = relation.values + extra, relation.fields + extra
             return replace(relation, input=inner, values=values, fields=fields), found
         case Filter(input=below, predicate=predicate):
-            inner, found = _pulled(below, outer)
+            inner, found = pulled(below, outer)
             parts = conjuncts(predicate)
             tied = [p for p in parts if {c.number for c in columns(p)} & outer]
             own = [p for p in parts if p not in tied]

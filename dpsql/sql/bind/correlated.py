@@ -1,0 +1,106 @@
+"""Scalar subqueries that depend on the row around them, as joins with a grouped query.
+
+``x < (SELECT AVG(y) FROM t WHERE t.k = outer.k)`` is a left join with ``SELECT k, AVG(y) FROM t
+GROUP BY k`` on ``k``. Joins and groups then keep the invariant by their own rules: grouped by the
+unit the inner rows stay private, grouped by anything else they are measured and come back noised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.context import Context
+from dpsql.sql.bind.join_graph import conjunction
+from dpsql.sql.bind.join_rules import join
+from dpsql.sql.bind.subqueries import equal, free_columns, pulled
+from dpsql.sql.expressions import Call, Column, Expression, Subquery, columns, substitute, walk
+from dpsql.sql.narrow import conjuncts
+from dpsql.sql.relations import Aggregate, Project, Relation
+
+_NULL_OF_NOTHING = ("sum", "avg", "min", "max")
+"""Aggregates that are NULL where there is no row, as a left join without a match is."""
+
+
+def decorrelated(
+    relation: Relation, condition: Expression | None, context: Context
+) -> tuple[Relation, Expression | None]:
+    """The relation with each correlated aggregate of a condition joined to it."""
+    if condition is None:
+        return relation, None
+    parts = []
+    for part in conjuncts(condition):
+        for subquery in [p for p in walk(part) if isinstance(p, Subquery)]:
+            grouped = _grouped(subquery, context)
+            if grouped is not None:
+                relation = join("left", relation, grouped.relation, grouped.condition)
+                relation = replace(relation, span=subquery.span)
+                part = _with(part, subquery, grouped.column)  # noqa: PLW2901 (one after another)
+        parts.append(part)
+    return relation, conjunction(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A subquery as a relation with one row for each key, and how the rows around it find theirs."""
+
+    relation: Relation
+    condition: Expression
+    column: Column
+
+
+def _grouped(subquery: Subquery, context: Context) -> _Found | None:
+    """The subquery grouped by what its conditions compare with the row around it."""
+    outer = free_columns(subquery.relation)
+    if subquery.form != "scalar" or not outer or subquery.column is None:
+        return None
+    outputs: list[Project] = []
+    relation = subquery.relation
+    while isinstance(relation, Project):
+        outputs.append(relation)
+        relation = relation.input
+    if not isinstance(relation, Aggregate) or relation.keys or relation.sets:
+        return None
+    if any(call.function not in _NULL_OF_NOTHING for call in relation.calls):
+        return None
+    inner, conditions = pulled(relation.input, outer)
+    sides = [_sides(c, outer) for c in conditions]
+    pairs = {mine: other for side in sides if side is not None for mine, other in [side]}
+    if not pairs or len(pairs) < len(sides):
+        return None
+    keys = tuple(pairs)
+    fields = tuple(_key_field(k, context) for k in keys)
+    whole = fields + relation.fields
+    state = privacy.grouped(inner.privacy, keys, whole)
+    made: Relation = Aggregate(inner, keys, relation.calls, whole, state, relation.span)
+    for output in reversed(outputs):
+        values, shown = output.values + fields, output.fields + fields
+        made = Project(made, values, shown, state, output.span)
+    if free_columns(made):
+        return None
+    matches = [equal(f, other) for f, other in zip(fields, pairs.values(), strict=True)]
+    column = replace(subquery.column, shape=subquery.column.shape.optional())
+    return _Found(made, conjunction(matches), column)
+
+
+def _sides(condition: Expression, outer: set[int]) -> tuple[Expression, Expression] | None:
+    """An equality as its inner and its outer side; None for anything else."""
+    if not isinstance(condition, Call) or condition.function != "eq":
+        return None
+    for mine, other in (condition.args, condition.args[::-1]):
+        inside = {c.number for c in columns(mine)}
+        outside = {c.number for c in columns(other)}
+        if inside and not inside & outer and outside and outside <= outer:
+            return mine, other
+    return None
+
+
+def _key_field(key: Expression, context: Context) -> Column:
+    if isinstance(key, Column):
+        return key
+    identifier = any(c.identifier for c in columns(key))
+    return context.column("key", key.shape, identifier=identifier)
+
+
+def _with(part: Expression, subquery: Subquery, column: Column) -> Expression:
+    return substitute(part, lambda node: column if node is subquery else None)
