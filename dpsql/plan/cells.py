@@ -52,9 +52,6 @@ class _Atom:
     value: Expression
     column: Column
 
-    def key(self) -> Expression:
-        return self.value
-
 
 def cells(
     keys: tuple[Expression, ...], below: Relation,

@@ -76,11 +76,7 @@ def _shift(total: Total) -> int:
 def _log2_up(value: Fraction) -> int:
     """The smallest n with value <= 2**n."""
     n = value.numerator.bit_length() - value.denominator.bit_length()
-    while Fraction(2) ** n < value:
-        n += 1
-    while Fraction(2) ** (n - 1) >= value:
-        n -= 1
-    return n
+    return n if value <= Fraction(2) ** n else n + 1  # value lies strictly between 2**(n +- 1)
 
 
 def clamped(text: str, total: Total, at: Grid) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -86,8 +85,3 @@ class Plan:
     output: Relation
     columns: tuple[Column, ...]
     lookups: tuple[Lookup, ...] = ()
-
-
-def names(parts: Iterable[Measurement | PublicQuery]) -> tuple[str, ...]:
-    """The names under which the parts are stored for post-processing."""
-    return tuple(part.name for part in parts)

@@ -17,6 +17,8 @@ from support.services import FreeLedger, Seeded, SpyEngine, noon, policy, real_s
 
 from dpsql.diagnostics.refusal import EngineFailed, LedgerFailed, Refused
 from dpsql.engines.exact_rows import ExactRows, unseal
+from dpsql.ledger.store import Note
+from dpsql.pipeline import Payer, answer
 from dpsql.service import Service
 
 SECRET = "alice-7391"
@@ -377,8 +379,10 @@ def test_the_order_of_rows_does_not_depend_on_the_data() -> None:
 
 TWO_PHASES = (
     "SELECT SUM(amount) / COUNT(*) AS r FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)",
-    ("SELECT country, COUNT(*) * 2 AS h FROM customers WHERE country IN"
-    " (SELECT country FROM customers GROUP BY country HAVING COUNT(*) > 185) GROUP BY country"),
+    (
+        "SELECT country, COUNT(*) * 2 AS h FROM customers WHERE country IN"
+        " (SELECT country FROM customers GROUP BY country HAVING COUNT(*) > 185) GROUP BY country"
+    ),
     "SELECT channel, COUNT(*) * 2 AS h FROM orders WHERE channel = 'nothing' GROUP BY channel",
 )
 
@@ -391,3 +395,42 @@ def test_computed_columns_have_intervals_whatever_was_released_before(sql: str) 
     low, high = (end.to_pylist() for end in reply.intervals[position])
     for bottom, value, top in zip(low, reply.table.column(position).to_pylist(), high, strict=True):
         assert bottom <= value <= top
+
+
+SETTLED = {
+    "SELECT COUNT(*) AS n FROM customers WHERE EXISTS (SELECT 1 FROM countries WHERE population > 1000)": 2000,
+    "SELECT COUNT(*) AS n FROM customers WHERE EXISTS (SELECT 1 FROM countries WHERE population > 9999)": 0,
+    "SELECT COUNT(*) AS n FROM customers WHERE age > (SELECT AVG(age) FROM customers HAVING COUNT(*) < 0)": 0,
+}
+
+
+@pytest.mark.parametrize("sql", SETTLED)
+def test_subqueries_are_settled_before_they_are_used(sql: str) -> None:
+    reply = service("oracle", "shop").session().execute(sql)
+    assert reply.table.column(0).to_pylist() == [SETTLED[sql]]
+
+
+WITHOUT_INTERVALS = (
+    "SELECT MEDIAN(age) * 2 AS m FROM customers",
+    "SELECT country, COUNT(*) * 2 AS n, RANK() OVER (ORDER BY COUNT(*)) AS r FROM customers GROUP BY country",
+    "SELECT COUNT(*) * 2 AS n FROM customers UNION ALL SELECT 1",
+)
+
+
+@pytest.mark.parametrize("sql", WITHOUT_INTERVALS)
+def test_what_has_no_interval_of_its_own_is_answered_without(sql: str) -> None:
+    reply = service("oracle", "shop").session().execute(sql, intervals=True)
+    assert not reply.intervals
+    assert reply.table.num_rows
+
+
+def test_a_payer_without_a_limit_pays_what_it_costs() -> None:
+    opened = service("shop", "shop")
+    session = opened.session("analyst")
+    priced = session.prepare(COUNT)
+    payer = Payer(
+        session._accounts(), Note(opened.policy.version, "analyst"), opened.policy.version
+    )
+    given = answer(priced, payer, opened.tools, intervals=False)
+    assert given.cost == priced.cost
+    assert not given.recalled

@@ -6,7 +6,9 @@ import subprocess
 import sys
 from fractions import Fraction
 
+import duckdb
 import pytest
+from support.datasets import script
 from support.services import noon, policy_file, real_service, service
 
 from dpsql.diagnostics.refusal import OutOfBudget, Refused, SourceMismatch
@@ -31,6 +33,22 @@ def test_a_policy_that_its_source_contradicts_opens_nothing() -> None:
     with pytest.raises(SourceMismatch):
         Service.open(wrong)
     assert Service.open(policy_file("shop", "shop")).session("analyst").budget()
+
+
+def test_a_public_key_that_is_not_unique_opens_nothing() -> None:
+    """A join on it would multiply a unit's rows beyond what is priced."""
+    declared = policy_file(
+        "shop",
+        "shop",
+        lambda t: t.replace("countries: {public: true}", "countries: {public: true, key: country}"),
+    )
+    assert Service.open(declared)
+    with duckdb.connect(str(declared.parent / "twice.duckdb")) as connection:
+        connection.execute(script("shop").replace("country VARCHAR PRIMARY KEY", "country VARCHAR"))
+        connection.execute("INSERT INTO countries VALUES ('de', 'asia', 1)")
+    declared.write_text(declared.read_text().replace("shop.duckdb", "twice.duckdb"))
+    with pytest.raises(SourceMismatch, match="several rows of the public table countries"):
+        Service.open(declared)
 
 
 @pytest.mark.parametrize(
