@@ -126,10 +126,10 @@ class RoleSession:
         self, query: Query, values: Sequence[Value], oids: Sequence[int]
     ) -> tuple[WireColumn, ...]:
         """The columns of a query with its values; no data is read."""
-        if self._route(query) == "catalog":
-            return self._shared.catalog.columns(query, self._database, values).columns
         if not values:
             return self.describe(query, ()).columns
+        if self._route(query) == "catalog":
+            return self._shared.catalog.columns(query, self._database, values).columns
         return self._with(query, values, oids, lambda v: self._columns(query, v))
 
     def _columns(self, query: Query, values: Sequence[Value]) -> tuple[WireColumn, ...]:

@@ -74,8 +74,13 @@ class Session:
         """The columns of a portal of a query; no data is read."""
         if portal.columns is None:
             assert isinstance(portal.command, c.Query)
-            ask = asking.Columns(portal.command, portal.values, portal.oids)
-            portal.columns = yield ask
+            run = asking.Run(portal.command, portal.values, portal.oids, notices=False)
+            known = self.backend.known(run)
+            if known is not None:
+                portal.columns = known.columns
+            else:
+                ask = asking.Columns(portal.command, portal.values, portal.oids)
+                portal.columns = yield ask
         return portal.columns
 
     def describe(self, columns: Sequence[WireColumn], formats: Sequence[int] = ()) -> None:
