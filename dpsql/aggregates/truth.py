@@ -2,7 +2,7 @@
 
 BOOL_OR is TRUE where about as many rows are TRUE as the choice may err, not where one is: a single
 row is one unit's. BOOL_AND likewise is FALSE where that many are FALSE. EXPLAIN says how many; at
-a large epsilon it is one.
+a large epsilon it is one. In a group of fewer than twice as many rows the majority decides.
 """
 
 from __future__ import annotations

@@ -16,10 +16,9 @@ from dataclasses import replace
 from dpsql.aggregates.mode import few
 from dpsql.checks.rule import frontier, rewritten, short, written
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.policy.types import Kind
 from dpsql.sql.bind import Bound
 from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import Aggregated
+from dpsql.sql.expressions import Aggregated, Column
 
 WIDEST = 2**400
 _SUMMED = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
@@ -33,10 +32,6 @@ _PAIRED = (
     "regr_count",
 )
 _RANKED = ("quantile_cont", "quantile_disc", "min", "max")
-_LIMITS = {
-    Kind.DATE: ("DATE '2020-01-01'", "DATE '2029-12-31'"),
-    Kind.TIMESTAMP: ("TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2029-12-31 23:59:59'"),
-}
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -117,9 +112,20 @@ def _clamped(bound: Bound, call: Aggregated) -> str:
     text = written(bound, span)
     if not text:
         return ""
-    low, high = _LIMITS.get(call.args[0].shape.kind, ("0", "200"))
+    if call.args[0].shape.kind.temporal:
+        return _within(bound, call, text)
+    low, high = 0, 200
     clamp = f"LEAST(GREATEST({text}, {low}), {high})"
     if call.function != "sum" and call.args[0].shape.nullable:
         clamp = f"CASE WHEN {text} IS NOT NULL THEN {clamp} END"
     statement = rewritten(bound, span, clamp)
     return f"{statement}\n-- values outside {low}..{high} count as the nearer limit"
+
+
+def _within(bound: Bound, call: Aggregated, text: str) -> str:
+    """For dates and times: only those of a period count."""
+    if not isinstance(call.args[0], Column):
+        return f"Take it of a column with a range, or of one period: CASE WHEN {text} BETWEEN ..."
+    period = "DATE '2020-01-01' AND DATE '2029-12-31'"
+    case = f"CASE WHEN {text} BETWEEN {period} THEN {text} END"
+    return rewritten(bound, call.args[0].span, case)
