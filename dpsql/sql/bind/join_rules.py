@@ -69,23 +69,25 @@ def implied(left: Relation, right: Relation, known: Equalities) -> list[tuple[in
     """
     found: list[tuple[int, int]] = []
     for child, parents in ((left, right), (right, left)):
-        for below in _scans(child):
-            for parent in _scans(parents):
+        for below in scans(child):
+            for parent in scans(parents):
                 if follows(below, parent, known) or siblings(below, parent, known):
                     pairs = zip(below.unit_fields, parent.unit_fields, strict=True)
                     found += [(a.number, b.number) for a, b in pairs]
     return found
 
 
-def _scans(relation: Relation) -> list[Scan]:
-    """Tables whose rows stand in the relation as they are."""
+def scans(relation: Relation) -> list[Scan]:
+    """Tables whose rows stand in the relation, as they are or grouped within their unit."""
     match relation:
         case Scan():
             return [relation]
         case Join(left=left, right=right, kind=kind):
-            return _scans(left) + (_scans(right) if kind in ("inner", "cross") else [])
+            return scans(left) + (scans(right) if kind in ("inner", "cross") else [])
         case Filter(input=below) | Project(input=below) | Sort(input=below):
-            return _scans(below)
+            return scans(below)
+        case Aggregate(input=below, privacy=Private()):
+            return scans(below)
         case _:
             return []
 

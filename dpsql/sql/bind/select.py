@@ -13,6 +13,7 @@ from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import NAMES, Calls
 from dpsql.sql.bind.context import Context, QueryBinder, refuse
 from dpsql.sql.bind.correlated import decorrelated
+from dpsql.sql.bind.determined import unit_of
 from dpsql.sql.bind.group_keys import grouping
 from dpsql.sql.bind.join_graph import arranged
 from dpsql.sql.bind.outputs import ordinal, output_name, star
@@ -175,6 +176,7 @@ class _Grouped(_Plain):
     def bind(self) -> _Body:
         groups = grouping(self.select.args.get("group"), self._key)
         keys, self.sets = tuple(groups.keys), groups.sets
+        keys += () if self.sets else unit_of(self.relation, keys)
         state = self.relation.privacy
         per_unit = isinstance(state, Private) and privacy.groups_by_unit(state, keys)
         if per_unit and self.sets:

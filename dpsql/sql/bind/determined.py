@@ -1,0 +1,43 @@
+"""Groups that lie within one unit because of what they are grouped by.
+
+``GROUP BY order_id`` makes groups of one customer each, as an order is one customer's. Adding the
+customer to the keys changes no group, and lets the groups stay private: they can be aggregated
+again, and are never shown.
+
+Claim: with the added keys every group is of one unit, whether or not the declarations hold.
+Argument: rows are grouped by the unit itself. Declarations only say that this changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.join_rules import equalities, scans, told
+from dpsql.sql.expressions import Column, Expression
+from dpsql.sql.relations import Private, Relation, Scan
+
+
+def unit_of(relation: Relation, keys: Iterable[Expression]) -> tuple[Column, ...]:
+    """The columns of the unit, where the keys determine it without naming it; else none."""
+    state, keys = relation.privacy, tuple(keys)
+    if not isinstance(state, Private) or not state.key or privacy.groups_by_unit(state, keys):
+        return ()
+    known = equalities(told(relation))
+    equal = known.closure(frozenset(k.number for k in keys if isinstance(k, Column)))
+    below = scans(relation)
+    if not any(set(columns) <= equal for scan in below for columns in _determining(scan)):
+        return ()
+    visible = [*relation.fields, *(f for s in below if not s.lean for f in s.unit_fields)]
+    found = [next((f for f in visible if f.number in part), None) for part in state.key]
+    return tuple(f for f in found if f is not None) if None not in found else ()
+
+
+def _determining(scan: Scan) -> Iterator[list[int]]:
+    """Sets of columns of a private table that one row, or one parent row, has."""
+    if isinstance(scan.privacy, Private):
+        own = {f.name: f.number for f in scan.fields}
+        sets = [scan.table.key, *(step.columns for step in scan.table.path[:1])]
+        for names in sets:
+            if names and all(name in own for name in names):
+                yield [own[name] for name in names]
