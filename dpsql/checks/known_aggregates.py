@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.aggregates.count import counts_units
-from dpsql.aggregates.registry import AGGREGATES
 from dpsql.checks.rule import frontier, rewritten, visible, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
-from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated, Column
 from dpsql.sql.relations import Private
 
@@ -33,8 +31,6 @@ def check(bound: Bound) -> Iterator[Refusal]:
                     yield _no_order(bound, call)
             elif call.function in ("arg_max", "arg_min"):
                 yield _no_row(bound, call)
-            elif call.function not in AGGREGATES:
-                yield _no_form(bound, call)
             elif call.distinct and not _counted(call, privacy):
                 unit = ", ".join(visible(aggregate.input, component) for component in privacy.key)
                 yield _distinct(bound, call, unit)
@@ -70,21 +66,6 @@ def _no_row(bound: Bound, call: Aggregated) -> Refusal:
         "The value beside an extreme is that unit's own. Over groups it is answered: "
         f"{name}(key, n) of a subquery that counts, or sums, by key.",
         rewritten(bound, call.span, "COUNT(*)"),
-        call.span,
-    )
-
-
-def _no_form(bound: Bound, call: Aggregated) -> Refusal:
-    name = call.function.upper()
-    inside = written(bound, call.args[0].span) if call.args else ""
-    bounded = bool(call.args) and None not in numbers(call.args[0].shape.domain)
-    replacement = f"AVG({inside})" if inside and bounded else "COUNT(*)"
-    return Refusal(
-        "DP110",
-        f"{name} is not answered: an extreme value belongs to one unit",
-        "Publishing an extreme publishes the record that holds it; its sensitivity is the "
-        "whole range of the column.",
-        rewritten(bound, call.span, replacement),
         call.span,
     )
 
