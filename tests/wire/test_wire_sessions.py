@@ -1,0 +1,195 @@
+"""What session commands do, said and refused as PostgreSQL does."""
+
+from __future__ import annotations
+
+import struct
+
+import psycopg
+import pytest
+from endpoint import PASSWORD, ROLE, Endpoint
+from talk import (
+    Client,
+    FixedHouse,
+    bind,
+    describe,
+    errors,
+    execute,
+    fields,
+    kinds,
+    message,
+    messages,
+)
+
+from talk import SYNC, parse, query, startup  # isort: skip
+
+BY_COUNTRY = "SELECT country, count(*) FROM customers GROUP BY 1 ORDER BY 1"
+
+
+@pytest.fixture
+def client(shop: Endpoint) -> Client:
+    found = Client(FixedHouse(shop.house))
+    found.login(ROLE, PASSWORD)
+    found.send(query("SET dpsql.notices = off"))
+    return found
+
+
+def _tags(data: bytes) -> list[str]:
+    return [body[:-1].decode() for kind, body in messages(data) if kind == "C"]
+
+
+def _cells(data: bytes) -> list[bytes]:
+    return [body[6:] for kind, body in messages(data) if kind == "D"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "tags"),
+    [
+        ("BEGIN WORK; SAVEPOINT a; ROLLBACK TO SAVEPOINT a; RELEASE a; COMMIT",
+         ["BEGIN", "SAVEPOINT", "ROLLBACK", "RELEASE", "COMMIT"]),
+        ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE; ABORT", ["START TRANSACTION", "ROLLBACK"]),
+        ("BEGIN; SET LOCAL application_name = 'x'; COMMIT; SHOW application_name", ["BEGIN", "SET", "COMMIT", "SHOW"]),
+        ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY; SET TRANSACTION READ ONLY", ["SET", "SET"]),
+        ("SET ROLE none; SET SESSION AUTHORIZATION default; RESET SESSION AUTHORIZATION", ["SET", "SET", "RESET"]),
+        ("SET extra_float_digits TO -1; SET NAMES 'utf8'; SET x.y = default; RESET TIME ZONE", ["SET"] * 3 + ["RESET"]),
+        ("LISTEN a; UNLISTEN *; DISCARD ALL; DISCARD PLANS", ["LISTEN", "UNLISTEN", "DISCARD ALL", "DISCARD PLANS"]),
+        ("RESET ALL; RESET dpsql.epsilon; RESET application_name", ["RESET"] * 3),
+        (f"DECLARE c CURSOR FOR {BY_COUNTRY}; MOVE 2 FROM c; FETCH c; CLOSE ALL",
+         ["DECLARE CURSOR", "MOVE 2", "FETCH 1", "CLOSE CURSOR ALL"]),
+        ("PREPARE p (int, text[]) AS SELECT $1 + 1, $2; EXECUTE p (-3, '{a}'); DEALLOCATE ALL",
+         ["PREPARE", "SELECT 1", "DEALLOCATE ALL"]),
+        ("EXPLAIN SELECT count(*) FROM orders", ["EXPLAIN"]),
+        ("COPY countries TO STDOUT WITH CSV HEADER QUOTE '''' FORCE QUOTE *", ["COPY 9"]),
+        ("COPY (SELECT E'a\\tb\\\\', NULL) TO STDOUT WITH (FORMAT text, NULL 'none', ENCODING 'utf8')", ["COPY 1"]),
+        ("COPY (SELECT 'a,b', NULL, 'c\"') TO STDOUT (FORMAT csv, HEADER false, NULL '')", ["COPY 1"]),
+        ("BEGIN; DECLARE n NO SCROLL CURSOR WITH HOLD FOR SELECT 1; COMMIT; FETCH ALL n; CLOSE n",
+         ["BEGIN", "DECLARE CURSOR", "COMMIT", "FETCH 1", "CLOSE CURSOR"]),
+        ("BEGIN; DECLARE b CURSOR FOR SELECT 1; FETCH ABSOLUTE -1 b; FETCH PRIOR b; FETCH 0 b; FETCH -1 b; ROLLBACK",
+         ["BEGIN", "DECLARE CURSOR", "FETCH 1", "FETCH 0", "FETCH 0", "FETCH 0", "ROLLBACK"]),
+        ("SELECT $$a;b$$, $t$c$t$, E'\\u00e4\\x41\\n''', U&'d' /* /* */ ; */ -- x", ["SELECT 1"]),
+    ],
+)  # fmt: skip
+def test_commands(client: Client, sql: str, tags: list[str]) -> None:
+    said = client.send(query(sql))
+    assert errors(said) == []
+    assert _tags(said) == tags
+
+
+@pytest.mark.parametrize(
+    ("sql", "state"),
+    [
+        ("SAVEPOINT a", "25P01"), ("RELEASE a", "25P01"), ("BEGIN; ROLLBACK TO nothing", "3B001"),
+        ("BEGIN; DISCARD ALL", "25001"), ("DECLARE c CURSOR FOR SELECT 1", "25P01"),
+        ("FETCH nothing", "34000"), ("CLOSE nothing", "34000"), ("EXECUTE nothing", "26000"),
+        ("DEALLOCATE nothing", "26000"), ("PREPARE q AS SELECT $1; EXECUTE q", "42601"),
+        ("PREPARE q AS SELECT 1; PREPARE q AS SELECT 2", "42P05"), ("SHOW nothing", "42704"),
+        ("BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT 1; FETCH c; FETCH PRIOR c", "55000"),
+        ("BEGIN; DECLARE c CURSOR FOR SELECT 1; DECLARE c CURSOR FOR SELECT 1", "42P03"),
+        ("SET ROLE pure", "55P02"), ("SET dpsql.nothing = 1", "22023"), ("SET standard_conforming_strings = off", "22023"),
+        ("SELECT 1; LOCK orders", "42501"), ("SELECT count(*) FROM orders, pg_class", "0A000"),
+    ],
+)  # fmt: skip
+def test_commands_that_are_refused(client: Client, sql: str, state: str) -> None:
+    said = client.send(query(sql))
+    assert errors(said) == [state]
+    assert kinds(said).endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("sql", "state"),
+    [("BEGIN; BEGIN", "25001"), ("COMMIT", "25P01"), ("SET LOCAL application_name = 'x'", "25P01")],
+)
+def test_warnings(client: Client, sql: str, state: str) -> None:
+    said = [fields(body) for kind, body in messages(client.send(query(sql))) if kind == "N"]
+    assert [(w["C"], w["S"]) for w in said] == [(state, "WARNING")]
+
+
+def test_local_settings_end_with_their_transaction(client: Client) -> None:
+    client.send(query("BEGIN; SET LOCAL application_name = 'x'"))
+    assert _cells(client.send(query("SHOW application_name"))) == [b"x"]
+    client.send(query("COMMIT"))
+    assert _cells(client.send(query("SHOW application_name"))) == [b""]
+
+
+def test_utility_statements_in_the_extended_protocol(client: Client) -> None:
+    def talk(sql: str) -> bytes:
+        return client.send(
+            parse("", sql)
+            + describe("S", "")
+            + bind("", "")
+            + describe("P", "")
+            + execute("")
+            + SYNC
+        )
+
+    assert kinds(talk("SHOW timezone")) == "1tT2TDCZ"
+    assert kinds(talk("SHOW dpsql.budget"))[:5] == "1tT2T"
+    assert kinds(talk("BEGIN")) == "1tn2nCZ"
+    talk(f"DECLARE c CURSOR FOR {BY_COUNTRY}")
+    assert kinds(talk("FETCH 2 FROM c")) == "1tT2TDDCZ"
+    assert kinds(talk("")) == "1tn2nIZ"
+    client.send(query("PREPARE p AS SELECT 1"))
+    assert kinds(talk("EXECUTE p")) == "1tT2TDCZ"
+    assert kinds(talk("ROLLBACK")) == "1tn2nCZ"
+    twice = parse("", "BEGIN") + bind("", "") + execute("") + execute("") + SYNC
+    assert errors(client.send(twice)) == ["55000"]
+    client.send(query("ROLLBACK"))
+    assert errors(client.send(parse("", "SELECT 1; SELECT 2") + SYNC)) == ["42601"]
+    assert errors(client.send(parse("", "SELECT $1") + bind("", "") + SYNC)) == ["08P01"]
+    assert errors(client.send(bind("", "nothing") + SYNC)) == ["26000"]
+    assert errors(client.send(execute("nothing") + SYNC)) == ["34000"]
+    assert kinds(client.send(message("H") + message("C", b"Pnothing\0") + SYNC)) == "3Z"
+
+
+def test_parameters_without_types_are_read_by_the_binder(client: Client) -> None:
+    sql = "SELECT count(*) FROM orders WHERE amount > $1 AND placed > $2 LIMIT $3"
+    said = client.send(
+        parse("", sql) + bind("", "", b"10.5", b"2024-03-01", b"1") + execute("") + SYNC
+    )
+    assert kinds(said) == "12DCZ"
+    described = client.send(parse("", sql) + describe("S", "") + SYNC)
+    (oids,) = [struct.unpack("!H3I", body)[1:] for kind, body in messages(described) if kind == "t"]
+    assert oids == (701, 1082, 20)
+    assert errors(client.send(parse("", sql) + bind("", "", b"x", b"y", b"1") + execute("") + SYNC))
+
+
+def test_a_large_answer_goes_in_parts(shop: Endpoint) -> None:
+    """Several times what the socket's buffers hold."""
+    sql = "SELECT x, 'some text that fills' AS t FROM generate_series(1, 200000) AS s(x)"
+    with psycopg.connect(shop.dsn(sslmode="disable"), autocommit=True) as connection:
+        rows = connection.cursor(binary=True).execute(sql).fetchall()
+        assert len(rows) == 200_000
+        assert rows[-1] == (200_000, "some text that fills")
+        with connection.cursor().copy(f"COPY ({sql}) TO STDOUT") as copy:
+            assert sum(bytes(part).count(b"\n") for part in copy) == 200_000
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [b"", b"c=biws,r=x,p=AAAA", b"c=biws,r=x", b"\xff\xff", b"c=!!,r=x,p=AAAA"],
+)
+def test_a_log_in_that_makes_no_sense_ends(shop: Endpoint, proof: bytes) -> None:
+    client = Client(FixedHouse(shop.house))
+    client.send(startup(ROLE))
+    first = b"n,,n=,r=abc"
+    client.send(message("p", b"SCRAM-SHA-256\0" + struct.pack("!i", len(first)) + first))
+    client.send(message("p", proof))
+    assert client.closed
+
+
+@pytest.mark.parametrize(
+    "first", [b"x", b"y,,n=,r=abc", b"p=tls-unique,,n=,r=abc", b"n,,n=,r=", b"\xff"]
+)
+def test_a_log_in_that_begins_badly_ends(shop: Endpoint, first: bytes) -> None:
+    client = Client(FixedHouse(shop.house))
+    client.send(startup(ROLE, options="-c dpsql.epsilon=x --application-name=a\\ b"))
+    client.send(message("p", b"SCRAM-SHA-256\0" + struct.pack("!i", len(first)) + first))
+    client.send(message("p", b"x"))
+    assert client.closed
+
+
+def test_options_that_are_not_taken_are_said(shop: Endpoint) -> None:
+    client = Client(FixedHouse(shop.house))
+    said = client.login(ROLE, PASSWORD, options="-c dpsql.epsilon=x -c server_version=9 --geqo=off")
+    warned = [fields(body)["M"] for kind, body in messages(said) if kind == "N"]
+    assert len(warned) == 2
+    assert _cells(client.send(query("SHOW geqo"))) == [b"off"]
