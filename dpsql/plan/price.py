@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import assert_never
 
 from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
 from dpsql.diagnostics.refusal import Refusal, Refused
@@ -270,6 +271,8 @@ def _event(item: Noised | Chosen, share: _Share) -> Event:
             return GaussianEvent(item.sensitivity.l2_squared, variance, delta)
         case TruncatedGeometric(epsilon=epsilon):
             return TruncatedGeometricEvent(epsilon, share.selection_delta)
+        case _:
+            assert_never(item.noise)
 
 
 def _cost(parts: tuple[PricedMeasurement, ...], request: Request, share: _Share) -> Cost:

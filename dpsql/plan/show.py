@@ -93,6 +93,8 @@ def statistic_text(statistic: Statistic) -> str:
         case Quantile(low=bottom, high=top):
             ends = f"{_end(bottom)} .. {_end(top)}"
             return f"{_quantile(statistic)} of values clamped to {ends}{where}"
+        case _:
+            assert_never(statistic)
 
 
 def _quantile(statistic: Quantile) -> str:

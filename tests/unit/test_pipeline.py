@@ -384,6 +384,8 @@ TWO_PHASES = (
         " (SELECT country FROM customers GROUP BY country HAVING COUNT(*) > 185) GROUP BY country"
     ),
     "SELECT channel, COUNT(*) * 2 AS h FROM orders WHERE channel = 'nothing' GROUP BY channel",
+    "SELECT country, COUNT(*) * 2 AS h FROM customers GROUP BY 1 HAVING COUNT(*) > 9 ORDER BY h LIMIT 3",
+    "SELECT c, h FROM (SELECT country AS c, COUNT(*) * 2 AS h FROM customers GROUP BY 1) AS t WHERE h > 9 ORDER BY c",
 )
 
 
@@ -412,6 +414,7 @@ def test_subqueries_are_settled_before_they_are_used(sql: str) -> None:
 
 WITHOUT_INTERVALS = (
     "SELECT MEDIAN(age) * 2 AS m FROM customers",
+    "SELECT MEDIAN(age) * COUNT(*) AS m FROM customers",
     "SELECT country, COUNT(*) * 2 AS n, RANK() OVER (ORDER BY COUNT(*)) AS r FROM customers GROUP BY country",
     "SELECT COUNT(*) * 2 AS n FROM customers UNION ALL SELECT 1",
 )

@@ -61,6 +61,8 @@ def test_the_same_groups_are_listed_once() -> None:
     )
     assert plan.measurements == ()
     assert len(plan.publics) == 1
+    two = "SELECT DISTINCT channel AS k FROM orders UNION ALL SELECT DISTINCT page FROM visits"
+    assert len(plan_of(two, SHOP).publics) == 2
 
 
 def test_an_order_below_the_frontier_changes_nothing() -> None:
@@ -80,6 +82,12 @@ def test_what_depends_on_an_earlier_release_is_recalled_as_a_whole() -> None:
     assert not first.recalled
     assert again.recalled
     assert again.table == first.table
+
+
+def test_text_that_looks_like_a_parameter_is_recalled() -> None:
+    session = opened(SHOP).session()
+    sql = "SELECT COUNT(*) FROM customers WHERE city = '$x0_'"
+    assert [session.execute(sql).recalled for _ in range(2)] == [False, True]
 
 
 def test_a_norm_clip_is_explained() -> None:
@@ -110,7 +118,7 @@ def test_a_histogram_is_clipped_by_the_norm_of_its_units_rows() -> None:
 
 @pytest.mark.parametrize("sql", [
     "SELECT COUNT(DISTINCT age) FROM customers", "SELECT MEDIAN(age), MIN(age), MAX(age) FROM customers",
-    "SELECT channel, QUANTILE(amount, 0.9), MAX(placed) FROM orders GROUP BY channel",
+    "SELECT MODE(channel) FROM orders", "SELECT channel, QUANTILE(amount, 0.9), MAX(placed) FROM orders GROUP BY channel",
 ])  # fmt: skip
 def test_every_statistic_is_explained(sql: str) -> None:
     text = show(priced(plan_of(sql, SHOP), request(3, 1)))

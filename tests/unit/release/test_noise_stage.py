@@ -13,9 +13,11 @@ from support.services import Seeded
 from dpsql.aggregates.statistic import Rows, Total
 from dpsql.plan.bounding import Sensitivity
 from dpsql.plan.priced import Noised
+from dpsql.policy.types import Kind
 from dpsql.privacy.mechanisms import DiscreteLaplace
 from dpsql.release.noise import WrongShape, added, decoded, integers
-from dpsql.sql.expressions import integer
+from dpsql.release.postprocess import typed
+from dpsql.sql.expressions import Column, Shape, integer
 
 TINY = DiscreteLaplace(Fraction(1, 10**6))
 ONE = Sensitivity(Fraction(1), Fraction(1))
@@ -86,3 +88,14 @@ def test_reals_are_steps_times_their_worth() -> None:
     assert decoded(np.array([3, -5]), item(shift=1, whole=False)).to_pylist() == [1.5, -2.5]
     huge = np.array([HUGE], dtype=object)
     assert decoded(huge, item(shift=100, whole=False)).to_pylist() == [3.0]
+
+
+def test_a_result_has_the_types_of_the_plan_whatever_the_engine_chose() -> None:
+    whole = Column(1, "n", Shape(Kind.INTEGER))
+    real = Column(2, "x", Shape(Kind.DOUBLE))
+    engine = pa.table(
+        {"a": pa.array([1, None], pa.int32()), "b": pa.array([1.5, 2.0], pa.float64())}
+    )
+    assert typed(engine, (whole, real)).schema == pa.schema(
+        [("o0", pa.int64()), ("o1", pa.float64())]
+    )
