@@ -164,5 +164,3 @@ def _inside(text: str, at: Buckets, low: str) -> str:
     else:
         steps = f"({text} - {first})"
     return steps if width == 1 else f"{steps} // {width}"
-
-

@@ -50,9 +50,7 @@ def joined(measurement: Measurement, bounding: Bounding, beside: str) -> str:
     )
 
 
-def _query(
-    statistic: Statistic, measurement: Measurement, bounding: Bounding, rows: Source
-) -> str:
+def _query(statistic: Statistic, measurement: Measurement, bounding: Bounding, rows: Source) -> str:
     """The query of a statistic that has its own; equal ones are joined once."""
     if isinstance(statistic, Ranked):
         return _lists(bounding, rows, _bin(statistic, measurement, rows))

@@ -110,7 +110,9 @@ def utilities(found: Histograms, item: Chosen) -> tuple[Integers, int]:
     low[first], high[first] = below, below
     low[first + 1], high[first + 1] = below, below + weights
     low[last], high[last] = total, total
-    target: Integers = np.asarray(np.repeat(_targets(total, item, item.statistic), 2 * found.sizes + 1))
+    target: Integers = np.asarray(
+        np.repeat(_targets(total, item, item.statistic), 2 * found.sizes + 1)
+    )
     return -np.maximum(np.maximum(units * low - target, target - units * high), 0), units
 
 
