@@ -1,9 +1,12 @@
 #!/bin/sh
-# Installs a PostgreSQL server for the tests of the shared ledger (they start it themselves).
+# Installs a PostgreSQL server and psql, for the tests of the shared ledger (they start the server
+# themselves) and of the endpoint.
 # Without one those tests are skipped; DPSQL_REQUIRE_POSTGRES=1 makes them fail instead.
 set -eu
-command -v initdb >/dev/null 2>&1 && exit 0
-ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && exit 0
+if command -v psql >/dev/null 2>&1; then
+    command -v initdb >/dev/null 2>&1 && exit 0
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && exit 0
+fi
 if command -v apt-get >/dev/null 2>&1; then
     apt-get update -q && apt-get install -y -q --no-install-recommends postgresql
 elif command -v dnf >/dev/null 2>&1; then
