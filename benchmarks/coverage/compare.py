@@ -23,9 +23,11 @@ Tolerances = Sequence[float | None]
 
 def differs(
     mine: pa.Table, expected: pa.Table, priced: PricedPlan | None = None, *,
-    ordered: bool = False, part: bool = False,
+    ordered: bool = False, part: bool = False, least: float = ABSOLUTE,
 ) -> str:  # fmt: skip
     """What is wrong with an answer, of which ``part`` may be missing; empty when nothing is.
+
+    Numbers with fractions may be ``least`` apart.
 
     Groups of public keys that plain SQL does not list count as rows of zeros, where the plan
     that made the answer is given.
@@ -34,7 +36,7 @@ def differs(
     if kinds[0] != kinds[1]:
         return f"types {kinds[0]} instead of {kinds[1]}"
     found, wanted = rows(mine), rows(expected)
-    near = [_tolerance(k, [row[i] for row in wanted]) for i, k in enumerate(kinds[1])]
+    near = [_tolerance(k, [row[i] for row in wanted], least) for i, k in enumerate(kinds[1])]
     extra, missing = _difference(found, wanted, near)
     if priced is not None:
         extra = [row for row in extra if not _empty_group(row, priced, near)]
@@ -47,11 +49,11 @@ def differs(
     return "" if all(_same(a, b, near) for a, b in pairs) else "another order"
 
 
-def _tolerance(name: str, values: Sequence[object]) -> float | None:
+def _tolerance(name: str, values: Sequence[object], fraction: float) -> float | None:
     if name not in RELATIVE:
         return None
     largest = max((abs(float(str(v))) for v in values if v is not None), default=0.0)
-    least = ABSOLUTE if name == "real" else 0.0
+    least = fraction if name == "real" else 0.0
     allowed = max(least, RELATIVE[name] * largest)
     return None if name == "whole" and allowed < _SURE else allowed
 

@@ -2,7 +2,7 @@
 
 Queries of ``queries*.sql`` begin with ``-- name: ...``. Below may stand ``-- ordered`` where the
 order of rows is part of the answer, ``-- ties: 2`` where LIMIT may take any of several rows whose
-second column is the same, and ``-- plain:`` before lines of SQL for DuckDB where its own
+second column is the same, ``-- near: 0.1`` for values that are chosen on a grid, and ``-- plain:`` before lines of SQL for DuckDB where its own
 semantics differ from PostgreSQL's, or where public groups without rows count.
 """
 
@@ -29,6 +29,7 @@ class Query:
     plain: str
     ordered: bool
     ties: int | None = None
+    near: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,13 @@ def _query(block: str) -> Query:
     name, _, text = block.partition("\n")
     ordered = "-- ordered\n" in text
     tied = re.search(r"^-- ties: (\d+)\n", text, flags=re.MULTILINE)
-    text = re.sub(r"^-- (ordered|ties: \d+)\n", "", text, flags=re.MULTILINE)
+    near = re.search(r"^-- near: ([\d.]+)\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^-- (ordered|ties: \d+|near: [\d.]+)\n", "", text, flags=re.MULTILINE)
     sql, _, plain = (part.strip() for part in text.partition("-- plain:\n"))
-    return Query(name.strip(), sql, plain or sql, ordered, int(tied[1]) - 1 if tied else None)
+    return Query(
+        name.strip(), sql, plain or sql, ordered,
+        int(tied[1]) - 1 if tied else None, float(near[1]) if near else 0.0,
+    )  # fmt: skip
 
 
 CORPORA = (

@@ -139,6 +139,7 @@ SELECT COUNT(*) AS count, SUM(amount) AS "SUM(amount)" FROM orders WHERE placed 
 SELECT page AS page, COUNT(*) AS count, COUNT(*) / SUM(COUNT(*)) OVER () AS "%count" FROM visits GROUP BY page LIMIT 1000
 
 -- name: superset25 box plot
+-- near: 0.05
 SELECT channel AS channel, AVG(amount) AS mean, MIN(amount) AS low, MAX(amount) AS high FROM orders WHERE channel IS NOT NULL GROUP BY channel LIMIT 1000
 
 -- name: superset26 median

@@ -120,6 +120,7 @@ SELECT DATE_TRUNC('quarter', "public"."orders"."placed") AS "placed", SUM("publi
 FROM "public"."orders" GROUP BY DATE_TRUNC('quarter', "public"."orders"."placed") ORDER BY 1
 
 -- name: metabase23 median
+-- near: 0.1
 SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY "public"."orders"."amount") AS "median" FROM "public"."orders"
 
 -- name: metabase24 fingerprint of a column

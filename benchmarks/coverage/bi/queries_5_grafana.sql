@@ -131,6 +131,10 @@ FROM (SELECT customer_id, min(placed) AS first FROM orders GROUP BY customer_id)
 SELECT channel, count(*) AS n
 FROM (SELECT customer_id, channel, row_number() OVER (PARTITION BY customer_id ORDER BY placed DESC, amount DESC, channel) AS place FROM orders) AS t
 WHERE place = 1 GROUP BY channel
+-- plain:
+SELECT channel, count(*) AS n
+FROM (SELECT customer_id, channel, row_number() OVER (PARTITION BY customer_id ORDER BY placed DESC, amount DESC NULLS FIRST, channel NULLS LAST) AS place FROM orders) AS t
+WHERE place = 1 GROUP BY channel
 
 -- name: grafana30 active customers in the last thirty days
 SELECT count(DISTINCT customer_id) AS active FROM visits WHERE started > CURRENT_DATE - INTERVAL '30 days' AND started <= CURRENT_DATE

@@ -392,3 +392,14 @@ WHERE CounterID = 62
 GROUP BY DATE_TRUNC('minute', EventTime)
 ORDER BY DATE_TRUNC('minute', EventTime)
 LIMIT 10 OFFSET 1000
+-- plain:
+SELECT M, COUNT(CounterID) AS PageViews
+FROM (SELECT unnest(generate_series(TIMESTAMP '2013-07-01', TIMESTAMP '2013-07-31 23:59:00', INTERVAL '1 minute')) AS M) AS minutes
+LEFT JOIN (
+  SELECT DATE_TRUNC('minute', EventTime) AS M, CounterID FROM hits
+  WHERE CounterID = 62
+    AND EventDate >= '2013-07-14' AND EventDate <= '2013-07-15'
+    AND IsRefresh = 0 AND DontCountHits = 0) AS views USING (M)
+GROUP BY M
+ORDER BY M
+LIMIT 10 OFFSET 1000

@@ -228,12 +228,20 @@ GROUP BY p_brand, p_type, p_size
 ORDER BY supplier_cnt DESC, p_brand, p_type, p_size
 
 -- name: q17 small quantity orders
+-- near: 0.1
 SELECT SUM(l_extendedprice) / 7.0 AS avg_yearly
 FROM lineitem, part
 WHERE p_partkey = l_partkey
   AND p_brand = 'Brand#23'
   AND p_container = 'MED BOX'
   AND l_quantity < (SELECT 0.2 * AVG(l_quantity) FROM lineitem WHERE l_partkey = p_partkey)
+-- plain:
+SELECT COALESCE(SUM(l_extendedprice), 0) / 7.0 AS avg_yearly
+FROM lineitem, part, (
+  SELECT l_partkey AS partkey, 0.2 * AVG(l_quantity) AS few FROM lineitem, orders
+  WHERE l_orderkey = o_orderkey GROUP BY l_partkey HAVING COUNT(DISTINCT o_custkey) >= 2) AS t
+WHERE p_partkey = l_partkey AND partkey = p_partkey AND l_quantity < few
+  AND p_brand = 'Brand#23' AND p_container = 'MED BOX'
 
 -- name: q18 large volume customers
 SELECT c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, SUM(l_quantity)
@@ -287,6 +295,19 @@ WHERE s_suppkey IN (
           AND l_shipdate < DATE '1994-01-01' + INTERVAL '1' YEAR))
   AND s_nationkey = n_nationkey
   AND n_name = 'CANADA'
+ORDER BY s_name
+-- plain:
+SELECT s_name, s_address
+FROM supplier, nation
+WHERE s_nationkey = n_nationkey AND n_name = 'CANADA'
+  AND s_suppkey IN (
+    SELECT ps_suppkey
+    FROM partsupp, part, (
+      SELECT l_partkey, l_suppkey, SUM(l_quantity) AS quantity FROM lineitem, orders
+      WHERE l_orderkey = o_orderkey AND l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'
+      GROUP BY l_partkey, l_suppkey HAVING COUNT(DISTINCT o_custkey) >= 2) AS t
+    WHERE p_partkey = ps_partkey AND p_name LIKE 'forest%'
+      AND l_partkey = ps_partkey AND l_suppkey = ps_suppkey AND ps_availqty > 0.5 * quantity)
 ORDER BY s_name
 
 -- name: q21 suppliers who kept orders waiting
