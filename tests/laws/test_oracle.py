@@ -74,8 +74,9 @@ def _empty_group(row: Row, priced: PricedPlan) -> bool:
     """A public group without rows, which plain SQL does not list: counts and sums are 0."""
     public = any(part.measurement.cells is not None for part in priced.parts)
     measured = widths(priced, priced.plan.columns)
-    counted = [row[i] for i in measured]
-    return public and bool(counted) and all(close(v, 0) for v in counted)
+    # Ten half widths are thirty scales of the noise: passed once in 10^12 groups.
+    near = [isinstance(v := row[i], int | float) and abs(v) <= 10 * w for i, w in measured.items()]
+    return public and bool(near) and all(near)
 
 
 @pytest.mark.parametrize("entry", CORPUS, ids=str)

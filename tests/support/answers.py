@@ -10,7 +10,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 Row = tuple[object, ...]
-RELATIVE, ABSOLUTE = 2e-6, 1e-4
+RELATIVE, ABSOLUTE = 2e-6, 1e-3
 """What rounding to the grid and noise at epsilon 1e9 may do to a number that is not whole."""
 _WHOLE_UP_TO = 10**9
 
