@@ -8,7 +8,7 @@ from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.relations import Aggregate, Private, Relation, Released, inputs, walk
+from dpsql.sql.relations import Aggregate, Private, Relation, Released, walk
 
 Rule = Callable[[Bound], Iterator[Refusal]]
 
@@ -23,11 +23,6 @@ def frontier(bound: Bound) -> Iterator[Aggregate]:
 def is_measured(relation: Aggregate) -> bool:
     """Whether this aggregate is where noise is added."""
     return isinstance(relation.input.privacy, Private) and isinstance(relation.privacy, Released)
-
-
-def private_inputs(relation: Relation) -> list[Private]:
-    """The privacy of each private relation directly below."""
-    return [r.privacy for r in inputs(relation) if isinstance(r.privacy, Private)]
 
 
 def rewritten(bound: Bound, span: Span | None, replacement: str) -> str:
