@@ -123,3 +123,10 @@ def test_a_stopped_clock_gives_the_current_date() -> None:
     session = service("shop", "shop").session("analyst")
     reply = session.execute("SELECT CURRENT_DATE AS today, country FROM countries LIMIT 1")
     assert str(reply.table.column(0)[0]) == str(noon().date())
+
+
+def test_a_role_is_told_of_the_tables_it_sees_and_no_others() -> None:
+    reply = service("far", "trade").session("analyst").execute("SELECT * FROM dpsql.policy")
+    assert set(reply.table.column(0).to_pylist()) == {"lineitem", "orders", "part", "region"}
+    everything = service("far", "trade").session("strict").execute("SELECT * FROM dpsql.policy")
+    assert "returns" in everything.table.column(0).to_pylist()
