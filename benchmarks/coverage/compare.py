@@ -11,7 +11,7 @@ from dpsql.plan.priced import PricedPlan
 from dpsql.release.intervals import widths
 from tests.support.answers import Row, kind, rows
 
-RELATIVE = {"whole": 1e-6, "real": 1e-4}
+RELATIVE = {"whole": 1e-5, "real": 1e-4}
 ABSOLUTE = 1e-4
 """What tiny noise may do: relative to the largest value of a column, and to numbers with fractions."""
 _SURE = 0.5
