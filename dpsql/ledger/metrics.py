@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.balance import Balance
 
 SECONDS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0)
 """Upper ends of the classes into which times of answers are counted."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a statement that raised nothing ended."""
+
+    recalled: bool = False
 
 
 class Counters:
@@ -22,6 +33,19 @@ class Counters:
         self._ends: Counter[str] = Counter()
         self._times: Counter[float] = Counter()
         self._seconds = 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[Outcome]:
+        """Count the statement that is answered inside, and how long it took."""
+        outcome, start, how = Outcome(), time.perf_counter(), "failed"
+        try:
+            yield outcome
+            how = "recalled" if outcome.recalled else "answered"
+        except Refused:
+            how = "refused"
+            raise
+        finally:
+            self.ended(how, time.perf_counter() - start)
 
     def ended(self, how: str, seconds: float) -> None:
         """A statement was ``answered``, ``recalled``, ``refused`` or ``failed``."""

@@ -13,6 +13,8 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import Refusal, Refused, SourceMismatch
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
+from dpsql.ledger.accounts import accounts_for
+from dpsql.ledger.metrics import Counters, exposition
 from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.ledger.terms import adopt
@@ -45,6 +47,7 @@ class Service:
         self.clock = clock
         self.ledger = ledger
         self.plans = PlanCache()
+        self.counters = Counters()
         memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
         self.tools = Tools(
             engine, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory
@@ -85,6 +88,20 @@ class Service:
         tables = self.policy.roles[role].tables
         visible = frozenset(self.policy.tables) if tables is None else tables
         return Catalog(self.policy, now or self.clock(), visible, self.public_values)
+
+    def metrics_text(self) -> str:
+        """What an operator watches, in Prometheus' text form: accounts, statements, latency.
+
+        Accounts are those of the policy (the data set, tables, roles and their standing sessions),
+        so the number of lines does not grow with the names that clients give to sessions.
+        """
+        policy, now = self.policy, self.clock()
+        found = {
+            account.id: account
+            for role in policy.roles
+            for account in accounts_for(policy, role, tables=policy.tables, now=now)
+        }
+        return exposition(self.ledger.balances(tuple(found.values())), self.counters)
 
     def close(self) -> None:
         """Close the source and the ledger."""

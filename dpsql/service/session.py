@@ -128,6 +128,12 @@ class Session:
         return tuple(_remaining(b) for b in self._service.ledger.balances(accounts))
 
     def _query(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
+        with self._service.counters.timed() as outcome:
+            reply = self._answered(text, parameters, intervals=intervals)
+            outcome.recalled = reply.recalled
+            return reply
+
+    def _answered(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         priced = self.prepare(text, parameters)
         version = self._service.policy.version
         note = Note(version, self.role, self._account_name(), text)

@@ -230,3 +230,21 @@ def test_an_answer_that_reads_public_rows_is_recalled_too(session):
         assert sorted(again.table.to_pylist(), key=repr) == sorted(
             first.table.to_pylist(), key=repr
         )
+
+
+def test_metrics_of_a_service_say_how_statements_ended(service, session, monkeypatch):
+    session.execute(COUNT)
+    session.execute(COUNT)
+    with pytest.raises(Refused):
+        session.execute("SELECT nothing FROM orders")
+    session.execute("SHOW dpsql.budget")
+    monkeypatch.setattr(service.tools.ledger, "kin", lambda family: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        session.execute(COUNT + " WHERE amount > 1")
+    lines = service.metrics_text().splitlines()
+    for end in ("answered", "recalled", "refused", "failed"):
+        assert f'dpsql_statements_total{{end="{end}"}} 1' in lines
+    assert "dpsql_seconds_count 4" in lines
+    assert 'dpsql_account_epsilon_spent{holder="dataset"} 0.1' in lines
+    assert 'dpsql_account_epsilon_limit{holder="role",role="pure"} 5' in lines
+    assert any('session="default"' in line for line in lines)
