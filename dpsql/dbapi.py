@@ -262,6 +262,11 @@ class Cursor:
         return plain.remaining(self._answer().remaining)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Which parts of the answer are the policy's word and not the data's."""
+        return self._answer().notes
+
+    @property
     def recalled(self) -> bool:
         """Whether it is a stored answer, which costs nothing."""
         return self._answer().recalled

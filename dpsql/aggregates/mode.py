@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import date
 
 from dpsql.aggregates.statistic import Lowered, Mode
-from dpsql.policy.types import Kind
+from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated, Shape
 from dpsql.sql.relations import Private
@@ -21,9 +21,18 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     """The choice among all values that the argument can have."""
     value = call.args[0]
     shape, domain = value.shape, value.shape.domain
-    members = (False, True) if shape.kind is Kind.BOOLEAN else domain.members
+    members = listed(shape)
     mode = Mode(value, domain.low, domain.high, members, shape.kind, call.where)
     return Lowered((mode,), lambda columns: columns[0])
+
+
+def listed(shape: Shape) -> tuple[Scalar, ...] | None:
+    """The values of a shape, in order, where they are listed one by one.
+
+    >>> listed(Shape(Kind.BOOLEAN))
+    (False, True)
+    """
+    return (False, True) if shape.kind is Kind.BOOLEAN else shape.domain.members
 
 
 def few(shape: Shape) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from dpsql.aggregates.mode import listed
 from dpsql.aggregates.statistic import Lowered, Quantile
 from dpsql.sql.expressions import Aggregated
 from dpsql.sql.relations import Private
@@ -15,12 +16,17 @@ from dpsql.sql.relations import Private
 
 def lower(call: Aggregated, _: Private) -> Lowered:
     """The quantile at the fraction in ``option``."""
+    return Lowered((ranked(call, Fraction(call.option)),), lambda columns: columns[0])
+
+
+def ranked(call: Aggregated, fraction: Fraction, *, extreme: bool = False) -> Quantile:
+    """The value of that rank: within a range, or among listed texts or truth values."""
     value = call.args[0]
-    domain = value.shape.domain
+    domain, kind, where = value.shape.domain, call.shape.kind, call.where
+    if not (kind.numeric or kind.temporal):
+        members = listed(value.shape)
+        assert members, "checks.known_aggregates lets no other pass"
+        return Quantile(value, members[0], members[-1], fraction, extreme, kind, where, members)
     assert domain.low is not None
     assert domain.high is not None, "checks.bounded_values lets no other pass"
-    fraction = Fraction(call.option)
-    quantile = Quantile(
-        value, domain.low, domain.high, fraction, kind=call.shape.kind, where=call.where
-    )
-    return Lowered((quantile,), lambda columns: columns[0])
+    return Quantile(value, domain.low, domain.high, fraction, extreme, kind, where)

@@ -81,7 +81,8 @@ class Quantile:
     """The value with a share ``fraction`` of the rows at or below it, of those where ``where`` holds.
 
     Values count as the nearer of ``low`` and ``high`` when they are beyond; NULL and NaN do not
-    count. ``extreme`` is for fractions 0 and 1: not the very last row is meant, but one as far
+    count. ``members`` lists texts or truth values in order; what is not among them does not count.
+    ``extreme`` is for fractions 0 and 1: not the very last row is meant, but one as far
     from the end as the choice may err, so that the answer is seldom a value that no row has.
     """
 
@@ -92,6 +93,7 @@ class Quantile:
     extreme: bool = False
     kind: Kind = Kind.DOUBLE
     where: Expression | None = None
+    members: tuple[Scalar, ...] | None = None
 
     @property
     def shape(self) -> Shape:

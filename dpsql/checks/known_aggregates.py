@@ -1,7 +1,7 @@
 """DP110: only aggregates with a private form are answered over private rows.
 
-What: each aggregate at the frontier is in the registry; MIN and MAX are of numbers, dates or
-    times; DISTINCT counts, and nothing else.
+What: each aggregate at the frontier is in the registry; MIN, MAX and PERCENTILE_DISC are of
+    numbers, dates or times, or of a public list of values; DISTINCT counts, and nothing else.
 Why: the first of all names can be one person's; so can the last of all salaries in a sum of
     different ones.
 Example: ``SELECT MAX(city) FROM customers``
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.aggregates.count import counts_units
+from dpsql.aggregates.mode import few
 from dpsql.checks.rule import frontier, rewritten, visible, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
@@ -26,7 +27,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
         privacy = aggregate.input.privacy
         assert isinstance(privacy, Private)
         for call in aggregate.calls:
-            if call.function in ("min", "max"):
+            if call.function in ("min", "max", "quantile_disc"):
                 if not _ranked(call):
                     yield _no_order(bound, call)
             elif call.function in ("arg_max", "arg_min"):
@@ -37,17 +38,17 @@ def check(bound: Bound) -> Iterator[Refusal]:
 
 
 def _ranked(call: Aggregated) -> bool:
-    kind = call.args[0].shape.kind
-    return kind.numeric or kind.temporal
+    shape = call.args[0].shape
+    return shape.kind.numeric or shape.kind.temporal or few(shape)
 
 
 def _no_order(bound: Bound, call: Aggregated) -> Refusal:
     name, kind = call.function.upper(), call.args[0].shape.kind.value
     return Refusal(
         "DP110",
-        f"{name} of {kind} is not answered: an extreme value belongs to one unit",
-        "Extremes of numbers, dates and times are approximated within a public range; there is "
-        "no such range here, and the value itself is somebody's.",
+        f"{name} of {kind} without public values is not answered: it would be one unit's value",
+        "Extremes are chosen within a public range, or from a public list: what the policy gives "
+        "as `range` or `values`. There is none here, and the value itself is somebody's.",
         rewritten(bound, call.span, "COUNT(*)"),
         call.span,
     )

@@ -29,6 +29,8 @@ def run(chosen: argparse.Namespace) -> int:
             _measurement(part, _uses(priced))
         if priced.plan.publics:
             _section("Read exactly", ["public tables: exact, and free"])
+        if priced.plan.notes:
+            _section("To know", list(priced.plan.notes))
         _cost(priced, session)
         for part in priced.parts:
             _section("SQL that the engine would run", laid_out(part.sql).splitlines())

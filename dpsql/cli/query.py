@@ -29,7 +29,8 @@ def run(chosen: argparse.Namespace) -> int:
         _write(reply, chosen)
         if reply.tag == "SELECT":
             aside = chosen.format != "table" or chosen.output is not None
-            terminal.say(answer.footer(reply), sys.stderr if aside else sys.stdout)
+            for line in (*reply.notes, answer.footer(reply)):
+                terminal.say(line, sys.stderr if aside else sys.stdout)
     return ANSWERED
 
 

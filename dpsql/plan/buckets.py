@@ -57,7 +57,7 @@ def buckets(statistic: Ranked, cells: Cells | None) -> Buckets:
     >>> buckets(Quantile(integer(1), 18, 100, Fraction(1, 2)), None).count
     83
     """
-    if isinstance(statistic, Mode):
+    if isinstance(statistic, Mode) or statistic.members is not None:
         return _each(statistic)
     groups = UNKNOWN_GROUPS if cells is None else max(1, cells.count)
     most = max(64, min(MOST_BINS, MOST_ROWS // groups))
@@ -79,7 +79,7 @@ def _steps(kind: Kind, low: Scalar, high: Scalar, grain: int) -> tuple[int, int,
     return first, last, max(0, last - first) // grain + 1
 
 
-def _each(statistic: Mode) -> Buckets:
+def _each(statistic: Ranked) -> Buckets:
     """A bin for each value."""
     kind, members = statistic.value.shape.kind, statistic.members
     if members is not None:

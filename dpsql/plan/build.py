@@ -11,6 +11,7 @@ from dpsql.checks import Checked
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan.cells import TooManyCells, cells
+from dpsql.plan.declared import declared
 from dpsql.plan.identity import identity
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.sql.blocks import Writer
@@ -34,6 +35,7 @@ from dpsql.sql.relations import (
     Scan,
     Stored,
     Union,
+    Values,
     inputs,
     subqueries,
     walk,
@@ -53,7 +55,7 @@ def build(checked: Checked, enumerator: Enumerator, most_cells: int) -> Plan:
         raise refused.within(bound.source.text) from None
     lookups = tuple(builder.lookups)
     parts = tuple(builder.measurements), tuple(builder.publics)
-    return Plan(*parts, output, bound.columns, lookups)
+    return Plan(*parts, output, bound.columns, lookups, tuple(dict.fromkeys(builder.notes)))
 
 
 def _numbers(relation: Relation) -> Iterator[int]:
@@ -72,6 +74,7 @@ class _Builder:
     publics: list[PublicQuery] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
     identities: dict[object, Measurement] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def lift(self, relation: Relation) -> Relation:
         """The relation with everything below the frontier replaced by stored tables."""
@@ -134,16 +137,33 @@ class _Builder:
 
     def _listed(self, aggregate: Aggregate, cells: Cells) -> Relation:
         """GROUP BY without aggregates over public groups: the groups themselves, for free."""
+        names = ", ".join(f.name for f in aggregate.fields)
+        self.notes.append(f"{names}: all that the policy lists; no row was looked at")
         items = ", ".join(f"k{i} AS {quoted(alias(f))}" for i, f in enumerate(aggregate.fields))
         return self._read(f"SELECT {items} FROM ({cells.sql}) AS c", aggregate.fields)
 
     def _measure(self, aggregate: Aggregate) -> Relation:
         """A measurement, and above it the projection that finishes each aggregate."""
         aggregate = self._settle(aggregate)
-        lowered = _lowered(aggregate)
+        return self._answered(aggregate, [self._declared(aggregate, c) for c in aggregate.calls])
+
+    def _declared(self, aggregate: Aggregate, call: Aggregated) -> Lowered:
+        """A call as constants where the owner lets the policy answer it, else as statistics."""
+        found = declared(aggregate, call)
+        if found is None:
+            return _lowered(aggregate, call)
+        self.notes.append(found.note)
+        return found.lowered
+
+    def _answered(self, aggregate: Aggregate, lowered: list[Lowered]) -> Relation:
+        """The groups with their aggregates; measured if any of them needs rows."""
         cells = self._cells(aggregate)
         if cells is not None and not aggregate.calls:
             return self._listed(aggregate, cells)
+        if not aggregate.keys and not any(low.statistics for low in lowered):
+            nothing = Values((), ((),), Released())
+            values = tuple(low.finish(()) for low in lowered)
+            return Project(nothing, values, aggregate.fields, Released(), aggregate.span)
         measurement = self._added(aggregate, lowered, cells)
         stored = Stored(measurement.name, measurement.key_fields + measurement.columns)
         return finished(aggregate, stored, measurement.key_fields, measurement, lowered)
@@ -198,7 +218,8 @@ class _Builder:
             fields=tuple(aggregate.fields[k] for k in chosen) + calls,
             sets=(),
         )
-        below = self._added_up(aggregate, part) or self._measure(part)
+        lowered = [_lowered(part, call) for call in part.calls]
+        below = self._added_up(aggregate, part) or self._answered(part, lowered)
         values = tuple(
             f if k in chosen else Literal(None, f.shape)
             for k, f in enumerate(aggregate.fields[:count])
@@ -214,7 +235,8 @@ class _Builder:
         finest = replace(whole, sets=())
         if tuple(range(len(whole.keys))) not in whole.sets:
             return None
-        lowered, cells, coarse = _lowered(finest), self._cells(finest), self._cells(part)
+        lowered = [_lowered(finest, call) for call in finest.calls]
+        cells, coarse = self._cells(finest), self._cells(part)
         additive = all(isinstance(s, Rows | Total) for low in lowered for s in low.statistics)
         if cells is None or coarse is None or not additive or not finest.calls:
             return None
@@ -248,11 +270,11 @@ class _Builder:
             ) from None
 
 
-def _lowered(aggregate: Aggregate) -> list[Lowered]:
-    """Each aggregate call as statistics."""
+def _lowered(aggregate: Aggregate, call: Aggregated) -> Lowered:
+    """An aggregate call as statistics."""
     privacy = aggregate.input.privacy
     assert isinstance(privacy, Private)
-    return [AGGREGATES[call.function](call, privacy) for call in aggregate.calls]
+    return AGGREGATES[call.function](call, privacy)
 
 
 def finished(

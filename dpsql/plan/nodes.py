@@ -78,6 +78,7 @@ class Plan:
     """What is measured, what is read as it is, and what is then computed from both.
 
     ``output`` reads only ``Stored`` tables named after the measurements and public queries.
+    ``notes`` tell a reader which parts of the answer are the policy's word and not the data's.
     """
 
     measurements: tuple[Measurement, ...]
@@ -85,3 +86,4 @@ class Plan:
     output: Relation
     columns: tuple[Column, ...]
     lookups: tuple[Lookup, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ def show(priced: PricedPlan) -> str:
         lines += _measurement(part)
     for public in priced.plan.publics:
         lines.append(f"public {public.name}: read exactly, free")
+    lines += [f"note: {note}" for note in priced.plan.notes]
     lines.append(cost_line(priced))
     return "\n".join(lines)
 
@@ -90,6 +91,8 @@ def statistic_text(statistic: Statistic) -> str:
             return f"sum of values clamped to {number(low)} .. {number(high)}{centred}{where}"
         case Mode():
             return f"commonest of a public list of values{where}"
+        case Quantile(members=tuple()):
+            return f"{_quantile(statistic)} of a public list of values{where}"
         case Quantile(low=bottom, high=top):
             ends = f"{_end(bottom)} .. {_end(top)}"
             return f"{_quantile(statistic)} of values clamped to {ends}{where}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsql.policy.document import Word
-from dpsql.policy.model import Column
+from dpsql.policy.model import Column, Extremes
 from dpsql.policy.problems import Problems
 from dpsql.policy.scalars import NotAValue, kind_of, scalar
 from dpsql.policy.section import Section
@@ -32,8 +32,22 @@ def _column(name: str, declared: str, section: Section, problems: Problems) -> C
         identifier=section.get("identifier", bool) or False,
         range=bounds,
         values=_values(declared, bounds, section, problems),
+        extremes=_extremes(section, problems),
         description=section.get("description", str) or "",
     )
+
+
+def _extremes(section: Section, problems: Problems) -> Extremes:
+    chosen = section.get("extremes", str)
+    if chosen != "declared":
+        return "measured"
+    if not {"range", "values", "values_from"} & (section.given.keys() | section.spoilt):
+        problems.add(
+            section.at("extremes"),
+            f"extremes of {section.label} are declared, and nothing declares them; "
+            "write `range: [..]` or `values: [..]`, or remove extremes",
+        )
+    return "declared"
 
 
 def _range(declared: str, section: Section, problems: Problems) -> tuple[Scalar, Scalar] | None:

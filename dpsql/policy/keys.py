@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.policy.model import MECHANISMS
+from dpsql.policy.model import EXTREMES, MECHANISMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +179,13 @@ COLUMN = Record(
         Key("range", Values(2), "least and greatest value; others count as the nearer one", "none"),
         Key("values", Values(), "every value there is, as public knowledge", "none"),
         Key("values_from", Text(), "`table.column` of a public table that lists them", "none"),
+        Key(
+            "extremes",
+            Choice(EXTREMES),
+            "whether MIN and MAX of all rows are found in the data, or are the ends of `range` or "
+            "`values`, for free",
+            "measured",
+        ),
         Key("description", Text(), "a note for analysts", "none"),
     ),
 )

@@ -12,6 +12,8 @@ from dpsql.policy.types import Kind, Scalar
 
 Composition = Literal["zcdp", "basic"]
 Window = Literal["day", "week", "month", "year"]
+Extremes = Literal["measured", "declared"]
+EXTREMES: tuple[Extremes, ...] = ("measured", "declared")
 MECHANISMS = ("laplace", "geometric", "gaussian")
 
 
@@ -21,6 +23,7 @@ class Column:
 
     ``declared`` is the owner's word for the type (``decimal(12, 2)``), ``kind`` what it is to
     dpsql. ``range`` and ``values`` are public: chosen by the owner, not read from the data.
+    ``extremes`` says whether they may stand for the least and greatest value that rows have.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Column:
     range: tuple[Scalar, Scalar] | None = None
     values: tuple[Scalar, ...] | None = None
     values_from: tuple[str, str] | None = None
+    extremes: Extremes = "measured"
     description: str = ""
 
 

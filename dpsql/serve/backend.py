@@ -7,7 +7,7 @@ which is made from the policy and holds no data. Everything else goes to the ser
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol, TypeVar
@@ -306,7 +306,7 @@ def _named(values: Sequence[Value]) -> tuple[tuple[str, str], ...]:
 
 def _answer(reply: Reply) -> Answer:
     columns = tuple(types.column(c.name, types.KINDS[c.kind]) for c in reply.columns)
-    return Answer(columns, reply.table, reply.tag)
+    return Answer(columns, reply.table, reply.tag, notes=reply.notes)
 
 
 def _planned(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
@@ -325,7 +325,7 @@ def _planned(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
 
 def _noticed(answer: Answer, notice: str) -> Answer:
     """The same rows with another notice; what was encoded is shared."""
-    return Answer(answer.columns, answer.table, answer.tag, notice, answer.encoded)
+    return replace(answer, notice=notice)
 
 
 def _nothing(columns: Sequence[WireColumn]) -> pa.Table:

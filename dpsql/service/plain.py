@@ -71,8 +71,8 @@ def remaining(accounts: Sequence[Remaining]) -> dict[str, dict[str, Any]]:
 
 
 def to_json(reply: Reply) -> str:
-    """The reply as one JSON object. Dates are ISO; what JSON has no number for is null."""
-    document = {
+    """The reply as one JSON object, with notes where there are any. Dates are ISO; what JSON has no number for is null."""
+    document: dict[str, Any] = {
         "columns": [{"name": c.name, "type": c.kind.value} for c in reply.columns],
         "rows": [[_value(value) for value in row] for row in rows(reply)],
         "intervals": {
@@ -83,6 +83,8 @@ def to_json(reply: Reply) -> str:
         "remaining": remaining(reply.remaining),
         "recalled": reply.recalled,
     }
+    if reply.notes:
+        document["notes"] = list(reply.notes)
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
 

@@ -33,7 +33,8 @@ class Reply:
     """Rows with their intervals, what they cost, and what remains.
 
     ``tag`` is the command's name (SELECT, SET, SHOW, EXPLAIN). ``table`` has one column for each
-    of ``columns``, by position. ``intervals`` maps positions to lower and upper ends.
+    of ``columns``, by position. ``intervals`` maps positions to lower and upper ends. ``notes`` say
+    what of it is the policy's word and not the data's.
     """
 
     tag: str
@@ -43,6 +44,7 @@ class Reply:
     cost: Cost = field(default_factory=Cost.zero)
     recalled: bool = False
     budget: Callable[[], tuple[Remaining, ...]] = tuple
+    notes: tuple[str, ...] = ()
 
     @property
     def remaining(self) -> tuple[Remaining, ...]:

@@ -143,7 +143,7 @@ class Session:
         given = answer(priced, payer, self._service.tools, intervals=wanted)
         reply = Reply(
             "SELECT", given.release.columns, given.release.table, given.release.intervals,
-            given.cost, given.recalled, self.budget,
+            given.cost, given.recalled, self.budget, priced.plan.notes,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
 

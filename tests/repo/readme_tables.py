@@ -32,7 +32,8 @@ _NAMES = {
     "`APPROX_COUNT_DISTINCT(x)`",
     "sum": "`SUM(x)`",
     "avg": "`AVG(x)`",
-    "min": "`MIN(x)`: a value that some rows reach (approximate; EXPLAIN says how many)",
+    "min": "`MIN(x)` of numbers, times, truth values or a public list of texts: a value that some "
+    "rows reach (approximate; EXPLAIN says how many)",
     "max": "`MAX(x)`: likewise",
     "covar_pop": "`COVAR_POP(x, y)`",
     "covar_samp": "`COVAR_SAMP(x, y)`",

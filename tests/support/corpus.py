@@ -52,7 +52,11 @@ def _keyed(text: str) -> str:
 
 
 SHOP = World("oracle", "shop", _keyed)
-WORLDS = {"rows": World("rows", "shop", unlimited), "trade": World("far", "trade", unlimited)}
+WORLDS = {
+    "rows": World("rows", "shop", unlimited),
+    "trade": World("far", "trade", unlimited),
+    "dashboards": World("dashboards", "shop", unlimited),
+}
 
 
 def _entry(name: str, text: str, world: World) -> Entry:

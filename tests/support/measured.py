@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
@@ -19,7 +20,7 @@ from dpsql.plan.bounding import Bounding, Sensitivity, candidates
 from dpsql.plan.build import build
 from dpsql.plan.grid import grid
 from dpsql.plan.nodes import Measurement, Plan
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.plan.priced import Chosen, PricedMeasurement
 from dpsql.plan.request import Request
 from dpsql.plan.statement import statement
 from dpsql.service import Service
@@ -28,7 +29,8 @@ from dpsql.sql.parse import Source, parse
 from support.corpus import World
 from support.services import FreeLedger, noon, service
 
-Exact = Mapping[tuple[object, ...], tuple[int, ...]]
+Histogram = Mapping[int, int]
+Exact = Mapping[tuple[object, ...], tuple[int | Histogram, ...]]
 """Integers by group key."""
 SALT = 20_250_601
 
@@ -112,8 +114,16 @@ def exact(
             used = {name: v for name, v in given.items() if f"${name}" in part.sql}
             rows = connection.execute(part.sql, used or None).fetchall()
             keys = len(part.measurement.keys)
-            found[part.sql] = {_key(row[:keys]): tuple(map(int, row[keys:])) for row in rows}
+            found[part.sql] = {_key(row[:keys]): tuple(map(_number, row[keys:])) for row in rows}
     return [found[part.sql] for part in parts]
+
+
+def _number(value: object) -> int | Histogram:
+    """An integer, or how much the rows of each bin weigh."""
+    if value is None or isinstance(value, list):
+        return {pair["b"]: pair["n"] for pair in value or ()}
+    assert isinstance(value, int | Decimal)
+    return int(value)
 
 
 def _key(values: tuple[object, ...]) -> tuple[object, ...]:
@@ -128,12 +138,15 @@ class Claim:
     column: int
     what: str
     bound: Sensitivity
+    span: Fraction = Fraction(1)
+    """How far a row of weight 1 moves it."""
 
 
 def claims(part: PricedMeasurement) -> Iterator[Claim]:
     """The priced sensitivity of every statistic, and of the number of units that selects."""
     for i, item in enumerate(part.noised):
-        yield Claim(i, type(item.statistic).__name__, item.sensitivity)
+        span = item.statistic.span if isinstance(item, Chosen) else Fraction(1)
+        yield Claim(i, type(item.statistic).__name__, item.sensitivity, span)
     if part.selection is not None:
         yield Claim(len(part.noised), "units", part.selection.units.sensitivity)
 
@@ -143,7 +156,7 @@ def broken(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str
     if part.measurement.cells is not None and before.keys() != after.keys():
         yield "public groups depend on the data"
     for claim in claims(part):
-        moved = list(_moves(before, after, claim.column))
+        moved = [claim.span * m for m in _moves(before, after, claim.column)]
         l1, squares = sum(moved), sum(m * m for m in moved)
         if l1 > claim.bound.l1:
             yield f"{claim.what}: L1 {l1} > {float(claim.bound.l1):.6g}"
@@ -155,7 +168,13 @@ def broken(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str
 def _moves(before: Exact, after: Exact, column: int) -> Iterator[int]:
     for key in before.keys() | after.keys():
         first, second = before.get(key), after.get(key)
-        yield abs((first[column] if first else 0) - (second[column] if second else 0))
+        yield _distance(first[column] if first else 0, second[column] if second else 0)
+
+
+def _distance(first: int | Histogram, second: int | Histogram) -> int:
+    """How far two numbers are apart, or the weights of all bins together."""
+    one, other = ({0: v} if isinstance(v, int) else v for v in (first, second))
+    return sum(abs(one.get(b, 0) - other.get(b, 0)) for b in one.keys() | other.keys())
 
 
 def removed(

@@ -179,6 +179,14 @@ def test_a_refusal_has_its_fields(conn: psycopg.Connection) -> None:
     assert sql[int(said.statement_position or 0) - 1 :].startswith(("email", "SELECT email"))
 
 
+def test_notices_say_what_no_row_was_looked_at_for(conn: psycopg.Connection) -> None:
+    said: list[str | None] = []
+    conn.add_notice_handler(lambda notice: said.append(notice.message_primary))
+    for _ in range(2):
+        conn.execute("SELECT DISTINCT channel FROM orders ORDER BY 1")
+    assert said == ["channel: all that the policy lists; no row was looked at"] * 2
+
+
 def test_notices_say_what_it_cost(conn: psycopg.Connection) -> None:
     heard: list[str] = []
     conn.add_notice_handler(lambda d: heard.append(d.message_primary or ""))

@@ -26,6 +26,7 @@ class Answer:
     tag: str = "SELECT"
     notice: str = ""
     encoded: dict[tuple[int, ...], bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:

@@ -58,8 +58,8 @@ class Session:
         found: Answer | None = self.backend.known(ask)
         if found is None:
             found = yield ask
-        if found.notice and self.variables.notices:
-            self.send(replies.notice(found.notice))
+        for words in filter(None, (*found.notes, found.notice) if self.variables.notices else ()):
+            self.send(replies.notice(words))
         return found
 
     def open(self, portal: Portal) -> Steps:

@@ -23,6 +23,8 @@ QUANTILES: dict[type[exp.Expr], str] = {
     exp.Quantile: "quantile_disc",
     exp.ApproxQuantile: "quantile_disc",
 }
+_LISTED = (Kind.TEXT, Kind.BOOLEAN)
+"""Discrete quantiles of these are chosen from a public list."""
 FINEST = 10**6
 """Fractions have no more than six decimals."""
 
@@ -43,11 +45,12 @@ def bind_quantile(scalars: Scalars, node: exp.Expr) -> tuple[str, Expression, st
     if ordered is not None and ordered.args.get("desc"):
         share = _from_the_top(node, name, share)
     bound = scalars.bind(value)
-    if not (bound.shape.kind.numeric or bound.shape.kind.temporal):
+    kind = bound.shape.kind
+    if not (kind.numeric or kind.temporal or (name == "quantile_disc" and kind in _LISTED)):
         raise refuse(
             "DP201",
             node,
-            f"a quantile is of numbers, dates or times, not {bound.shape.kind.value}",
+            f"a quantile is of numbers, dates or times, not {kind.value}",
             "Its error is measured along an ordered range.",
             "COUNT(*) counts rows of any type.",
         )

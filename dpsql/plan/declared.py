@@ -1,0 +1,132 @@
+"""MIN and MAX that the policy answers: the ends of what the owner declared, free and so noted.
+
+Claim: such a value depends on the statement and the policy alone; no row is looked at, not even
+    for whether there is one.
+Argument: it is computed from the least and the greatest declared value of one column whose owner
+    said ``extremes: declared``, by constants of the statement. Only calls over whole tables are
+    answered so: under a WHERE, a join or a GROUP BY the declared ends would pass for those of the
+    rows that are left, so these are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dpsql.aggregates.build import call as apply
+from dpsql.aggregates.statistic import Lowered
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql import domain as d
+from dpsql.sql.expressions import (
+    Aggregated,
+    Call,
+    Column,
+    Expression,
+    Interval,
+    Literal,
+    Shape,
+    substitute,
+)
+from dpsql.sql.narrow import conjuncts
+from dpsql.sql.relations import Aggregate, Filter, Project, Relation, Scan, Sort
+
+_STEADY = (
+    "add", "subtract", "multiply", "negate", "floor", "ceil", "round", "trunc", "days", "shift",
+)  # fmt: skip
+"""With one value and constants these go up with the value, or down, but never both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A call that the policy answers, and what a reader is told about it."""
+
+    lowered: Lowered
+    note: str
+
+
+def declared(aggregate: Aggregate, call: Aggregated) -> Declared | None:
+    """The call as constants; None when it must be measured."""
+    if call.function not in ("min", "max") or call.where is not None or aggregate.keys:
+        return None
+    found = _traced(aggregate.input, call.args[0])
+    if found is None:
+        return None
+    scan, value = found
+    column = _only_column(value)
+    if column is None or scan.table.columns[column.name].extremes != "declared":
+        return None
+    ends = _ends(column.shape.domain)
+    if ends is None:
+        return None
+    values = tuple(_at(value, column, end) for end in ends)
+    answer = apply("least" if call.function == "min" else "greatest", *values)
+    name = f"{scan.table.name}.{column.name}"
+    note = f"{call.function.upper()} of {name} is what the policy declares; no row was looked at"
+    return Declared(Lowered((), lambda _: answer), note)
+
+
+def _traced(relation: Relation, value: Expression) -> tuple[Scan, Expression] | None:
+    """The table that every row comes from, one for one, and the value over its columns."""
+    while not isinstance(relation, Scan):
+        match relation:
+            case Project(input=below, values=values, fields=fields):
+                made = {f.number: v for f, v in zip(fields, values, strict=True)}
+                value = _written_out(value, made)
+                relation = below
+            case Sort(input=below):
+                relation = below
+            case Filter(input=below, predicate=predicate):
+                if not all(_present(part) for part in conjuncts(predicate)):
+                    return None
+                relation = below
+            case _:
+                return None
+    return relation, value
+
+
+def _written_out(value: Expression, made: Mapping[int, Expression]) -> Expression:
+    """The value with computed columns as they are computed."""
+    return substitute(value, lambda n: made.get(n.number) if isinstance(n, Column) else None)
+
+
+def _present(condition: Expression) -> bool:
+    """``x IS NOT NULL``: what is not there is no extreme either way."""
+    match condition:
+        case Call(function="not", args=(Call(function="is_null", args=(Column(),)),)):
+            return True
+        case _:
+            return False
+
+
+def _only_column(value: Expression) -> Column | None:
+    """The one column that a value rises or falls with."""
+    match value:
+        case Column():
+            return value
+        case Call(function="cast", args=(inner,), shape=shape):
+            kinds = (inner.shape.kind, shape.kind)
+            ordered = all(k.numeric for k in kinds) or all(k.temporal for k in kinds)
+            return _only_column(inner) if ordered else None
+        case Call(function="date_trunc", args=(inner,)):
+            return _only_column(inner)
+        case Call(function=name, args=args) if name in _STEADY:
+            varying = [a for a in args if not isinstance(a, Literal | Interval)]
+            return _only_column(varying[0]) if len(varying) == 1 else None
+        case _:
+            return None
+
+
+def _ends(domain: d.Domain) -> tuple[Scalar, Scalar] | None:
+    """The least and the greatest declared value."""
+    if domain.members:
+        return domain.members[0], domain.members[-1]
+    if domain.low is None or domain.high is None:
+        return None
+    return domain.low, domain.high
+
+
+def _at(value: Expression, column: Column, end: Scalar) -> Expression:
+    """The value where the column has this end."""
+    kind: Kind = column.shape.kind
+    constant = Literal(end, Shape(kind, nullable=False, domain=d.members([end])))
+    return substitute(value, lambda n: constant if n == column else None)
