@@ -37,6 +37,7 @@ from dpsql.release.stored import recalled, to_bytes
 from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
+from dpsql.sql.render import parameters
 
 
 class Memory(Protocol):
@@ -155,8 +156,8 @@ def _measured(priced: PricedPlan, hold: Hold, tools: Tools) -> tuple[NoisyRows, 
         public = known(priced, tools.engine, tools.postprocessor)
         for part in priced.parts:
             values = dict(public.parameters(part.sql))
-            if SALT in part.sql:
-                values[SALT.removeprefix("$")] = tools.entropy.bits(63)
+            if SALT in parameters(part.sql):
+                values[SALT] = tools.entropy.bits(63)
             rows = noise(tools.engine.measure(part.sql, values), part, tools.entropy)
             public.add(rows)
             found.append(rows)

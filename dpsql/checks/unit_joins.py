@@ -1,7 +1,7 @@
 """DP301 to DP304: a join keeps every row with exactly one unit.
 
 What: two private relations join on unit = unit; a public one on its unique key; rows without a
-unit cannot arise.
+unit cannot arise, and a unit has at most a million of them.
 Why: otherwise one unit's rows would meet rows of others, any number of times.
 Example: ``SELECT COUNT(*) FROM orders o JOIN visits v ON o.placed = v.started``
 Instead: ``SELECT COUNT(*) FROM orders o JOIN visits v ON o.customer_id = v.customer_id``
@@ -18,6 +18,11 @@ from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.join_rules import joined_on_unit
 from dpsql.sql.relations import Join, Private, walk
+
+
+MOST_ROWS = 1_000_000
+"""Rows of one unit after a join. More would take an engine noticeably long, and in the end too
+long: whether the query fails would tell whether some unit has that many."""
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -51,6 +56,15 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
             )
         elif join.kind == "full":
             yield _unitless(bound, join)
+        elif isinstance(join.privacy, Private) and join.privacy.max_rows > MOST_ROWS:
+            yield _refusal(
+                join,
+                "DP304",
+                f"one {left.unit} may have {join.privacy.max_rows} rows after this join",
+                "Each of its rows meets each of its rows on the other side. One person's rows would"
+                " decide how long the query runs, and whether it ends.",
+                "Group one side by the unit first, or join on a key of one row.",
+            )
     elif isinstance(left, Private) or isinstance(right, Private):
         yield from _with_public(bound, join)
 

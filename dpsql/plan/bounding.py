@@ -13,6 +13,7 @@ from math import isqrt
 
 from dpsql.aggregates.statistic import Statistic, Units, Values
 from dpsql.plan.nodes import Measurement
+from dpsql.plan.steady import steady
 
 WEIGHT_BITS = 20
 
@@ -153,20 +154,21 @@ def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
     if groups == 1 and not limit:
         yield Bounding(grouped=True, groups=1, per_group=min(per_group, most))
         return
+    weighed = steady(measurement.input)
     if count is not None and not _counts_units(measurement):
-        yield Bounding(
-            rows=min(most, groups * per_group), groups=min(most, count), bits=WEIGHT_BITS
-        )
-        every = min(most, count)
+        if weighed:
+            yield Bounding(
+                rows=min(most, groups * per_group), groups=min(most, count), bits=WEIGHT_BITS
+            )
         if per_group < most:
             yield Bounding(
                 grouped=True,
-                groups=every,
+                groups=count,
                 norm=_root_up(groups) * per_group,
                 bits=WEIGHT_BITS,
             )
     yield Bounding(grouped=True, groups=groups, limit=limit, per_group=per_group)
-    if groups * per_group > most:
+    if weighed and groups * per_group > most:
         yield Bounding(rows=most, grouped=True, groups=groups, limit=limit, bits=WEIGHT_BITS)
 
 

@@ -20,8 +20,10 @@ from typing import Protocol
 from dpsql.plan.canonical import NotCanonical, canonical
 from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
+from dpsql.plan.stages import SALT
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Expression
+from dpsql.sql.render import parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def _asked(part: PricedMeasurement) -> list[object]:
     measurement = part.measurement
     try:
         text = canonical(measurement)
-        if "$" in part.sql.replace("$salt", ""):
+        if parameters(part.sql) - {SALT}:
             raise NotCanonical
     except NotCanonical:
         text = part.sql

@@ -9,8 +9,8 @@ from dpsql.plan.nodes import Measurement
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.render import expression
 
-SALT = "$salt"
-"""A random number drawn for each run; group sampling depends on it and the unit's rows only."""
+SALT = "salt"
+"""A parameter: a random number drawn for each run; group sampling depends on it and the unit's rows only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:
 def salted(units: tuple[str, ...], keys: tuple[str, ...], value: str = "") -> str:
     """An order of each unit's groups that only the salt and the unit's own rows decide."""
     groups = ", ".join(filter(None, (listed("k", keys), value)))
-    mix = ", ".join(filter(None, (listed("u", units), groups, SALT)))
+    mix = ", ".join(filter(None, (listed("u", units), groups, f"${SALT}")))
     return f"PARTITION BY {listed('u', units)} ORDER BY hash({mix}), {groups}"
 
 

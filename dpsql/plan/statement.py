@@ -220,7 +220,6 @@ def _all_cells(measurement: Measurement, inner: str) -> str:
     match = " AND ".join(f"c.{k} IS NOT DISTINCT FROM a.{k}" for k in keys)
     order = ", ".join(f"c.{k} ASC NULLS LAST" for k in keys)
     return (
-        f"WITH cells AS ({measurement.cells.sql}), answers AS ({inner})"
-        f" SELECT {', '.join(items)} FROM cells AS c LEFT JOIN answers AS a ON {match}"
-        f" ORDER BY {order}"
+        f"SELECT {', '.join(items)} FROM ({measurement.cells.sql}) AS c"
+        f" LEFT JOIN ({inner}) AS a ON {match} ORDER BY {order}"
     )

@@ -17,6 +17,7 @@ from dpsql.plan.nodes import Lookup
 from dpsql.plan.priced import PricedPlan
 from dpsql.release.postprocess import PostProcessor, output_sql
 from dpsql.release.rows import NoisyRows
+from dpsql.sql.render import parameters
 
 
 @dataclass(slots=True)
@@ -39,19 +40,23 @@ class Known:
         for lookup in self.priced.plan.lookups:
             if lookup.name not in self.values and lookup.after <= self.released:
                 self.values[lookup.name] = self._look_up(lookup)
-        return {name: value for name, value in self.values.items() if f"${name}" in sql}
+        return self._used(sql)
 
     def run(self, sql: str, extra: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """A statement over what is public."""
         return self.postprocessor.run(sql, {**self.tables, **(extra or {})}, self.parameters(sql))
+
+    def _used(self, sql: str) -> Mapping[str, Value]:
+        """The values that a statement asks for, of those that are known."""
+        asked = parameters(sql)
+        return {name: value for name, value in self.values.items() if name in asked}
 
     def _look_up(self, lookup: Lookup) -> Value:
         columns = () if lookup.column is None else (lookup.column,)
         sql = output_sql(
             lookup.relation, lookup.relation.fields if lookup.form == "rows" else columns
         )
-        values = {name: v for name, v in self.values.items() if f"${name}" in sql}
-        table = self.postprocessor.run(sql, self.tables, values)
+        table = self.postprocessor.run(sql, self.tables, self._used(sql))
         if lookup.form == "exists":
             return bool(table.num_rows > 0)
         if lookup.form == "rows":

@@ -5,6 +5,7 @@ Nothing of the client's text is copied: every token below is written here or is 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,6 +31,19 @@ from dpsql.sql.expressions import (
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.conditional import coerced
 from dpsql.sql.functions.function import engine_type, typed
+
+_TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
+
+
+@functools.lru_cache(maxsize=512)
+def parameters(sql: str) -> frozenset[str]:
+    """The names of the parameters of a generated statement.
+
+    >>> sorted(parameters("SELECT $salt + 1, '$x' AS \"$y\" WHERE a = $x0_"))
+    ['salt', 'x0_']
+    """
+    return frozenset(filter(None, _TOKENS.findall(sql)))
+
 
 Texts = Mapping[int, str]
 """How each column number is written where an expression is rendered."""
@@ -204,6 +218,7 @@ __all__ = [
     "engine_type",
     "expression",
     "literal",
+    "parameters",
     "quoted",
     "sort_list",
     "text",

@@ -437,3 +437,10 @@ def test_a_payer_without_a_limit_pays_what_it_costs() -> None:
     given = answer(priced, payer, opened.tools, intervals=False)
     assert given.cost == priced.cost
     assert not given.recalled
+
+
+@pytest.mark.parametrize("text", ["$salt", "$x0_ and $salt", '"$salt'])
+def test_text_that_looks_like_a_parameter_is_text(text: str) -> None:
+    with service("oracle", "shop") as opened:
+        reply = opened.session().execute("SELECT COUNT(*) FROM orders WHERE channel = $1", (text,))
+        assert reply.table.column(0).to_pylist() == [0]

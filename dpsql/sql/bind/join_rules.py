@@ -26,15 +26,25 @@ from dpsql.sql.relations import (
 
 
 def equalities(conditions: Iterable[Expression]) -> Equalities:
-    """The column = column conjuncts of conditions."""
+    """The column = column conjuncts of conditions, where equal means the same.
+
+    A whole number beside a double is compared as a double, and several are one double: neither
+    key nor unit can be concluded from that.
+    """
     pairs = []
     for condition in conditions:
         for part in conjuncts(condition):
             if isinstance(part, Call) and part.function == "eq":
                 a, b = part.args
-                if isinstance(a, Column) and isinstance(b, Column):
+                if isinstance(a, Column) and isinstance(b, Column) and _exact(a, b):
                     pairs.append((a.number, b.number))
     return Equalities(pairs)
+
+
+def _exact(one: Column, other: Column) -> bool:
+    """Whether comparing the two keeps different values apart."""
+    kinds = {one.shape.kind, other.shape.kind}
+    return len(kinds) == 1 or all(kind.temporal for kind in kinds)
 
 
 def told(relation: Relation) -> list[Expression]:

@@ -1,0 +1,46 @@
+"""Whether rows are the same each time a statement computes them.
+
+Row weights count a unit's rows in one place and add them up in another. Where ties are broken by
+chance, or doubles are added in any order, the two places may see different rows, and a unit could
+weigh more than it may.
+
+Claim: where ``steady`` says so, every evaluation of the relation on the same data has the same
+    rows.
+Argument: expressions are functions of a row. Windows and aggregates are listed here only where
+    neither the order of equal rows nor the order of addition decides.
+"""
+
+from __future__ import annotations
+
+from dpsql.policy.types import Kind
+from dpsql.sql.expressions import Aggregated, Window
+from dpsql.sql.relations import Aggregate, Relation, Windowed, walk
+
+_OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
+"""Windows that give equal rows the same number."""
+_OF_ALL = frozenset({"count", "count_if", "min", "max", "bool_and", "bool_or"})
+"""Aggregates that no order of rows changes, whatever they are of."""
+_EXACT = frozenset({"sum", "avg"})
+"""Those that add: whole numbers exactly, doubles in some order."""
+
+
+def steady(relation: Relation) -> bool:
+    """Whether rows do not depend on the order in which an engine meets them."""
+    for part in walk(relation):
+        if isinstance(part, Windowed) and not all(map(_window, part.windows)):
+            return False
+        if isinstance(part, Aggregate) and not all(map(_aggregated, part.calls)):
+            return False
+    return True
+
+
+def _window(window: Window) -> bool:
+    if window.function in _OF_PEERS:
+        return True
+    return not window.frame.startswith("ROWS") and _aggregated(window)
+
+
+def _aggregated(call: Window | Aggregated) -> bool:
+    if call.function in _EXACT:
+        return call.args[0].shape.kind is Kind.INTEGER
+    return call.function in _OF_ALL

@@ -1,0 +1,43 @@
+"""Row weights count rows in one place and add them in another: both must see the same rows."""
+
+from __future__ import annotations
+
+import pytest
+from support.corpus import SHOP, World
+from support.measured import every_way, plan_of, request
+
+from dpsql.plan.steady import steady
+
+WINDOW = "SELECT channel, COUNT(*) FROM (SELECT customer_id, channel, {} AS v FROM orders) AS t WHERE v >= 0 GROUP BY channel"
+NESTED = "SELECT channel, COUNT(*) FROM (SELECT customer_id, channel, {} AS v FROM orders GROUP BY customer_id, channel) AS t WHERE v >= 0 GROUP BY channel"
+OVER = "OVER (PARTITION BY customer_id ORDER BY placed)"
+
+
+@pytest.mark.parametrize(("sql", "same"), [
+    ("SELECT channel, COUNT(*) FROM orders GROUP BY channel", True),
+    (WINDOW.format(f"RANK() {OVER}"), True),
+    (WINDOW.format(f"COUNT(*) {OVER}"), True),
+    (WINDOW.format(f"SUM(1) {OVER}"), True),
+    (WINDOW.format(f"ROW_NUMBER() {OVER}"), False),
+    (WINDOW.format(f"LAG(amount) {OVER}"), False),
+    (WINDOW.format(f"SUM(amount) {OVER}"), False),
+    (WINDOW.format("COUNT(*) OVER (PARTITION BY customer_id ORDER BY placed ROWS 3 PRECEDING)"), False),
+    (NESTED.format("COUNT(*)"), True),
+    (NESTED.format("MAX(amount)"), True),
+    (NESTED.format("SUM(amount)"), False),
+    (NESTED.format("STDDEV(amount)"), False),
+])  # fmt: skip
+def test_rows_are_weighed_only_where_they_are_the_same_each_time(sql: str, same: bool) -> None:
+    plan = plan_of(sql, SHOP)
+    assert all(steady(m.input) is same for m in plan.measurements)
+    ways = list(every_way(plan, request(3, 1)))
+    assert ways
+    assert any(part.bounding.rows is not None for part in ways) is same
+
+
+def test_every_group_counts_where_norms_are_clipped() -> None:
+    """Even a unit with more rows than declared has no more groups than there are."""
+    sql = "SELECT line, quantity, COUNT(*) FROM lineitem GROUP BY line, quantity"
+    plan = plan_of(sql, World("far", "trade"))
+    norms = [p.bounding for p in every_way(plan, request(1, 1)) if p.bounding.norm is not None]
+    assert [b.groups for b in norms] == [7 * 50] * 2
