@@ -19,7 +19,6 @@ from dpsql.sql.bind import Bound
 from dpsql.sql.bind.join_rules import joined_on_unit
 from dpsql.sql.relations import Join, Private, walk
 
-
 MOST_ROWS = 1_000_000
 """Rows of one unit after a join. More would take an engine noticeably long, and in the end too
 long: whether the query fails would tell whether some unit has that many."""
