@@ -2,6 +2,7 @@
 # make test      all tests, with coverage
 # make lint      format, lint, types, layers
 # make nightly   the slow tests too
+# make clients   every client of the endpoint beside PostgreSQL, dbt too
 # make bench     speed and accuracy, printed
 # make lock      pin every dependency anew
 #
@@ -13,7 +14,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-.PHONY: demo test lint nightly bench lock
+.PHONY: demo test lint nightly clients bench lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
@@ -30,6 +31,10 @@ lint: $(READY)
 
 nightly: $(READY)
 	HYPOTHESIS_PROFILE=nightly $(PYTEST) -m ""
+
+clients: $(READY)
+	sh tests/support/clients.sh all
+	$(PYTEST) -m "" tests/wire/test_side_by_side.py
 
 bench: $(READY)
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SYNTAX, UNDEFINED_TABLE, UNDEFINED_COLUMN = "42601", "42P01", "42703"
+UNDEFINED_FUNCTION, GROUPING = "42883", "42803"
 DATATYPE, UNSUPPORTED, AMBIGUOUS = "42804", "0A000", "42702"
 PARAMETER, BUDGET, INTERNAL = "22023", "53400", "XX000"
 
@@ -27,11 +28,11 @@ _ALL = (
     Code("DP104", UNDEFINED_TABLE, "a table the policy does not list"),
     Code("DP105", UNDEFINED_COLUMN, "a column the policy does not list"),
     Code("DP106", AMBIGUOUS, "a name that more than one column answers to"),
-    Code("DP107", UNSUPPORTED, "a function outside the list"),
+    Code("DP107", UNDEFINED_FUNCTION, "a function outside the list"),
     Code("DP108", UNSUPPORTED, "LIMIT, ORDER BY or DISTINCT ON over private rows"),
     Code("DP109", UNSUPPORTED, "a window that mixes units"),
     Code("DP110", UNSUPPORTED, "an aggregate that has no private form"),
-    Code("DP111", SYNTAX, "a column that is neither grouped nor aggregated"),
+    Code("DP111", GROUPING, "a column that is neither grouped nor aggregated"),
     Code("DP112", UNSUPPORTED, "a subquery that would show one unit's rows"),
     Code("DP113", SYNTAX, "parameters that do not fit the statement"),
     Code("DP114", UNSUPPORTED, "a pattern or argument that must be a literal"),

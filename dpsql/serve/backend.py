@@ -18,6 +18,7 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.plan.priced import PricedPlan
 from dpsql.release.intervals import simulated, widths
 from dpsql.serve import remaining as words
+from dpsql.serve.lists import with_lists
 from dpsql.serve.memory import Memory
 from dpsql.serve.pgwire import oids as types
 from dpsql.serve.pgwire.asking import Answer, Description, Run
@@ -294,9 +295,8 @@ class RoleSession:
 
 def _sent(query: Query, values: Sequence[Value]) -> tuple[str, list[Value]]:
     """What the service is given of a query and its values."""
-    if not values:
-        return query.text, []
-    text, left = with_limits(query.text, query.tokens, values)
+    text, read, listed = with_lists(query.text, query.tokens, values)
+    text, left = with_limits(text, read, listed)
     return text, _exact(left)
 
 

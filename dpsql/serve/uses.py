@@ -15,16 +15,27 @@ _ENDS_FROM = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "union", "intersect",
     "except", "window", "for", "select",
 })  # fmt: skip
+_SETS = ("union", "all", "distinct", "intersect", "except")
 _QUERY_STARTS = frozenset({"select", "with", "values", "table", "from"})
 _NOT_A_TABLE = frozenset({"lateral", "only", "select", "values", "with"})
+_NOT_AN_ALIAS = _ENDS_FROM | {
+    "as", "join", "left", "right", "inner", "outer", "full", "cross", "natural", "on", "using",
+    "tablesample", "with",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A relation in a FROM clause: its schema (empty when none is written) and name."""
+    """A relation in a FROM clause: its schema (empty when none is written) and name.
+
+    ``at`` and ``end`` are the tokens that name it; ``alias`` is what columns are qualified with.
+    """
 
     schema: str
     name: str
+    at: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+    alias: str = field(default="", compare=False)
 
 
 @dataclass(slots=True)
@@ -76,7 +87,9 @@ class _Scan:
 
     def _word(self, word: str, at: int) -> None:
         level = self.levels[-1]
-        if word in ("from", "join"):
+        if word == "table" and self._word_at(at - 1) in ("", "(", *_SETS):
+            level.expects = True
+        elif word in ("from", "join"):
             if level.reads and self._word_at(at - 1) != "distinct":
                 level.in_from = level.expects = True
         elif word == "," and level.in_from:
@@ -88,15 +101,24 @@ class _Scan:
             self._cte(at)
 
     def _named(self, at: int) -> int:
-        parts = [self.tokens[at].name]
+        parts, start = [self.tokens[at].name], at
         at += 1
         while self._word_at(at) == "." and at + 1 < len(self.tokens):
             parts.append(self.tokens[at + 1].name)
             at += 2
         self.levels[-1].expects = False
         if self._word_at(at) != "(":
-            self.found.append(Named(parts[-2] if len(parts) > 1 else "", parts[-1]))
+            schema = parts[-2] if len(parts) > 1 else ""
+            alias = self._alias(at) or parts[-1]
+            self.found.append(Named(schema, parts[-1], start, at, alias))
         return at
+
+    def _alias(self, at: int) -> str:
+        """The other name behind a table, if there is one."""
+        at += self._word_at(at) == "as"
+        token = self.tokens[at] if at < len(self.tokens) else None
+        named = token is not None and token.kind in ("word", "quoted")
+        return token.name if token and named and token.word not in _NOT_AN_ALIAS else ""
 
     def _cte(self, at: int) -> None:
         """``name AS (`` or ``name (columns) AS (`` behind WITH or a comma."""

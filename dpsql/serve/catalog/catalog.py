@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -17,22 +17,36 @@ import pyarrow.parquet as pq
 from dpsql.engines.catalog_db import CatalogDatabase, CatalogFailed, CatalogRows
 from dpsql.policy.model import Column, Policy
 from dpsql.serve.catalog.names import column_names
-from dpsql.serve.catalog.rewrite import INFORMATION, quoted, rewritten
+from dpsql.serve.catalog.rewrite import quoted, rewritten
 from dpsql.serve.catalog.rows import Row, policy_rows
-from dpsql.serve.catalog.types import CHAR_TYPE, POLICY_TYPES, STORED, oid_of
+from dpsql.serve.catalog.types import (
+    CHAR_TYPE,
+    NAME_TYPE,
+    POLICY_TYPES,
+    PROCEDURE_TYPE,
+    STORED,
+    UNBOUNDED,
+    oid_of,
+)
+from dpsql.serve.catalog.words import INFORMATION
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
 from dpsql.serve.pgwire.execute import parameter_count
-from dpsql.serve.pgwire.parameters import Value
-from dpsql.serve.pgwire.probing import inferred, sample
+from dpsql.serve.pgwire.parameters import Value, items
+from dpsql.serve.pgwire.probing import inferred, listed, sample
 from dpsql.serve.pgwire.variables import DEFAULTS
+from dpsql.serve.tokens import Token
 from dpsql.serve.uses import CATALOG_SCHEMAS, tables
 from dpsql.service import Service
 
 _DATA = Path(__file__).parent / "data"
 _DATABASE_OID = 5
+SHAPES = "shapes"
+"""Where the policy's tables are, without rows: only ``shape`` names it."""
+MANY_NAMES = frozenset({"pg_catalog.pg_proc"})
+"""Relations with so many names that theirs are kept as text."""
 
 
 @cache
@@ -61,22 +75,49 @@ def _own(name: str) -> str:
     return f'{INFORMATION}."{relation}"' if schema == "information_schema" else f'"{relation}"'
 
 
-def _made() -> Iterator[str]:
-    """Tables for every relation that is not a view of ours."""
+def _names_in(table: pa.Table, relation: str) -> set[str]:
+    """Every name in the rows of a relation."""
+    kinds = dict(relations()[relation])
+    found: set[str] = set()
+    for column in table.column_names:
+        if kinds.get(column) == "name":
+            found.update(v for v in table.column(column).to_pylist() if v is not None)
+    return found
+
+
+def _made(names: Iterable[str]) -> Iterator[str]:
+    """Types, and tables for every relation that is not a view of ours."""
     views = set(re.findall(r"CREATE VIEW (?:main\.)?([\w.]+)", (_DATA / "views.sql").read_text()))
     letters = ", ".join(quoted(chr(c)) for c in range(32, 127))
     yield f"CREATE TYPE {CHAR_TYPE} AS ENUM ('', {letters})"
+    listed = ", ".join(map(quoted, sorted(names, key=str.encode)))
+    yield f"CREATE TYPE {NAME_TYPE} AS ENUM ({listed})"
     yield f"CREATE SCHEMA {INFORMATION}"
-    yield "CREATE SCHEMA public"
+    yield f"CREATE SCHEMA {SHAPES}"
     for name, columns in relations().items():
         if _own(name).replace('"', "") not in views:
-            declared = ", ".join(f'"{c}" {STORED.get(t, "VARCHAR")}' for c, t in columns)
+            known = {**STORED, "name": "VARCHAR"} if name in MANY_NAMES else STORED
+            declared = ", ".join(f'"{c}" {known.get(t, "VARCHAR")}' for c, t in columns)
             yield f"CREATE TABLE {_own(name)} ({declared})"
 
 
 @cache
 def _postgres_rows() -> Mapping[str, pa.Table]:
     return {f'"{path.stem}"': pq.read_table(path) for path in sorted(_DATA.glob("*.parquet"))}
+
+
+@cache
+def _numbers() -> Mapping[str, int]:
+    """The oids of PostgreSQL's own relations."""
+    found = _postgres_rows()['"pg_class"'].select(["oid", "relname"]).to_pydict()
+    return {f"pg_catalog.{n}": o for o, n in zip(found["oid"], found["relname"], strict=True)}
+
+
+@cache
+def _procedures() -> Mapping[int, str]:
+    """The names of PostgreSQL's own functions."""
+    found = _postgres_rows()['"pg_proc"'].select(["oid", "proname"]).to_pydict()
+    return dict(zip(found["oid"], found["proname"], strict=True))
 
 
 def _table(rows: Sequence[Row]) -> pa.Table:
@@ -88,12 +129,9 @@ def _table(rows: Sequence[Row]) -> pa.Table:
 def _empty_tables(policy: Policy) -> Iterator[str]:
     """The policy's tables without rows: they tell what a statement's columns would be."""
     for table in policy.tables.values():
-        name = _name(table.name)
         columns = ", ".join(f"{_name(c.name)} {_stored(c)}" for c in table.columns.values())
         if columns:
-            yield f"CREATE TABLE public.{name} ({columns})"
-            if f"pg_catalog.{table.name}" not in relations():
-                yield f"CREATE VIEW {name} AS SELECT * FROM public.{name}"
+            yield f"CREATE TABLE {SHAPES}.{_name(table.name)} ({columns})"
 
 
 def _stored(column: Column) -> str:
@@ -142,23 +180,36 @@ class RoleCatalog:
 
     def answer(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
         """The rows of a catalog query."""
+        numbers: dict[str, int] = {}
         for named in tables(query.tokens):
             schema = named.schema or "pg_catalog"
+            numbers[named.alias] = _numbers().get(f"{schema}.{named.name}", 0)
             if schema not in CATALOG_SCHEMAS or f"{schema}.{named.name}" not in relations():
                 shown = f"{named.schema}.{named.name}" if named.schema else named.name
                 raise WireError("42P01", f'relation "{shown}" does not exist')
-        return self._run(query, database, values)
+        return self._run(query, query.tokens, database, values, numbers)
 
     def shape(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
         """The columns of a query over the policy's tables, as if all were empty."""
-        for named in tables(query.tokens):
+        tokens = list(query.tokens)
+        for named in reversed(tables(tokens)):
             if named.schema not in ("", "public") or named.name not in self._own_tables:
                 raise WireError("42P01", f'relation "{named.name}" does not exist')
-        return self._run(query, database, values)
+            own = tokens[named.end - 1]
+            where = [own._replace(kind="word", text=SHAPES), own._replace(kind="op", text=".")]
+            tokens[named.at : named.end] = [*where, own]
+        return self._run(query, tokens, database, values, {})
 
-    def _run(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
-        sql = rewritten(query.tokens, macros())
-        parameters = [_plain(v) for v in values]
+    def _run(
+        self, query: Query, tokens: Sequence[Token], database: str, values: Sequence[Value],
+        numbers: Mapping[str, int],
+    ) -> Answer:  # fmt: skip
+        sql = rewritten(tokens, macros(), numbers)
+        lists = listed(tokens)
+        parameters = [
+            items(v) if at in lists and isinstance(v, str) else _plain(v)
+            for at, v in enumerate(values)
+        ]
         try:
             found = self._opened().run(sql, parameters, {"database": database})
         except CatalogFailed as failure:
@@ -173,13 +224,20 @@ class RoleCatalog:
 
     def _make(self) -> CatalogDatabase:
         made = policy_rows(self._policy, self._role, DEFAULTS)
-        before = [s for s in _made() if not s.startswith('CREATE TABLE "pg_database"')]
         own = {name: _table(rows) for name, rows in made.items()}
         merged = dict(_postgres_rows())
-        owner = "(SELECT min(oid) FROM pg_roles), {} = NULL"
+        names = set[str]().union(
+            *(_names_in(table, f"pg_catalog.{name}") for name, table in own.items()),
+            *(
+                _names_in(table, relation)
+                for name, table in merged.items()
+                if (relation := f"pg_catalog.{name.strip(chr(34))}") not in MANY_NAMES
+            ),
+        )
+        before = [s for s in _made(names) if not s.startswith('CREATE TABLE "pg_database"')]
         after = [
-            f"UPDATE pg_namespace SET nspowner = {owner.format('nspacl')}",
-            f"UPDATE pg_tablespace SET spcowner = {owner.format('spcacl')}",
+            "UPDATE pg_namespace SET nspacl = NULL",
+            "UPDATE pg_tablespace SET spcacl = NULL",
             *_statements("functions.sql"), _DATABASES, *_statements("views.sql"),
         ]  # fmt: skip
         after += _empty_tables(self._policy)
@@ -199,7 +257,23 @@ def _answer(query: Query, found: CatalogRows) -> Answer:
     for position, (name, kind) in enumerate(found.columns):
         given = exact[position] if exact else None
         columns.append(oids.column(name if given is None else given, oid_of(kind)))
-    return Answer(tuple(columns), found.table)
+    arrays = [
+        _shown(array, kind) for array, (_, kind) in zip(found.table.columns, found.columns, strict=True)
+    ]  # fmt: skip
+    return Answer(tuple(columns), pa.Table.from_arrays(arrays, names=found.table.column_names))
+
+
+def _shown(array: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
+    """Functions with their names; decimals of any scale without the zeros that fill them up."""
+    if kind == PROCEDURE_TYPE:
+        known = {0: "-", **_procedures()}
+        numbers = [None if v is None else int(v) for v in array.to_pylist()]
+        pairs = [None if n is None else {"oid": n, "name": known.get(n, str(n))} for n in numbers]
+        return pa.array(pairs, pa.struct([("oid", pa.uint32()), ("name", pa.string())]))
+    if kind == UNBOUNDED:
+        texts = [None if v is None else f"{v.normalize():f}" for v in array.to_pylist()]
+        return pa.array([None if t is None else Decimal(t) for t in texts])
+    return array
 
 
 def _plain(value: Value) -> Any:
@@ -216,7 +290,13 @@ _STATES = {
 }
 
 
+_MISSING = re.compile(r"(\w{5}) ((?:relation|type|function|schema|role) \".*\" does not exist)$")
+
+
 def _error(failure: CatalogFailed) -> WireError:
     """The engine's words are about the statement and the catalog only; they go into the detail."""
+    missing = _MISSING.search(failure.words)
+    if missing is not None:
+        return WireError(missing[1], missing[2])
     state, said = _STATES.get(failure.kind, (UNSUPPORTED, "the catalog cannot answer this"))
     return WireError(state, said, failure.words[:500])

@@ -31,6 +31,8 @@ def column_names(tokens: Sequence[Token]) -> list[str | None]:
     >>> column_names(read("SELECT count(*), a.B AS \\"X\\", 1 + 1, c::text FROM t"))
     ['count', 'X', '?column?', 'c']
     """
+    if tokens and tokens[0].word == "values":
+        return _of_values(tokens)
     start = _select_list(tokens)
     if start is None:
         return []
@@ -46,6 +48,17 @@ def column_names(tokens: Sequence[Token]) -> list[str | None]:
         else:
             items[-1].append(token)
     return [_name(item) for item in items]
+
+
+def _of_values(tokens: Sequence[Token]) -> list[str | None]:
+    """``column1`` and so on, as many as the first row has."""
+    depth, count = 0, 1
+    for token in tokens[1:]:
+        depth += (token.text in "([") - (token.text in ")]")
+        if depth == 0:
+            break
+        count += depth == 1 and token.text == ","
+    return [f"column{number + 1}" for number in range(count)]
 
 
 def _select_list(tokens: Sequence[Token]) -> int | None:
@@ -100,10 +113,10 @@ def _expression(item: Sequence[Token]) -> str:
         return inner if inner != UNNAMED else _TYPES.get(name, name)
     if any(d == 0 and t.word in _OPERATORS for d, t in _levels(item)):
         return UNNAMED
-    if last.kind in ("word", "quoted") and last.word not in ("null", "true", "false"):
-        return last.name
-    if last.word in ("true", "false"):
-        return "bool"
+    if last.kind in ("word", "quoted"):
+        return UNNAMED if last.word in ("null", "true", "false") else last.name
+    if last.kind == "string" and len(item) > 1 and first.kind == "word":
+        return _TYPES.get(first.name, first.name)
     if last.text == "]":
         return _expression(item[: _opening(item, "[", "]")]) if item[0].word != "array" else "array"
     return _called(item) if last.text == ")" else UNNAMED

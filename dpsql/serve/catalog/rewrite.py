@@ -6,59 +6,44 @@ and what is left must be one SELECT over relations that exist here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
-from dpsql.serve.catalog.types import CAST
+from dpsql.serve.catalog.types import CAST, PROCEDURES
+from dpsql.serve.catalog.words import (
+    BARE,
+    BUILTIN,
+    ELSEWHERE,
+    INFORMATION,
+    MISSING,
+    NO_NAMES,
+    REG,
+    SCHEMAS,
+    VECTORS,
+)
 from dpsql.serve.pgwire.errors import NO_FUNCTION, SYNTAX, WireError
 from dpsql.serve.pgwire.parameters import items
 from dpsql.serve.tokens import Token
 
-INFORMATION = "pgi"
-"""Where the information schema is kept."""
-_SCHEMAS = ("pg_catalog", "information_schema")
-_VECTORS = frozenset(
-    {"indkey", "indoption", "indclass", "indcollation", "proargtypes", "partattrs"}
+_EXPANDED = re.compile(r"\( pgf__pg_expandarray \((.*)\) \)", re.DOTALL)
+_NUMBERED = (
+    "unnest(list_transform({}, lambda v, i: {{'x': v, 'n': CAST(i AS INTEGER)}}),"
+    " recursive := true)"
 )
-_REG = frozenset({"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"})
-_BARE = {
-    "current_user": "pgf_current_user()", "session_user": "pgf_current_user()",
-    "user": "pgf_current_user()", "current_role": "pgf_current_user()",
-    "current_schema": "pgf_current_schema()", "current_catalog": "pgf_current_database()",
-    "current_date": "CAST(now() AS DATE)", "current_timestamp": "CAST(now() AS TIMESTAMP)",
-    "localtimestamp": "CAST(now() AS TIMESTAMP)",
-}  # fmt: skip
-_SYNTAX = frozenset({
-    "in", "values", "and", "or", "not", "exists", "any", "all", "some", "array", "over", "filter",
-    "within", "using", "on", "as", "case", "when", "then", "else", "from", "join", "select",
-    "where", "by", "distinct", "limit", "offset", "lateral", "union", "except", "intersect",
-    "having", "between", "like", "ilike", "is", "row", "with", "recursive", "materialized", "only",
-    "returning", "set", "end", "cast", "both", "leading", "trailing", "interval",
-})  # fmt: skip
-BUILTIN = frozenset({
-    "abs", "array_agg", "array_append", "array_cat", "array_position", "ascii", "avg", "bool_and",
-    "bool_or", "btrim", "ceil", "ceiling", "char_length", "character_length", "chr", "coalesce",
-    "concat", "concat_ws", "count", "date_part", "date_trunc", "dense_rank", "every", "exp",
-    "extract", "first_value", "floor", "generate_series", "generate_subscripts", "greatest",
-    "initcap", "lag", "last_value", "lead", "least", "left", "length", "ln", "log", "lower",
-    "lpad", "ltrim", "make_date", "max", "md5", "min", "mod", "nullif", "now", "octet_length",
-    "overlay", "pi", "position", "power", "rank", "regexp_replace", "repeat", "replace", "reverse",
-    "right", "round", "row_number", "rpad", "rtrim", "sign", "split_part", "sqrt", "starts_with",
-    "string_agg", "strpos", "substr", "substring", "sum", "to_json", "translate", "trim", "trunc",
-    "unnest", "upper",
-})  # fmt: skip
-"""The engine's own functions that catalog queries may call: total, and of their arguments only."""
-_ELSEWHERE = {
-    "clock_timestamp": "now", "statement_timestamp": "now", "transaction_timestamp": "now",
-    "json_build_object": "json_object", "jsonb_build_object": "json_object",
-}  # fmt: skip
 
 
 class Rewrite:
     """One query on its way; ``result`` is what the engine is given."""
 
-    def __init__(self, tokens: Sequence[Token], macros: frozenset[str]) -> None:
-        """``macros`` are PostgreSQL's functions that the catalog defines itself."""
+    def __init__(
+        self, tokens: Sequence[Token], macros: frozenset[str], numbers: Mapping[str, int]
+    ) -> None:
+        """``macros`` are PostgreSQL's functions that the catalog defines itself.
+
+        ``numbers`` has the oid of each relation, by what its columns are qualified with.
+        """
         self._in, self._macros, self._at = list(tokens), macros, 0
+        self._numbers = numbers
         self._counted = False
         self.out: list[str] = []
 
@@ -90,21 +75,38 @@ class Rewrite:
     def _identifier(self, token: Token) -> None:
         name, after_dot = token.name, self._peek(-1) == "." and not self._dropped_dot()
         following = self._peek(1)
-        if name in _SCHEMAS and following == "." and not after_dot:
+        if name in SCHEMAS and following == "." and not after_dot:
             self._schema(name)
-        elif following == "(" and not after_dot and token.word not in _SYNTAX:
+        elif following == "(" and not after_dot and token.word not in NO_NAMES:
             self._call(name)
-        elif token.word in _BARE and not after_dot and self._peek(-1) != "as" and following != ".":
-            self.out.append(_BARE[token.word])
+        elif name == "tableoid" and self._peek(-1) != "as" and self._own_relation() is not None:
+            self._tableoid()
+        elif token.word in BARE and not after_dot and self._peek(-1) != "as" and following != ".":
+            self.out.append(BARE[token.word])
             self._at += 1
         else:
             self.out.append(token.text)
             self._at += 1
-            if name in _VECTORS and self._peek() == "[":
+            if name in VECTORS and self._peek() == "[":
                 self._subscript()
 
+    def _own_relation(self) -> int | None:
+        """The oid of the relation whose hidden column ``tableoid`` is asked for here."""
+        if self._peek(-1) == ".":
+            return self._numbers.get(self._in[self._at - 2].name)
+        return next(iter(self._numbers.values())) if len(self._numbers) == 1 else None
+
+    def _tableoid(self) -> None:
+        number = self._own_relation()
+        if self._peek(-1) == ".":
+            del self.out[-2:]
+        self.out.append(f"CAST({number} AS UINTEGER)")
+        if self._peek(1) in ("", ",", "from"):
+            self.out.append("AS tableoid")
+        self._at += 1
+
     def _dropped_dot(self) -> bool:
-        return self._at >= 2 and self._in[self._at - 2].name in _SCHEMAS
+        return self._at >= 2 and self._in[self._at - 2].name in SCHEMAS
 
     def _schema(self, name: str) -> None:
         """``pg_catalog.`` goes; ``information_schema.`` stays before a table, under another name."""
@@ -118,17 +120,19 @@ class Rewrite:
         before = self._in[self._at - 1] if self._at else None
         words = before is not None and before.kind in ("word", "quoted")
         alias = before is not None and (
-            before.text == ")" or before.word == "as" or (words and before.word not in _SYNTAX)
+            before.text == ")" or before.word == "as" or (words and before.word not in NO_NAMES)
         )
         if alias or self._is_cte():
             self.out.append(self._in[self._at].text)
+        elif name == "generate_series" and not self._before_is_from():
+            self.out.append("pgx_series")
         elif f"pgt_{name}" in self._macros and self._before_is_from():
             self.out.append(f"pgt_{name}")
             self._counted = True
         elif f"pgf_{name}" in self._macros:
             self.out.append(f"pgf_{name}")
-        elif name in BUILTIN or name in _ELSEWHERE:
-            self.out.append(_ELSEWHERE.get(name, name))
+        elif name in BUILTIN or name in ELSEWHERE:
+            self.out.append(ELSEWHERE.get(name, name))
         else:
             raise WireError(NO_FUNCTION, f"function {name} does not exist", position=self._place())
         self._at += 1
@@ -136,13 +140,13 @@ class Rewrite:
     def _before_is_from(self) -> bool:
         """Whether rows are wanted of the function here."""
         at = self._at - 1
-        if at > 0 and self._in[at].text == "." and self._in[at - 1].name in _SCHEMAS:
+        if at > 0 and self._in[at].text == "." and self._in[at - 1].name in SCHEMAS:
             at -= 2
         if at >= 0 and self._in[at].word == ",":
             follows = self._closing(self._at + 1) + 1
             named = self._in[follows : follows + 1]
             words = named and named[0].kind == "word"
-            return bool(words) and (named[0].word == "with" or named[0].word not in _SYNTAX)
+            return bool(words) and (named[0].word == "with" or named[0].word not in NO_NAMES)
         return at >= 0 and self._in[at].word in ("from", "join", "lateral")
 
     def _place(self) -> int:
@@ -152,7 +156,8 @@ class Rewrite:
         if self._peek(-1) not in ("with", "recursive", ","):
             return False
         closing = self._closing(self._at + 1)
-        return closing + 1 < len(self._in) and self._in[closing + 1].word == "as"
+        behind = [t.word for t in self._in[closing + 1 : closing + 3]]
+        return behind[:1] == ["as"] and behind[1:] in (["("], ["materialized"], ["not"])
 
     def _closing(self, opening: int) -> int:
         """Where the bracket at ``opening`` is closed."""
@@ -171,7 +176,7 @@ class Rewrite:
         self._at = closing + 1
 
     def _inside(self, start: int, stop: int) -> str:
-        return Rewrite(self._in[start:stop], self._macros).result()
+        return Rewrite(self._in[start:stop], self._macros, self._numbers).result()
 
     def _string(self, token: Token) -> None:
         value, before = token.value, self._peek(-2)
@@ -189,6 +194,42 @@ class Rewrite:
         return self._peek(ahead) == "[" and self._peek(ahead + 1) == "]"
 
     # -- syntax that the engine does not have
+
+    def like(self) -> bool:
+        """A backslash escapes in PostgreSQL's patterns, whether or not ESCAPE says so."""
+        end = self._pattern_end(self._at + 1)
+        if end == self._at + 1 or (end < len(self._in) and self._in[end].word == "escape"):
+            return False
+        word = self._in[self._at].text
+        self.out += [word, self._inside(self._at + 1, end), "ESCAPE '\\'"]
+        self._at = end
+        return True
+
+    def _pattern_end(self, at: int) -> int:
+        """Behind the operand that begins here: constants, names, calls and casts, joined by ||."""
+        wanted = True
+        while at < len(self._in):
+            token = self._in[at]
+            if token.text == "(":
+                at, wanted = self._closing(at), False
+            elif token.text in ("||", "::", "."):
+                wanted = True
+            elif not wanted:
+                break
+            else:
+                wanted = False
+            at += 1
+        return at
+
+    def dot(self) -> bool:
+        """``(composite).*``: one column for each of its parts."""
+        if self._peek(1) != "*" or not self.out or self.out[-1] != ")":
+            return False
+        operand = self._operand()
+        listed = _EXPANDED.fullmatch(operand)
+        self.out.append(f"unnest({operand})" if listed is None else _NUMBERED.format(listed[1]))
+        self._at += 2
+        return True
 
     def operator(self) -> bool:
         """``OPERATOR(pg_catalog.~)``."""
@@ -247,7 +288,10 @@ class Rewrite:
         """The type at this place, applied to the operand that was written last."""
         name, array = self._type(stop)
         operand = self._operand()
-        if name in _REG:
+        if CAST.get(name) == "VARCHAR" and _last_name(operand) in PROCEDURES and not array:
+            self.out.append(f"pgx_regproc_name({operand})")
+            return
+        if name in REG:
             self.out.append(self._reg(name, operand, array=array, constant=constant, stop=stop))
             return
         engine = CAST.get(name)
@@ -263,6 +307,8 @@ class Rewrite:
         text = self._peek() == "::" and self._peek(1) in ("text", "varchar", "name")
         ends = self._at >= len(self._in) or self._peek() in ("as", ",", "from", ")")
         shown = text or (not constant and ends and stop == len(self._in))
+        if constant and operand.startswith("'"):
+            return f"pgx_must_be(pgx_{kind}{'_name' if shown else ''}({operand}), {operand}, '{MISSING[kind]}')"
         return f"pgx_{kind}_name({operand})" if shown else f"pgx_{kind}({operand})"
 
     def _type(self, stop: int) -> tuple[str, bool]:
@@ -309,7 +355,11 @@ class Rewrite:
 
 
 def _is_name(text: str) -> bool:
-    return (text[:1].isalpha() or text[:1] in '_"') and text.lower() not in _SYNTAX - {"array"}
+    return (text[:1].isalpha() or text[:1] in '_"') and text.lower() not in NO_NAMES - {"array"}
+
+
+def _last_name(operand: str) -> str:
+    return operand.rpartition(". ")[2].strip('"')
 
 
 def quoted(value: str) -> str:
@@ -327,9 +377,12 @@ _READERS: dict[str, Callable[[Rewrite], bool]] = {
     "with": Rewrite.ordinality,
     "cast": Rewrite.cast_call,
     "::": Rewrite.double_colon,
+    ".": Rewrite.dot,
+    "like": Rewrite.like,
+    "ilike": Rewrite.like,
 }
 
 
-def rewritten(tokens: Sequence[Token], macros: frozenset[str]) -> str:
+def rewritten(tokens: Sequence[Token], macros: frozenset[str], numbers: Mapping[str, int]) -> str:
     """The query as the engine is given it."""
-    return Rewrite(tokens, macros).result()
+    return Rewrite(tokens, macros, numbers).result()

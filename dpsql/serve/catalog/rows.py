@@ -16,6 +16,8 @@ Row = Mapping[str, Any]
 Rows = dict[str, list[Row]]
 
 PUBLIC_SCHEMA, PG_CLASS = 2200, 1259
+OWNER, PUBLIC_OWNER = 10, 6171
+"""Who owns everything: nobody can log in as it, and nobody who logs in is it."""
 _FIRST_OWN_OID = 16384
 
 
@@ -34,7 +36,7 @@ def policy_rows(policy: Policy, role: str, settings: Mapping[str, str]) -> Rows:
     linked = {t.name for t in visible if t.foreign_keys}
     linked |= {key.references for t in visible for key in t.foreign_keys}
     for table in visible:
-        _table(rows, table, oid("role", role), linked=table.name in linked)
+        _table(rows, table, role, linked=table.name in linked)
         _comments(rows, policy, table)
         for number, key in enumerate(table.foreign_keys):
             if key.references in names:
@@ -48,12 +50,17 @@ def _add(rows: Rows, relation: str, **row: Any) -> None:
 
 
 def _server(rows: Rows, role: str, settings: Mapping[str, str]) -> None:
-    number = oid("role", role)
-    _add(
-        rows, "pg_roles", rolname=role, rolsuper=False, rolinherit=True, rolcreaterole=False,
-        rolcreatedb=False, rolcanlogin=True, rolreplication=False, rolconnlimit=-1,
-        rolpassword="********", rolbypassrls=False, oid=number,
-    )  # fmt: skip
+    for number, name in (
+        (oid("role", role), role),
+        (OWNER, owner(role)),
+        (PUBLIC_OWNER, "pg_database_owner"),
+    ):
+        owns = number == OWNER
+        _add(
+            rows, "pg_roles", rolname=name, rolsuper=owns, rolinherit=True, rolcreaterole=owns,
+            rolcreatedb=owns, rolcanlogin=number != PUBLIC_OWNER, rolreplication=owns, rolconnlimit=-1,
+            rolpassword="********", rolbypassrls=owns, oid=number,
+        )  # fmt: skip
     for name, value in {**settings, "session_authorization": role}.items():
         _add(
             rows, "pg_settings", name=name, setting=value, category="dpsql", context="user",
@@ -62,18 +69,23 @@ def _server(rows: Rows, role: str, settings: Mapping[str, str]) -> None:
         )  # fmt: skip
 
 
+def owner(role: str) -> str:
+    """The name of the owner, which is not the role's."""
+    return "dpsql" if role != "dpsql" else "dpsql_owner"
+
+
 def _columns(table: Table) -> list[tuple[int, Column]]:
     return list(enumerate(table.columns.values(), 1))
 
 
-def _table(rows: Rows, table: Table, owner: int, *, linked: bool) -> None:
+def _table(rows: Rows, table: Table, role: str, *, linked: bool) -> None:
     number, kind = oid("table", table.name), oid("type", table.name)
     _add(rows, "pg_class", **_class(
-        number, table.name, owner, relkind="r", reltype=kind, relam=2,
-        relnatts=len(table.columns), relhasindex=bool(table.key), relhastriggers=linked,
+        number, table.name, relkind="r", reltype=kind, relam=2, relnatts=len(table.columns),
+        relhasindex=bool(table.key), relhastriggers=linked, relacl=_rights(role),
     ))  # fmt: skip
     _add(
-        rows, "pg_type", oid=kind, typname=table.name, typnamespace=PUBLIC_SCHEMA, typowner=owner,
+        rows, "pg_type", oid=kind, typname=table.name, typnamespace=PUBLIC_SCHEMA, typowner=OWNER,
         typlen=-1, typbyval=False, typtype="c", typcategory="C", typispreferred=False,
         typisdefined=True, typdelim=",", typrelid=number, typelem=0, typarray=0, typbasetype=0,
         typtypmod=-1, typnotnull=False, typndims=0, typcollation=0, typalign="d", typstorage="x",
@@ -84,13 +96,19 @@ def _table(rows: Rows, table: Table, owner: int, *, linked: bool) -> None:
         fixed = bool(table.key and column.name in table.key)
         _add(rows, "pg_attribute", **_attribute(number, position, column, fixed=fixed))
     if table.key:
-        _primary_key(rows, table, owner)
+        _primary_key(rows, table)
 
 
-def _class(number: int, name: str, owner: int, **more: Any) -> Row:
+def _rights(role: str) -> list[str]:
+    """What the owner and the role may do with a table: the role reads."""
+    all_of_it, reader = owner(role), f'"{role}"' if not role.isidentifier() else role
+    return [f"{all_of_it}=arwdDxt/{all_of_it}", f"{reader}=r/{all_of_it}"]
+
+
+def _class(number: int, name: str, **more: Any) -> Row:
     return {
         "oid": number, "relname": name, "relnamespace": PUBLIC_SCHEMA, "reloftype": 0,
-        "relowner": owner, "relfilenode": number, "reltablespace": 0, "relpages": 0,
+        "relowner": OWNER, "relfilenode": number, "reltablespace": 0, "relpages": 0,
         "reltuples": -1.0, "relallvisible": 0, "reltoastrelid": 0, "relisshared": False,
         "relpersistence": "p", "relchecks": 0, "relhasrules": False, "relhastriggers": False,
         "relhassubclass": False, "relrowsecurity": False, "relforcerowsecurity": False,
@@ -128,11 +146,11 @@ def _numbers(table: Table, names: Sequence[str]) -> list[int]:
     return [order.index(name) + 1 for name in names]
 
 
-def _primary_key(rows: Rows, table: Table, owner: int) -> None:
+def _primary_key(rows: Rows, table: Table) -> None:
     index, name = oid("index", table.name), f"{table.name}_pkey"
     numbers = _numbers(table, table.key)
     _add(rows, "pg_class", **_class(
-        index, name, owner, relkind="i", reltype=0, relam=403, relnatts=len(numbers),
+        index, name, relkind="i", reltype=0, relam=403, relnatts=len(numbers),
         relhasindex=False,
     ))  # fmt: skip
     for position, key in enumerate(table.key, 1):

@@ -1,8 +1,9 @@
 """Types between PostgreSQL's catalog and the engine that holds it.
 
 The engine has no names for PostgreSQL's types, so each travels as a physical type that nothing
-else has: an oid as UINTEGER, a vector of oids as UBIGINT[], a "char" as an enumeration. What a
-query does with a column then tells what PostgreSQL would call the result.
+else has: an oid as UINTEGER, a vector of oids as UBIGINT[], a function as DECIMAL(10,0), a "char"
+and a name as enumerations (of every name there is, in order). What a query does with a column then
+tells what PostgreSQL would call the result.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from types import MappingProxyType
 
 from dpsql.serve.pgwire import oids
 
-CHAR_TYPE = "pg_char"
+CHAR_TYPE, NAME_TYPE, PROCEDURE_TYPE = "pg_char", "pg_name", "DECIMAL(10,0)"
+UNBOUNDED = "DECIMAL(38,10)"
+"""What stands for a numeric of any precision."""
 
 STORED: Mapping[str, str] = MappingProxyType({
-    "oid": "UINTEGER", "regproc": "UINTEGER", "regclass": "UINTEGER", "regtype": "UINTEGER",
+    "oid": "UINTEGER", "regproc": PROCEDURE_TYPE, "name": NAME_TYPE, "regclass": "UINTEGER", "regtype": "UINTEGER",
     "xid": "UINTEGER", "cid": "UINTEGER", "int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT",
     "bool": "BOOLEAN", "float4": "FLOAT", "float8": "DOUBLE", "numeric": "DOUBLE",
     "char": CHAR_TYPE, "int2vector": "USMALLINT[]", "oidvector": "UBIGINT[]",
@@ -25,13 +28,20 @@ STORED: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """How columns of the catalog are stored; every other type is text."""
 
+PROCEDURES = frozenset({
+    "typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze",
+    "typsubscript", "amhandler", "aggfnoid", "aggtransfn", "aggfinalfn", "oprcode", "oprrest",
+    "oprjoin", "prosupport", "rngcanonical", "rngsubdiff", "conproc", "amproc",
+})  # fmt: skip
+"""Columns that name a function; as text they are its name."""
+
 CAST: Mapping[str, str] = MappingProxyType({
     "oid": "UINTEGER", "xid": "UINTEGER", "cid": "UINTEGER", "name": "VARCHAR", "text": "VARCHAR",
     "varchar": "VARCHAR", "char": "VARCHAR", "bpchar": "VARCHAR", "character": "VARCHAR",
     "int2": "SMALLINT", "smallint": "SMALLINT", "int4": "INTEGER", "int": "INTEGER",
     "integer": "INTEGER", "int8": "BIGINT", "bigint": "BIGINT", "bool": "BOOLEAN",
     "boolean": "BOOLEAN", "float4": "FLOAT", "real": "FLOAT", "float8": "DOUBLE",
-    "double": "DOUBLE", "numeric": "DECIMAL(38, 10)", "decimal": "DECIMAL(38, 10)",
+    "double": "DOUBLE", "numeric": UNBOUNDED, "decimal": UNBOUNDED,
     "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMP",
     "interval": "INTERVAL", "uuid": "UUID", "json": "VARCHAR", "jsonb": "VARCHAR",
     "int2vector": "USMALLINT[]", "oidvector": "UBIGINT[]", "anyarray": "VARCHAR[]",
@@ -54,6 +64,10 @@ _SEEN: Mapping[str, int] = MappingProxyType({
 })  # fmt: skip
 
 
+_CHARS = "ENUM('', ' ', '!',"
+"""How the enumeration of single characters begins."""
+
+
 def oid_of(engine_type: str) -> int:
     """What PostgreSQL calls a result of this engine type.
 
@@ -61,7 +75,10 @@ def oid_of(engine_type: str) -> int:
     (26, 1700, 25)
     """
     if engine_type.startswith("ENUM("):
-        return 1002 if engine_type.endswith("[]") else oids.CHAR
+        element, array = (oids.CHAR, 1002) if engine_type.startswith(_CHARS) else (oids.NAME, 1003)
+        return array if engine_type.endswith("[]") else element
+    if engine_type == PROCEDURE_TYPE:
+        return oids.REGPROC
     if engine_type.startswith("DECIMAL"):
         return 1231 if engine_type.endswith("[]") else oids.NUMERIC
     return _SEEN.get(engine_type, oids.TEXT)

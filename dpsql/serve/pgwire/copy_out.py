@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -28,8 +29,8 @@ def copied(copy: Copy, answer: Answer) -> Iterator[bytes]:
         return
     line = _csv(copy) if copy.format == "csv" else _text(copy)
     if copy.header:
-        names = [c.name.encode() for c in answer.columns]
-        yield message(b"d", line(names))
+        head = _csv(replace(copy, force_quote=False)) if copy.format == "csv" else line
+        yield message(b"d", head([c.name.encode() for c in answer.columns]))
     for row in _texts(answer.table, answer.columns):
         yield message(b"d", line(row))
 

@@ -49,6 +49,8 @@ _WIDER: Mapping[int, tuple[Value, int]] = {
 
 def sample(oid: int) -> Value:
     """Some value of a type, for planning before values are known."""
+    if oid in oids.ELEMENTS:
+        return [sample(oids.ELEMENTS[oid])]
     return _SAMPLES.get(oid, "x" if oid else None)
 
 
@@ -58,11 +60,24 @@ def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) ->
     for at, token in enumerate(tokens):
         if token.kind == "param" and not found[int(token.text[1:]) - 1]:
             found[int(token.text[1:]) - 1] = _beside(tokens, at)
+    lists = listed(tokens)
     for _ in range(2):
         for position, oid in enumerate(found):
             if not oid:
-                found[position] = _probed(position, found, accepts)
-    return tuple(oid or oids.TEXT for oid in found)
+                found[position] = _probed(position, found, accepts, listed=position in lists)
+    return tuple(
+        oid or (oids.ARRAYS[oids.TEXT] if at in lists else oids.TEXT)
+        for at, oid in enumerate(found)
+    )
+
+
+def listed(tokens: Sequence[Token]) -> set[int]:
+    """The parameters that stand for lists: those of ANY and ALL."""
+    return {
+        int(t.text[1:]) - 1
+        for before, bracket, t in zip(tokens, tokens[1:], tokens[2:], strict=False)
+        if t.kind == "param" and bracket.text == "(" and before.word in ("any", "some", "all")
+    }
 
 
 def _beside(tokens: Sequence[Token], at: int) -> int:
@@ -76,11 +91,12 @@ def _beside(tokens: Sequence[Token], at: int) -> int:
     return oids.INT8 if at and tokens[at - 1].word in ("limit", "offset") else 0
 
 
-def _probed(position: int, found: Sequence[int], accepts: Accepts) -> int:
+def _probed(position: int, found: Sequence[int], accepts: Accepts, *, listed: bool) -> int:
+    """The type of one parameter; a list is tried with lists of one."""
     values = [sample(oid) for oid in found]
 
     def fits(value: Value) -> bool:
-        values[position] = value
+        values[position] = [value] if listed else value
         try:
             return accepts(values)
         except Refused:
@@ -89,5 +105,6 @@ def _probed(position: int, found: Sequence[int], accepts: Accepts) -> int:
     for value, oid in _PROBES:
         if fits(value):
             wider = _WIDER.get(oid) if isinstance(value, str) else None
-            return wider[1] if wider is not None and fits(wider[0]) else oid
+            told = wider[1] if wider is not None and fits(wider[0]) else oid
+            return oids.ARRAYS[told] if listed else told
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -10,7 +11,7 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.copy_options import read_copy
 from dpsql.serve.pgwire.cursor import Cursor
 from dpsql.serve.pgwire.errors import PRIVILEGE, UNSUPPORTED, WireError
-from dpsql.serve.tokens import Token, statements
+from dpsql.serve.tokens import Token, statements, tokens
 
 LONGEST_SCRIPT = 1_000_000
 MOST_STATEMENTS = 1_000
@@ -128,8 +129,7 @@ def _set(cursor: Cursor) -> c.Command:
     local = cursor.skip("local")
     if not local and cursor.skip("session"):
         if cursor.skip("characteristics"):
-            cursor.rest()
-            return c.Nothing("SET")
+            return _characteristics(cursor)
         if cursor.skip("authorization"):
             return _authorization(cursor)
     if cursor.peek() in ("transaction", "constraints"):
@@ -149,6 +149,17 @@ def _set(cursor: Cursor) -> c.Command:
     if not (cursor.skip("=") or cursor.skip("to")):
         raise cursor.unexpected()
     return c.Set(name, _values(cursor), local)
+
+
+def _characteristics(cursor: Cursor) -> c.Command:
+    """What transactions are to be like; clients read their isolation back."""
+    level = _LEVEL.search(" ".join(t.word for t in cursor.rest()))
+    return c.Nothing("SET") if level is None else c.Set("default_transaction_isolation", level[1])
+
+
+_LEVEL = re.compile(
+    r"isolation level (serializable|repeatable read|read committed|read uncommitted)"
+)
 
 
 def _authorization(cursor: Cursor) -> c.Command:
@@ -330,6 +341,13 @@ def _nothing(tag: str) -> Callable[[Cursor], c.Command]:
     return reader
 
 
+def _table(cursor: Cursor) -> c.Command:
+    """``TABLE x`` is ``SELECT * FROM x``."""
+    rest = cursor.rest()
+    text = "SELECT * FROM " + cursor.text[rest[0].start :] if rest else "TABLE"
+    return c.Query(text, tuple(tokens(text)))
+
+
 def _copy(cursor: Cursor) -> c.Command:
     return read_copy(cursor, query)
 
@@ -356,6 +374,7 @@ _READERS: dict[str, Callable[[Cursor], c.Command]] = {
     "deallocate": _deallocate,
     "copy": _copy,
     "explain": _own,
+    "table": _table,
     "listen": _nothing("LISTEN"),
     "unlisten": _nothing("UNLISTEN"),
 }

@@ -110,6 +110,8 @@ class Variables:
         if len(self._values) > 1000 or len(value) > 10_000:
             raise WireError(BAD_VALUE, "too many or too long settings")
         self._values[name] = self._checked(name, value)
+        if name.startswith("default_transaction_"):
+            self._values[name.removeprefix("default_")] = self._values[name]
 
     def _checked(self, name: str, value: str) -> str:
         if name == "dpsql.notices":

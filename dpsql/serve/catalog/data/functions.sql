@@ -110,6 +110,7 @@ CREATE MACRO pgf_array_remove(a, b) AS list_filter(a, lambda z: z <> b);
 CREATE MACRO pgf_convert_from(a, b) AS a;
 CREATE MACRO pgf_encode(a, b) AS a;
 CREATE MACRO pgf_pg_typeof(a) AS lower(typeof(a));
+CREATE MACRO pgx_series(a, b) AS unnest(generate_series(a, b))::INTEGER, (a, b, c) AS unnest(generate_series(a, b, c))::INTEGER;
 CREATE MACRO pgf__pg_expandarray(a) AS unnest(list_transform(a, lambda v, i: {'x': v, 'n': i::INTEGER}));
 CREATE MACRO pgf_has_table_privilege(a, b) AS lower(b) LIKE '%select%', (a, b, c) AS lower(c) LIKE '%select%';
 CREATE MACRO pgf_has_any_column_privilege(a, b) AS lower(b) LIKE '%select%', (a, b, c) AS lower(c) LIKE '%select%';
@@ -146,6 +147,7 @@ CREATE MACRO pgx_regtype_name(x) AS coalesce(nullif(pgf_format_type(pgx_regtype(
 CREATE MACRO pgx_regproc_name(x) AS coalesce((SELECT min(np.proname) FROM pg_proc np WHERE np.oid = pgx_regproc(x)), CASE WHEN x::VARCHAR = '0' THEN '-' ELSE x::VARCHAR END);
 CREATE MACRO pgx_regnamespace_name(x) AS coalesce((SELECT min(ns.nspname) FROM pg_namespace ns WHERE ns.oid = pgx_regnamespace(x)), x::VARCHAR);
 CREATE MACRO pgx_regrole_name(x) AS coalesce((SELECT min(nr.rolname) FROM pg_roles nr WHERE nr.oid = pgx_regrole(x)), x::VARCHAR);
+CREATE MACRO pgx_must_be(v, x, what) AS CASE WHEN v IS NULL THEN error(what || ' "' || x || '" does not exist') ELSE v END;
 CREATE MACRO pgf_to_regclass(a) AS pgx_regclass(a);
 CREATE MACRO pgf_to_regtype(a) AS pgx_regtype(a);
 CREATE MACRO pgf_to_regproc(a) AS pgx_regproc(a);

@@ -1,0 +1,47 @@
+"""The words of catalog queries: which are functions, which are never names, what stands for what."""
+
+from __future__ import annotations
+
+INFORMATION = "pgi"
+"""Where the information schema is kept."""
+SCHEMAS = ("pg_catalog", "information_schema")
+VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "partattrs"})
+REG = frozenset({"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"})
+BARE = {
+    "current_user": "pgf_current_user()", "session_user": "pgf_current_user()",
+    "user": "pgf_current_user()", "current_role": "pgf_current_user()",
+    "current_schema": "pgf_current_schema()", "current_catalog": "pgf_current_database()",
+    "current_date": "CAST(now() AS DATE)", "current_timestamp": "CAST(now() AS TIMESTAMP)",
+    "localtimestamp": "CAST(now() AS TIMESTAMP)",
+}  # fmt: skip
+NO_NAMES = frozenset({
+    "in", "values", "and", "or", "not", "exists", "any", "all", "some", "array", "over", "filter",
+    "within", "using", "on", "as", "case", "when", "then", "else", "from", "join", "select",
+    "where", "by", "distinct", "limit", "offset", "lateral", "union", "except", "intersect",
+    "having", "between", "like", "ilike", "is", "row", "with", "recursive", "materialized", "only",
+    "returning", "set", "end", "cast", "both", "leading", "trailing", "interval",
+})  # fmt: skip
+BUILTIN = frozenset({
+    "abs", "array_agg", "array_append", "array_cat", "array_position", "ascii", "avg", "bool_and",
+    "bool_or", "btrim", "ceil", "ceiling", "char_length", "character_length", "chr", "coalesce",
+    "concat", "concat_ws", "count", "date_part", "date_trunc", "dense_rank", "every", "exp",
+    "extract", "first_value", "floor", "generate_series", "generate_subscripts", "greatest",
+    "initcap", "lag", "last_value", "lead", "least", "left", "length", "ln", "log", "lower",
+    "lpad", "ltrim", "make_date", "max", "md5", "min", "mod", "nullif", "now", "octet_length",
+    "overlay", "pi", "position", "power", "rank", "regexp_replace", "repeat", "replace", "reverse",
+    "right", "round", "row_number", "rpad", "rtrim", "sign", "split_part", "sqrt", "starts_with",
+    "string_agg", "strpos", "substr", "substring", "sum", "to_json", "translate", "trim", "trunc",
+    "unnest", "upper",
+})  # fmt: skip
+"""The engine's own functions that catalog queries may call: total, and of their arguments only."""
+ELSEWHERE = {
+    "clock_timestamp": "now", "statement_timestamp": "now", "transaction_timestamp": "now",
+    "json_build_object": "json_object", "jsonb_build_object": "json_object",
+}  # fmt: skip
+
+
+MISSING = {
+    "regclass": "42P01 relation", "regtype": "42704 type", "regproc": "42883 function",
+    "regnamespace": "3F000 schema", "regrole": "42704 role",
+}  # fmt: skip
+"""What is said of a name that nothing has."""

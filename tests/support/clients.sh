@@ -1,0 +1,31 @@
+#!/bin/sh
+# Fetches clients of the endpoint that are not in the lock: the JDBC and ODBC drivers, node-postgres
+# and, when asked for everything (clients.sh all), dbt. What cannot be had is left out, and its tests
+# are skipped.
+set -u
+cd "$(dirname "$0")/../.."
+place=build/clients
+mkdir -p "$place"
+wanted=""
+[ -e /usr/share/java/postgresql.jar ] || wanted="$wanted libpostgresql-jdbc-java"
+command -v odbcinst >/dev/null 2>&1 && odbcinst -q -d 2>/dev/null | grep -q PostgreSQL ||
+    wanted="$wanted unixodbc odbc-postgresql"
+command -v javac >/dev/null 2>&1 || wanted="$wanted openjdk-17-jdk-headless"
+command -v npm >/dev/null 2>&1 || wanted="$wanted npm"
+if [ -n "$wanted" ] && command -v apt-get >/dev/null 2>&1; then
+    apt-get update -q >/dev/null
+    for package in $wanted; do
+        timeout 90 apt-get install -y -q --no-install-recommends "$package" >/dev/null ||
+            echo "$package cannot be had" >&2
+    done
+fi
+if [ ! -d "$place/node_modules/pg-cursor" ] && command -v npm >/dev/null 2>&1; then
+    timeout 60 npm install --silent --no-progress --prefix "$place" pg pg-cursor ||
+        echo "node-postgres cannot be had" >&2
+fi
+if [ "${1:-}" = all ] && [ ! -x "$place/dbt/bin/dbt" ]; then
+    python3 -m venv "$place/dbt" &&
+        "$place/dbt/bin/python" -m pip install -q "dbt-core<1.11" "dbt-postgres<1.10" ||
+        echo "dbt cannot be had" >&2
+fi
+exit 0

@@ -1,0 +1,1 @@
+"""Clients and what they do, one module or program for each."""

@@ -1,0 +1,69 @@
+"""Clients in other languages: programs that print one line of JSON for each of their checks."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sides import CHECKS, CLIENTS, Side
+
+TOOLS = Path(__file__).parents[3] / "build" / "clients"
+"""Where tests/support/clients.sh puts what it fetches."""
+JARS = (TOOLS / "postgresql.jar", Path("/usr/share/java/postgresql.jar"))
+
+
+def jar() -> Path | None:
+    """The JDBC driver."""
+    return next((path for path in JARS if path.is_file()), None)
+
+
+def modules() -> Path | None:
+    """The packages of node-postgres."""
+    found = TOOLS / "node_modules"
+    return found if shutil.which("node") and (found / "pg-cursor").is_dir() else None
+
+
+def _node(side: Side) -> Sequence[str]:
+    return ["node", str(CLIENTS / "node_postgres.js")]
+
+
+def _java(side: Side) -> Sequence[str]:
+    return [
+        "java",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-cp",
+        str(jar()),
+        str(CLIENTS / "Jdbc.java"),
+    ]
+
+
+def names(file: str) -> list[str]:
+    """The checks of a program, read from its text."""
+    return re.findall(r'^\s*check\("([^"]+)"', (CLIENTS / file).read_text(), re.MULTILINE)
+
+
+@functools.cache
+def _outcomes(command: Callable[[Side], Sequence[str]], side: Side) -> dict[str, Any]:
+    done = subprocess.run(
+        command(side), capture_output=True, text=True, check=False, timeout=200,
+        env={**os.environ, **side.environment, "NODE_PATH": str(TOOLS / "node_modules"), "TZ": "UTC"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return {line["check"]: line["saw"] for line in map(json.loads, done.stdout.splitlines())}
+
+
+def _register(client: str, file: str, command: Callable[[Side], Sequence[str]]) -> None:
+    for name in names(file):
+        CHECKS[client, name] = lambda side, name=name: _outcomes(command, side)[name]
+
+
+_register("node-postgres", "node_postgres.js", _node)
+_register("JDBC", "Jdbc.java", _java)

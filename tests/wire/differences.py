@@ -1,0 +1,29 @@
+"""Where clients see something else than with PostgreSQL, and why. Everything else is equal."""
+
+from __future__ import annotations
+
+_WHOLE = (
+    "whole numbers are 64 bits and fractions double precision, for noise has no type of its own"
+)
+_SIZES = "how large a table is, is private"
+_FEW = "one policy is one database; there are no templates, text searches or settings of a server"
+
+DIFFERENCES: dict[tuple[str, str], str] = {
+    ("asyncpg", "parameters beside integers"): _WHOLE,
+    ("psycopg 3", "sums and averages of integers"): _WHOLE,
+    ("psycopg 3", "public tables"): _WHOLE,
+    ("psycopg 3", "columns without rows"): _WHOLE,
+    ("psycopg 3", "columns of the information schema"): "texts of the information schema are text",
+    ("psycopg 3", "groups that hold nobody"): "whether a public group is empty is private",
+    ("psycopg 3", "rows of people"): "rows of a private table are not shown",
+    ("psql", r"\dt+"): _SIZES,
+    ("psql", r"\dF"): _FEW,
+    ("psql", r"\l"): _FEW,
+    ("psql", r"\dconfig work_mem"): _FEW,
+    ("psql", r"\d pg_class"): "constraints of PostgreSQL's own tables are told as indexes",
+    ("psql", r"SELECT 1 AS one, 'a' AS b, count(*) FROM orders \gdesc"): _WHOLE,
+    (
+        "psql",
+        r"SELECT 1/0.0 \; SELECT 2 AS after;",
+    ): "no expression fails, for failing tells of rows",
+}

@@ -1,0 +1,78 @@
+"""Every client sees of the endpoint what it sees of a real PostgreSQL with the same tables."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import side_by_side
+from differences import DIFFERENCES
+from endpoint import endpoint
+from postgres_server import binaries, shared_server
+from sides import CHECKS, Side, postgres
+
+pytestmark = [
+    pytest.mark.xdist_group("sides"),
+    pytest.mark.filterwarnings("ignore"),  # clients have warnings of their own
+    pytest.mark.skipif(
+        binaries() is None and os.environ.get("DPSQL_REQUIRE_POSTGRES") != "1",
+        reason="no PostgreSQL server here; tests/support/postgres.sh installs one",
+    ),
+]  # fmt: skip
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    side_by_side.read_clients()
+
+
+@functools.cache
+def _missing(client: str) -> str:
+    """Why a client is left out; empty when it is here."""
+    from clients import dbt, odbc, programs
+
+    here = {
+        "JDBC": programs.jar() is not None and shutil.which("java") is not None,
+        "node-postgres": programs.modules() is not None,
+        "psqlODBC": odbc.available(),
+        "psql": shutil.which("psql") is not None,
+        "dbt": dbt.program() is not None,
+    }
+    return "" if here.get(client, True) else f"{client} is not here: tests/support/clients.sh"
+
+
+@pytest.fixture(scope="module")
+def sides() -> Iterator[tuple[Side, Side]]:
+    """The endpoint and PostgreSQL."""
+    with endpoint() as shop, postgres(shared_server(), shop) as real:
+        yield Side(shop.port), real
+
+
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [pytest.param(*key, marks=pytest.mark.slow if key[0] == "dbt" else ()) for key in CHECKS],
+)
+def test_a_client_sees_what_it_sees_of_postgres(
+    sides: tuple[Side, Side], client: str, name: str
+) -> None:
+    if _missing(client):
+        pytest.skip(_missing(client))
+    ours, theirs = (CHECKS[client, name](side) for side in sides)
+    assert "FAILED" not in repr(ours) + repr(theirs)
+    if (client, name) in DIFFERENCES:
+        assert repr(ours) != repr(theirs), "they are equal now: take it out of differences.py"
+    else:
+        assert repr(ours) == repr(theirs)
+
+
+def test_differences_are_about_checks_that_exist() -> None:
+    assert set(DIFFERENCES) <= set(CHECKS)
+    assert len(CHECKS) >= 120
+
+
+def test_the_table_is_fresh() -> None:
+    text = side_by_side.README.read_text(encoding="utf-8")
+    assert side_by_side.rewritten(text) == text, "run: python tests/wire/side_by_side.py"
