@@ -52,13 +52,11 @@ def declared(aggregate: Aggregate, call: Aggregated) -> Declared | None:
     if found is None:
         return None
     scan, value = found
-    column = _only_column(value)
+    used = _only_column(value)
+    column = next((f for f in scan.fields if used is not None and f.number == used.number), None)
     if column is None or scan.table.columns[column.name].extremes != "declared":
         return None
-    ends = _ends(column.shape.domain)
-    if ends is None:
-        return None
-    values = tuple(_at(value, column, end) for end in ends)
+    values = tuple(_at(value, column, end) for end in _ends(column.shape.domain))
     answer = apply("least" if call.function == "min" else "greatest", *values)
     name = f"{scan.table.name}.{column.name}"
     note = f"{call.function.upper()} of {name} is what the policy declares; no row was looked at"
@@ -116,12 +114,12 @@ def _only_column(value: Expression) -> Column | None:
             return None
 
 
-def _ends(domain: d.Domain) -> tuple[Scalar, Scalar] | None:
+def _ends(domain: d.Domain) -> tuple[Scalar, Scalar]:
     """The least and the greatest declared value."""
     if domain.members:
         return domain.members[0], domain.members[-1]
-    if domain.low is None or domain.high is None:
-        return None
+    assert domain.low is not None
+    assert domain.high is not None, "checks.bounded_values lets no other pass"
     return domain.low, domain.high
 
 
@@ -129,4 +127,8 @@ def _at(value: Expression, column: Column, end: Scalar) -> Expression:
     """The value where the column has this end."""
     kind: Kind = column.shape.kind
     constant = Literal(end, Shape(kind, nullable=False, domain=d.members([end])))
-    return substitute(value, lambda n: constant if n == column else None)
+
+    def swap(node: Expression) -> Expression | None:
+        return constant if isinstance(node, Column) and node.number == column.number else None
+
+    return substitute(value, swap)

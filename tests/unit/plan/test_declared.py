@@ -29,6 +29,8 @@ def measured(sql: str) -> int:
     "SELECT MIN(placed), MAX(placed) FROM orders",
     "SELECT MIN(CAST(placed AS timestamp)) FROM (SELECT * FROM orders) AS t",
     "SELECT MAX(date_trunc('month', placed) + INTERVAL '1 month') FROM orders WHERE placed IS NOT NULL",
+    "SELECT MAX(t.last) FROM (SELECT placed FROM orders) AS t(last)",
+    "SELECT MAX(o.last) FROM orders AS o(c, a, last)",
     "SELECT MIN(age - 2), MAX(-age * 3) FROM customers",
     "SELECT MIN(country), MAX(country) FROM customers",
     "SELECT MAX(placed) FROM orders HAVING MAX(placed) > DATE '2020-01-01'",
@@ -63,6 +65,7 @@ def test_neither_data_nor_ledger_is_asked(sql: str) -> None:
     "SELECT MIN(n) FROM (SELECT customer_id, MIN(seconds) AS n FROM visits GROUP BY customer_id) AS t",
     "SELECT MEDIAN(age) FROM customers",
     "SELECT MIN(length(country)) FROM customers",
+    "SELECT MIN(extract(year FROM placed)) FROM orders",
 ])  # fmt: skip
 def test_what_hangs_on_rows_is_measured(sql: str) -> None:
     assert measured(sql) == 1
