@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import UTC, datetime
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED
@@ -11,6 +12,7 @@ from dpsql.engines.duckdb import DuckDB
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
+from dpsql.service.views import described
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -21,6 +23,7 @@ def run(chosen: argparse.Namespace) -> int:
         policy = compare(policy, engine.describe())
     finally:
         engine.close()
+    described(policy, {}, datetime.now(UTC))
     for warning in policy.warnings:
         sys.stderr.write(f"warning: {warning}\n")
     sys.stdout.write(f"{chosen.policy}: sound, and its source is what it says\n")
@@ -40,6 +43,7 @@ def _summary(policy: Policy) -> list[str]:
         f"protects   {_listed(units)}",
         f"private    {_listed(private)}",
         f"public     {_listed(public)}",
+        *([f"views      {_listed(list(policy.views))}"] if policy.views else []),
         f"roles      {_listed(list(policy.roles))}",
         f"dataset    {terminal.spent(policy.dataset.epsilon, policy.dataset.delta)} in all",
         f"ledger     {policy.ledger.name}",

@@ -168,7 +168,8 @@ def _mechanisms(section: Section, role: _Account, problems: Problems) -> tuple[s
 def _tables(section: Section, listing: Listing) -> frozenset[str] | None:
     names = section.names("tables")
     for name in names or ():
-        listing.has_table(name, section.at("tables"), section.label)
+        if listing.views is not None and name not in listing.views:
+            listing.has_table(name, section.at("tables"), section.label)
     return None if names is None else frozenset(names)
 
 

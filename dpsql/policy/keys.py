@@ -98,9 +98,9 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A mapping from names of the owner's choice to records."""
+    """A mapping from names of the owner's choice to records, or to text."""
 
-    item: Record
+    item: Record | Text
     word: str
 
 
@@ -267,7 +267,7 @@ ROLE = Record(
             "kinds of noise it may be given",
             "all",
         ),
-        Key("tables", Names(single=False), "tables it may see", "all"),
+        Key("tables", Names(single=False), "tables and views it may see", "all"),
     ),
 )
 LIMITS = Record(
@@ -293,6 +293,12 @@ POLICY = Record(
         Key("time_zone", Text(), "whose calendar `per` means, such as Europe/Vienna", "UTC"),
         Key("units", Named(UNIT, "units"), "who is protected", "none"),
         Key("tables", Named(TABLE, "tables"), "the tables there are", required=True),
+        Key(
+            "views",
+            Named(Text(), "queries"),
+            "queries that are read like tables; a role may see one without the tables below",
+            "none",
+        ),
         Key("accounts", ACCOUNTS, "what may be spent in all", required=True),
         Key("roles", Named(ROLE, "roles"), "who may ask, and how much", required=True),
         Key("limits", LIMITS, "bounds on work, not on privacy"),

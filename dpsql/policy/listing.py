@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpsql.policy.columns import columns_of
+from dpsql.policy.document import Word
 from dpsql.policy.model import Column
 from dpsql.policy.problems import Place, Problems, instead
 from dpsql.policy.section import Section
@@ -19,6 +20,8 @@ class Listing:
     units: dict[str, Section]
     columns: dict[str, dict[str, Column]]
     problems: Problems
+    views: dict[str, Word] | None = field(default_factory=dict)
+    """None: could not be read at all."""
     lost: frozenset[str] = frozenset()
     """``tables``, ``units``: could not be read at all; ``keys``: units without a sound key."""
 
@@ -75,4 +78,8 @@ def listing_of(root: Section, problems: Problems) -> Listing:
     """The tables and units of a policy; what is wrong inside a column is reported here."""
     tables, units = root.sections("tables"), root.sections("units")
     columns = {name: columns_of(section, problems) for name, section in tables.items()}
-    return Listing(tables, units, columns, problems, root.spoilt & {"tables", "units"})
+    views = None if "views" in root.spoilt else root.texts("views")
+    for name, word in (views or {}).items():
+        if name.casefold() in {table.casefold() for table in tables}:
+            problems.add(word.place, f'view "{name}" is called like a table; rename one')
+    return Listing(tables, units, columns, problems, views, root.spoilt & {"tables", "units"})

@@ -12,7 +12,7 @@ from dpsql.policy.accounts import accounts_of, table_accounts
 from dpsql.policy.books import server_of, time_zone_of
 from dpsql.policy.document import compose, text_of
 from dpsql.policy.listing import Listing, listing_of
-from dpsql.policy.model import Limits, Policy, Source
+from dpsql.policy.model import Limits, Policy, Source, View
 from dpsql.policy.problems import Place, Problems
 from dpsql.policy.reader import Reader, Spoilt
 from dpsql.policy.section import Section
@@ -65,6 +65,7 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         ledger_server=server_of(root.sub("ledger", "ledger"), problems),
         time_zone=time_zone_of(root, problems),
         limits=_limits(root.sub("limits", "limits")),
+        views={name: View(name, word.text) for name, word in (listing.views or {}).items()},
         places=_places(listing),
     )
 
@@ -75,6 +76,8 @@ def _places(listing: Listing) -> dict[tuple[str, ...], str]:
         found[name,] = listing.problems.told(table.place)
         for column, part in table.sections("columns").items():
             found[name, column] = listing.problems.told(part.place)
+    for name, word in (listing.views or {}).items():
+        found[name,] = listing.problems.told(word.place)
     return found
 
 

@@ -77,6 +77,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A query that is read like a table. It is bound anew, as the owner's, wherever it is named."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """Whoever is protected. An empty ``key`` means the row itself is the unit."""
 
@@ -121,7 +129,7 @@ class Role:
     max_groups_per_unit: int = 3
     mechanisms: tuple[str, ...] = MECHANISMS
     tables: frozenset[str] | None = None
-    """Tables the role may see; None means all."""
+    """Tables and views the role may see; None means all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +177,8 @@ class Policy:
     time_zone: str = "UTC"
     """Whose calendar the windows of accounts follow."""
     limits: Limits = field(default_factory=Limits)
+    views: Mapping[str, View] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     places: Mapping[tuple[str, ...], str] = field(default_factory=dict, compare=False)
-    """Where ``(table,)`` and ``(table, column)`` are in the file, as ``file:line:column``."""
+    """Where ``(table,)``, ``(view,)`` and ``(table, column)`` are in the file, as
+    ``file:line:column``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from dpsql.policy import keys
@@ -79,10 +80,10 @@ class Reader:
 
     def _named(
         self, shape: keys.Named, node: Node, where: str, names: tuple[str, ...]
-    ) -> dict[str, Section]:
+    ) -> dict[str, Section | Word]:
         if not isinstance(node, Entries) or not node.entries:
             raise self._wrong(node, where, f"write {shape.word} by name")
-        found: dict[str, Section] = {}
+        found: dict[str, Section | Word] = {}
         folded: dict[str, str] = {}
         for word, value in node.entries:
             other = folded.setdefault(word.text.casefold(), word.text)
@@ -92,6 +93,11 @@ class Reader:
                     f'"{word.text}" and "{other}" in {where} differ only by case; rename one',
                 )
             inner = (*names, word.text)
+            if isinstance(shape.item, keys.Text):
+                found[word.text] = replace(word, text="")
+                with contextlib.suppress(Spoilt):
+                    found[word.text] = self._word(value, f'"{word.text}" in {where}', "write text")
+                continue
             try:
                 found[word.text] = self.record(shape.item, value, word.place, inner)
             except Spoilt:

@@ -112,8 +112,8 @@ def _walk(record: keys.Record, above: str) -> Iterator[tuple[str, keys.Key]]:
         match key.shape:
             case keys.Record() as inner:
                 yield from _walk(inner, f"{path}.")
-            case keys.Named() as named:
-                yield from _walk(named.item, f"{path}.<{named.word.removesuffix('s')}>.")
+            case keys.Named(item=keys.Record() as inner, word=word):
+                yield from _walk(inner, f"{path}.<{word.removesuffix('s')}>.")
             case keys.Listed() as listed:
                 yield from _walk(listed.item, f"{path}[].")
             case _:

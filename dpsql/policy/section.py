@@ -37,6 +37,10 @@ class Section:
         """The named records under ``key``."""
         return dict(self.get(key, dict) or {})
 
+    def texts(self, key: str) -> dict[str, Word]:
+        """The named texts under ``key``."""
+        return dict(self.get(key, dict) or {})
+
     def listed(self, key: str) -> list[Section]:
         """The records listed under ``key``."""
         return list(self.get(key, list) or [])

@@ -175,6 +175,11 @@ def _policy(service: Service, role: str) -> Iterator[Row]:
                     _values(column),
                     column.description or table.description or None,
                 )
+    for view in service.views.values():
+        if view.name in visible:
+            for column in view.columns:
+                nullable, values = column.nullable, _values(column)
+                yield view.name, column.name, column.declared, nullable, view.unit, values, None
 
 
 def _values(column: Column) -> str | None:

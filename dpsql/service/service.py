@@ -27,6 +27,7 @@ from dpsql.privacy.entropy import Entropy, Randomness
 from dpsql.release.postprocess import PostProcessor
 from dpsql.service.plan_cache import MOST_ANSWERS, PlanCache, Remembered
 from dpsql.service.session import Session
+from dpsql.service.views import described
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.render import quoted
 
@@ -53,6 +54,7 @@ class Service:
             engine, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory
         )
         self.public_values = _public_values(policy, engine)
+        self.views = described(policy, self.public_values, clock())
 
     @classmethod
     def open(cls, path: Path | str, *, clock: Clock = _now) -> Service:
@@ -65,13 +67,13 @@ class Service:
             ledger = open_ledger(checked, clock)
             try:
                 adopt(checked, ledger, clock())
+                return cls(checked, engine, ledger, clock=clock)
             except BaseException:
                 ledger.close()
                 raise
         except BaseException:
             engine.close()
             raise
-        return cls(checked, engine, ledger, clock=clock)
 
     def session(self, role: str | None = None, name: str = "default") -> Session:
         """A session of a role; the only role is taken when none is named."""
@@ -86,7 +88,8 @@ class Service:
     def catalog(self, role: str, now: datetime | None = None) -> Catalog:
         """What a role may see at this moment."""
         tables = self.policy.roles[role].tables
-        visible = frozenset(self.policy.tables) if tables is None else tables
+        visible = frozenset(self.policy.tables) | frozenset(self.policy.views)
+        visible = visible if tables is None else tables
         return Catalog(self.policy, now or self.clock(), visible, self.public_values)
 
     def metrics_text(self) -> str:

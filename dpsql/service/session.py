@@ -124,7 +124,8 @@ class Session:
 
     def budget(self) -> tuple[Remaining, ...]:
         """What each account of this session has left; those of tables that the role sees too."""
-        accounts = self._accounts(self._service.catalog(self.role).visible)
+        seen = self._service.catalog(self.role).visible & self._service.policy.tables.keys()
+        accounts = self._accounts(seen)
         return tuple(_remaining(b) for b in self._service.ledger.balances(accounts))
 
     def _query(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:

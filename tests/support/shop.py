@@ -36,7 +36,7 @@ def catalog(policy: str = "policies/shop.yaml") -> Catalog:
         for name, table in loaded.tables.items()
     }
     codes = {("countries", "country"): ("AT", "DE", "FR", "IT", "NL")}
-    return Catalog(replace(loaded, tables=tables), NOW, frozenset(tables), codes)
+    return Catalog(replace(loaded, tables=tables), NOW, frozenset((*tables, *loaded.views)), codes)
 
 
 ANALYST = Request(Fraction(1, 10), Fraction(1, 10**8))

@@ -220,3 +220,34 @@ def test_psql_fetches_in_parts(shop: Endpoint) -> None:
         capture_output=True, text=True, check=False, env={**os.environ, "PGPASSWORD": PASSWORD},
     )  # fmt: skip
     assert len(done.stdout.split()) == 9
+
+
+def test_views_stand_beside_tables() -> None:
+    def with_views(text: str) -> str:
+        views = (
+            "views:\n"
+            "  web: SELECT customer_id, amount, placed FROM orders WHERE channel = 'web'\n"
+            "  daily: SELECT placed, COUNT(*) AS n FROM web GROUP BY placed\n\n"
+        )
+        return generous(text).replace("accounts:\n", f"{views}accounts:\n")
+
+    with endpoint(with_views) as shop, psycopg.connect(shop.dsn(sslmode="disable")) as conn:
+        conn.autocommit = True
+        shown = conn.execute(
+            "SELECT table_name, table_type FROM information_schema.tables"
+            " WHERE table_schema = 'public' AND table_type = 'VIEW' ORDER BY 1"
+        )
+        assert shown.fetchall() == [("daily", "VIEW"), ("web", "VIEW")]
+        columns = conn.execute(
+            "SELECT column_name, data_type, is_nullable FROM information_schema.columns"
+            " WHERE table_name = 'daily' ORDER BY ordinal_position"
+        )
+        assert columns.fetchall() == [("placed", "date", "NO"), ("n", "bigint", "NO")]
+        said = conn.execute("SELECT obj_description('web'::regclass)").fetchone()
+        assert said == ("private: each customer is protected, with at most 50 rows",)
+        assert conn.execute("SELECT viewname FROM pg_views WHERE viewname = 'web'").fetchall()
+        empty = conn.execute("SELECT * FROM web LIMIT 0")
+        assert [c.name for c in empty.description or ()] == ["customer_id", "amount", "placed"]
+        assert len(conn.execute("SELECT COUNT(*) FROM web").fetchall()) == 1
+        with pytest.raises(psycopg.Error, match="rows of"):
+            conn.execute("SELECT amount FROM web")

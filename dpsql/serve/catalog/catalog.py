@@ -40,6 +40,7 @@ from dpsql.serve.pgwire.variables import DEFAULTS
 from dpsql.serve.tokens import Token
 from dpsql.serve.uses import CATALOG_SCHEMAS, tables
 from dpsql.service import Service
+from dpsql.service.views import ViewShape
 
 _DATA = Path(__file__).parent / "data"
 _DATABASE_OID = 5
@@ -126,12 +127,14 @@ def _table(rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=names)
 
 
-def _empty_tables(policy: Policy) -> Iterator[str]:
+def _empty_tables(policy: Policy, views: Mapping[str, ViewShape]) -> Iterator[str]:
     """The policy's tables without rows: they tell what a statement's columns would be."""
-    for table in policy.tables.values():
-        columns = ", ".join(f"{_name(c.name)} {_stored(c)}" for c in table.columns.values())
+    known = {t.name: tuple(t.columns.values()) for t in policy.tables.values()}
+    known |= {view.name: view.columns for view in views.values()}
+    for name, shown in known.items():
+        columns = ", ".join(f"{_name(c.name)} {_stored(c)}" for c in shown)
         if columns:
-            yield f"CREATE TABLE {SHAPES}.{_name(table.name)} ({columns})"
+            yield f"CREATE TABLE {SHAPES}.{_name(name)} ({columns})"
 
 
 def _stored(column: Column) -> str:
@@ -154,13 +157,14 @@ CREATE VIEW pg_database AS SELECT {_DATABASE_OID}::UINTEGER AS oid, pgf_current_
 class RoleCatalog:
     """What a role sees of PostgreSQL's catalog. The database behind it is made when first asked."""
 
-    def __init__(self, policy: Policy, role: str) -> None:
+    def __init__(self, policy: Policy, role: str, views: Mapping[str, ViewShape]) -> None:
         """Nothing is made yet."""
-        self._policy, self._role = policy, role
+        self._policy, self._role, self._views = policy, role, views
         self._lock = threading.Lock()
         self._database: CatalogDatabase | None = None
         shown = policy.roles[role].tables
-        self._own_tables = {t for t in policy.tables if shown is None or t in shown}
+        named = (*policy.tables, *views)
+        self._own_tables = {t for t in named if shown is None or t in shown}
 
     def has(self, name: str) -> bool:
         """Whether a catalog relation is called this; the policy's own tables come first."""
@@ -223,7 +227,7 @@ class RoleCatalog:
             return self._database
 
     def _make(self) -> CatalogDatabase:
-        made = policy_rows(self._policy, self._role, DEFAULTS)
+        made = policy_rows(self._policy, self._role, DEFAULTS, self._views)
         own = {name: _table(rows) for name, rows in made.items()}
         merged = dict(_postgres_rows())
         names = set[str]().union(
@@ -240,14 +244,14 @@ class RoleCatalog:
             "UPDATE pg_tablespace SET spcacl = NULL",
             *_statements("functions.sql"), _DATABASES, *_statements("views.sql"),
         ]  # fmt: skip
-        after += _empty_tables(self._policy)
+        after += _empty_tables(self._policy, self._views)
         filled = {**merged, **{f"main.{name}": t for name, t in own.items()}}
         return CatalogDatabase(before, filled, after)
 
 
 def role_catalog(service: Service, role: str) -> RoleCatalog:
     """The catalog that a role of an open service sees."""
-    return RoleCatalog(service.policy, role)
+    return RoleCatalog(service.policy, role, service.views)
 
 
 def _answer(query: Query, found: CatalogRows) -> Answer:

@@ -11,6 +11,7 @@ from dpsql.policy.model import Column, Policy, Table
 from dpsql.policy.types import Scalar
 from dpsql.serve.catalog.types import POLICY_TYPES
 from dpsql.serve.pgwire.oids import NUMERIC, SIZES, TEXT
+from dpsql.service.views import ViewShape
 
 Row = Mapping[str, Any]
 Rows = dict[str, list[Row]]
@@ -27,7 +28,9 @@ def oid(*path: str) -> int:
     return _FIRST_OWN_OID + int.from_bytes(digest[:4], "big") % (2**31 - _FIRST_OWN_OID)
 
 
-def policy_rows(policy: Policy, role: str, settings: Mapping[str, str]) -> Rows:
+def policy_rows(
+    policy: Policy, role: str, settings: Mapping[str, str], views: Mapping[str, ViewShape]
+) -> Rows:
     """Every row that is not PostgreSQL's own, for one role."""
     tables = policy.roles[role].tables
     visible = [t for t in policy.tables.values() if tables is None or t.name in tables]
@@ -37,10 +40,13 @@ def policy_rows(policy: Policy, role: str, settings: Mapping[str, str]) -> Rows:
     linked |= {key.references for t in visible for key in t.foreign_keys}
     for table in visible:
         _table(rows, table, role, linked=table.name in linked)
-        _comments(rows, policy, table)
+        _described(rows, table, _about_table(policy, table))
         for number, key in enumerate(table.foreign_keys):
             if key.references in names:
                 _foreign_key(rows, policy, table, number)
+    for view in views.values():
+        if tables is None or view.name in tables:
+            _view(rows, view, role)
     _server(rows, role, settings)
     return rows
 
@@ -78,11 +84,12 @@ def _columns(table: Table) -> list[tuple[int, Column]]:
     return list(enumerate(table.columns.values(), 1))
 
 
-def _table(rows: Rows, table: Table, role: str, *, linked: bool) -> None:
+def _table(rows: Rows, table: Table, role: str, *, linked: bool, letter: str = "r") -> None:
     number, kind = oid("table", table.name), oid("type", table.name)
     _add(rows, "pg_class", **_class(
-        number, table.name, relkind="r", reltype=kind, relam=2, relnatts=len(table.columns),
-        relhasindex=bool(table.key), relhastriggers=linked, relacl=_rights(role),
+        number, table.name, relkind=letter, reltype=kind, relam=2 if letter == "r" else 0,
+        relnatts=len(table.columns), relhasindex=bool(table.key), relhastriggers=linked,
+        relacl=_rights(role),
     ))  # fmt: skip
     _add(
         rows, "pg_type", oid=kind, typname=table.name, typnamespace=PUBLIC_SCHEMA, typowner=OWNER,
@@ -103,6 +110,12 @@ def _rights(role: str) -> list[str]:
     """What the owner and the role may do with a table: the role reads."""
     all_of_it, reader = owner(role), f'"{role}"' if not role.isidentifier() else role
     return [f"{all_of_it}=arwdDxt/{all_of_it}", f"{reader}=r/{all_of_it}"]
+
+
+def _view(rows: Rows, view: ViewShape, role: str) -> None:
+    table = Table(view.name, {c.name: c for c in view.columns})
+    _table(rows, table, role, linked=False, letter="v")
+    _described(rows, table, view.about)
 
 
 def _class(number: int, name: str, **more: Any) -> Row:
@@ -190,9 +203,9 @@ def _constraint(number: int, name: str, kind: str, table: int, **more: Any) -> R
     }  # fmt: skip
 
 
-def _comments(rows: Rows, policy: Policy, table: Table) -> None:
+def _described(rows: Rows, table: Table, about: str) -> None:
     number = oid("table", table.name)
-    words = {0: _about_table(policy, table)}
+    words = {0: about}
     words |= {position: _about_column(column) for position, column in _columns(table)}
     for position, text in words.items():
         if text:

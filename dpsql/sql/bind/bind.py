@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
-from dpsql.sql.bind.context import Catalog, Context, refuse
+from dpsql.sql.bind.context import Catalog, Context, Output, refuse
 from dpsql.sql.bind.literals import check_parameters
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.select import bind_select, limited
 from dpsql.sql.bind.set_operations import combined
-from dpsql.sql.bind.sources import Output, bind_values
+from dpsql.sql.bind.sources import bind_values
 from dpsql.sql.bind.window_calls import sort_key
 from dpsql.sql.expressions import Column, SortKey
 from dpsql.sql.parse import Parsed, Source

@@ -18,7 +18,7 @@ from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scope import Scope
-    from dpsql.sql.bind.sources import Output
+    from dpsql.sql.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Context:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     tables: list[str] = field(default_factory=list)
     copied: int = 0
+    views: tuple[str, ...] = ()
+    """Views that are being read, from the outermost on."""
     query: QueryBinder | None = None
 
     def column(self, name: str, shape: Shape, *, identifier: bool = False) -> Column:
@@ -51,10 +53,30 @@ class Context:
         return Column(next(self._numbers), name, shape, identifier=identifier)
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A bound query: its relation, and its columns by name and in order."""
+
+    relation: Relation
+    columns: tuple[Column, ...]
+
+
 class QueryBinder(Protocol):
     """Binds a query in given CTEs: what derived tables and subqueries need."""
 
     def __call__(self, node: exp.Expr, context: Context, ctes: Scope) -> Output: ...
+
+
+MOST_COPIED = 20_000
+"""Parts of WITH queries and views, counted for each use of them."""
+
+
+def copied(body: exp.Expr, context: Context, node: exp.Expr) -> None:
+    """Count the parts of a query that is bound once more, for ``node``."""
+    context.copied += sum(1 for _ in body.walk())
+    if context.copied > MOST_COPIED:
+        why = "Planning is bounded."
+        raise refuse("DP115", node, "its views and WITH queries are used too often", why)
 
 
 def refuse(code: str, node: exp.Expr, headline: str, why: str, instead: str = "") -> Refused:

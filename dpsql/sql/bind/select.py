@@ -11,7 +11,7 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import NAMES, Calls
-from dpsql.sql.bind.context import Context, QueryBinder, refuse
+from dpsql.sql.bind.context import Context, Output, QueryBinder, refuse
 from dpsql.sql.bind.correlated import decorrelated
 from dpsql.sql.bind.determined import unit_of
 from dpsql.sql.bind.group_keys import grouping
@@ -19,7 +19,7 @@ from dpsql.sql.bind.join_graph import arranged
 from dpsql.sql.bind.outputs import ordinal, output_name, star
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, folded, same
-from dpsql.sql.bind.sources import Output, bind_from
+from dpsql.sql.bind.sources import bind_from
 from dpsql.sql.bind.subqueries import unnested
 from dpsql.sql.bind.window_calls import Windows, sort_key
 from dpsql.sql.expressions import Column, Expression, SortKey, Window, columns, substitute

@@ -7,8 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.sql.bind import privacy
-from dpsql.sql.bind.context import Context, refuse
-from dpsql.sql.bind.sources import Output
+from dpsql.sql.bind.context import Context, Output, refuse
 from dpsql.sql.domain import hull
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.functions import Mismatch

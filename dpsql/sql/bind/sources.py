@@ -11,27 +11,18 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
-from dpsql.sql.bind.context import Catalog, Context, QueryBinder, refuse
+from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import SCHEMAS, Named, Scope, folded, same, spelled
 from dpsql.sql.bind.series import series
+from dpsql.sql.bind.views import read, view_of
 from dpsql.sql.expressions import Column, Expression, Literal, Shape
 from dpsql.sql.functions.function import common_kind
 from dpsql.sql.relations import Privacy, Private, Public, Relation, Scan, Values
 from dpsql.sql.spans import span_of
 
 MOST_TABLES = 64
-MOST_COPIED = 20_000
-"""Parts of WITH queries, counted for each use of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A bound query: its relation, and its columns by name and in order."""
-
-    relation: Relation
-    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +87,9 @@ def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -
         if same(key, name) and key in context.catalog.visible
     ]
     if not visible:
+        view = view_of(name, context.catalog)
+        if view is not None:
+            return read(view, node, context, query)
         raise _unknown_table(node, name, context.catalog)
     scan = scan_of(visible[0], context, node)
     return Output(scan, scan.fields)
@@ -103,9 +97,7 @@ def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -
 
 def _cte(name: str, context: Context, ctes: Scope, query: QueryBinder) -> Output:
     body, outer, names = ctes.ctes[name]
-    context.copied += sum(1 for _ in body.walk())
-    if context.copied > MOST_COPIED:
-        raise refuse("DP115", body, "its WITH queries are used too often", "Planning is bounded.")
+    copied(body, context, body)
     output = query(body, context, outer)
     return Output(output.relation, _renamed(output.columns, list(names), body))
 

@@ -16,7 +16,7 @@ def count(record: keys.Record) -> int:
         match key.shape:
             case keys.Record() as shape:
                 inner += count(shape)
-            case keys.Named() | keys.Listed() as shape:
+            case keys.Named(item=keys.Record()) | keys.Listed() as shape:
                 inner += count(shape.item)
             case _:
                 pass

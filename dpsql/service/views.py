@@ -1,0 +1,90 @@
+"""The policy's views, checked once when it is opened: what they are made of, or why they cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dpsql.checks import run as check
+from dpsql.diagnostics.refusal import PolicyError, Refused
+from dpsql.policy.model import Column, Policy
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.bind import Bound, bind
+from dpsql.sql.bind.context import Catalog
+from dpsql.sql.bind.scope import spelled
+from dpsql.sql.expressions import Column as Bound_
+from dpsql.sql.parse import Source, parse
+from dpsql.sql.relations import Private, Public
+
+
+@dataclass(frozen=True, slots=True)
+class ViewShape:
+    """What a view looks like to those who may see it.
+
+    ``about`` says in words whose rows it has. ``unit`` is None where they are no unit's.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    unit: str | None
+    about: str
+
+
+def described(
+    policy: Policy, public_values: Mapping[tuple[str, str], tuple[Scalar, ...]], now: datetime
+) -> dict[str, ViewShape]:
+    """Every view of the policy; a ``PolicyError`` says what keeps any of them from being one."""
+    everything = frozenset(policy.tables) | frozenset(policy.views)
+    catalog = Catalog(policy, now, everything, public_values)
+    found, problems = {}, []
+    for name in policy.views:
+        place = policy.places.get((name,), str(policy.path))
+        try:
+            found[name] = _described(name, catalog)
+        except Refused as refused:
+            first = refused.first
+            said = f"{place}: view {name}: {first.headline} ({first.code})"
+            problems.append(f"{said}; {first.why}")
+            continue
+        problems += [f"{place}: view {name} {problem}" for problem in _names(found[name])]
+    if problems:
+        raise PolicyError(*problems)
+    return found
+
+
+def _described(name: str, catalog: Catalog) -> ViewShape:
+    bound = _read("*", name, catalog)
+    state = bound.relation.privacy
+    check(_read("COUNT(*)", name, catalog) if isinstance(state, Private) else bound)
+    if isinstance(state, Private):
+        unit: str | None = state.unit
+        about = f"private: each {unit} is protected, with at most {state.max_rows} rows"
+    else:
+        unit = None
+        free = isinstance(state, Public)
+        about = "public: answered exactly, for free" if free else "aggregates: noised, and charged"
+    return ViewShape(name, tuple(map(_column, bound.columns)), unit, about)
+
+
+def _read(items: str, name: str, catalog: Catalog) -> Bound:
+    return bind(parse(Source(f"SELECT {items} FROM {spelled(name)}")), catalog)
+
+
+def _column(column: Bound_) -> Column:
+    shape = column.shape
+    domain, kind = shape.domain, Kind.TEXT if shape.kind is Kind.NULL else shape.kind
+    ends = (domain.low, domain.high)
+    known = domain.members is None and ends[0] is not None and ends[1] is not None
+    return Column(
+        column.name, kind.value, kind, shape.nullable, column.identifier,
+        range=ends if known else None,  # type: ignore[arg-type]  # both ends are there
+        values=domain.members,
+    )  # fmt: skip
+
+
+def _names(view: ViewShape) -> list[str]:
+    """What is wrong with the names of its columns: no two may be one to somebody."""
+    folded = [c.name.casefold() for c in view.columns]
+    twice = dict.fromkeys(c.name for c in view.columns if folded.count(c.name.casefold()) > 1)
+    return [f'has two columns called "{name}"; rename one: ... AS another' for name in twice]

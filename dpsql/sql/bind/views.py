@@ -1,0 +1,62 @@
+"""Views: queries of the policy that stand where a table is named.
+
+Claim: a query over a view is the query with the view's text in its place. So whatever is refused,
+bounded, priced or recalled is so for the written-out query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from sqlglot import exp
+
+from dpsql.policy.model import View
+from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
+from dpsql.sql.bind.scope import Scope, same
+from dpsql.sql.parse import Source, parse
+from dpsql.sql.spans import span_of
+
+
+def view_of(name: str, catalog: Catalog) -> View | None:
+    """The view of that name, if the role may see it."""
+    found = (v for key, v in catalog.policy.views.items() if same(key, name))
+    view = next(found, None)
+    return view if view is not None and view.name in catalog.visible else None
+
+
+def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Output:
+    """The view's query, bound as its owner wrote it: over all tables, whatever the role sees."""
+    if view.name in context.views:
+        raise refuse(
+            "DP115",
+            node,
+            f'view "{view.name}" reads itself',
+            "Planning is bounded, and this would never end.",
+        )
+    body = _placed(view, node)
+    copied(body, context, node)
+    policy = context.catalog.policy
+    catalog, parameters = context.catalog, context.parameters
+    everything = frozenset(policy.tables) | frozenset(policy.views)
+    context.catalog, context.parameters = replace(catalog, visible=everything), ()
+    context.views += (view.name,)
+    try:
+        return query(body, context, Scope())
+    finally:
+        context.catalog, context.parameters = catalog, parameters
+        context.views = context.views[:-1]
+
+
+def _placed(view: View, node: exp.Expr) -> exp.Expr:
+    """The view's tree, all of it where the analyst named it: refusals point there."""
+    body, place = _tree(view.sql).copy(), span_of(node)
+    for part in body.walk():
+        if place is not None:
+            part.meta.update(start=place.start, end=place.end - 1)
+    return body
+
+
+@lru_cache(maxsize=256)
+def _tree(sql: str) -> exp.Query:
+    return parse(Source(sql)).tree
