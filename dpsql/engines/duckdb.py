@@ -33,6 +33,7 @@ class DuckDB:
         """Open the file read-only and lock the configuration."""
         self._timeout = limits.timeout_seconds
         self._local = threading.local()
+        self._running: dict[int, duckdb.DuckDBPyConnection] = {}
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": limits.memory,
             **LOCKED,
@@ -82,6 +83,12 @@ class DuckDB:
         """Run a generated statement over public tables."""
         return self._run("read public tables", sql, None)
 
+    def interrupt(self, thread: int) -> None:
+        """Stop the statement that a thread runs here; what it runs next is not touched."""
+        cursor = self._running.get(thread)
+        if cursor is not None:
+            cursor.interrupt()
+
     def close(self) -> None:
         """Close the database."""
         self._root.close()
@@ -93,12 +100,15 @@ class DuckDB:
         deadline.daemon = True
         deadline.start()
         failure: EngineFailed
+        thread = threading.get_ident()
+        self._running[thread] = cursor
         try:
             return cursor.sql(sql, params=parameters).to_arrow_table()
         except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
             failure = failed(what, str(error))
         finally:
             deadline.cancel()
+            self._running.pop(thread, None)
         raise failure
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:

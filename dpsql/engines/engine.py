@@ -30,6 +30,10 @@ class Engine(Protocol):
         """Run a statement that reads public tables only."""
         ...
 
+    def interrupt(self, thread: int) -> None:
+        """Stop the statement that a thread runs here, if it runs one; it fails there."""
+        ...
+
     def close(self) -> None:
         """Let go of the data."""
         ...

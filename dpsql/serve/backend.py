@@ -134,6 +134,9 @@ class RoleSession:
         return self._with(query, values, oids, lambda v: self._columns(query, v))
 
     def _columns(self, query: Query, values: Sequence[Value]) -> tuple[WireColumn, ...]:
+        own = self._session.own_columns(query.text)
+        if own is not None:
+            return tuple(types.column(name, types.KINDS[kind]) for name, kind in own)
         try:
             priced = self._session.prepare(*_sent(query, values))
         except Refused as refused:
@@ -238,6 +241,10 @@ class RoleSession:
     def _wise(self, query: Query, answer: Answer) -> bool:
         small = len(query.text) <= LONGEST_REMEMBERED and answer.count <= MOST_ROWS_REMEMBERED
         return small and is_constant(query.tokens)
+
+    def interrupt(self, thread: int) -> None:
+        """Stop what the engine does for a statement that another thread carries out."""
+        self._session.interrupt(thread)
 
     def own(self, text: str) -> Answer:
         """SET, RESET, SHOW and EXPLAIN of dpsql's own."""

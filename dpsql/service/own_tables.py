@@ -102,11 +102,9 @@ def asked_for(text: str) -> Own | None:
 
 def content(own: Own, service: Service, role: str, budget: Sequence[Remaining]) -> Reply:
     """The rows that the role may see."""
+    chosen = columns(own)
     known = _COLUMNS[own.table]
     names = [name for name, _ in known]
-    for wanted in (*own.columns, *([own.order] if own.order else [])):
-        if wanted not in names:
-            raise Refused(_no_column(own.table, wanted, names))
     makers: dict[str, Callable[[], Iterator[Row]]] = {
         "budget": lambda: map(budget_row, budget),
         "ledger": lambda: _ledger(service, role),
@@ -116,9 +114,18 @@ def content(own: Own, service: Service, role: str, budget: Sequence[Remaining]) 
     if own.order is not None:
         at = names.index(own.order)
         rows.sort(key=lambda row: (row[at] is None, row[at]), reverse=own.descending)
-    chosen = [names.index(name) for name in own.columns or names]
-    kept = [[row[i] for i in chosen] for row in rows[: own.limit]]
-    return made("SELECT", [known[i] for i in chosen], kept)
+    places = [names.index(name) for name, _ in chosen]
+    kept = [[row[i] for i in places] for row in rows[: own.limit]]
+    return made("SELECT", chosen, kept)
+
+
+def columns(own: Own) -> Columns:
+    """The columns that a statement asks for; nothing is looked up."""
+    known = dict(_COLUMNS[own.table])
+    for wanted in (*own.columns, *([own.order] if own.order else [])):
+        if wanted not in known:
+            raise Refused(_no_column(own.table, wanted, list(known)))
+    return tuple((name, known[name]) for name in own.columns or known)
 
 
 def budget_row(r: Remaining) -> Row:

@@ -23,7 +23,7 @@ from dpsql.policy.model import Role
 from dpsql.policy.types import Kind, Scalar
 from dpsql.release.rows import OutputColumn
 from dpsql.service import settings as s
-from dpsql.service.own_tables import BUDGET, asked_for, budget_row, content, tables_read
+from dpsql.service.own_tables import BUDGET, asked_for, budget_row, columns, content, tables_read
 from dpsql.service.reply import Remaining, Reply, made
 from dpsql.sql.parse import Source
 
@@ -66,6 +66,18 @@ class Session:
             lines = self.explain(inner, parameters).splitlines()
             return made("EXPLAIN", (("plan", Kind.TEXT),), [[line] for line in lines])
         return self._query(text, parameters, intervals=intervals)
+
+    def own_columns(self, text: str) -> tuple[tuple[str, Kind], ...] | None:
+        """The columns of a statement over dpsql's own tables; None when it is about something else."""
+        own = asked_for(text)
+        return None if own is None else columns(own)
+
+    def interrupt(self, thread: int) -> None:
+        """Stop what the engine does for a statement that another thread carries out.
+
+        The statement fails, and what it was charged stays charged.
+        """
+        self._service.tools.engine.interrupt(thread)
 
     def prepare(self, text: str, parameters: Parameters = ()) -> PricedPlan:
         """The priced plan of a query: no data is read, nothing is spent."""

@@ -214,6 +214,21 @@ def test_what_was_answered_is_charged_once(shop: Endpoint, conn: psycopg.Connect
     assert shop.spent == paid
 
 
+def test_dpsqls_own_tables_are_described(shop: Endpoint) -> None:
+    async def talk() -> None:
+        c = await _asyncpg(shop)
+        statement = await c.prepare("SELECT account, left_epsilon FROM dpsql.budget LIMIT 1")
+        assert [(a.name, a.type.name) for a in statement.get_attributes()] == [
+            ("account", "text"), ("left_epsilon", "float8"),
+        ]  # fmt: skip
+        assert len(await statement.fetch()) == 1
+        with pytest.raises(asyncpg.UndefinedColumnError):
+            await c.prepare("SELECT nothing FROM dpsql.budget")
+        await c.close()
+
+    asyncio.run(talk())
+
+
 def test_describe_costs_nothing(shop: Endpoint) -> None:
     async def talk() -> list[str]:
         connection = await _asyncpg(shop)

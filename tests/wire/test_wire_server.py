@@ -156,6 +156,31 @@ def test_cancelling_answers_at_once_and_keeps_the_charge(
     assert shop.spent == pytest.approx(before + 0.1)
 
 
+def test_cancelling_stops_the_engine_and_keeps_the_charge(
+    shop: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = shop.service.tools.engine
+    measure, ended = engine.measure, threading.Event()
+
+    def endless(sql: str, parameters: object) -> object:
+        try:
+            return measure("SELECT count(*) AS p0 FROM range(100000000000) AS r(i)", {})
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(engine, "measure", endless)
+    before = shop.spent
+    with psycopg.connect(shop.dsn(), autocommit=True) as connection:
+        timer = threading.Timer(0.5, connection.cancel_safe)
+        timer.start()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute("SELECT count(*) FROM visits WHERE seconds > 4321")
+        assert ended.wait(5)
+        timer.join()
+        assert connection.execute("SELECT 13").fetchone() == (13,)
+    assert shop.spent == pytest.approx(before + 0.1)
+
+
 def test_a_wrong_key_cancels_nothing(shop: Endpoint, slow: threading.Event) -> None:
     with psycopg.connect(shop.dsn(), autocommit=True) as connection:
         pid = connection.pgconn.backend_pid

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from dpsql.serve.pgwire.commands import Query
+from dpsql.serve.pgwire.commands import Copy, Query
+from dpsql.serve.pgwire.copy_out import copied
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.serve.pgwire.rows import data_rows
@@ -70,6 +71,10 @@ class Backend(Protocol):
 
     def known(self, ask: Run) -> Answer | None:
         """The same answer if it is at hand and free."""
+        ...
+
+    def interrupt(self, thread: int) -> None:
+        """Stop what is being carried out in another thread; what was charged stays charged."""
         ...
 
     def own(self, text: str) -> Answer:
@@ -154,6 +159,20 @@ class Encode:
         return data_rows(part, self.answer.columns, self.formats)
 
 
-Ask = Describe | Columns | Run | RunOwn | Encode
+@dataclass(frozen=True, slots=True)
+class EncodeCopy:
+    """Ask for a part of an answer as the lines of a COPY; pauses as ``Encode`` does."""
+
+    copy: Copy
+    answer: Answer
+    start: int
+    stop: int
+
+    def perform(self, backend: Backend) -> bytes:  # noqa: ARG002 (every request has this shape)
+        """Carry it out."""
+        return copied(self.copy, self.answer.columns, self.answer.table, self.start, self.stop)
+
+
+Ask = Describe | Columns | Run | RunOwn | Encode | EncodeCopy
 Steps = Generator[Ask, Any, Any]
 """A conversation that pauses at each request and is resumed with its result."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import cast
 
-from dpsql.serve.pgwire.asking import Ask, Encode, RunOwn
+from dpsql.serve.pgwire.asking import Ask, Backend, Encode, EncodeCopy, RunOwn
 from dpsql.serve.pgwire.errors import CANCELED, TOO_MANY, Fatal, WireError
 from dpsql.serve.pgwire.frames import LARGEST_MESSAGE
 from dpsql.serve.pgwire.machine import Machine, Phase
@@ -69,6 +70,8 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._shaking: asyncio.Task[None] | None = None
         self._result: tuple[object, BaseException | None] | None = None
+        self._lock = threading.Lock()
+        self._thread = 0
         self.machine = Machine(room.house, largest=room.limits.largest_message, admit=room.admit)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -217,7 +220,7 @@ class Connection(asyncio.Protocol):
         else:  # interrupted: the worker is still busy with what nobody waits for any more
             earlier.add_done_callback(lambda _: self._submit(ask))
         seconds = self.machine.session.variables.timeout
-        if seconds and not isinstance(ask, Encode | RunOwn):
+        if seconds and not isinstance(ask, Encode | EncodeCopy | RunOwn):
             said = "canceling statement due to statement timeout"
             self._timer = self._loop.call_later(seconds, self.interrupt, said)
 
@@ -225,9 +228,19 @@ class Connection(asyncio.Protocol):
         if self._asked is not ask or self.machine.session is None:
             return
         backend = self.machine.session.backend
-        future = self._loop.run_in_executor(self._room.workers, ask.perform, backend)
+        future = self._loop.run_in_executor(self._room.workers, self._perform, ask, backend)
         self._working = future
         self._working.add_done_callback(lambda done: self._worked(ask, done))
+
+    def _perform(self, ask: Ask, backend: Backend) -> object:
+        """In a worker: carry it out, and let it be known where that is done."""
+        with self._lock:
+            self._thread = threading.get_ident()
+        try:
+            return ask.perform(backend)
+        finally:
+            with self._lock:
+                self._thread = 0
 
     def _worked(self, ask: Ask, done: asyncio.Future[object]) -> None:
         """A worker is done; what was interrupted meanwhile is dropped (its charge stays)."""
@@ -235,7 +248,7 @@ class Connection(asyncio.Protocol):
         if self._asked is not ask or self.machine.phase is Phase.CLOSED or done.cancelled():
             return
         result = None if error is not None else done.result()
-        if isinstance(ask, Encode) and not self._writable and error is None:
+        if isinstance(ask, Encode | EncodeCopy) and not self._writable and error is None:
             self._result = (result, None)
         else:
             self._deliver(result, error)
@@ -252,9 +265,16 @@ class Connection(asyncio.Protocol):
         self._settle()
 
     def interrupt(self, said: str) -> None:
-        """Answer now that the statement was cancelled. What it was charged stays charged."""
+        """Answer now that the statement was cancelled, and stop the engine.
+
+        What it was charged stays charged. The lock keeps the worker from going on to another
+        connection's statement before this one's is stopped.
+        """
         if self.machine.ask is not None and self._asked is not None:
             self._result = None
+            with self._lock:
+                if self._thread and self.machine.session is not None:
+                    self.machine.session.backend.interrupt(self._thread)
             self._deliver(None, WireError(CANCELED, said, hint=_STORED))
 
     def _watch(self) -> None:
@@ -279,4 +299,6 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
-_STORED = "If its answer was already paid for, asking again returns it for free."
+_STORED = (
+    "What it was charged stays charged; if its answer was stored, asking again returns it for free."
+)

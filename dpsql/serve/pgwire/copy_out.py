@@ -1,93 +1,104 @@
-"""COPY TO STDOUT: rows as lines of text, as CSV, or as PostgreSQL's binary file."""
+"""COPY TO STDOUT: rows as lines of text, as CSV, or as PostgreSQL's binary file, by columns."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dpsql.serve.pgwire.asking import Answer
 from dpsql.serve.pgwire.commands import Copy
-from dpsql.serve.pgwire.replies import WireColumn, copy_out, message
-from dpsql.serve.pgwire.rows import column_bytes
-from dpsql.serve.pgwire.values import encoder, field
+from dpsql.serve.pgwire.replies import WireColumn, message
+from dpsql.serve.pgwire.rows import column_bytes, counted, data_rows
 
 _BINARY_HEAD = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 _ESCAPES = (
-    (b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\r", b"\\r"),
-    (b"\b", b"\\b"), (b"\f", b"\\f"), (b"\v", b"\\v"),
+    ("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"), ("\b", "\\b"), ("\f", "\\f"),
+    ("\v", "\\v"),
 )  # fmt: skip
 
 
-def copied(copy: Copy, answer: Answer) -> Iterator[bytes]:
-    """The whole conversation of one COPY but its end, in pieces."""
-    yield copy_out(len(answer.columns), int(copy.format == "binary"))
+def copied(
+    copy: Copy, columns: Sequence[WireColumn], table: pa.Table, start: int, stop: int
+) -> bytes:
+    """Rows ``start`` to ``stop`` of a COPY, with what comes before the first and after the last."""
+    part, last = table.slice(start, stop - start), stop == table.num_rows
     if copy.format == "binary":
-        yield from _binary(answer)
-        return
-    line = _csv(copy) if copy.format == "csv" else _text(copy)
-    if copy.header:
-        head = _csv(replace(copy, force_quote=False)) if copy.format == "csv" else line
-        yield message(b"d", head([c.name.encode() for c in answer.columns]))
-    for row in _texts(answer.table, answer.columns):
-        yield message(b"d", line(row))
+        return _binary(columns, part, first=start == 0, last=last)
+    head = b""
+    if copy.header and start == 0:
+        plain = replace(copy, force_quote=False)
+        names = pa.table(
+            [pa.array([c.name]) for c in columns], [str(i) for i in range(len(columns))]
+        )
+        head = _lines(plain, [c._replace(oid=_TEXT) for c in columns], names)
+    return head + _lines(copy, columns, part)
 
 
-def _texts(table: pa.Table, columns: Sequence[WireColumn]) -> Iterator[tuple[bytes | None, ...]]:
+_TEXT = 25
+
+
+def _binary(columns: Sequence[WireColumn], part: pa.Table, *, first: bool, last: bool) -> bytes:
+    """A tuple of the file is laid out as a DataRow is. The header travels with the first."""
+    formats = [1] * len(columns)
+    pieces = [data_rows(part, columns, formats, kind=b"d")]
+    if first:
+        one = data_rows(part.slice(0, 1), columns, formats, kind=b"d")[5:]
+        rest = data_rows(part.slice(1), columns, formats, kind=b"d")
+        pieces = [message(b"d", _BINARY_HEAD + one) if one else b"", rest]
+    if last:
+        empty = first and not part.num_rows
+        pieces.append(message(b"d", (_BINARY_HEAD if empty else b"") + struct.pack("!h", -1)))
+    return b"".join(pieces)
+
+
+def _lines(copy: Copy, columns: Sequence[WireColumn], part: pa.Table) -> bytes:
+    """One CopyData message for each row."""
+    if not columns:
+        return b"".join([message(b"d", b"\n")] * part.num_rows)
+    write = _csv(copy, alone=len(columns) == 1) if copy.format == "csv" else _text(copy)
     cells = [
-        column_bytes(table.column(i).combine_chunks(), column.oid, 0).to_pylist()
-        for i, column in enumerate(columns)
+        write(column_bytes(part.column(i).combine_chunks(), c.oid, 0).cast(pa.large_string()))
+        for i, c in enumerate(columns)
     ]
-    return zip(*cells, strict=True) if cells else iter([()] * table.num_rows)
+    delimiter = copy.delimiter or ("," if copy.format == "csv" else "\t")
+    joined = pc.binary_join_element_wise(*cells, _large(delimiter))
+    lines = pc.binary_join_element_wise(joined, *map(_large, ("\n", ""))).cast(pa.large_binary())
+    return counted(b"d", np.asarray(pc.binary_length(lines), np.int32), [lines])
 
 
-def _binary(answer: Answer) -> Iterator[bytes]:
-    """The header travels with the first row, as PostgreSQL sends it."""
-    writers = [encoder(c.oid, 1) for c in answer.columns]
-    cells = [
-        [field(v, write) for v in answer.table.column(i).to_pylist()]
-        for i, write in enumerate(writers)
-    ]
-    rows = zip(*cells, strict=True) if cells else iter([()] * answer.count)
-    head = _BINARY_HEAD
-    for row in rows:
-        yield message(b"d", head + struct.pack("!h", len(writers)) + b"".join(row))
-        head = b""
-    yield message(b"d", head + struct.pack("!h", -1))
+def _large(text: str | pa.Array) -> pa.Scalar | pa.Array:
+    return pa.scalar(text, pa.large_string()) if isinstance(text, str) else text
 
 
-def _text(copy: Copy) -> Callable[[Sequence[bytes | None]], bytes]:
-    delimiter = (copy.delimiter or "\t").encode()
-    null = (r"\N" if copy.null is None else copy.null).encode()
-    pairs = [*_ESCAPES, *([(delimiter, b"\\" + delimiter)] if delimiter != b"\t" else [])]
+def _text(copy: Copy) -> Callable[[pa.Array], pa.Array]:
+    null = r"\N" if copy.null is None else copy.null
+    special = copy.delimiter
+    pairs = [*_ESCAPES, *([(special, "\\" + special)] if special and special != "\t" else [])]
 
-    def write(values: Sequence[bytes | None]) -> bytes:
-        return delimiter.join(null if v is None else _escaped(v, pairs) for v in values) + b"\n"
+    def write(values: pa.Array) -> pa.Array:
+        for plain, escaped in pairs:
+            values = pc.replace_substring(values, plain, escaped)
+        return pc.fill_null(values, null)
 
     return write
 
 
-def _escaped(value: bytes, pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
-    for plain, escaped in pairs:
-        value = value.replace(plain, escaped)
-    return value
+def _csv(copy: Copy, *, alone: bool) -> Callable[[pa.Array], pa.Array]:
+    """Quoted where it must be: ``\\.`` too, when it would be ``alone`` on its line."""
+    delimiter, quote, null = copy.delimiter or ",", copy.quote, copy.null or ""
 
-
-def _csv(copy: Copy) -> Callable[[Sequence[bytes | None]], bytes]:
-    delimiter, quote = (copy.delimiter or ",").encode(), copy.quote.encode()
-    null = (copy.null or "").encode()
-    special = {*delimiter, *quote, *b"\r\n"}
-
-    def one(value: bytes | None) -> bytes:
-        if value is None:
-            return null
-        if copy.force_quote or value in (null, b"\\.") or any(b in special for b in value):
-            return quote + value.replace(quote, quote * 2) + quote
-        return value
-
-    def write(values: Sequence[bytes | None]) -> bytes:
-        return delimiter.join(map(one, values)) + b"\n"
+    def write(values: pa.Array) -> pa.Array:
+        doubled = pc.replace_substring(values, quote, quote * 2)
+        quoted = pc.binary_join_element_wise(*map(_large, (quote, doubled, quote, "")))
+        if copy.force_quote:
+            return pc.fill_null(quoted, null)
+        needed = pc.is_in(values, pa.array([null, *(["\\."] if alone else [])], values.type))
+        for special in (delimiter, quote, "\r", "\n"):
+            needed = pc.or_(needed, pc.match_substring(values, special))
+        return pc.fill_null(pc.if_else(needed, quoted, values), null)
 
     return write

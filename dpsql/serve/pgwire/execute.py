@@ -17,12 +17,12 @@ from dpsql.serve.pgwire.oids import TEXT, column
 from dpsql.serve.pgwire.parameters import value as parameter_value
 from dpsql.serve.pgwire.portals import Portal, Prepared
 from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.serve.pgwire.rows import CHUNK, FEW
 from dpsql.serve.pgwire.session import Session
 from dpsql.serve.pgwire.transaction import Status
 from dpsql.serve.pgwire.variables import REPORTED
 
 IN_FAILED_BLOCK = (c.End, c.RollbackTo)
-_COPY_PIECE = 1 << 16
 
 
 def execute(
@@ -271,15 +271,14 @@ def _deallocate(session: Session, command: c.Deallocate, *_: object) -> str:
 
 def _copy(session: Session, command: c.Copy, *_: object) -> Steps:
     answer = yield from session.answer(command.query)
-    waiting: list[bytes] = []
-    size = 0
-    for piece in copied(command, answer):
-        waiting.append(piece)
-        size += len(piece)
-        if size > _COPY_PIECE:
-            session.send(b"".join(waiting))
-            waiting, size = [], 0
-    session.send(b"".join(waiting) + replies.COPY_DONE)
+    session.send(replies.copy_out(len(answer.columns), int(command.format == "binary")))
+    if answer.count <= FEW:
+        session.send(copied(command, answer.columns, answer.table, 0, answer.count))
+    else:
+        for at in range(0, answer.count, CHUNK):
+            part = yield asking.EncodeCopy(command, answer, at, min(at + CHUNK, answer.count))
+            session.send(part)
+    session.send(replies.COPY_DONE)
     return f"COPY {answer.count}"
 
 

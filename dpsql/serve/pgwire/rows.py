@@ -20,18 +20,22 @@ _DAYS, _MICROSECONDS = 10_957, 946_684_800_000_000
 _Bytes = npt.NDArray[np.uint8]
 
 
-def data_rows(table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int]) -> bytes:
-    """Every row of the table as one DataRow message each."""
+def data_rows(
+    table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int], kind: bytes = b"D"
+) -> bytes:
+    """Every row of the table as one DataRow message each; or as one of another kind, laid out alike."""
     if table.num_rows <= FEW:
-        return _few(table, columns, formats)
+        return _few(table, columns, formats, kind)
     parts = [
-        _many(table.slice(start, CHUNK), columns, formats)
+        _many(table.slice(start, CHUNK), columns, formats, kind)
         for start in range(0, table.num_rows, CHUNK)
     ]
     return b"".join(parts)
 
 
-def _few(table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int]) -> bytes:
+def _few(
+    table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int], kind: bytes
+) -> bytes:
     count = struct.pack("!H", len(columns))
     fields = []
     for i, (column, code) in enumerate(zip(columns, formats, strict=True)):
@@ -39,24 +43,31 @@ def _few(table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int])
         fields.append([field(v, write) for v in table.column(i).to_pylist()])
     rows = zip(*fields, strict=True) if fields else [()] * table.num_rows
     bodies = [count + b"".join(row) for row in rows]
-    return b"".join(b"D" + struct.pack("!i", len(body) + 4) + body for body in bodies)
+    return b"".join(kind + struct.pack("!i", len(body) + 4) + body for body in bodies)
 
 
-def _many(table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int]) -> bytes:
+def _many(
+    table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int], kind: bytes
+) -> bytes:
     """Headers, lengths and values laid side by side and joined in one pass."""
     count = table.num_rows
-    total = np.full(count, 6, np.int32)
-    pieces: list[pa.Array] = []
+    total = np.full(count, 2, np.int32)
+    width = np.full((count, 2), divmod(len(columns), 256), np.uint8)
+    pieces: list[pa.Array] = [_fixed(width)]
     for i, (column, code) in enumerate(zip(columns, formats, strict=True)):
         raw = column_bytes(table.column(i).combine_chunks(), column.oid, code)
         lengths = pc.binary_length(raw)
         total += 4 + np.asarray(pc.fill_null(lengths, 0), np.int32)
         pieces += [_fixed(_big_endian(np.asarray(pc.fill_null(lengths, -1), np.int32)))]
         pieces += [pc.fill_null(raw, b"")]
-    head = np.empty((count, 7), np.uint8)
-    head[:, 0] = ord("D")
-    head[:, 1:5] = _big_endian(total)
-    head[:, 5:] = divmod(len(columns), 256)
+    return counted(kind, total, pieces)
+
+
+def counted(kind: bytes, lengths: npt.NDArray[np.int32], pieces: Sequence[pa.Array]) -> bytes:
+    """One message of a kind for each row of the pieces, which together are so long."""
+    head = np.empty((len(lengths), 5), np.uint8)
+    head[:, 0] = kind[0]
+    head[:, 1:] = _big_endian(lengths + 4)
     joined = pc.binary_join_element_wise(_fixed(head), *pieces, pa.scalar(b"", pa.large_binary()))
     return b"".join(joined.to_pylist()) if joined.offset else _data(joined)
 

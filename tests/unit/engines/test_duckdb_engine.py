@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,30 @@ def test_constants_are_counted_once_and_forgotten_when_there_are_many(
         counting._counts[f"SELECT {i}"] = 1
     assert counting.count("SELECT 1 WHERE FALSE") == 0
     assert len(counting._counts) == 1
+
+
+def test_a_statement_is_interrupted_and_the_next_one_runs(engine: DuckDB) -> None:
+    endless = "SELECT count(*) AS p0 FROM range(100000000000) AS r(i) WHERE hash(i) % 3 = 0"
+    failed: list[float] = []
+    begun = threading.Event()
+
+    def measure() -> None:
+        begun.set()
+        start = time.monotonic()
+        with pytest.raises(EngineFailed):
+            engine.measure(endless, {})
+        failed.append(time.monotonic() - start)
+
+    worker = threading.Thread(target=measure)
+    worker.start()
+    assert begun.wait(5)
+    engine.interrupt(worker.ident + 1)  # type: ignore[operator]
+    time.sleep(0.3)
+    assert worker.is_alive()
+    engine.interrupt(worker.ident)  # type: ignore[arg-type]
+    worker.join(10)
+    assert failed
+    assert failed[0] < 5
+    engine.interrupt(threading.get_ident())
+    assert unseal(engine.measure("SELECT 1 AS p0", {})).to_pydict() == {"p0": [1]}
+    engine.close()

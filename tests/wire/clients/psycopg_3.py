@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from decimal import Decimal
 from typing import Any
 
@@ -208,6 +209,40 @@ def copy_as_csv(side: Side) -> Any:
     sql = f"COPY ({inner}) TO STDOUT (FORMAT csv, DELIMITER ';', HEADER, NULL '-', FORCE_QUOTE *)"
     with _open(side) as c, c.cursor().copy(sql) as copy:
         return b"".join(bytes(part) for part in copy).decode()
+
+
+_SPECIAL = r"SELECT E'a\tb\\c\nd' AS x, 'qr,s;t' AS y, NULL AS z, '' AS e, '\.' AS f"
+
+
+@check
+def copy_of_special_characters(side: Side) -> Any:
+    ways = ("", "(DELIMITER ';', NULL '-')", "(FORMAT csv)", "(FORMAT csv, QUOTE '#', HEADER)")
+    found = []
+    for options in ways:
+        with _open(side) as c, c.cursor().copy(f"COPY ({_SPECIAL}) TO STDOUT {options}") as copy:
+            found.append(b"".join(bytes(part) for part in copy).decode())
+    return found
+
+
+@check
+def copy_of_many_rows(side: Side) -> Any:
+    rows = "SELECT i::int4 AS i, 'x,' || i AS t, NULL::text AS z FROM generate_series(1, 40000) AS s(i)"
+    found = []
+    for options in ("", "(FORMAT csv)", "(FORMAT binary)"):
+        with _open(side) as c, c.cursor().copy(f"COPY ({rows}) TO STDOUT {options}") as copy:
+            data = b"".join(bytes(part) for part in copy)
+            found.append((len(data), hashlib.sha256(data).hexdigest()))
+    return found
+
+
+@check
+def copy_of_nothing(side: Side) -> Any:
+    found = []
+    for options in ("", "(FORMAT csv, HEADER)", "(FORMAT binary)"):
+        sql = f"COPY (SELECT country FROM countries WHERE false) TO STDOUT {options}"
+        with _open(side) as c, c.cursor().copy(sql) as copy:
+            found.append(b"".join(bytes(part) for part in copy).hex())
+    return found
 
 
 @check
