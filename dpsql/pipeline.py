@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dpsql.checks import run as check
-from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.diagnostics.refusal import LedgerFailed, Refused
 from dpsql.engines.engine import Engine
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
@@ -104,7 +104,10 @@ def prepare(
     bound = bind(parsed, catalog)
     checked = check(bound)
     plan = build(checked, enumerator, catalog.policy.limits.max_cells)
-    return price(plan, request)
+    try:
+        return price(plan, request)
+    except Refused as refused:
+        raise refused.within(source.text) from None
 
 
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:

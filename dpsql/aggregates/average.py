@@ -1,13 +1,14 @@
 """AVG(x): a centred total over a count.
 
 Centring makes one row move the total by at most half the range, whatever the values' offset.
+Under BigQuery's clause the mean is of units, each with the mean of its own values in the group.
 """
 
 from __future__ import annotations
 
 from dpsql.aggregates.build import call as apply
 from dpsql.aggregates.build import clamp, not_null, real, whole
-from dpsql.aggregates.statistic import Lowered, Rows, Total
+from dpsql.aggregates.statistic import Lowered, Rows, Total, Units
 from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated, Column, Expression
 from dpsql.sql.relations import Private
@@ -19,12 +20,23 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     low, high = numbers(value.shape.domain)
     assert low is not None
     assert high is not None, "checks.bounded_values lets no other pass"
-    middle = (low + high) / 2
+    ends = None if call.bounds is None else call.bounds.group
+    by_unit = call.averaged or ends is not None
+    least, most = (
+        (low, high) if ends is None else (min(max(e, ends[0]), ends[1]) for e in (low, high))
+    )
+    middle = (least + most) / 2
 
     def finish(columns: tuple[Column, ...]) -> Expression:
         total, count = columns
         mean = apply("divide", total, apply("greatest", count, whole(1)))
-        return clamp(apply("add", real(middle), mean), low, high)
+        return clamp(apply("add", real(middle), mean), least, most)
 
+    there = not_null(value, call.where)
+    if by_unit:
+        total = Total(
+            value, low, high, centre=middle, where=call.where, cap=(least, most), averaged=True
+        )
+        return Lowered((total, Units(there)), finish)
     total = Total(value, low, high, centre=middle, where=call.where)
-    return Lowered((total, Rows(not_null(value, call.where))), finish)
+    return Lowered((total, Rows(there)), finish)

@@ -22,7 +22,8 @@ def lower(call: Aggregated, privacy: Private) -> Lowered:
         return Lowered((Values(call.args[0], where),), lambda columns: columns[0])
     for argument in call.args:
         where = not_null(argument, where)
-    statistic = Units(where) if call.distinct else Rows(where)
+    cap = None if call.bounds is None else call.bounds.group
+    statistic = Units(where) if call.distinct else Rows(where, cap)
     return Lowered((statistic,), lambda columns: columns[0])
 
 

@@ -14,12 +14,19 @@ from fractions import Fraction
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.expressions import Column, Expression, Shape
 
+Cap = tuple[Fraction, Fraction]
+"""The least and the most that a unit adds to a group that it is in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows satisfy ``where`` (all, when None). One row adds 0 or 1."""
+    """How many rows satisfy ``where`` (all, when None). One row adds 0 or 1.
+
+    With a ``cap`` the number of a unit's rows in a group counts as the nearer of both ends.
+    """
 
     where: Expression | None = None
+    cap: Cap | None = None
 
     @property
     def shape(self) -> Shape:
@@ -60,7 +67,9 @@ class Total:
     """The sum of ``value - centre`` over rows where it is not NULL and ``where`` holds.
 
     The engine clamps ``value`` to ``low .. high`` first, whatever was declared. ``whole`` says
-    that values are integers and the total is shown as one.
+    that values are integers and the total is shown as one. With a ``cap`` what a unit adds to a
+    group counts as the nearer of both ends; ``averaged`` units add the mean of their values
+    instead of the sum, less ``centre``. A unit without a value adds nothing.
     """
 
     value: Expression
@@ -69,6 +78,8 @@ class Total:
     centre: Fraction = Fraction(0)
     whole: bool = False
     where: Expression | None = None
+    cap: Cap | None = None
+    averaged: bool = False
 
     @property
     def shape(self) -> Shape:

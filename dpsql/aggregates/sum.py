@@ -16,6 +16,6 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     assert low is not None
     assert high is not None, "checks.bounded_values lets no other pass"
     whole = value.shape.kind is Kind.INTEGER
-    return Lowered(
-        (Total(value, low, high, whole=whole, where=call.where),), lambda columns: columns[0]
-    )
+    cap = None if call.bounds is None else call.bounds.group
+    total = Total(value, low, high, whole=whole, where=call.where, cap=cap)
+    return Lowered((total,), lambda columns: columns[0])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dpsql.checks import (
     aggregate_only,
+    applied_bounds,
     bounded_values,
     identifiers,
     known_aggregates,
@@ -23,6 +24,7 @@ RULES: dict[str, Rule] = {
     "aggregate_only": aggregate_only.check,
     "known_aggregates": known_aggregates.check,
     "bounded_values": bounded_values.check,
+    "applied_bounds": applied_bounds.check,
     "unit_joins": unit_joins.check,
     "unit_windows": unit_windows.check,
     "private_order": private_order.check,

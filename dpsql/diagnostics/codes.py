@@ -54,6 +54,7 @@ _ALL = (
     Code("DP403", BUDGET, "a charge larger than one query may cost"),
     Code("DP404", BUDGET, "an accuracy that the budget cannot buy"),
     Code("DP405", UNSUPPORTED, "a mechanism the session does not allow"),
+    Code("DP406", PARAMETER, "an option of WITH DIFFERENTIAL_PRIVACY that cannot be kept"),
     # DP5xx: groups
     Code("DP501", UNSUPPORTED, "groups that are not public, in a session without delta"),
     Code("DP502", UNSUPPORTED, "more public groups than the policy allows"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
 
-from dpsql.aggregates.statistic import Statistic, Units, Values
+from dpsql.aggregates.statistic import Rows, Statistic, Total, Units, Values
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.steady import steady
 
@@ -80,7 +80,8 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
         bounds the counts' L2 norm by ``norm`` and scales totals by the same factor, so a cell's
         total is at most its count times reach. Each stage only lowers what came before, so the
         least bound holds. A unit is counted at most once in each of ``groups`` groups. It keeps
-        at most ``kept`` pairs of group and value, perhaps all in one group.
+        at most ``kept`` pairs of group and value, perhaps all in one group. Where the statistic
+        has a cap, ``reach`` is of a unit in a group (``plan.caps``), and ``groups`` cells change.
 
     >>> from dpsql.aggregates.statistic import Rows
     >>> sensitivity(Rows(), 1, Bounding(grouped=True, groups=3, limit=True, per_group=4))
@@ -93,6 +94,9 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
     if isinstance(statistic, Values):
         pairs = Fraction(kept(statistic, bounding))
         return Sensitivity(pairs * size, (pairs * size) ** 2)
+    if isinstance(statistic, Rows | Total) and statistic.cap is not None:
+        moved = Fraction(reach * size)
+        return Sensitivity(bounding.groups * moved, bounding.groups * moved**2)
     l1, l2_squared = (
         min(b.l1 for b in _bounds(bounding)),
         min(b.l2_squared for b in _bounds(bounding)),
@@ -142,15 +146,27 @@ def candidates(measurement: Measurement, most_groups: int, size: int) -> Iterato
 
 
 def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
-    privacy, cells = measurement.privacy, measurement.cells
+    privacy, cells, terms = measurement.privacy, measurement.cells, measurement.terms
     count = None if cells is None else cells.count
     if privacy.max_rows == 1:
         yield Bounding(groups=1)
         return
-    most = privacy.max_rows
+    fewer = None if terms is None else terms.rows
+    most = min(privacy.max_rows, fewer or privacy.max_rows)
+    most_groups = most_groups if terms is None else terms.groups or most_groups
     groups = min(most_groups, most, count or most)
     per_group = min(most, privacy.per_group or most)
     limit = count is None or count > groups
+    if most < privacy.max_rows:
+        # Asked for by the query: its rows weigh less, so that no unit has more than it says.
+        if count is not None and not _counts_units(measurement):
+            yield Bounding(rows=most, groups=min(most, count), bits=WEIGHT_BITS)
+        else:
+            yield Bounding(rows=most, grouped=True, groups=groups, limit=limit, bits=WEIGHT_BITS)
+        return
+    if _by_group(measurement):
+        yield Bounding(grouped=True, groups=groups, limit=limit, per_group=per_group)
+        return
     if groups == 1 and not limit:
         yield Bounding(grouped=True, groups=1, per_group=min(per_group, most))
         return
@@ -173,7 +189,19 @@ def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
 
 
 def _counts_units(measurement: Measurement) -> bool:
-    return measurement.cells is None or any(isinstance(s, Units) for s in measurement.statistics)
+    return measurement.cells is None or any(
+        isinstance(s, Units) or _is_capped(s) for s in measurement.statistics
+    )
+
+
+def _is_capped(statistic: Statistic) -> bool:
+    return isinstance(statistic, Rows | Total) and statistic.cap is not None
+
+
+def _by_group(measurement: Measurement) -> bool:
+    """Whether only caps on groups do what the query asks for: in so words, or by its bounds."""
+    asked = measurement.terms is not None and measurement.terms.groups is not None
+    return asked or any(_is_capped(s) for s in measurement.statistics)
 
 
 def _root_up(value: int) -> Fraction:

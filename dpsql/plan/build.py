@@ -192,6 +192,7 @@ class _Builder:
             cells,
             statistics,
             tuple(self._column(s, i) for i, s in enumerate(statistics)),
+            aggregate.terms,
         )
         known = self.identities.setdefault(identity(measurement), measurement)
         if known is measurement:
@@ -237,7 +238,7 @@ class _Builder:
             return None
         lowered = [_lowered(finest, call) for call in finest.calls]
         cells, coarse = self._cells(finest), self._cells(part)
-        additive = all(isinstance(s, Rows | Total) for low in lowered for s in low.statistics)
+        additive = all(_adds_up(s) for low in lowered for s in low.statistics)
         if cells is None or coarse is None or not additive or not finest.calls:
             return None
         if cells.count > coarse.count * len(whole.sets) ** 2:
@@ -254,6 +255,15 @@ class _Builder:
         return Column(next(self.numbers), f"s{position}", statistic.shape)
 
     def _cells(self, aggregate: Aggregate) -> Cells | None:
+        wanted = None if aggregate.terms is None else aggregate.terms.selection
+        if wanted == "threshold" and aggregate.keys:
+            return None
+        found = self._public_cells(aggregate)
+        if wanted == "public" and found is None:
+            raise Refused(_no_public_groups(aggregate))
+        return found
+
+    def _public_cells(self, aggregate: Aggregate) -> Cells | None:
         try:
             return cells(aggregate.keys, aggregate.input, self.enumerator, self.most_cells)
         except TooManyCells as many:
@@ -268,6 +278,23 @@ class _Builder:
                     aggregate.span,
                 )
             ) from None
+
+
+def _adds_up(statistic: Statistic) -> bool:
+    """Whether the number of a coarser group is the sum of its finer ones."""
+    return isinstance(statistic, Rows | Total) and statistic.cap is None
+
+
+def _no_public_groups(aggregate: Aggregate) -> Refusal:
+    assert aggregate.terms is not None
+    return Refusal(
+        "DP406",
+        "PUBLIC_GROUPS needs groups that are public, and these are not",
+        "A group that is there because of one unit shows that the unit is in the data.",
+        "Group by a column with public values, name the groups in WHERE key IN ('a', 'b'), "
+        "or ask for LAPLACE_THRESHOLD.",
+        aggregate.terms.span,
+    )
 
 
 def _lowered(aggregate: Aggregate, call: Aggregated) -> Lowered:

@@ -46,7 +46,7 @@ class Declared:
 
 def declared(aggregate: Aggregate, call: Aggregated) -> Declared | None:
     """The call as constants; None when it must be measured."""
-    if call.function not in ("min", "max") or call.where is not None or aggregate.keys:
+    if call.function not in ("min", "max") or call.where or call.bounds or aggregate.keys:
         return None
     found = _traced(aggregate.input, call.args[0])
     if found is None:

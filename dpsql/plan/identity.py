@@ -38,7 +38,8 @@ def identity(measurement: Measurement) -> object:
     ]
     cells = None if measurement.cells is None else measurement.cells.sql
     items = sorted(block.items.items())
-    return repr((block.tail(), items, keys, statistics, units, cells, measurement.privacy.max_rows))
+    asked = measurement.privacy.max_rows, measurement.terms
+    return repr((block.tail(), items, keys, statistics, units, cells, asked))
 
 
 def _known(numbering: _Numbering, component: Iterable[int]) -> list[int]:
@@ -49,7 +50,7 @@ def _statistic(statistic: Statistic, numbering: _Numbering, items: dict[int, str
     where = statistic.where
     kept = None if where is None else expression(numbering.expression(where), items)
     if isinstance(statistic, Rows | Units):
-        return type(statistic).__name__, kept
+        return type(statistic).__name__, kept, getattr(statistic, "cap", None)
     value = expression(numbering.expression(statistic.value), items)
     others = [getattr(statistic, f.name) for f in fields(statistic)[1:] if f.name != "where"]
     return type(statistic).__name__, value, others, kept

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from dpsql.aggregates.statistic import Statistic
 from dpsql.sql.expressions import Column, Expression
 from dpsql.sql.relations import Private, Relation
+from dpsql.sql.terms import Terms
 
 
 class Enumerator(Protocol):
@@ -42,6 +43,7 @@ class Measurement:
     cells: Cells | None
     statistics: tuple[Statistic, ...]
     columns: tuple[Column, ...]
+    terms: Terms | None = None
 
 
 @dataclass(frozen=True, slots=True)

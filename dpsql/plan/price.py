@@ -14,10 +14,12 @@ from typing import assert_never
 
 from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
 from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.plan import caps
 from dpsql.plan.bounding import Bounding, Sensitivity, candidates, sensitivity
 from dpsql.plan.buckets import buckets
 from dpsql.plan.grid import Grid, grid
 from dpsql.plan.nodes import Measurement, Plan
+from dpsql.plan.pots import apart
 from dpsql.plan.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan, Selection
 from dpsql.plan.request import Request
 from dpsql.plan.statement import statement
@@ -66,6 +68,11 @@ def price(plan: Plan, request: Request) -> PricedPlan:
     """The plan with the noise that is predicted to be smallest among what is allowed."""
     if not plan.measurements:
         return PricedPlan(plan, (), Cost.zero(), (), "none")
+    return apart(plan, request, _pot)
+
+
+def _pot(plan: Plan, request: Request) -> PricedPlan:
+    """The measurements that share one budget."""
     _require_delta(plan, request)
     options = [_priced(plan, request, share) for share in _shares(plan, request)]
     if not options:
@@ -141,6 +148,10 @@ def _draft(measurement: Measurement, bounding: Bounding, share: _Share) -> Price
         return PricedMeasurement(measurement, bounding, "", noised, None)
     position = _shared(measurement)
     selection = _selection(bounding, position, share)
+    least = None if measurement.terms is None else measurement.terms.least
+    if least is not None:
+        # A higher threshold shows fewer groups: each with no more probability than before.
+        selection = replace(selection, threshold=selection.threshold + least - 1)
     if position is not None:
         kept = list(noised)
         kept[position] = selection.units
@@ -211,9 +222,11 @@ def _noised(statistic: Statistic, bounding: Bounding, share: _Share) -> Noised:
 def _shift_and_reach(statistic: Statistic, bounding: Bounding, coarser: int) -> tuple[int, int]:
     if isinstance(statistic, Total):
         at: Grid = grid(statistic, coarser)
-        return at.shift, at.reach
+        return at.shift, at.reach if statistic.cap is None else caps.reach(statistic, at, bounding)
     if isinstance(statistic, Rows):
-        return bounding.bits, 1 << bounding.bits
+        capped = statistic.cap is not None
+        one = 1 << bounding.bits
+        return bounding.bits, caps.reach(statistic, None, bounding) if capped else one
     return 0, 1
 
 

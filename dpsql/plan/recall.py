@@ -84,7 +84,8 @@ def _asked(part: PricedMeasurement) -> list[object]:
             raise NotCanonical
     except NotCanonical:
         text = part.sql
-    return [
+    least = None if measurement.terms is None else measurement.terms.least
+    asked: list[object] = [
         text,
         _cells(measurement.cells),
         repr(replace(part.bounding, bits=0)),
@@ -92,6 +93,8 @@ def _asked(part: PricedMeasurement) -> list[object]:
         None if part.selection is None else part.selection.shares,
         [f.shape.kind.value for f in measurement.key_fields],
     ]
+    # Groups below a least number of units are left out: a lower threshold is no better answer.
+    return asked if least is None else [*asked, least]
 
 
 def _constants(item: _Item) -> list[str]:

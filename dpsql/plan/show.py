@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.aggregates.statistic import Mode, Quantile, Rows, Statistic, Total, Units, Values
+from dpsql.aggregates.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.policy.types import Scalar
 from dpsql.privacy.mechanisms import (
@@ -80,15 +80,17 @@ def statistic_text(statistic: Statistic) -> str:
     """What is counted or summed."""
     where = "" if statistic.where is None else ", where a condition holds"
     match statistic:
-        case Rows():
-            return f"number of rows{where}"
+        case Rows(cap=cap):
+            return f"number of rows{_cap(cap, 'number')}{where}"
         case Units():
             return f"number of units{where}"
         case Values():
             return f"number of different values{where}"
-        case Total(low=low, high=high, centre=centre):
+        case Total(low=low, high=high, centre=centre, cap=cap, averaged=averaged):
             centred = "" if centre == 0 else f", less {number(centre)}"
-            return f"sum of values clamped to {number(low)} .. {number(high)}{centred}{where}"
+            what = "means of units, of" if averaged else "sum of"
+            part = _cap(cap, "mean" if averaged else "sum")
+            return f"{what} values clamped to {number(low)} .. {number(high)}{part}{centred}{where}"
         case Mode():
             return f"commonest of a public list of values{where}"
         case Quantile(members=tuple()):
@@ -98,6 +100,11 @@ def statistic_text(statistic: Statistic) -> str:
             return f"{_quantile(statistic)} of values clamped to {ends}{where}"
         case _:
             assert_never(statistic)
+
+
+def _cap(cap: Cap | None, what: str) -> str:
+    """How a unit's part of a group is clamped."""
+    return "" if cap is None else f", a unit's {what} to {number(cap[0])} .. {number(cap[1])}"
 
 
 def _quantile(statistic: Quantile) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dpsql.aggregates.statistic import Apart, Rows, Statistic, Total, Units
-from dpsql.plan import histogram
+from dpsql.plan import caps, histogram
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import Grid, clamped
 from dpsql.plan.nodes import Measurement
@@ -52,7 +52,7 @@ def _plain(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | Non
     elif bounding.rows is not None:
         inner = _weighted(measurement, bounding, block, units, keys, row)
     else:
-        inner = _direct(measurement, block, keys, row)
+        inner = _direct(measurement, bounding, grids, block, keys, row)
     return inner if measurement.cells is None else _all_cells(measurement, inner)
 
 
@@ -70,14 +70,31 @@ def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], bloc
     return _Row(tuple(wheres), tuple(values))
 
 
-def _direct(measurement: Measurement, block: Block, keys: tuple[str, ...], row: _Row) -> str:
-    """One row per unit: nothing to bound."""
+def _direct(
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], block: Block,
+    keys: tuple[str, ...], row: _Row,
+) -> str:  # fmt: skip
+    """One row per unit: nothing to bound but what the aggregate itself caps."""
     items = named("k", keys)
     for i, statistic in enumerate(measurement.statistics):
-        items.append(f"{_aggregate(statistic, row, i)} AS p{i}")
+        if isinstance(statistic, Rows | Total) and statistic.cap is not None:
+            text = caps.clamped(_single(statistic, row, i), statistic, grids[i], bounding)
+            items.append(f"coalesce(sum({text}), 0) AS p{i}")
+        else:
+            items.append(f"{_aggregate(statistic, row, i)} AS p{i}")
     if measurement.cells is None:
         items.append("count(*) AS units")
     return f"SELECT {', '.join(items)}{block.tail()}{group_by(len(keys))}"
+
+
+def _single(statistic: Rows | Total, row: _Row, i: int) -> str:
+    """What a unit's only row adds."""
+    value = row.values[i] if isinstance(statistic, Total) else "1"
+    otherwise = "NULL" if isinstance(statistic, Total) else "0"
+    where = row.wheres[i]
+    return (
+        f"({value})" if where is None else f"(CASE WHEN {where} THEN {value} ELSE {otherwise} END)"
+    )
 
 
 def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
@@ -165,6 +182,11 @@ def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -
             return f"CAST(count(*){kept} > 0 AS BIGINT)"
         case Rows():
             return f"coalesce(sum({weight}){kept}, 0)" if weight != "1" else f"count(*){kept}"
+        case Total(averaged=True):
+            return f"sum(v{i}){kept} // nullif(count(v{i}){kept}, 0)"
+        case Total(cap=cap) if cap is not None:
+            value = f"v{i}" if weight == "1" else f"(v{i} * {weight}) // {1 << bits}"
+            return f"sum({value}){kept}"
         case _:
             value = f"v{i}" if weight == "1" else f"(v{i} * {weight}) // {1 << bits}"
             return f"coalesce(sum({value}){kept}, 0)"
@@ -194,6 +216,8 @@ def _capped(statistic: Statistic, bounding: Bounding, grid: Grid | None, i: int)
     """The sum over units of a capped contribution."""
     if isinstance(statistic, Units):
         return f"coalesce(sum(s{i}), 0)"
+    if isinstance(statistic, Rows | Total) and statistic.cap is not None:
+        return f"coalesce(sum({caps.clamped(f's{i}', statistic, grid, bounding)}), 0)"
     if bounding.norm is not None:
         scaled = f"s{i} * factor"
         if isinstance(statistic, Total):

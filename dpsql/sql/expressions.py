@@ -10,6 +10,7 @@ from typing import Literal as Literal_
 from dpsql.diagnostics.span import Span
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import ANYTHING, Domain, interval
+from dpsql.sql.terms import Bounds
 
 if TYPE_CHECKING:
     from dpsql.sql.relations import Relation
@@ -140,7 +141,8 @@ Expression = Column | Literal | Interval | Call | Case | Window | Subquery | Par
 class Aggregated:
     """An aggregate call of the analyst; it stands only in an Aggregate relation.
 
-    ``option`` holds its constants (a quantile's fraction); ``where`` its FILTER.
+    ``option`` holds its constants (a quantile's fraction); ``where`` its FILTER; ``bounds`` what
+    named arguments clamp. ``averaged`` says that a mean is of units, each with its own mean.
     """
 
     function: str
@@ -149,6 +151,8 @@ class Aggregated:
     distinct: bool = False
     where: Expression | None = None
     option: str = ""
+    bounds: Bounds | None = None
+    averaged: bool = False
     span: Span | None = field(default=None, compare=False)
 
 

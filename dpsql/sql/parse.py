@@ -17,6 +17,7 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.policy.types import Scalar
 from dpsql.sql import allow
+from dpsql.sql.clauses import Taken, attach_bounds, attach_clauses, take
 from dpsql.sql.renamed import renamed
 from dpsql.sql.spans import locate
 
@@ -57,7 +58,7 @@ def parse(source: Source) -> Parsed:
     strange = _STRANGE.search(text)
     if strange is not None:
         raise Refused(_not_text(Span(*strange.span())), text=text)
-    tokens, trees = _read(source)
+    tokens, taken, trees = _read(source)
     for token in tokens:
         if token.token_type in _NAMES and len(token.text) > LONGEST_NAME:
             place = Span(token.start, token.end + 1)
@@ -68,7 +69,12 @@ def parse(source: Source) -> Parsed:
     tree = found[0]
     _measure(tree)
     renamed(tree)
-    locate(tree, tokens)
+    locate(tree, taken.tokens)
+    try:
+        attach_clauses(tree, taken)
+        attach_bounds(tree, taken)
+    except Refused as refused:
+        raise refused.within(text) from None
     if not isinstance(tree, exp.Query):
         raise Refused(_not_a_query(Span(tokens[0].start, tokens[0].end + 1)), text=text)
     problems = allow.refusals(tree)
@@ -81,21 +87,28 @@ _STRANGE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no database stores: they would end or break a message."""
 
 
-def _read(source: Source) -> tuple[list[Token], list[exp.Expr | None]]:
+def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
     """The tokens and trees of a text; whatever the parser raises is one refusal."""
     tokens: list[Token] = []
     try:
         tokens = sqlglot.tokenize(source.text, read=source.dialect)
-        if any(token.token_type is TokenType.PLACEHOLDER for token in tokens):
-            tokens = _numbered(tokens)
+    except Exception:  # noqa: BLE001 (a third-party parser may raise anything; all is one refusal)
+        raise Refused(_untokenized(source.text), text=source.text) from None
+    try:
+        taken = take(_numbered(tokens), source.text)
+    except Refused as refused:
+        raise refused.within(source.text) from None
+    try:
+        if taken.tokens == tokens:
+            trees = sqlglot.parse(source.text, read=source.dialect, error_level=ErrorLevel.RAISE)
+        else:
             parser = Dialect.get_or_raise(source.dialect).parser(error_level=ErrorLevel.RAISE)
-            return tokens, parser.parse(tokens, source.text)
-        return tokens, sqlglot.parse(source.text, read=source.dialect, error_level=ErrorLevel.RAISE)
+            trees = parser.parse(taken.marked(), source.text)
     except ParseError as error:
         raise Refused(_syntax(_place(error, tokens)), text=source.text) from None
-    except Exception:  # noqa: BLE001 (a third-party parser may raise anything; all is one refusal)
-        refusal = _syntax(None) if tokens else _untokenized(source.text)
-        raise Refused(refusal, text=source.text) from None
+    except Exception:  # noqa: BLE001 (as above)
+        raise Refused(_syntax(None), text=source.text) from None
+    return tokens, taken, trees
 
 
 def _numbered(tokens: list[Token]) -> list[Token]:

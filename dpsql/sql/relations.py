@@ -14,6 +14,7 @@ from dpsql.policy.model import Table
 from dpsql.policy.types import Scalar
 from dpsql.sql.expressions import Aggregated, Column, Expression, SortKey, Subquery, Window
 from dpsql.sql.expressions import walk as parts
+from dpsql.sql.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class Aggregate:
     """GROUP BY ``keys``; fields are the keys, then the calls.
 
     ``sets`` are the grouping sets, as positions in ``keys``; none means one set with all keys.
+    ``terms`` are what a differential privacy clause asks for its measurement.
     """
 
     input: Relation
@@ -105,6 +107,7 @@ class Aggregate:
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
     sets: tuple[tuple[int, ...], ...] = ()
+    terms: Terms | None = None
 
 
 @dataclass(frozen=True, slots=True)

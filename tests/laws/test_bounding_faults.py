@@ -28,14 +28,20 @@ UNITS = "SELECT placed, COUNT(DISTINCT customer_id), COUNT(*) FROM orders GROUP 
 HIDDEN = (
     "SELECT city, COUNT(*), SUM(age) FROM customers JOIN orders USING (customer_id) GROUP BY city"
 )
+CAPPED = (
+    "SELECT channel, SUM(amount - 250, contribution_bounds_per_group => (-90, -30)),"
+    " COUNT(*, contribution_bounds_per_group => (2, 3)),"
+    " AVG(amount, contribution_bounds_per_group => (40, 200)) FROM orders GROUP BY channel"
+)
 
 FORCED: dict[str, tuple[Bounding, tuple[str, ...]]] = {
     "row weights": (Bounding(rows=7, groups=4, bits=20), (ORDERS, SHIFTED, TOTALS, DEVIATION)),
     "coarse row weights": (Bounding(rows=7, groups=4, bits=2), (ORDERS, SHIFTED, TOTALS)),
     "unit totals": (Bounding(grouped=True, per_group=9), (TOTALS,)),
+    "every group": (Bounding(grouped=True, groups=4, per_group=9), (CAPPED,)),
     "group caps": (
         Bounding(grouped=True, groups=2, limit=True, per_group=3),
-        (ORDERS, SHIFTED, DEVIATION, UNITS, HIDDEN),
+        (ORDERS, SHIFTED, DEVIATION, UNITS, HIDDEN, CAPPED),
     ),
     "one group": (
         Bounding(grouped=True, groups=1, limit=True, per_group=1),
@@ -43,7 +49,7 @@ FORCED: dict[str, tuple[Bounding, tuple[str, ...]]] = {
     ),
     "weights and groups": (
         Bounding(rows=7, grouped=True, groups=3, limit=True, bits=20),
-        (ORDERS, SHIFTED, UNITS, HIDDEN),
+        (ORDERS, SHIFTED, UNITS, HIDDEN, CAPPED),
     ),
     "norm clip": (
         Bounding(grouped=True, groups=800, norm=Fraction(5, 2), bits=20),
@@ -109,6 +115,15 @@ FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "a forgotten cap on counts": ("group caps", ORDERS, _swap(r"least\(s0, 3\)", "s0")),
     "a forgotten cap on totals": (
         "group caps", ORDERS, _swap(r"least\(greatest\((s\d), -?\d+\), \d+\)", r"\1"),
+    ),
+    "a forgotten cap of a sum": (
+        "every group", CAPPED, _swap(r"least\(greatest\(s0, -\d+\), -\d+\)", "s0"),
+    ),
+    "a forgotten cap of a number": (
+        "every group", CAPPED, _swap(r"least\(greatest\(s1, 2\), 3\)", "s1"),
+    ),
+    "a forgotten cap of a mean": (
+        "every group", CAPPED, _swap(r"least\(greatest\(s2, -\d+\), \d+\)", "s2"),
     ),
     "a limit off by one": ("group caps", ORDERS, _swap(r"place <= 2", "place <= 3")),
     "no limit": ("one group", UNITS, _swap(r" WHERE place <= 1", "")),

@@ -114,6 +114,12 @@ PAIRED = (
     "SELECT placed, COUNT(DISTINCT customer_id), SUM(amount) FROM orders GROUP BY placed",
     "SELECT COUNT(*), SUM(seconds - 3000), AVG(seconds) FROM visits",
     "SELECT COUNT(DISTINCT placed) FROM orders",
+    (
+        "SELECT channel, SUM(amount, contribution_bounds_per_group => (60, 90)),"
+        " AVG(amount, contribution_bounds_per_group => (60, 90)) FROM orders GROUP BY channel"
+    ),
+    "SELECT COUNT(*, contribution_bounds_per_group => (2, 3)) FROM visits",
+    "SELECT SUM(age, contribution_bounds_per_group => (60, 90)) FROM customers",
 )
 
 

@@ -15,6 +15,7 @@ from dpsql.policy import keys
 from dpsql.policy.schema import markdown
 from dpsql.service.settings import SETTINGS
 from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.terms import OPTIONS, UNIT, UNIT_ABOUT
 
 README = Path(__file__).parents[2] / "README.md"
 _REGION = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -139,6 +140,11 @@ def _shown(action: argparse.Action) -> str:
     return flag if action.nargs == 0 else f"{flag} {name}"
 
 
+def _options() -> str:
+    lines = [f"- `{name}`: {o.about} ({o.takes})" for name, o in OPTIONS.items()]
+    return "\n".join([*lines, f"- `{UNIT}`: {UNIT_ABOUT}"])
+
+
 def _examples() -> str:
     return "```sql\n" + ";\n\n".join(EXAMPLES) + ";\n```"
 
@@ -149,6 +155,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "examples": _examples,
     "functions": _functions,
+    "options": _options,
     "policy": lambda: f"```yaml\n{POLICY}```",
     "policy_keys": _policy_keys,
     "settings": _settings,

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.options import bounded
 from dpsql.sql.bind.quantile_calls import QUANTILES, bind_quantile, quantile_shape
 from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
 from dpsql.sql.expressions import Aggregated, Column, Expression, Shape
@@ -92,7 +93,11 @@ class Calls:
 
 
 def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
-    """An aggregate call over the rows of ``scalars``' scope."""
+    """An aggregate call over the rows of ``scalars``' scope, within the bounds it names."""
+    return bounded(_call(scalars, node, rows), node)
+
+
+def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     where = None
     rowwise = type(scalars)(scalars.context, scalars.scope)
     if isinstance(node, exp.Filter):

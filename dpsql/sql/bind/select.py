@@ -16,6 +16,7 @@ from dpsql.sql.bind.correlated import decorrelated
 from dpsql.sql.bind.determined import unit_of
 from dpsql.sql.bind.group_keys import grouping
 from dpsql.sql.bind.join_graph import arranged
+from dpsql.sql.bind.options import with_terms
 from dpsql.sql.bind.outputs import ordinal, output_name, star
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, folded, same
@@ -59,7 +60,8 @@ def bind_select(select: exp.Select, context: Context, ctes: Scope, query: QueryB
         if _aggregates(select)
         else _Plain(select, context, relation, scope).bind()
     )
-    return _finish(select, context, bound)
+    output = _finish(select, context, bound)
+    return replace(output, relation=with_terms(select, output.relation, relation, scope))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,206 @@
+"""Differential privacy clauses and named arguments, held against what they are about.
+
+A clause is for the one measurement of its SELECT; bounds are for an aggregate over private rows.
+Where there is none they would be dropped, so they are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.span import Span
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.bind.join_rules import equalities, told
+from dpsql.sql.bind.scope import Scope, spelled
+from dpsql.sql.clauses import bounds_of, clause_of
+from dpsql.sql.domain import Domain, interval, members
+from dpsql.sql.expressions import Aggregated, Column, Shape
+from dpsql.sql.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Limit,
+    Private,
+    Project,
+    Relation,
+    Released,
+    Sort,
+    Windowed,
+)
+from dpsql.sql.terms import UNIT, Bounds, Clause, Ends, Terms
+
+ROW_BOUNDED = (
+    "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "min", "max",
+    "quantile_cont", "quantile_disc",
+)  # fmt: skip
+GROUP_BOUNDED = ("count", "sum", "avg")
+"""Aggregates that take ``contribution_bounds_per_row`` and ``_per_group``."""
+
+
+def with_terms(select: exp.Select, relation: Relation, below: Relation, scope: Scope) -> Relation:
+    """The relation of a SELECT with its clause on the aggregate over ``below``."""
+    clause = clause_of(select)
+    if clause is None or (isinstance(relation, Limit) and relation.count == 0):
+        return relation
+    _check_unit(clause, below, scope)
+    found = _stamped(relation, clause.terms, below)
+    if found is None:
+        raise Refused(_idle(clause, below))
+    return found
+
+
+def _stamped(relation: Relation, terms: Terms, below: Relation) -> Relation | None:
+    """The SELECT's own aggregate has the terms; None where no noise is added."""
+    if relation is below:
+        return None
+    if isinstance(relation, Aggregate):
+        state = relation.input.privacy
+        measured = isinstance(state, Private) and isinstance(relation.privacy, Released)
+        if measured:
+            _check_groups(relation, terms)
+        averages = tuple(replace(c, averaged=c.function == "avg") for c in relation.calls)
+        return replace(relation, terms=terms, calls=averages) if measured else None
+    assert isinstance(relation, Limit | Sort | Project | Distinct | Windowed | Filter)
+    inner = _stamped(relation.input, terms, below)
+    return None if inner is None else replace(relation, input=inner)
+
+
+def _check_unit(clause: Clause, below: Relation, scope: Scope) -> None:
+    """The column named as the unit's key must be the unit's key."""
+    state = below.privacy
+    if not clause.unit or not isinstance(state, Private):
+        return
+    names = [exp.to_identifier(name, quoted=quoted) for name, quoted in clause.unit]
+    node = exp.column(names[-1], table=names[0] if len(names) == 2 else None)
+    known = equalities(told(below))
+    parts = [known.closure(part) for part in state.key]
+    if len(parts) == 1 and scope.knows(node):
+        found = scope.resolve(node)
+        if isinstance(found, Column) and found.number in parts[0]:
+            return
+    names_of_key = [spelled(f.name) for part in parts for f in scope.fields if f.number in part]
+    raise Refused(_another_unit(clause, state.unit, names_of_key[:1] if len(parts) == 1 else []))
+
+
+def _check_groups(aggregate: Aggregate, terms: Terms) -> None:
+    if terms.least is not None and not aggregate.keys:
+        raise Refused(
+            Refusal(
+                "DP406",
+                "min_privacy_units_per_group is about groups, and there are none",
+                "Without GROUP BY there is one answer, for however many units.",
+                "Leave it away, or add GROUP BY.",
+                terms.span,
+            )
+        )
+
+
+def _idle(clause: Clause, below: Relation) -> Refusal:
+    private = isinstance(below.privacy, Private)
+    return Refusal(
+        "DP406",
+        "this SELECT has no noise that WITH DIFFERENTIAL_PRIVACY could be about",
+        "It makes no aggregate over rows of several units: what it gives stays below the noise."
+        if private
+        else "It reads what is public or already noised: that is answered exactly, and free.",
+        "Write the clause in the SELECT that aggregates over private rows."
+        if private
+        else "Leave the clause away.",
+        clause.terms.span,
+    )
+
+
+def _another_unit(clause: Clause, unit: str, names: list[str]) -> Refusal:
+    known = (
+        f"{UNIT} = {names[0]}"
+        if names
+        else f"Leave {UNIT} away: dpsql finds the unit of each row itself."
+    )
+    return Refusal(
+        "DP406",
+        f"this column is not the key of the unit that is protected, {unit}",
+        "Who is protected is the owner's decision; a query cannot choose another unit.",
+        known,
+        clause.unit_span,
+    )
+
+
+def bounded(call: Aggregated, node: exp.Expr) -> Aggregated:
+    """The call with what its named arguments clamp; a row's value has the clamped range then.
+
+    Claim: the aggregate that a lowered call becomes clamps each value to the range of its
+    argument's shape, so narrowing the shape is clamping the value.
+    """
+    inner = node.this if isinstance(node, exp.Filter) else node
+    inner = inner.this if isinstance(inner, exp.WithinGroup) else inner
+    bounds = bounds_of(inner)
+    if bounds is None:
+        return call
+    if bounds.row is not None:
+        call = _row_bounded(call, bounds.row, bounds)
+    if bounds.group is not None:
+        if call.function not in GROUP_BOUNDED or call.distinct:
+            raise _misused(call, "contribution_bounds_per_group", bounds.span)
+        summed = call.args[0].shape.kind if call.function == "sum" else Kind.INTEGER
+        if call.function != "avg":
+            _check_whole(bounds.group, summed, bounds)
+    return replace(call, bounds=bounds)
+
+
+def _row_bounded(call: Aggregated, ends: Ends, bounds: Bounds) -> Aggregated:
+    if call.function not in ROW_BOUNDED or call.distinct:
+        raise _misused(call, "contribution_bounds_per_row", bounds.span)
+    shape = call.args[0].shape
+    if not shape.kind.numeric:
+        raise _misused(call, "contribution_bounds_per_row", bounds.span, f" of {shape.kind.value}")
+    whole = shape.kind is Kind.INTEGER or shape.domain.integral
+    _check_whole(ends, Kind.INTEGER if whole else shape.kind, bounds)
+    value = replace(call.args[0], shape=replace(shape, domain=_clamped(shape, ends)))
+    return replace(call, args=(value,))
+
+
+def _clamped(shape: Shape, ends: Ends) -> Domain:
+    """All that a value of the shape can be once it is clamped."""
+    low, high = ends
+
+    def inside(value: Scalar | None, otherwise: Fraction) -> Scalar:
+        assert value is None or isinstance(value, int | Fraction)
+        near = otherwise if value is None else min(max(Fraction(value), low), high)
+        return int(near) if shape.kind is Kind.INTEGER else near
+
+    domain = shape.domain
+    if domain.members is not None:
+        return members(sorted({inside(v, low) for v in domain.members}))
+    return interval(inside(domain.low, low), inside(domain.high, high), integral=domain.integral)
+
+
+def _check_whole(ends: Ends, kind: Kind, bounds: Bounds) -> None:
+    if kind is Kind.INTEGER and any(end.denominator != 1 for end in ends):
+        raise Refused(
+            Refusal(
+                "DP406",
+                "the bounds of whole numbers are whole",
+                "What is clamped stays a whole number, as all that is counted or added exactly.",
+                f"({int(ends[0])}, {int(ends[1])})",
+                bounds.span,
+            )
+        )
+
+
+def _misused(call: Aggregated, name: str, span: Span | None, what: str = "") -> Refused:
+    """A named argument on an aggregate that does not take it."""
+    takers = ROW_BOUNDED if name.endswith("row") else GROUP_BOUNDED
+    of = " DISTINCT" if call.distinct else what
+    return Refused(
+        Refusal(
+            "DP406",
+            f"{call.function.upper()}{of} does not take {name}",
+            "A bound that is not applied would be one that is not kept.",
+            f"These take it, of numbers: {', '.join(t.upper() for t in takers)}.",
+            span,
+        )
+    )

@@ -1,0 +1,263 @@
+"""BigQuery's differential privacy form, taken off the tokens and attached to the tree.
+
+The parser knows neither ``SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(...)`` nor ``SUM(x,
+contribution_bounds_per_row => (0, 10))``. Both are cut out of the token stream before it parses,
+so that all places still point into the analyst's text, and attached afterwards: to the SELECT
+whose keyword they stood behind, and to the call whose brackets they stood in. What was cut out
+and finds no such node is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.span import Span
+from dpsql.sql.terms import Bounds, Clause, Given, bounds, clause
+
+_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_MARK = "dpsql_clause_"
+CLAUSE, BOUNDS = "privacy", "bounds"
+"""Under these names a node's ``meta`` holds its ``Clause`` and its ``Bounds``."""
+
+
+@dataclass(slots=True)
+class Taken:
+    """What is left of the tokens, and what was taken off."""
+
+    tokens: list[Token]
+    clauses: dict[int, Clause] = field(default_factory=dict)
+    """By the index, among what is left, of the SELECT that each stood behind."""
+    calls: dict[tuple[int, int], Bounds] = field(default_factory=dict)
+    """By the places where the call begins and ends in the text."""
+
+    def marked(self) -> list[Token]:
+        """The tokens for the parser: a hint behind each SELECT that had a clause."""
+        found: list[Token] = []
+        for index, token in enumerate(self.tokens):
+            found.append(token)
+            if index in self.clauses:
+                place = {"line": token.line, "col": token.col, "start": token.start}
+                words = [f"{_MARK}{index}"]
+                found.append(Token(TokenType.HINT, "/*+", end=token.end, comments=words, **place))
+        return found
+
+
+def take(tokens: Sequence[Token], text: str) -> Taken:
+    """Cut clauses and named arguments out of a statement's tokens."""
+    cutter = _Cutter(list(tokens), text)
+    taken = Taken([])
+    while cutter.at < len(cutter.tokens):
+        if cutter.starts_clause():
+            taken.clauses[len(taken.tokens) - 1] = cutter.clause()
+        elif cutter.starts_arguments():
+            cutter.arguments(taken)
+        else:
+            taken.tokens.append(cutter.tokens[cutter.at])
+            cutter.at += 1
+    hint = next((t for t in tokens if t.token_type is TokenType.HINT), None)
+    if taken.clauses and hint is not None:
+        raise Refused(_hinted(Span(hint.start, hint.end + 1)))
+    return taken
+
+
+def attach_clauses(tree: exp.Expr, taken: Taken) -> None:
+    """Each clause to its SELECT, whose hint it is until then."""
+    left = dict(taken.clauses)
+    for select in list(tree.find_all(exp.Select)) if left else []:
+        hint = select.args.get("hint")
+        names = [] if hint is None else [e.name for e in hint.expressions]
+        if len(names) == 1 and names[0].lower().startswith(_MARK):
+            select.set("hint", None)
+            select.meta[CLAUSE] = left.pop(int(names[0].lower().removeprefix(_MARK)))
+    for lost in left.values():
+        raise Refused(_nowhere(lost.terms.span))
+
+
+def attach_bounds(tree: exp.Expr, taken: Taken) -> None:
+    """Bounds to their calls, once nodes know their places."""
+    left = dict(taken.calls)
+    for call in list(tree.find_all(exp.Func)) if left else []:
+        place = call.meta.get("start"), call.meta.get("end")
+        if place in left and isinstance(call, exp.AggFunc) and not _windowed(call):
+            call.meta[BOUNDS] = left.pop(place)
+    for lost in left.values():
+        raise Refused(_no_aggregate(lost.span))
+
+
+def clause_of(select: exp.Expr) -> Clause | None:
+    """The clause of a SELECT."""
+    found = select.meta.get(CLAUSE)
+    return found if isinstance(found, Clause) else None
+
+
+def bounds_of(call: exp.Expr) -> Bounds | None:
+    """The named arguments of an aggregate call."""
+    found = call.meta.get(BOUNDS)
+    return found if isinstance(found, Bounds) else None
+
+
+def _windowed(call: exp.Expr) -> bool:
+    parent = call.parent
+    while isinstance(parent, exp.Filter | exp.WithinGroup):
+        parent = parent.parent
+    return isinstance(parent, exp.Window)
+
+
+@dataclass(slots=True)
+class _Cutter:
+    tokens: list[Token]
+    text: str
+    at: int = 0
+    opened: list[int] = field(default_factory=list)
+
+    def word(self, index: int) -> str:
+        return str(self.tokens[index].text).upper() if index < len(self.tokens) else ""
+
+    def starts_clause(self) -> bool:
+        """Whether ``WITH DIFFERENTIAL_PRIVACY`` stands here, behind SELECT."""
+        behind = self.at > 0 and self.tokens[self.at - 1].token_type is TokenType.SELECT
+        return (
+            behind
+            and self.tokens[self.at].token_type is TokenType.WITH
+            and self.word(self.at + 1) == "DIFFERENTIAL_PRIVACY"
+        )
+
+    def clause(self) -> Clause:
+        """The clause that stands here."""
+        first = self.at
+        self.at += 2
+        options: list[Given] = []
+        if self.word(self.at) == "OPTIONS" and self.word(self.at + 1) == "(":
+            last = self.partner(self.at + 1)
+            parts = self.parts(self.at + 2, last) if last > self.at + 2 else []
+            options = [self.given(part, TokenType.EQ) for part in parts]
+            self.at = last + 1
+        place = self.span(first, self.at - 1)
+        return clause(options, place)
+
+    def starts_arguments(self) -> bool:
+        """Whether ``, name =>`` stands here."""
+        nth = self.at + 2
+        comma = self.tokens[self.at].token_type is TokenType.COMMA
+        return comma and nth < len(self.tokens) and self.tokens[nth].token_type is TokenType.FARROW
+
+    def arguments(self, taken: Taken) -> None:
+        """Everything from here to the end of the call."""
+        last = self.closing()
+        given = [self.given(p, TokenType.FARROW) for p in self.parts(self.at + 1, last)]
+        name = self.called(taken.tokens)
+        end = self.tokens[last].end
+        start = given[0].span.start if name is None else name.start
+        taken.calls[start, end] = bounds(given)
+        self.at = last
+
+    def called(self, before: list[Token]) -> Token | None:
+        """The name of the call whose arguments end here."""
+        depth = 0
+        for index in range(len(before) - 1, 0, -1):
+            kind = before[index].token_type
+            depth += (kind in _CLOSE) - (kind in _OPEN)
+            if depth < 0:
+                return before[index - 1]
+        return None
+
+    def closing(self) -> int:
+        """The bracket that ends the call around this place."""
+        depth = 0
+        for index in range(self.at, len(self.tokens)):
+            kind = self.tokens[index].token_type
+            depth += (kind in _OPEN) - (kind in _CLOSE)
+            if depth < 0:
+                return index
+        raise Refused(_open(self.span(self.at, self.at)))
+
+    def partner(self, index: int) -> int:
+        """The bracket that closes this one."""
+        depth = 0
+        for other in range(index, len(self.tokens)):
+            kind = self.tokens[other].token_type
+            depth += (kind in _OPEN) - (kind in _CLOSE)
+            if depth == 0:
+                return other
+        raise Refused(_open(self.span(index, index)))
+
+    def parts(self, first: int, last: int) -> list[range]:
+        """The ranges of tokens between commas, from ``first`` to before ``last``."""
+        found, start, depth = [], first, 0
+        for index in range(first, last):
+            kind = self.tokens[index].token_type
+            depth += (kind in _OPEN) - (kind in _CLOSE)
+            if depth == 0 and kind is TokenType.COMMA:
+                found.append(range(start, index))
+                start = index + 1
+        return [*found, range(start, last)]
+
+    def given(self, part: range, sign: TokenType) -> Given:
+        """``name sign value``."""
+        if len(part) < 3 or self.tokens[part[1]].token_type is not sign:
+            place = self.span(part[0], part[-1]) if part else self.span(part.start, part.start)
+            raise Refused(_shape(place, "=>" if sign is TokenType.FARROW else "="))
+        words = [self.text[self.tokens[i].start : self.tokens[i].end + 1] for i in part[2:]]
+        return Given(self.word(part[0]).lower(), tuple(words), self.span(part[0], part[-1]))
+
+    def span(self, first: int, last: int) -> Span:
+        last = min(last, len(self.tokens) - 1)
+        return Span(self.tokens[min(first, last)].start, self.tokens[last].end + 1)
+
+
+def _shape(place: Span, sign: str) -> Refusal:
+    return Refusal(
+        "DP102",
+        f"here stands name {sign} value",
+        "What is asked of the noise is read word by word.",
+        "OPTIONS(epsilon = 0.1, delta = 1e-8)"
+        if sign == "="
+        else "SUM(x, contribution_bounds_per_group => (0, 100)): named arguments come last.",
+        place,
+    )
+
+
+def _open(place: Span) -> Refusal:
+    return Refusal(
+        "DP102",
+        "a bracket is not closed",
+        "Where a list ends decides what belongs to it.",
+        "Close it.",
+        place,
+    )
+
+
+def _nowhere(place: Span | None) -> Refusal:
+    return Refusal(
+        "DP406",
+        "WITH DIFFERENTIAL_PRIVACY belongs to a SELECT that aggregates",
+        "It says how the answer of that SELECT is noised.",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.1) COUNT(*) FROM orders",
+        place,
+    )
+
+
+def _no_aggregate(place: Span | None) -> Refusal:
+    return Refusal(
+        "DP406",
+        "named arguments belong to aggregates over private rows",
+        "They bound what one unit adds to a noised number; nothing else takes any.",
+        "SUM(x, contribution_bounds_per_group => (0, 100))",
+        place,
+    )
+
+
+def _hinted(place: Span) -> Refusal:
+    return Refusal(
+        "DP100",
+        "SELECT with hint is not in the SQL that dpsql answers",
+        "Hints are for engines, and what an engine is asked is decided by dpsql.",
+        "Leave it away.",
+        place,
+    )

@@ -1,0 +1,299 @@
+"""What ``WITH DIFFERENTIAL_PRIVACY OPTIONS(...)`` and the named arguments of aggregates may say.
+
+Each option is one row of ``OPTIONS``: how its text is read, and what it must be. What is not a
+row is refused, and so is whatever a row does not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.span import Span
+from dpsql.exact import parse_exact
+
+Ends = tuple[Fraction, Fraction]
+LARGEST = 10**15
+"""No bound of a contribution is farther from zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a clause asks for the measurement of its SELECT; None leaves it to role and session.
+
+    ``place`` tells one clause from another: each is a budget of its own. ``least`` is the number
+    of units below which a group is not shown.
+    """
+
+    place: int
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    groups: int | None = None
+    rows: int | None = None
+    selection: Literal["threshold", "public"] | None = None
+    least: int | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """``name = value`` or ``name => value`` as it was written: the words of the value."""
+
+    name: str
+    words: tuple[str, ...]
+    span: Span
+
+    @property
+    def text(self) -> str:
+        """The value's words together."""
+        return "".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """The clause of one SELECT: what it asks for, and the column it names as the unit's key."""
+
+    terms: Terms
+    unit: tuple[tuple[str, bool], ...] = ()
+    """The parts of the column's name, each with whether it was quoted."""
+    unit_span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an aggregate's named arguments clamp: each row's value, or a unit's part of a group."""
+
+    row: Ends | None = None
+    group: Ends | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+def _epsilon(text: str) -> Fraction:
+    value = parse_exact(text)
+    if not 0 < value <= 10**9:
+        raise ValueError
+    return value
+
+
+def _delta(text: str) -> Fraction:
+    value = parse_exact(text)
+    if not 0 <= value < 1:
+        raise ValueError
+    return value
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text) or int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def _strategy(text: str) -> str:
+    return {"LAPLACE_THRESHOLD": "threshold", "PUBLIC_GROUPS": "public"}[text.upper()]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option: the field of ``Terms`` it sets, its reader, what it takes, what it is for."""
+
+    field: str
+    read: Callable[[str], Any]
+    takes: str
+    about: str
+
+
+_WHOLE = "a whole number from 1"
+OPTIONS: dict[str, Option] = {
+    "epsilon": Option(
+        "epsilon", _epsilon, "a number above 0 and up to 1e9", "what this SELECT costs"
+    ),
+    "delta": Option("delta", _delta, "a number from 0 and below 1", "the delta it costs at most"),
+    "max_groups_contributed": Option(
+        "groups", _count, _WHOLE, "in how many groups a unit counts, up to the role's limit"
+    ),
+    "max_rows_contributed": Option(
+        "rows", _count, _WHOLE, "how much the rows of a unit weigh together; not with the above"
+    ),
+    "group_selection_strategy": Option(
+        "selection",
+        _strategy,
+        "LAPLACE_THRESHOLD or PUBLIC_GROUPS",
+        "show the groups that enough units are in, or all groups of a public list",
+    ),
+    "min_privacy_units_per_group": Option(
+        "least", _count, _WHOLE, "leave out groups of fewer units; not with PUBLIC_GROUPS"
+    ),
+}
+UNIT = "privacy_unit_column"
+UNIT_ABOUT = "must name the key of the policy's unit: who is protected is not the query's choice"
+KNOWN = (*OPTIONS, UNIT)
+_EXCLUSIVE = (
+    (
+        "max_groups_contributed",
+        "max_rows_contributed",
+        "A unit is bounded by the groups it is in, or by its rows, not by both.",
+    ),
+)
+
+
+def clause(options: Sequence[Given], place: Span) -> Clause:
+    """The clause that the options make, or one refusal for each that cannot be kept."""
+    refusals = list(_repeated(options, "option"))
+    terms, unit = Terms(place.start, span=place), None
+    for option in options:
+        if option.name == UNIT:
+            unit = option
+            refusals += [] if _named(option) else [_not_a_column(option)]
+        elif option.name not in OPTIONS:
+            refusals.append(_unknown(option))
+        else:
+            known = OPTIONS[option.name]
+            try:
+                terms = replace(terms, **{known.field: known.read(option.text)})
+            except (ValueError, KeyError, ArithmeticError):
+                refusals.append(_not_a_value(option, known.takes))
+    refusals += _together(options, terms)
+    if refusals:
+        raise Refused(*refusals[:5])
+    if terms.least is not None and terms.selection is None:
+        terms = replace(terms, selection="threshold")
+    return Clause(terms, () if unit is None else _named(unit), None if unit is None else unit.span)
+
+
+def bounds(arguments: Sequence[Given]) -> Bounds:
+    """The bounds that the named arguments of an aggregate give."""
+    refusals, found = list(_repeated(arguments, "argument")), Bounds(span=arguments[0].span)
+    for argument in arguments:
+        where = {
+            "contribution_bounds_per_row": "row",
+            "contribution_bounds_per_group": "group",
+        }.get(argument.name)
+        if argument.name == "report_format":
+            refusals.append(_report(argument))
+        elif where is None:
+            refusals.append(_unknown_argument(argument))
+        else:
+            ends = _ends(argument)
+            refusals += [] if ends is not None else [_not_ends(argument)]
+            found = replace(found, row=ends) if where == "row" else replace(found, group=ends)
+    if refusals:
+        raise Refused(*refusals[:5])
+    return found
+
+
+_ENDS = re.compile(r"\(([+-]?[0-9.]+(?:[eE][+-]?\d+)?),([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\)")
+
+
+def _ends(argument: Given) -> Ends | None:
+    found = _ENDS.fullmatch(argument.text)
+    if found is None:
+        return None
+    try:
+        low, high = (parse_exact(text.removeprefix("+")) for text in found.groups())
+    except (ValueError, ArithmeticError):
+        return None
+    return (low, high) if low <= high and max(abs(low), abs(high)) <= LARGEST else None
+
+
+def _named(option: Given) -> tuple[tuple[str, bool], ...]:
+    """The parts of a column's name; none where the words are no name."""
+    parts, dots = option.words[::2], option.words[1::2]
+    if len(parts) != len(dots) + 1 or set(dots) - {"."} or len(parts) > 2:
+        return ()
+    found = []
+    for part in parts:
+        quoted = len(part) > 2 and part[0] == part[-1] and part[0] in '"`'
+        if not quoted and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part):
+            return ()
+        found.append((part[1:-1] if quoted else part, quoted))
+    return tuple(found)
+
+
+def _repeated(given: Sequence[Given], what: str) -> Iterator[Refusal]:
+    seen: set[str] = set()
+    for one in given:
+        if one.name in seen:
+            yield _refusal(
+                one, f"{one.name} is given twice", f"An {what} has one value.", "Keep one of them."
+            )
+        seen.add(one.name)
+
+
+def _together(options: Sequence[Given], terms: Terms) -> Iterator[Refusal]:
+    """Options that exclude each other."""
+    names = {option.name: option for option in options}
+    for one, other, why in _EXCLUSIVE:
+        if one in names and other in names:
+            yield _refusal(names[other], f"{one} excludes {other}", why, "Keep one of them.")
+    if terms.selection == "public" and terms.least is not None:
+        yield _refusal(
+            names["min_privacy_units_per_group"],
+            "PUBLIC_GROUPS excludes min_privacy_units_per_group",
+            "Public groups are all answered, empty ones too; small ones are not left out.",
+            "Keep one of them, or leave small groups out by HAVING COUNT(*) >= 10.",
+        )
+
+
+def _unknown(option: Given) -> Refusal:
+    return _refusal(
+        option,
+        f'there is no option "{option.name}"',
+        "An option that is not read would be one that is not kept.",
+        f"Known: {', '.join(KNOWN)}.",
+    )
+
+
+def _not_a_value(option: Given, what: str) -> Refusal:
+    return _refusal(
+        option,
+        f"{option.name} takes {what}, as a literal",
+        "What a query may reveal is fixed before any data is read.",
+        "Write the value out; leave the option away for what the policy says.",
+    )
+
+
+def _not_a_column(option: Given) -> Refusal:
+    return _refusal(
+        option,
+        f"{UNIT} takes the name of a column",
+        "It names the key of the unit that the policy protects.",
+        f"{UNIT} = customer_id",
+    )
+
+
+def _unknown_argument(argument: Given) -> Refusal:
+    return _refusal(
+        argument,
+        f'there is no argument "{argument.name}"',
+        "An argument that is not read would be one that is not kept.",
+        "Known: contribution_bounds_per_row => (lower, upper), "
+        "contribution_bounds_per_group => (lower, upper).",
+    )
+
+
+def _not_ends(argument: Given) -> Refusal:
+    return _refusal(
+        argument,
+        f"{argument.name} takes two literal numbers, the lower one first",
+        "Noise is as wide as the bounds, so they are fixed before any data is read; none may be "
+        "farther from zero than 1e15.",
+        f"{argument.name} => (0, 100)",
+    )
+
+
+def _report(argument: Given) -> Refusal:
+    return _refusal(
+        argument,
+        "report_format is not answered",
+        "Its report tells bounds that were found in the data and how many values lay outside. "
+        "Here bounds are public and nothing is counted beside the answer, which would cost more.",
+        "Leave it away: EXPLAIN shows the bounds, SET dpsql.intervals = on the noise.",
+    )
+
+
+def _refusal(given: Given, headline: str, why: str, instead: str) -> Refusal:
+    return Refusal("DP406", headline, why, instead, given.span)
