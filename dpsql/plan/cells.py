@@ -65,11 +65,10 @@ def cells(
     parts = _components(keys, tuple(atoms.values()), _conditions(below))
     if any(part.size > MOST_BASE_VALUES for part in parts):
         return None
-    sql = _query(parts, keys)
-    count = enumerator.count(sql) if keys else 1
+    count = prod(enumerator.count(_component_sql(part, keys)) for part in parts) if keys else 1
     if count > most:
         raise TooManyCells(count)
-    return Cells(sql, count)
+    return Cells(_query(parts, keys), count)
 
 
 def _collect(node: Expression, atoms: dict[Expression, _Atom]) -> bool:

@@ -40,16 +40,21 @@ class Setting:
     about: str
 
 
+_SMALLEST = Fraction(1, 10**9)
+_LEAST_DELTA = Fraction(1, 10**15)
+"""The steps of the ledger: less could not be charged."""
+
+
 def _positive(text: str) -> Fraction:
     value = parse_exact(text)
-    if value <= 0 or value > 10**9:
+    if not _SMALLEST <= value <= 10**9:
         raise ValueError
     return value
 
 
 def _probability(text: str) -> Fraction:
     value = parse_exact(text)
-    if not 0 <= value < 1:
+    if value and not _LEAST_DELTA <= value < 1:
         raise ValueError
     return value
 

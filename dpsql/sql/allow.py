@@ -180,6 +180,10 @@ _SILENT: dict[type[exp.Expr], tuple[str, ...]] = {
 """Arguments that a parser sets to an empty value; they are refused when they say anything."""
 
 
+_TELLING: dict[type[exp.Expr], tuple[str, ...]] = {exp.Group: ("all",)}
+"""Arguments that are only there when something was written: GROUP BY DISTINCT is not ALL."""
+
+
 def refusals(tree: exp.Expr) -> list[Refusal]:
     """One refusal for each part of the tree outside the closed world."""
     found: list[Refusal] = []
@@ -199,9 +203,9 @@ def _problem(node: exp.Expr) -> tuple[str, exp.Expr] | None:
     allowed = ALLOWED.get(type(node))
     if allowed is None:
         return _name(node), node
-    silent = _SILENT.get(type(node), ())
+    silent, telling = _SILENT.get(type(node), ()), _TELLING.get(type(node), ())
     for argument, value in node.args.items():
-        said = value is not None and value is not False and value != []
+        said = value is not None and (value is not False or argument in telling) and value != []
         if said and (argument not in allowed or argument in silent):
             first = value[0] if isinstance(value, list) else value
             place = first if isinstance(first, exp.Expr) and located(first) else node

@@ -26,6 +26,7 @@ from dpsql.plan.statement import statement
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
+from dpsql.sql.render import parameters
 from support.corpus import World
 from support.services import FreeLedger, noon, service
 
@@ -111,7 +112,7 @@ def exact(
     found: dict[str, Exact] = {}
     for part in parts:
         if part.sql not in found:
-            used = {name: v for name, v in given.items() if f"${name}" in part.sql}
+            used = {name: v for name, v in given.items() if name in parameters(part.sql)}
             rows = connection.execute(part.sql, used or None).fetchall()
             keys = len(part.measurement.keys)
             found[part.sql] = {_key(row[:keys]): tuple(map(_number, row[keys:])) for row in rows}

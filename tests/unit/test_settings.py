@@ -16,8 +16,8 @@ from dpsql.service.settings import SETTINGS, Settings
 
 COUNT = "SELECT COUNT(*) AS n FROM customers"
 VALUES = {
-    "epsilon": ("0.25", "0", "much"),
-    "delta": ("1e-8", "1", "x"),
+    "epsilon": ("0.25", "0", "much", "1e-320"),
+    "delta": ("1e-8", "1", "x", "1e-320"),
     "max_error": ("50", "0", "near"),
     "mechanism": ("'gaussian'", "'none'", "off"),
     "dialect": ("'postgres'", "'klingon'", "1"),

@@ -14,7 +14,7 @@ from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.options import bounded
 from dpsql.sql.bind.quantile_calls import QUANTILES, bind_quantile, quantile_shape
 from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
-from dpsql.sql.expressions import Aggregated, Column, Expression, Shape
+from dpsql.sql.expressions import Aggregated, Column, Expression, Shape, Window, columns
 from dpsql.sql.functions.conditional import as_kind
 from dpsql.sql.spans import span_of
 
@@ -87,9 +87,17 @@ class Calls:
         for column, known in self.found:
             if known == call:
                 return column
-        column = self.context.column(call.function, call.shape)
+        column = self.context.column(call.function, call.shape, identifier=identifies(call))
         self.found.append((column, call))
         return column
+
+
+_COUNTS = frozenset({"count", "bool_and", "bool_or", "row_number", "rank", "dense_rank", "ntile"})
+
+
+def identifies(call: Aggregated | Window) -> bool:
+    """Whether the result may be an identifier: one of the values that it was taken of."""
+    return call.function not in _COUNTS and any(c.identifier for c in columns(*call.args))
 
 
 def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:

@@ -67,8 +67,8 @@ def quantile_shape(name: str, value: Expression) -> Shape:
 
 def _fraction(node: exp.Expr) -> Fraction:
     if isinstance(node, exp.Literal) and not node.is_string:
-        share = parse_exact(str(node.this))
-        if 0 <= share <= 1 and (share * FINEST).denominator == 1:
+        share = _exact(str(node.this))
+        if share is not None and 0 <= share <= 1 and (share * FINEST).denominator == 1:
             return share
     raise refuse(
         "DP114",
@@ -77,6 +77,13 @@ def _fraction(node: exp.Expr) -> Fraction:
         "What is asked must be known before the data is read; it may have six decimals.",
         "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY x)",
     )
+
+
+def _exact(text: str) -> Fraction | None:
+    try:
+        return parse_exact(text)
+    except ValueError:
+        return None
 
 
 def _from_the_top(node: exp.Expr, name: str, share: Fraction) -> Fraction:

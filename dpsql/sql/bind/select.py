@@ -222,7 +222,18 @@ class _Grouped(_Plain):
 
     def _condition(self, having: exp.Expr, items: tuple[_Item, ...]) -> Expression:
         scope = replace(self.scope, aliases={i.name: i.value for i in items})
-        return self._over_groups(self.scalars(scope).condition(having.this), having.this)
+        bound = Scalars(self.context, scope, self.calls).condition(having.this)
+        made = {column.number for column, _ in self.windows.found}
+        window = next((c for c in columns(bound) if c.number in made), None)
+        if window is not None:
+            raise refuse(
+                "DP100",
+                having.this,
+                "HAVING comes before windows",
+                "A window is computed over the groups that HAVING has kept.",
+                "Compute it in a subquery, and use WHERE around it.",
+            )
+        return self._over_groups(bound, having.this)
 
     def _key(self, node: exp.Expr) -> Expression:
         """A grouping key: an ordinal, a column, an output alias, or any expression."""

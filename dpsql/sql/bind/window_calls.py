@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.policy.types import Kind
-from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED
+from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED, identifies
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
@@ -52,7 +52,7 @@ class Windows:
         for column, known in self.found:
             if known == call:
                 return column
-        column = self.context.column(call.function, call.shape)
+        column = self.context.column(call.function, call.shape, identifier=identifies(call))
         self.found.append((column, call))
         return column
 
