@@ -33,6 +33,7 @@ def _column(name: str, declared: str, section: Section, problems: Problems) -> C
         range=bounds,
         values=_values(declared, bounds, section, problems),
         extremes=_extremes(section, problems),
+        max_length=_max_length(declared, section, problems),
         description=section.get("description", str) or "",
     )
 
@@ -72,6 +73,16 @@ def _range(declared: str, section: Section, problems: Problems) -> tuple[Scalar,
         )
         return None
     return low, high
+
+
+def _max_length(declared: str, section: Section, problems: Problems) -> int | None:
+    length = section.get("max_length", int)
+    if length is not None and kind_of(declared) is not Kind.TEXT:
+        problems.add(
+            section.at("max_length"),
+            f"max_length on {section.label}, whose type is {declared}; remove it",
+        )
+    return length
 
 
 def _values(

@@ -186,6 +186,7 @@ COLUMN = Record(
             "`values`, for free",
             "measured",
         ),
+        Key("max_length", Whole(1, 10_000), "most characters that LENGTH counts", "none"),
         Key("description", Text(), "a note for analysts", "none"),
     ),
 )

@@ -35,6 +35,7 @@ class Column:
     values: tuple[Scalar, ...] | None = None
     values_from: tuple[str, str] | None = None
     extremes: Extremes = "measured"
+    max_length: int | None = None
     description: str = ""
 
 

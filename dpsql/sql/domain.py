@@ -20,7 +20,7 @@ class Domain:
     """Values between ``low`` and ``high`` (None: unbounded); only ``members`` where given.
 
     ``integral`` says that every value is whole, whatever the type; ``grain`` that a timestamp
-    is the start of a period of that name.
+    is the start of a period of that name; ``longest`` that a text has no more characters.
     """
 
     low: Scalar | None = None
@@ -28,6 +28,7 @@ class Domain:
     members: tuple[Scalar, ...] | None = None
     integral: bool = False
     grain: str | None = None
+    longest: int | None = None
 
     @property
     def bounded(self) -> bool:
@@ -92,7 +93,7 @@ def hull(first: Domain, second: Domain) -> Domain:
     """The smallest domain that holds both.
 
     >>> hull(interval(0, 5), interval(3, 9))
-    Domain(low=0, high=9, members=None, integral=False, grain=None)
+    Domain(low=0, high=9, members=None, integral=False, grain=None, longest=None)
     """
     if first.empty or second.empty:
         return second if first.empty else first
@@ -105,7 +106,23 @@ def hull(first: Domain, second: Domain) -> Domain:
         high,
         integral=first.integral and second.integral,
         grain=first.grain if first.grain == second.grain else None,
+        longest=_longer(longest(first), longest(second)),
     )
+
+
+def longest(domain: Domain) -> int | None:
+    """How many characters a text has at most, where that is known.
+
+    >>> longest(members(["web", "shop"]))
+    4
+    """
+    if domain.members is None:
+        return domain.longest
+    return max((len(v) for v in domain.members if isinstance(v, str)), default=0)
+
+
+def _longer(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else max(a, b)
 
 
 def at_least(domain: Domain, bound: Scalar) -> Domain:

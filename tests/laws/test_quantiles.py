@@ -16,12 +16,12 @@ import pytest
 from support.datasets import in_memory
 from support.measured import SALT, every_way, request
 from support.services import FreeLedger, service
+from support.utilities import ranks
 
 from dpsql.checks import run as check
 from dpsql.plan.build import build
 from dpsql.plan.nodes import Plan
 from dpsql.plan.priced import Chosen, PricedMeasurement
-from dpsql.release.choose import histograms, utilities
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
@@ -148,28 +148,6 @@ class Choice:
         return self.groups.get(key, self.groups[("no rows",)])
 
 
-def _bins(lists: pa.ChunkedArray, item: Chosen) -> list[npt.NDArray[np.float64]]:
-    found = histograms(lists)
-    runs, units = utilities(found, item)
-    result, start, first = [], 0, 0
-    for size in found.sizes.tolist():
-        bins = found.bins[first : first + size]
-        values = np.repeat(
-            runs[start : start + 2 * size + 1].astype(np.float64) / units, _widths(bins, item)
-        )
-        result.append(values)
-        start, first = start + 2 * size + 1, first + size
-    return result
-
-
-def _widths(bins: npt.NDArray[np.int64], item: Chosen) -> list[int]:
-    widths, last = [], 0
-    for b in bins.tolist():
-        widths += [b - last, 1]
-        last = b + 1
-    return [*widths, item.buckets.count - last]
-
-
 Looks = list[list[Choice]]
 
 
@@ -186,8 +164,8 @@ def _measure(connection: duckdb.DuckDBPyConnection, parts: list[PricedMeasuremen
             if isinstance(item, Chosen):
                 column = table.column(f"p{i}")
                 none = pa.chunked_array([pa.array([None], column.type)])
-                groups = dict(zip(keys, _bins(column, item), strict=False))
-                groups["no rows",] = _bins(none, item)[0]
+                groups = dict(zip(keys, ranks(column, item), strict=False))
+                groups["no rows",] = ranks(none, item)[0]
                 choices.append(Choice(item, groups))
         looks.append(choices)
     return looks

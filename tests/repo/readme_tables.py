@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from dpsql.service.settings import SETTINGS
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.terms import OPTIONS, UNIT, UNIT_ABOUT
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 _REGION = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _FAMILIES = {
     "DP1": "The shape of the SQL",
@@ -149,10 +151,33 @@ def _examples() -> str:
     return "```sql\n" + ";\n\n".join(EXAMPLES) + ";\n```"
 
 
+_CORPORA = {
+    "tpch": "TPC-H, a customer protected",
+    "clickbench": "ClickBench, a visitor protected",
+    "bi": "shapes of Superset, Metabase, Tableau, Power BI, Grafana",
+}
+
+
+def _coverage() -> str:
+    lines = ["| queries | asked | answered, equal to plain SQL | refused |", "|---|--:|--:|---|"]
+    recorded = (ROOT / "fixtures" / "coverage" / "outcomes.txt").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in recorded.splitlines()]
+    for name, title in _CORPORA.items():
+        outcomes = Counter(outcome for corpus, _, outcome in rows if corpus == name)
+        equal, refused = outcomes.pop("equal", 0), []
+        for outcome, count in sorted(outcomes.items()):
+            code = CODES[outcome.removeprefix("refused ")]
+            refused.append(f"{count}: {code.about} ({code.number})")
+        asked = equal + sum(outcomes.values())
+        lines.append(f"| {title} | {asked} | {equal} | {'; '.join(refused)} |")
+    return "\n".join(lines)
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "aggregates": _aggregates,
     "codes": _codes,
     "commands": _commands,
+    "coverage": _coverage,
     "examples": _examples,
     "functions": _functions,
     "options": _options,

@@ -6,8 +6,8 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import duckdb
 
@@ -28,11 +28,11 @@ from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
 from dpsql.sql.render import parameters
 from support.corpus import World
-from support.services import FreeLedger, noon, service
+from support.services import FreeLedger, service
+from support.utilities import span
 
-Histogram = Mapping[int, int]
-Exact = Mapping[tuple[object, ...], tuple[int | Histogram, ...]]
-"""Integers by group key."""
+Exact = Mapping[tuple[object, ...], tuple[Any, ...]]
+"""By group key: integers, and lists of bins where a value is chosen by rank."""
 SALT = 20_250_601
 
 
@@ -49,10 +49,14 @@ def opened(world: World) -> Service:
 
 def plan_of(sql: str, world: World) -> Plan:
     """The plan of a query, before anything is priced."""
-    here = opened(world)
-    catalog = here.catalog(next(iter(here.policy.roles)))
+    return planned(sql, opened(world))
+
+
+def planned(sql: str, here: Service) -> Plan:
+    """The same, of a query to a service."""
+    catalog = here.catalog(next(iter(here.policy.roles)), here.clock())
     checked = check(bind(parse(Source(sql)), catalog))
-    return build(checked, here.tools.enumerator, 100_000)
+    return build(checked, here.tools.enumerator, here.policy.limits.max_cells)
 
 
 @dataclass
@@ -73,9 +77,13 @@ class Listening:
 @functools.cache
 def constants(sql: str, world: World) -> Mapping[str, Value]:
     """Values for the parameters of a query's statements: what was released before is public."""
-    here = opened(world)
+    return values_in(sql, opened(world))
+
+
+def values_in(sql: str, here: Service) -> Mapping[str, Value]:
+    """The same, for a query to a service."""
     listening = Listening(here.tools.engine)
-    ears = Service(here.policy, listening, FreeLedger(), clock=noon)  # type: ignore[arg-type]
+    ears = Service(here.policy, listening, FreeLedger(), clock=here.clock)  # type: ignore[arg-type]
     ears.session(next(iter(here.policy.roles))).execute(sql)
     return listening.heard | {"salt": SALT}
 
@@ -115,16 +123,8 @@ def exact(
             used = {name: v for name, v in given.items() if name in parameters(part.sql)}
             rows = connection.execute(part.sql, used or None).fetchall()
             keys = len(part.measurement.keys)
-            found[part.sql] = {_key(row[:keys]): tuple(map(_number, row[keys:])) for row in rows}
+            found[part.sql] = {_key(row[:keys]): tuple(row[keys:]) for row in rows}
     return [found[part.sql] for part in parts]
-
-
-def _number(value: object) -> int | Histogram:
-    """An integer, or how much the rows of each bin weigh."""
-    if value is None or isinstance(value, list):
-        return {pair["b"]: pair["n"] for pair in value or ()}
-    assert isinstance(value, int | Decimal)
-    return int(value)
 
 
 def _key(values: tuple[object, ...]) -> tuple[object, ...]:
@@ -139,15 +139,14 @@ class Claim:
     column: int
     what: str
     bound: Sensitivity
-    span: Fraction = Fraction(1)
-    """How far a row of weight 1 moves it."""
+    chosen: Chosen | None = None
 
 
 def claims(part: PricedMeasurement) -> Iterator[Claim]:
     """The priced sensitivity of every statistic, and of the number of units that selects."""
     for i, item in enumerate(part.noised):
-        span = item.statistic.span if isinstance(item, Chosen) else Fraction(1)
-        yield Claim(i, type(item.statistic).__name__, item.sensitivity, span)
+        chosen = item if isinstance(item, Chosen) else None
+        yield Claim(i, type(item.statistic).__name__, item.sensitivity, chosen)
     if part.selection is not None:
         yield Claim(len(part.noised), "units", part.selection.units.sensitivity)
 
@@ -157,25 +156,25 @@ def broken(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str
     if part.measurement.cells is not None and before.keys() != after.keys():
         yield "public groups depend on the data"
     for claim in claims(part):
-        moved = [claim.span * m for m in _moves(before, after, claim.column)]
+        moved = list(_moves(before, after, claim))
         l1, squares = sum(moved), sum(m * m for m in moved)
-        if l1 > claim.bound.l1:
+        rounding = 0 if claim.chosen is None else Fraction(1, 10**9)
+        if l1 > claim.bound.l1 * (1 + rounding):
             yield f"{claim.what}: L1 {l1} > {float(claim.bound.l1):.6g}"
-        if squares > claim.bound.l2_squared:
+        if squares > claim.bound.l2_squared * (1 + rounding):
             bound = math.sqrt(claim.bound.l2_squared)
             yield f"{claim.what}: L2 {math.sqrt(squares):.6g} > {bound:.6g}"
 
 
-def _moves(before: Exact, after: Exact, column: int) -> Iterator[int]:
+def _moves(before: Exact, after: Exact, claim: Claim) -> Iterator[float]:
     for key in before.keys() | after.keys():
-        first, second = before.get(key), after.get(key)
-        yield _distance(first[column] if first else 0, second[column] if second else 0)
-
-
-def _distance(first: int | Histogram, second: int | Histogram) -> int:
-    """How far two numbers are apart, or the weights of all bins together."""
-    one, other = ({0: v} if isinstance(v, int) else v for v in (first, second))
-    return sum(abs(one.get(b, 0) - other.get(b, 0)) for b in one.keys() | other.keys())
+        first, second = (
+            side[key][claim.column] if key in side else None for side in (before, after)
+        )
+        if claim.chosen is None:
+            yield abs(int(first or 0) - int(second or 0))
+        elif first != second:
+            yield span(first, second, claim.chosen)
 
 
 def removed(

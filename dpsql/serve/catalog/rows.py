@@ -239,6 +239,8 @@ def _about_column(column: Column) -> str:
         parts.append(f"values {shown}" + (", ..." if len(column.values) > 20 else ""))
     if column.values_from is not None:
         parts.append("values of {}.{}".format(*column.values_from))
+    if column.max_length is not None:
+        parts.append(f"at most {column.max_length} characters")
     return "; ".join(parts)
 
 

@@ -71,10 +71,14 @@ WINDOWED = ("count", "sum", "avg", *SPREADS, "min", "max")
 
 @dataclass(slots=True)
 class Calls:
-    """The aggregate calls of one SELECT. ``rows`` bounds the rows of a group, where known."""
+    """The aggregate calls of one SELECT.
+
+    ``rows`` bounds the rows of a group, where known; ``keys`` are the same in all rows of a group.
+    """
 
     context: Context
     rows: int | None = None
+    keys: tuple[Expression, ...] = ()
     found: list[tuple[Column, Aggregated]] = field(default_factory=list)
 
     def knows(self, node: exp.Expr) -> bool:
@@ -82,8 +86,10 @@ class Calls:
         return type(node) in NAMES or isinstance(node, exp.Filter)
 
     def bind(self, scalars: Scalars, node: exp.Expr) -> Expression:
-        """The column that stands for the call above the aggregation."""
+        """The column that stands for the call above the aggregation; a key for its own extremes."""
         call = bind_call(scalars, node, self.rows)
+        if call.function in ("min", "max") and call.where is None and call.args[0] in self.keys:
+            return call.args[0]
         for column, known in self.found:
             if known == call:
                 return column

@@ -189,9 +189,8 @@ class _Grouped(_Plain):
                 "A set without the unit's key would mix the rows of many units below the noise.",
                 "Group by the unit alone here, and use ROLLUP in the query around it.",
             )
-        self.calls = Calls(
-            self.context, state.max_rows if isinstance(state, Private) and per_unit else None
-        )
+        rows = state.max_rows if isinstance(state, Private) and per_unit else None
+        self.calls = Calls(self.context, rows, () if self.sets else keys)
         self.key_fields = tuple(self._key_field(k) for k in keys)
         self.keys = keys
         items = self._items()

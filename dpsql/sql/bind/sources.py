@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.policy.model import Column as Declared
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
@@ -125,7 +126,7 @@ def scan_of(table: Table, context: Context, node: exp.Expr) -> Scan:
             Shape(
                 c.kind,
                 c.nullable,
-                _declared(c.kind, c.range, _values(c.values, c.values_from, context)),
+                _declared(c, _values(c.values, c.values_from, context)),
             ),
             identifier=c.identifier,
         )
@@ -156,16 +157,14 @@ def _values(
     return values if source is None else context.catalog.public_values.get(source)
 
 
-def _declared(
-    kind: Kind, ends: tuple[Scalar, Scalar] | None, values: tuple[Scalar, ...] | None
-) -> d.Domain:
+def _declared(column: Declared, values: tuple[Scalar, ...] | None) -> d.Domain:
     if values is not None:
         return d.members(values)
-    if kind is Kind.BOOLEAN:
+    if column.kind is Kind.BOOLEAN:
         return d.members([False, True])
-    if ends is None:
-        return d.interval(None, None, integral=kind is Kind.INTEGER)
-    return d.interval(*ends, integral=kind is Kind.INTEGER)
+    low, high = column.range or (None, None)
+    whole = column.kind is Kind.INTEGER
+    return d.Domain(low, high, integral=whole, longest=column.max_length)
 
 
 def bind_values(node: exp.Values, context: Context, ctes: Scope) -> Output:

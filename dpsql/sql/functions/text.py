@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Expression, Shape
+from dpsql.sql.domain import Domain, interval, longest
+from dpsql.sql.expressions import Expression, Literal, Shape
 from dpsql.sql.functions.conditional import CAST
 from dpsql.sql.functions.function import (
     Function,
@@ -28,7 +28,7 @@ def _simple(name: str, template: str, about: str) -> Function:
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         expect(args, 1, name)
         expect_kind(args[0], TEXT, name)
-        return Shape(Kind.TEXT, any_nullable(args))
+        return _no_longer(args)
 
     return Function(name, shape, lambda t, _, __: template.format(t[0]), about)
 
@@ -36,19 +36,30 @@ def _simple(name: str, template: str, about: str) -> Function:
 def _length_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 1, "length")
     expect_kind(args[0], TEXT, "length")
-    values = args[0].shape.domain.members
-    longest = max((len(str(v)) for v in values), default=0) if values is not None else None
-    return Shape(Kind.INTEGER, any_nullable(args), interval(0, longest, integral=True))
+    most = longest(args[0].shape.domain)
+    return Shape(Kind.INTEGER, any_nullable(args), interval(0, most, integral=True))
+
+
+def _no_longer(args: tuple[Expression, ...], most: int | None = None) -> Shape:
+    """A text with no more characters than the first argument, and than ``most``."""
+    known = [n for n in (longest(args[0].shape.domain), most) if n is not None]
+    return Shape(Kind.TEXT, any_nullable(args), Domain(longest=min(known, default=None)))
 
 
 def _substring_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, range(2, 4), "substring")
     expect_kind(args[0], TEXT, "substring")
-    for a in args[1:]:
-        value = constant(a, "start and length of substring").value
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST:
-            raise Mismatch(f"substring takes a literal start and length from 0 to {LONGEST}")
-    return Shape(Kind.TEXT, any_nullable(args))
+    said = f"substring takes a literal start and length from 0 to {LONGEST}"
+    places = [_place(a, "start and length of substring", said) for a in args[1:]]
+    return _no_longer(args, places[1] if len(places) > 1 else None)
+
+
+def _place(argument: Expression, what: str, said: str) -> int:
+    """A literal place in a text, or number of its characters."""
+    value = constant(argument, what).value
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST:
+        raise Mismatch(said)
+    return value
 
 
 def _substring(texts: Sequence[str], _: tuple[Expression, ...], __: str) -> str:
@@ -59,10 +70,8 @@ def _end(name: str) -> Function:
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         expect(args, 2, name)
         expect_kind(args[0], TEXT, name)
-        value = constant(args[1], f"the length of {name}").value
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST:
-            raise Mismatch(f"{name} takes a literal length from 0 to {LONGEST}")
-        return Shape(Kind.TEXT, any_nullable(args))
+        said = f"{name} takes a literal length from 0 to {LONGEST}"
+        return _no_longer(args, _place(args[1], f"the length of {name}", said))
 
     return Function(
         name, shape, lambda t, _, __: f'"{name}"({t[0]}, {t[1]})', f"`{name.upper()}(a, 3)`"
@@ -87,18 +96,18 @@ def _concat(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
 
 
 def _longest(argument: Expression) -> int:
-    """How many characters an argument may have, where that is known."""
+    """How many characters an argument has at most, whatever the data: a declaration may be wrong."""
     if argument.shape.kind is not Kind.TEXT:
         return 40
-    values = argument.shape.domain.members
-    return JOINED + 1 if values is None else max((len(str(v)) for v in values), default=0)
+    return len(str(argument.value)) if isinstance(argument, Literal) else JOINED + 1
 
 
 def _strpos_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 2, "position")
     for a in args:
         expect_kind(a, TEXT, "position")
-    return Shape(Kind.INTEGER, any_nullable(args), interval(0, None, integral=True))
+    most = longest(args[0].shape.domain)
+    return Shape(Kind.INTEGER, any_nullable(args), interval(0, most, integral=True))
 
 
 def _replace_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -108,7 +117,7 @@ def _replace_shape(args: tuple[Expression, ...], _: str) -> Shape:
     old, new = (constant(a, "what replace looks for and writes").value for a in args[1:])
     if not isinstance(old, str) or not isinstance(new, str) or len(new) > len(old):
         raise Mismatch("replace takes literals, the new one not longer than the old one")
-    return Shape(Kind.TEXT, any_nullable(args))
+    return _no_longer(args)
 
 
 def _prefix_shape(args: tuple[Expression, ...], _: str) -> Shape:

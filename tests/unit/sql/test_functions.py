@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal
-from dpsql.sql.domain import ANYTHING, Domain, interval, members
+from dpsql.sql.domain import ANYTHING, Domain, hull, interval, members
 from dpsql.sql.expressions import NULL, Call, Column, Expression, Interval, Shape
 from dpsql.sql.functions import FUNCTIONS, Mismatch
 from dpsql.sql.functions.conditional import as_kind, coerced, joined, optional_as
@@ -273,11 +273,24 @@ def test_lengths() -> None:
     assert ends("length", Column(1, "w", Shape(Kind.TEXT, False, Domain(members=())))) == (0, 0)
 
 
-def test_short_texts_are_joined_without_a_cut() -> None:
-    words = Column(1, "w", Shape(Kind.TEXT, False, members(["a", "web"])))
-    joint = shaped("concat", words, literal("-"), NUMBER)
-    assert expression(joint, {1: "w"}) == "(w || '-' || TRY_CAST(w AS VARCHAR))"
-    assert '"left"(' in expression(shaped("concat", WORD, literal("-")), {3: "w"})
+def test_texts_of_columns_are_cut_however_short_they_are_said_to_be() -> None:
+    joint = shaped("concat", literal("a"), literal("-"), NUMBER)
+    assert expression(joint, {2: "w", 1: "w"}) == "('a' || '-' || TRY_CAST(w AS VARCHAR))"
+    for domain in (members(["a", "web"]), Domain(longest=2)):
+        said = Column(3, "w", Shape(Kind.TEXT, False, domain))
+        assert '"left"(' in expression(shaped("concat", said, literal("-")), {3: "w"})
+
+
+def test_lengths_follow_from_what_is_declared() -> None:
+    short = Column(1, "w", Shape(Kind.TEXT, False, Domain(longest=9)))
+    assert ends("length", short) == (0, 9)
+    assert ends("strpos", short, literal("x")) == (0, 9)
+    assert ends("length", shaped("left", short, literal(4))) == (0, 4)
+    assert ends("length", shaped("substring", WORD, literal(2), literal(3))) == (0, 3)
+    assert ends("length", shaped("trim", short)) == (0, 9)
+    assert ends("length", shaped("substring", short, literal(2))) == (0, 9)
+    assert hull(Domain(longest=3), members(["four"])).longest == 4
+    assert hull(Domain(longest=3), Domain()).longest is None
 
 
 def test_escapes_are_written() -> None:
