@@ -56,7 +56,7 @@ def timed(do: Callable[[], object], times: int) -> str:
 def query(ledger: Ledger) -> None:
     """A query's life in the ledger."""
     hold = ledger.reserve(ACCOUNTS, COST, [EVENT], NOTE, start=True)
-    ledger.commit(hold, b"x" * 500, RecallKey(f"key {hold.id}", f"family {hold.id}", (1.0,)))
+    ledger.commit(hold, {RecallKey(f"key {hold.id}", f"family {hold.id}", (1.0,)): b"x" * 500})
 
 
 def rate(ledger: Ledger, threads: int, each: int) -> float:

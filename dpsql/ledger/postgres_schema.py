@@ -53,9 +53,12 @@ _TABLES = """
         hold BIGINT NOT NULL,
         body BYTEA NOT NULL,
         family TEXT NOT NULL,
-        noise TEXT NOT NULL
+        noise TEXT NOT NULL,
+        base TEXT NOT NULL,
+        about TEXT NOT NULL
     );
     CREATE INDEX release_family ON release (family);
+    CREATE INDEX release_base ON release (base) WHERE base <> '';
 """
 
 

@@ -17,6 +17,8 @@ from dpsql.ledger.states import State
 from dpsql.ledger.store import Kept, Note, RecallKey
 
 PAGE = 1000
+MOST_KIN = 256
+"""So many releases are looked at for one that serves, from the newest on."""
 
 
 class Found(Protocol):
@@ -157,10 +159,20 @@ def append(db: Database, hold: int, content: Mapping[str, object]) -> None:
 def keep(db: Database, hold: int, body: bytes, key: RecallKey) -> None:
     """Store a release; a newer one under the same key takes its place."""
     db.execute(
-        "INSERT INTO release VALUES (?, ?, ?, ?, ?) ON CONFLICT (recall_key)"
-        " DO UPDATE SET hold = excluded.hold, body = excluded.body",
-        (key.key, hold, body, key.family, json.dumps(key.noise)),
+        "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (recall_key)"
+        " DO UPDATE SET hold = excluded.hold, body = excluded.body, family = excluded.family,"
+        " noise = excluded.noise, base = excluded.base, about = excluded.about",
+        (key.key, hold, body, key.family, json.dumps(key.noise), key.base, key.about),
     )
+
+
+def digest(body: bytes, key: RecallKey) -> str:
+    """A hash over a release and everything that is kept about it."""
+    return _digest(body, key.key, key.family, json.dumps(key.noise), key.base, key.about)
+
+
+def _digest(body: bytes, *texts: str) -> str:
+    return hashlib.sha256(f"{json.dumps(texts)}\n".encode() + body).hexdigest()
 
 
 def kept(db: Database, recall_key: str) -> bytes | None:
@@ -169,19 +181,24 @@ def kept(db: Database, recall_key: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def kin(db: Database, family: str) -> list[Kept]:
-    """The latest releases of a family."""
+def kin(db: Database, families: Sequence[str], bases: Sequence[str]) -> list[Kept]:
+    """The latest releases of these families, then those of these bases."""
+    return [*_kin(db, "family", families), *_kin(db, "base <> '' AND base", bases)]
+
+
+def _kin(db: Database, column: str, values: Sequence[str]) -> Iterator[Kept]:
+    if not values:
+        return
+    places = ", ".join("?" for _ in values)
     found = db.execute(
-        "SELECT recall_key, noise, created, hold FROM release JOIN hold ON hold.id = release.hold"
-        " WHERE family = ? ORDER BY hold DESC LIMIT 64",
-        (family,),
+        "SELECT recall_key, family, noise, base, about, created, hold FROM release"
+        f" JOIN hold ON hold.id = release.hold WHERE {column} IN ({places})"
+        f" ORDER BY hold DESC, recall_key LIMIT {MOST_KIN}",
+        tuple(values),
     )
-    return [
-        Kept(
-            RecallKey(key, family, tuple(json.loads(noise))), datetime.fromisoformat(created), hold
-        )
-        for key, noise, created, hold in found
-    ]
+    for key, family, noise, base, about, created, hold in found:
+        name = RecallKey(key, family, tuple(json.loads(noise)), base, about)
+        yield Kept(name, datetime.fromisoformat(created), hold)
 
 
 def page(db: Database, after: int) -> list[Record]:
@@ -234,12 +251,13 @@ def false_answers(db: Database) -> Iterator[str]:
     last = ""
     while found := list(
         db.execute(
-            "SELECT recall_key, body, answer FROM release LEFT JOIN hold ON hold.id = release.hold"
+            "SELECT recall_key, family, noise, base, about, body, answer FROM release"
+            " LEFT JOIN hold ON hold.id = release.hold"
             " WHERE recall_key > ? ORDER BY recall_key LIMIT 100",
             (last,),
         )
     ):
-        for recall_key, body, answer in found:
-            if hashlib.sha256(body).hexdigest() != answer:
+        for recall_key, family, noise, base, about, body, answer in found:
+            if _digest(body, recall_key, family, noise, base, about) not in (answer or ""):
                 yield f"release {recall_key}: it is not the answer that was stored"
         last = found[-1][0]

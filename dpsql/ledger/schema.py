@@ -11,7 +11,7 @@ from pathlib import Path
 from dpsql.ledger import failures
 
 APPLICATION = 0x6470_736C  # "dpsl", in the file's header
-VERSION = "2"
+VERSION = "3"
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 _TABLES = """
@@ -39,7 +39,7 @@ _TABLES = """
         session TEXT NOT NULL,
         created TEXT NOT NULL,                -- UTC; never before the hold before it
         owner TEXT NOT NULL,                  -- the process, as in owner.py
-        answer TEXT                           -- SHA-256 of the release stored for it
+        answer TEXT                           -- JSON: SHA-256 of each release stored for it
     ) STRICT;
     CREATE INDEX hold_open ON hold (id) WHERE state IN ('reserved', 'started');
     CREATE TABLE event (
@@ -55,9 +55,12 @@ _TABLES = """
         hold INTEGER NOT NULL,
         body BLOB NOT NULL,
         family TEXT NOT NULL,                 -- releases that may stand for one another
-        noise TEXT NOT NULL                   -- JSON: the standard deviation of each part
+        noise TEXT NOT NULL,                  -- JSON: the standard deviation of each part
+        base TEXT NOT NULL,                   -- releases of the same rows in other groups
+        about TEXT NOT NULL                   -- JSON: which groups
     ) STRICT;
     CREATE INDEX release_family ON release (family);
+    CREATE INDEX release_base ON release (base) WHERE base <> '';
 """
 
 

@@ -48,12 +48,19 @@ class RecallKey:
     """Under which name a release is kept, and how good it is.
 
     Releases of one ``family`` ask the same of the same data; they differ in ``noise``, the
-    standard deviation of each of their parts.
+    standard deviation of each of their parts. Releases of one ``base`` (none when empty) count
+    the same rows in other groups; ``about`` says, as JSON, which.
     """
 
     key: str
     family: str = ""
     noise: tuple[float, ...] = ()
+    base: str = ""
+    about: str = ""
+
+
+Releases = Mapping[RecallKey, bytes]
+"""What one query releases, each piece under its own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +110,8 @@ class Ledger(Protocol):
         """Note, durably, that the engine is about to be contacted: from here on no refund."""
         ...
 
-    def commit(
-        self, hold: Hold, release: bytes | None = None, recall_key: RecallKey | str | None = None
-    ) -> None:
-        """Note that the answer may leave, and keep it under ``recall_key`` if there is one."""
+    def commit(self, hold: Hold, releases: Releases | None = None) -> None:
+        """Note that the answer may leave, and keep its pieces, in one transaction."""
         ...
 
     def forfeit(self, hold: Hold) -> None:
@@ -121,8 +126,8 @@ class Ledger(Protocol):
         """The release stored last under this key."""
         ...
 
-    def kin(self, family: str) -> tuple[Kept, ...]:
-        """What is kept of this family, newest first; of very many only the newest."""
+    def kin(self, families: Sequence[str], bases: Sequence[str] = ()) -> tuple[Kept, ...]:
+        """What is kept of these families and bases, newest first; of very many only the newest."""
         ...
 
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:

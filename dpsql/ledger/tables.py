@@ -7,7 +7,6 @@ knows that the process which made a hold is gone. All rules are here and in ``ro
 from __future__ import annotations
 
 import abc
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -26,7 +25,7 @@ from dpsql.ledger.replay import Replay, verified
 from dpsql.ledger.rows import Database
 from dpsql.ledger.shortage import out_of_budget
 from dpsql.ledger.states import State, may
-from dpsql.ledger.store import Clock, Hold, Kept, Ledger, Note, RecallKey, Verification
+from dpsql.ledger.store import Clock, Hold, Kept, Ledger, Note, Releases, Verification
 from dpsql.privacy.cost import Cost
 
 T = TypeVar("T")
@@ -124,20 +123,15 @@ class TableLedger(Ledger, abc.ABC):
         """Note that the engine is about to be contacted: from here on no refund."""
         self._write(lambda db: self._move(db, hold, State.STARTED))
 
-    def commit(
-        self, hold: Hold, release: bytes | None = None, recall_key: RecallKey | str | None = None
-    ) -> None:
-        """Note that the answer may leave, and keep it if it has a recall key."""
-        if recall_key is not None and release is None:
-            raise ValueError("there is nothing to keep under the recall key")
-        key = RecallKey(recall_key) if isinstance(recall_key, str) else recall_key
+    def commit(self, hold: Hold, releases: Releases | None = None) -> None:
+        """Note that the answer may leave, and keep its pieces, in one transaction."""
+        kept = dict(releases or {})
+        digests = json.dumps([rows.digest(body, key) for key, body in kept.items()])
 
         def settle(db: Database) -> None:
-            if release is None or key is None:
-                self._move(db, hold, State.COMMITTED)
-                return
-            self._move(db, hold, State.COMMITTED, hashlib.sha256(release).hexdigest())
-            rows.keep(db, hold.id, release, key)
+            self._move(db, hold, State.COMMITTED, digests if kept else None)
+            for key, body in kept.items():
+                rows.keep(db, hold.id, body, key)
 
         self._write(settle)
 
@@ -161,10 +155,10 @@ class TableLedger(Ledger, abc.ABC):
         with self._read() as db:
             return rows.kept(db, recall_key)
 
-    def kin(self, family: str) -> tuple[Kept, ...]:
-        """What is kept of this family, newest first."""
+    def kin(self, families: Sequence[str], bases: Sequence[str] = ()) -> tuple[Kept, ...]:
+        """What is kept of these families and bases, newest first."""
         with self._read() as db:
-            return tuple(rows.kin(db, family))
+            return tuple(rows.kin(db, families, bases))
 
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
         """What each account has spent and has left, all at one moment."""

@@ -121,7 +121,7 @@ def test_a_refused_reservation_debits_none(ledger):
 def test_the_life_of_an_answered_query(ledger):
     hold = reserve(ledger)
     ledger.start(hold)
-    ledger.commit(hold, b"answer", "key")
+    ledger.commit(hold, {RecallKey("key"): b"answer"})
     assert states(ledger) == ["reserved", "started", "committed"]
     assert ledger.recall("key") == b"answer"
     assert ledger.recall("other") is None
@@ -194,7 +194,7 @@ def test_a_refund_is_what_was_charged_whatever_the_caller_says(ledger):
 
 def test_the_newest_release_of_a_key_is_recalled(ledger):
     for body in (b"one", b"two", b""):
-        ledger.commit(reserve(ledger, Cost(), start=True), body, "key")
+        ledger.commit(reserve(ledger, Cost(), start=True), {RecallKey("key"): body})
         assert ledger.recall("key") == body
     assert ledger.verify().sound
 
@@ -202,22 +202,32 @@ def test_the_newest_release_of_a_key_is_recalled(ledger):
 def test_releases_of_a_family_are_found_with_their_noise_and_their_time(ledger, clock):
     for noise in (3.0, 1.5):
         key = RecallKey(f"k{noise}", "family", (noise, 2.0))
-        ledger.commit(reserve(ledger, Cost(), start=True), b"answer", key)
+        ledger.commit(reserve(ledger, Cost(), start=True), {key: b"answer"})
         clock.now += timedelta(hours=1)
-    ledger.commit(reserve(ledger, Cost(), start=True), b"answer", RecallKey("other", "others"))
-    found = ledger.kin("family")
+    ledger.commit(reserve(ledger, Cost(), start=True), {RecallKey("other", "others"): b"answer"})
+    found = ledger.kin(["family"])
     assert [kept.key.noise for kept in found] == [(1.5, 2.0), (3.0, 2.0)]
     assert [kept.key.key for kept in found] == ["k1.5", "k3.0"]
     assert found[1].since == datetime(2026, 11, 18, 14, tzinfo=UTC)
-    assert ledger.kin("none") == ()
+    assert ledger.kin(["none"]) == ()
 
 
-def test_a_release_without_a_key_is_not_kept_and_a_key_needs_a_release(ledger):
-    ledger.commit(reserve(ledger, start=True), b"answer")
-    hold = reserve(ledger, start=True)
-    with pytest.raises(ValueError, match="nothing to keep"):
-        ledger.commit(hold, None, "key")
-    assert ledger.recall("key") is None
+def test_the_pieces_of_one_answer_are_kept_together_and_replaced_apart(ledger):
+    one, two = RecallKey("one", "f", (1.0,), "rows", "by day"), RecallKey("two", "g", (2.0,))
+    ledger.commit(reserve(ledger, Cost(), start=True), {one: b"1", two: b"2"})
+    other = RecallKey("two", "g", (3.0,), "rows", "by week")
+    ledger.commit(reserve(ledger, Cost(), start=True), {other: b"3"})
+    assert (ledger.recall("one"), ledger.recall("two")) == (b"1", b"3")
+    assert ledger.verify().sound
+    assert [kept.key for kept in ledger.kin(["f", "g"])] == [other, one]
+    assert [kept.key for kept in ledger.kin(["f"], ["rows"])] == [one, other, one]
+    assert ledger.kin([], [""]) == ()
+
+
+def test_an_answer_may_be_kept_nowhere(ledger):
+    ledger.commit(reserve(ledger, start=True))
+    assert ledger.kin([""]) == ()
+    assert ledger.verify().sound
 
 
 def test_misuse_is_noticed_before_anything_is_written(ledger):
@@ -232,7 +242,7 @@ def test_misuse_is_noticed_before_anything_is_written(ledger):
 
 def test_everything_survives_a_restart(opened):
     ledger = opened()
-    ledger.commit(reserve(ledger, start=True), b"answer", "key")
+    ledger.commit(reserve(ledger, start=True), {RecallKey("key"): b"answer"})
     before = list(ledger.events())
     ledger.close()
     again = opened()
@@ -258,7 +268,7 @@ def test_a_second_store_on_the_same_data_leaves_living_holds_alone(opened):
     hold = reserve(one, start=True)
     two = opened()
     assert spent(two) == [Fraction(1, 2)] * 3
-    one.commit(hold, b"answer", "key")
+    one.commit(hold, {RecallKey("key"): b"answer"})
     assert two.recall("key") == b"answer"
     two.cancel(reserve(two))
     assert one.verify() == two.verify()
@@ -373,7 +383,7 @@ def test_threads_together_get_what_there_is_and_no_more(opened):
             except OutOfBudget:
                 continue
             granted.append(hold.id)
-            ledger.commit(hold, b"x", str(hold.id))
+            ledger.commit(hold, {RecallKey(str(hold.id)): b"x"})
 
     threads = [threading.Thread(target=ask, args=(ledgers[i % 2],)) for i in range(8)]
     for thread in threads:

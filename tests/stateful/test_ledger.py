@@ -26,7 +26,7 @@ from dpsql.ledger.charge import ATTO, NANO, Charge
 from dpsql.ledger.filter import admits
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.states import State
-from dpsql.ledger.store import Hold, Note
+from dpsql.ledger.store import Hold, Note, RecallKey
 from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.cost import Cost
 
@@ -115,7 +115,9 @@ class LedgerLife(RuleBasedStateMachine):
     @rule(hold=consumes(holds), key=st.sampled_from("xyz"))
     def commit(self, hold, key):
         body = b"answer %d" % hold.id
-        if self.move(hold, State.COMMITTED, lambda: self.ledger.commit(hold, body, key)):
+        if self.move(
+            hold, State.COMMITTED, lambda: self.ledger.commit(hold, {RecallKey(key): body})
+        ):
             self.paper[hold.id].answered = True
             self.answers[key] = body
 
@@ -164,7 +166,7 @@ class LedgerLife(RuleBasedStateMachine):
                 made = self.ledger.reserve(GROUPS[2], cost, ["{}"], NOTE)
                 self.paper[made.id] = Paper(GROUPS[2], cost, State.RESERVED)
             elif what == "commit":
-                self.ledger.commit(hold, b"unsent", "unsent")
+                self.ledger.commit(hold, {RecallKey("unsent"): b"unsent"})
                 self.paper[hold.id].state = State.COMMITTED
             else:
                 getattr(self.ledger, what)(hold)

@@ -21,7 +21,7 @@ from dpsql.ledger.accounts import Account
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import Charge
-from dpsql.ledger.store import Hold, Kept, Note, RecallKey, Verification
+from dpsql.ledger.store import Hold, Kept, Note, Releases, Verification
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
@@ -77,14 +77,11 @@ class FreeLedger:
     def start(self, hold: Hold) -> None:
         self._called("start")
 
-    def commit(
-        self, hold: Hold, release: bytes | None = None, recall_key: RecallKey | str | None = None
-    ) -> None:
+    def commit(self, hold: Hold, releases: Releases | None = None) -> None:
         self._called("commit")
-        if release is not None and recall_key is not None:
-            key = RecallKey(recall_key) if isinstance(recall_key, str) else recall_key
+        for key, release in (releases or {}).items():
             self.released[key.key] = release
-            self.kept.append(Kept(key, datetime(2026, 1, 1, tzinfo=UTC)))
+            self.kept.append(Kept(key, datetime(2026, 1, 1, tzinfo=UTC), hold.id))
 
     def forfeit(self, hold: Hold) -> None:
         self._called("forfeit")
@@ -95,9 +92,10 @@ class FreeLedger:
     def recall(self, recall_key: str) -> bytes | None:
         return self.released.get(recall_key)
 
-    def kin(self, family: str) -> tuple[Kept, ...]:
+    def kin(self, families: Sequence[str], bases: Sequence[str] = ()) -> tuple[Kept, ...]:
         self._called("recall")
-        return tuple(kept for kept in self.kept if kept.key.family == family)
+        named = [kept for kept in self.kept if kept.key.family in families]
+        return (*named, *(k for k in self.kept if k.key.base and k.key.base in bases))
 
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
         return tuple(Balance(a, Charge()) for a in accounts)

@@ -12,6 +12,7 @@ from ledger_world import EVENT, NOTE, make_account
 
 from dpsql.diagnostics.refusal import OutOfBudget
 from dpsql.ledger.sqlite import SqliteLedger
+from dpsql.ledger.store import RecallKey
 from dpsql.privacy.cost import Cost
 
 ACCOUNTS = (make_account("dataset", 100), make_account("role:growth", 1))
@@ -34,7 +35,7 @@ def hammer(path: str, times: int, tell: Callable[[int], None]) -> None:
                 continue
             granted += 1
             if granted % 10 == 0:
-                ledger.commit(hold, b"answer", f"{os.getpid()}-{granted}")
+                ledger.commit(hold, {RecallKey(f"{os.getpid()}-{granted}"): b"answer"})
     tell(granted)
 
 
@@ -50,7 +51,7 @@ def answer_for_ever(path: str, answers: int) -> None:
                 continue
             if number % 2:
                 ledger.start(hold)
-            ledger.commit(hold, b"answer", f"{os.getpid()}-{number}")
+            ledger.commit(hold, {RecallKey(f"{os.getpid()}-{number}"): b"answer"})
             os.write(answers, b"%d\n" % hold.id)
 
 

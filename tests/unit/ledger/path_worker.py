@@ -14,7 +14,7 @@ from ledger_world import EVENT, NOTE, make_account
 from dpsql.diagnostics.refusal import OutOfBudget
 from dpsql.ledger.postgres import PostgresLedger
 from dpsql.ledger.sqlite import SqliteLedger
-from dpsql.ledger.store import Ledger
+from dpsql.ledger.store import Ledger, RecallKey
 from dpsql.privacy.cost import Cost
 from dpsql.service import Service
 
@@ -59,7 +59,7 @@ def sixteen_clients(store: str, place: str, schema: str, each: int, granted: int
                 continue
             count[mine] += 1
             if number % 4 == 0:
-                ledger.commit(hold, b"answer", f"{os.getpid()}-{mine}-{number}")
+                ledger.commit(hold, {RecallKey(f"{os.getpid()}-{mine}-{number}"): b"answer"})
 
     threads = [threading.Thread(target=client, args=(mine,)) for mine in range(16)]
     for thread in threads:

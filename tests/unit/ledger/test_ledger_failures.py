@@ -19,6 +19,7 @@ from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import schema
 from dpsql.ledger.charge import NANO
 from dpsql.ledger.sqlite import SqliteLedger
+from dpsql.ledger.store import RecallKey
 
 DATASET = make_account("dataset", 100)
 
@@ -227,11 +228,11 @@ def test_a_full_disk(opened, path):
     db.execute(f"PRAGMA max_page_count = {pages}")
     hold = ask(ledger, start=True)
     with fails(path, "disk is full", "nothing was answered"):
-        ledger.commit(hold, b"x" * 100_000, "key")
+        ledger.commit(hold, {RecallKey("key"): b"x" * 100_000})
     assert ledger.recall("key") is None
     assert spent(ledger) == NANO
     db.execute("PRAGMA max_page_count = 1000000")
-    ledger.commit(hold, b"x" * 100_000, "key")
+    ledger.commit(hold, {RecallKey("key"): b"x" * 100_000})
     ledger.close()
     again = opened()
     assert spent(again) == NANO
@@ -302,7 +303,10 @@ def test_a_disk_error_at_any_statement(opened, path, statement, late):
     answered = ask(ledger, start=True)
     real = ledger._writer.connection
     ledger._writer.connection = Faulty(real, statement, late=late)
-    for call in (lambda: ask(ledger), lambda: ledger.commit(answered, b"answer", "key")):
+    for call in (
+        lambda: ask(ledger),
+        lambda: ledger.commit(answered, {RecallKey("key"): b"answer"}),
+    ):
         with fails(path, "disk reports an error"):
             call()
     ledger._writer.connection = real
@@ -310,7 +314,7 @@ def test_a_disk_error_at_any_statement(opened, path, statement, late):
     assert spent(ledger) == (3 if durable else 2) * NANO // 2
     assert ledger.recall("key") == (b"answer" if durable else None)
     if not durable:
-        ledger.commit(answered, b"answer", "key")
+        ledger.commit(answered, {RecallKey("key"): b"answer"})
     ledger.close()
     again = opened()
     assert spent(again) == (3 if durable else 2) * NANO // 2

@@ -17,6 +17,7 @@ from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import postgres_failures
 from dpsql.ledger.charge import NANO
 from dpsql.ledger.postgres import PostgresLedger, named
+from dpsql.ledger.store import RecallKey
 
 ACCOUNTS = (make_account("dataset", 10),)
 Opener = Callable[..., PostgresLedger]
@@ -65,7 +66,7 @@ def spent(ledger: PostgresLedger) -> float:
 
 def test_a_server_that_was_restarted_is_found_again(own_server, opened):
     ledger = opened(own_server.dsn)
-    ledger.commit(reserve(ledger), b"answer", "key")
+    ledger.commit(reserve(ledger), {RecallKey("key"): b"answer"})
     assert ledger.recall("key") == b"answer"
     own_server.end()
     for call in (lambda: reserve(ledger), lambda: ledger.recall("key"), ledger.verify):

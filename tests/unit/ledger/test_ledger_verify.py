@@ -12,6 +12,7 @@ from ledger_world import EVENT, NOTE, make_account, pure
 from dpsql.ledger.chain import START, Record, faults, following
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.replay import Replay
+from dpsql.ledger.store import RecallKey
 
 ACCOUNTS = (make_account("dataset", 20), make_account("role:growth", 5))
 
@@ -23,7 +24,7 @@ def history(ledger):
     def ask(**more):
         return ledger.reserve(ACCOUNTS, pure("0.5"), [EVENT], NOTE, **more)
 
-    ledger.commit(ask(start=True), b"answer", "key")  # hold 1
+    ledger.commit(ask(start=True), {RecallKey("key"): b"answer"})  # hold 1
     ledger.cancel(ask())  # hold 2
     ledger.forfeit(ask())  # hold 3
     ask(start=True)  # hold 4
@@ -62,6 +63,9 @@ EDITS = {
     "UPDATE event SET prev_hash = hash WHERE seq = 4": "record 4: it does not follow record 3",
     "UPDATE event SET hash = prev_hash WHERE seq = 4": "record 5: it does not follow record 4",
     "UPDATE release SET body = x'00'": "release key: it is not the answer",
+    "UPDATE release SET noise = '{'": "release key: it is not the answer",
+    "UPDATE release SET recall_key = 'k2'": "release k2: it is not the answer",
+    "UPDATE release SET about = 'x'": "release key: it is not the answer",
     "UPDATE release SET hold = 3": "release key: it is not the answer",
     "UPDATE release SET hold = 33": "release key: it is not the answer",
     "UPDATE hold SET answer = NULL": "hold 1 is not stored",
