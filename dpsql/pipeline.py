@@ -8,7 +8,7 @@ arguments; nothing here is global.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dpsql.checks import run as check
@@ -16,12 +16,13 @@ from dpsql.diagnostics.refusal import LedgerFailed, Refused
 from dpsql.engines.engine import Engine
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
-from dpsql.ledger.store import Hold, Kept, Ledger, Note, RecallKey
+from dpsql.ledger.store import Hold, Kept, Ledger, Note
 from dpsql.plan.build import build
+from dpsql.plan.due import Due
 from dpsql.plan.nodes import Enumerator
 from dpsql.plan.price import price
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import Identity, identity
+from dpsql.plan.recall import Piece, pieces
 from dpsql.plan.request import Request
 from dpsql.plan.stages import SALT
 from dpsql.policy.model import QueryLimit
@@ -32,12 +33,22 @@ from dpsql.release.finish import Finishing, finish
 from dpsql.release.lookups import known
 from dpsql.release.noise import noise
 from dpsql.release.postprocess import PostProcessor
+from dpsql.release.recall import Outlook, complete, foresee
 from dpsql.release.rows import NoisyRows, Release
-from dpsql.release.stored import recalled, to_bytes
 from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
 from dpsql.sql.render import parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Remembrance:
+    """A plan with its pieces, what was kept of them, and the release that came of both."""
+
+    priced: PricedPlan
+    pieces: tuple[Piece, ...]
+    kin: tuple[Kept, ...] = ()
+    release: Release | None = None
 
 
 class Memory(Protocol):
@@ -52,8 +63,6 @@ class Memory(Protocol):
         ...
 
 
-Remembrance = tuple[PricedPlan, Kept, Release]
-"""A plan, the stored release that answered it, and what came of both."""
 MOST_ROWS = 10_000
 """Longer answers are not remembered."""
 
@@ -111,53 +120,69 @@ def prepare(
 
 
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:
-    """The effects: recall or measure, then post-process."""
-    wanted = identity(priced, payer.policy_version)
-    kept = None if payer.fresh or not priced.parts else recallable(wanted, tools.ledger)
-    again = None if kept is None else _again(priced, kept, tools, intervals=intervals)
-    if again is not None:
-        return Answer(again, Cost.zero(), recalled=True)
+    """The effects: recall what is stored, measure what is not, then post-process."""
     if not priced.parts:
         release = finish(priced, (), tools.finishing, intervals=intervals)
         return Answer(release, Cost.zero(), recalled=False)
+    past = _remembered(priced, payer, tools, intervals=intervals)
+    if past.release is not None:
+        return Answer(past.release, Cost.zero(), recalled=True)
+    outlook = foresee(priced, past.pieces, past.kin, tools.ledger.recall, tools.postprocessor)
+    if not outlook.due.parts:
+        noisy, _ = complete(priced, outlook, ())
+        release = finish(priced, noisy, tools.finishing, intervals=intervals)
+        if (
+            tools.memory is not None
+            and not priced.plan.publics
+            and release.table.num_rows <= MOST_ROWS
+        ):
+            tools.memory.put((id(priced), intervals), replace(past, release=release))
+        return Answer(release, Cost.zero(), recalled=True)
+    return _paid(priced, outlook, payer, tools, intervals=intervals)
+
+
+def _paid(
+    priced: PricedPlan, outlook: Outlook, payer: Payer, tools: Tools, *, intervals: bool
+) -> Answer:
+    """Charge what is due, measure it, and keep it in the transaction that lets it leave."""
+    due = outlook.due
     if payer.limit is not None:
-        check_cap(payer.limit, priced.cost)
-    events = [to_json(event) for event in priced.events]
-    hold = tools.ledger.reserve(payer.accounts, priced.cost, events, payer.note, start=True)
-    noisy = _measured(priced, hold, tools)
-    key = RecallKey(wanted.key, wanted.family, wanted.noise)
-    tools.ledger.commit(hold, to_bytes(noisy), key)
+        check_cap(payer.limit, due.cost)
+    events = [to_json(event) for event in due.events]
+    hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
+    measured = _measured(priced, due, hold, tools)
+    noisy, keep = complete(priced, outlook, measured)
+    tools.ledger.commit(hold, keep)
     release = finish(priced, noisy, tools.finishing, intervals=intervals)
-    return Answer(release, priced.cost, recalled=False)
+    return Answer(release, due.cost, recalled=False)
 
 
-def _again(priced: PricedPlan, kept: Kept, tools: Tools, *, intervals: bool) -> Release | None:
-    """The answer that a stored release gives; None if it was removed meanwhile."""
+def _remembered(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Remembrance:
+    """The plan's pieces and what is kept of them; the release too, if that is still the same."""
     key, memory = (id(priced), intervals), tools.memory
     known = None if memory is None else memory.get(key)
-    if known is not None and known[0] is priced and known[1] == kept:
-        return known[2]
-    stored = tools.ledger.recall(kept.key.key)
-    if stored is None:
-        return None
-    release = finish(priced, recalled(stored, priced), tools.finishing, intervals=intervals)
-    if memory is not None and not priced.plan.publics and release.table.num_rows <= MOST_ROWS:
-        memory.put(key, (priced, kept, release))
-    return release
+    if known is None or known.priced is not priced:
+        known = Remembrance(priced, pieces(priced, payer.policy_version))
+        if memory is not None:
+            memory.put(key, known)
+    if payer.fresh:
+        return replace(known, kin=(), release=None)
+    kin = kept_of(known.pieces, tools.ledger)
+    return known if kin == known.kin else replace(known, kin=kin, release=None)
 
 
-def recallable(wanted: Identity, ledger: Ledger) -> Kept | None:
-    """The best stored release that is at least as good as what is wanted."""
-    found = [kept for kept in ledger.kin(wanted.family) if wanted.served_by(kept.key.noise)]
-    return min(found, key=lambda kept: sum(kept.key.noise), default=None)
+def kept_of(wanted: Sequence[Piece], ledger: Ledger) -> tuple[Kept, ...]:
+    """All that is kept of these pieces, or may be added up to them."""
+    bases = [piece.coarse.base for piece in wanted if piece.coarse is not None]
+    return ledger.kin([piece.family for piece in wanted], bases)
 
 
-def _measured(priced: PricedPlan, hold: Hold, tools: Tools) -> tuple[NoisyRows, ...]:
-    """Every measurement of the plan; a failure forfeits the hold, whatever caused it."""
+def _measured(priced: PricedPlan, due: Due, hold: Hold, tools: Tools) -> tuple[NoisyRows, ...]:
+    """Every measurement that is due; a failure forfeits the hold, whatever caused it."""
     try:
         found = []
         public = known(priced, tools.engine, tools.postprocessor)
-        for part in priced.parts:
+        for part in (d.priced for d in due.parts):
             values = dict(public.parameters(part.sql))
             if SALT in parameters(part.sql):
                 values[SALT] = tools.entropy.bits(63)

@@ -13,7 +13,7 @@ known here raises ``NotCanonical``, and the caller falls back on the statement i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import assert_never
 
@@ -31,6 +31,7 @@ from dpsql.sql.expressions import (
     SortKey,
     Subquery,
     Window,
+    substitute,
 )
 from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import (
@@ -76,6 +77,16 @@ class _Block:
     sources: dict[int, str] = field(default_factory=dict)
     conditions: list[Term] = field(default_factory=list)
     columns: dict[int, Term] = field(default_factory=dict)
+    written: dict[int, Expression] = field(default_factory=dict)
+    """Computed columns, as they are computed from columns of sources."""
+    tests: list[Expression] = field(default_factory=list)
+    """The conditions again, over columns of sources."""
+
+    def over_sources(self, node: Expression) -> Expression:
+        """The expression with computed columns written out."""
+        return substitute(
+            node, lambda n: self.written.get(n.number) if isinstance(n, Column) else None
+        )
 
     def named(self) -> dict[int, str]:
         """Each source by its place among all; equal ones stay in the order of the text."""
@@ -89,8 +100,32 @@ class _Block:
         return _words("rows", *sorted(self.sources.values()), "where", *conditions)
 
 
-def canonical(measurement: Measurement) -> str:
-    """The text of a measurement: rows, groups, statistics, and whose rows they are."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a measurement asks, in canonical words, part by part.
+
+    ``values`` are the keys, and ``conditions`` the conditions by their text, as expressions over
+    columns of sources; ``text`` gives the words of any expression over these.
+    """
+
+    sources: str
+    conditions: Mapping[str, Expression]
+    keys: tuple[str, ...]
+    values: tuple[Expression, ...]
+    statistics: tuple[str, ...]
+    unit: str
+    text: Callable[[Expression], str] = field(compare=False)
+
+    def words(self, chosen: tuple[int, ...]) -> str:
+        """The text of the question about some of its statistics."""
+        return _words(
+            self.sources, "where", *sorted(self.conditions), "by", *self.keys,
+            "of", *(self.statistics[i] for i in chosen), "unit", self.unit,
+        )  # fmt: skip
+
+
+def question(measurement: Measurement) -> Question:
+    """A measurement in canonical words: rows, groups, statistics, and whose rows they are."""
     canon = _Canon()
     block = canon.block(measurement.input)
     names = block.named()
@@ -104,19 +139,21 @@ def canonical(measurement: Measurement) -> str:
     ]
     if not all(units):
         raise NotCanonical
-    return _words(
-        block.text(),
-        "by", *map(text, measurement.keys),
-        "of", *(_statistic(s, text) for s in measurement.statistics),
-        "unit", measurement.privacy.unit, repr(units),
-        repr((measurement.privacy.max_rows, measurement.privacy.per_group)),
-        *(c.shape.kind.value for c in measurement.key_fields),
-    )  # fmt: skip
+    privacy = measurement.privacy
+    values = tuple(map(block.over_sources, measurement.keys))
+    return Question(
+        _words("rows", *sorted(block.sources.values())),
+        {text(condition): condition for condition in block.tests},
+        tuple(map(text, values)),
+        values,
+        tuple(_statistic(s, text) for s in measurement.statistics),
+        _words(privacy.unit, repr(units), repr((privacy.max_rows, privacy.per_group))),
+        text,
+    )
 
 
-def _statistic(statistic: Statistic, text: object) -> str:
+def _statistic(statistic: Statistic, text: Callable[[Expression], str]) -> str:
     """All fields: expressions by their text, anything else as it is."""
-    assert callable(text)
     parts = []
     for item in fields(statistic):
         value = getattr(statistic, item.name)
@@ -156,12 +193,14 @@ class _Canon:
                 return self._scan(relation)
             case Filter(input=below, predicate=predicate):
                 block = self.block(below)
-                block.conditions += [self.term(c, block.columns) for c in conjuncts(predicate)]
+                self._require(block, conjuncts(predicate))
                 return block
             case Project(input=below, values=values, fields=fields):
                 block = self.block(below)
                 found = [self.term(v, block.columns) for v in values]
+                written = [block.over_sources(v) for v in values]
                 block.columns |= {f.number: t for f, t in zip(fields, found, strict=True)}
+                block.written |= {f.number: v for f, v in zip(fields, written, strict=True)}
                 return block
             case Sort(input=below):
                 return self.block(below)  # rows have no order below the frontier
@@ -258,11 +297,17 @@ class _Canon:
             left.sources | right.sources,
             left.conditions + right.conditions,
             left.columns | right.columns,
+            left.written | right.written,
+            left.tests + right.tests,
         )
         if join.condition is not None:
-            found = conjuncts(join.condition)
-            block.conditions += [self.term(c, block.columns) for c in found]
+            self._require(block, conjuncts(join.condition))
         return block
+
+    def _require(self, block: _Block, conditions: list[Expression]) -> None:
+        """Rows are those where these hold as well."""
+        block.tests += [block.over_sources(c) for c in conditions]
+        block.conditions += [self.term(c, block.columns) for c in conditions]
 
     def _sides(self, join: Join) -> tuple[_Block, _Block]:
         left, right = self.block(join.left), self.block(join.right)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
@@ -20,7 +20,15 @@ from dpsql.plan.buckets import buckets
 from dpsql.plan.grid import Grid, grid
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.pots import apart
-from dpsql.plan.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan, Selection
+from dpsql.plan.priced import (
+    Chosen,
+    Noise,
+    Noised,
+    PricedMeasurement,
+    PricedPlan,
+    Selection,
+    Share,
+)
 from dpsql.plan.request import Request
 from dpsql.plan.statement import statement
 from dpsql.privacy.accounting import gaussian_rho_for_query, rho_of_exponential, rho_of_pure
@@ -52,18 +60,6 @@ WIDEST_NOISE = 2.0**39
 """Noise wider than this many grid steps is drawn on a coarser grid."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """What each noised statistic and each selection of a query may spend."""
-
-    family: str
-    statistics: int
-    epsilon: Fraction
-    rho: Fraction
-    noise_delta: Fraction
-    selection_delta: Fraction
-
-
 def price(plan: Plan, request: Request) -> PricedPlan:
     """The plan with the noise that is predicted to be smallest among what is allowed."""
     if not plan.measurements:
@@ -80,21 +76,21 @@ def _pot(plan: Plan, request: Request) -> PricedPlan:
     return min(options, key=_error)
 
 
-def _shares(plan: Plan, request: Request) -> Iterator[_Share]:
+def _shares(plan: Plan, request: Request) -> Iterator[Share]:
     """How the budget divides for each family of mechanisms that may be used."""
     selections = sum(m.cells is None for m in plan.measurements)
     statistics = sum(len(_noisy(m)) for m in plan.measurements)
     wanted = request.mechanism
     if wanted in ("auto", "laplace", "geometric") and _may(request, "laplace", "geometric"):
         delta = request.delta / selections if selections else Fraction(0)
-        yield _Share(
+        yield Share(
             "laplace", statistics, request.epsilon / statistics, Fraction(0), Fraction(0), delta
         )
     if wanted in ("auto", "gaussian") and _may(request, "gaussian") and request.delta > 0:
         halves = request.delta / 2 if selections else request.delta
         rho = gaussian_rho_for_query(request.epsilon, halves)
         each = halves / selections if selections else Fraction(0)
-        yield _Share(
+        yield Share(
             "gaussian", statistics, request.epsilon / statistics, rho / statistics, halves, each
         )
 
@@ -119,33 +115,39 @@ def _shared(measurement: Measurement) -> int | None:
     return None
 
 
-def _priced(plan: Plan, request: Request, share: _Share) -> PricedPlan:
+def _priced(plan: Plan, request: Request, share: Share) -> PricedPlan:
     parts = tuple(_best(m, request, share) for m in plan.measurements)
-    events = tuple(e for part in parts for e in _events(part, share))
+    events = tuple(e for part in parts for e in events_of(part))
     return PricedPlan(plan, parts, _cost(parts, request, share), events, share.family)
 
 
-def _best(measurement: Measurement, request: Request, share: _Share) -> PricedMeasurement:
+def _best(measurement: Measurement, request: Request, share: Share) -> PricedMeasurement:
     """The bounding with the smallest predicted error; the earlier (cheaper) one among equals."""
     options = candidates(measurement, request.groups, request.size(measurement.privacy.unit))
     drafts = [_draft(measurement, bounding, share) for bounding in options]
     best = min(drafts, key=lambda d: round(_part_error(d), 9))
+    return replace(best, sql=statement_of(best))
+
+
+def statement_of(part: PricedMeasurement) -> str:
+    """The statement of a measurement whose bounding and noise are chosen."""
+    measurement = part.measurement
     grids = tuple(
         grid(s, _coarser(n, s)) if isinstance(s, Total) else None
-        for s, n in zip(measurement.statistics, best.noised, strict=True)
+        for s, n in zip(measurement.statistics, part.noised, strict=True)
     )
-    return replace(best, sql=statement(measurement, best.bounding, grids))
+    return statement(measurement, part.bounding, grids)
 
 
 def _coarser(noised: Noised | Chosen, total: Total) -> int:
     return grid(total).shift - noised.shift
 
 
-def _draft(measurement: Measurement, bounding: Bounding, share: _Share) -> PricedMeasurement:
+def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> PricedMeasurement:
     bounding = _with_bits(bounding, share)
     noised = tuple(_measured(s, measurement, bounding, share) for s in measurement.statistics)
     if measurement.cells is not None:
-        return PricedMeasurement(measurement, bounding, "", noised, None)
+        return PricedMeasurement(measurement, bounding, "", noised, None, share)
     position = _shared(measurement)
     selection = _selection(bounding, position, share)
     least = None if measurement.terms is None else measurement.terms.least
@@ -156,10 +158,10 @@ def _draft(measurement: Measurement, bounding: Bounding, share: _Share) -> Price
         kept = list(noised)
         kept[position] = selection.units
         noised = tuple(kept)
-    return PricedMeasurement(measurement, bounding, "", noised, selection)
+    return PricedMeasurement(measurement, bounding, "", noised, selection, share)
 
 
-def _with_bits(bounding: Bounding, share: _Share) -> Bounding:
+def _with_bits(bounding: Bounding, share: Share) -> Bounding:
     """Weights as fine as the noise leaves visible."""
     while bounding.bits > 0:
         moved = sensitivity(Rows(), 1 << bounding.bits, bounding)
@@ -169,7 +171,7 @@ def _with_bits(bounding: Bounding, share: _Share) -> Bounding:
     return bounding
 
 
-def _spread(moved: Sensitivity, share: _Share) -> float:
+def _spread(moved: Sensitivity, share: Share) -> float:
     """About the standard deviation that the noise will have, in grid steps."""
     if share.family == "gaussian":
         return math.sqrt(float(moved.l2_squared / (2 * share.rho)))
@@ -177,7 +179,7 @@ def _spread(moved: Sensitivity, share: _Share) -> float:
 
 
 def _measured(
-    statistic: Statistic, measurement: Measurement, bounding: Bounding, share: _Share
+    statistic: Statistic, measurement: Measurement, bounding: Bounding, share: Share
 ) -> Noised | Chosen:
     if isinstance(statistic, Ranked):
         return _chosen(statistic, measurement, bounding, share)
@@ -185,7 +187,7 @@ def _measured(
 
 
 def _chosen(
-    statistic: Ranked, measurement: Measurement, bounding: Bounding, share: _Share
+    statistic: Ranked, measurement: Measurement, bounding: Bounding, share: Share
 ) -> Chosen:
     """A choice by rank, or by how common a value is.
 
@@ -206,7 +208,7 @@ def _chosen(
     return Chosen(statistic, bounding.fine, moved, law, bins)
 
 
-def _noised(statistic: Statistic, bounding: Bounding, share: _Share) -> Noised:
+def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:
     coarser = 0
     while True:
         shift, reach = _shift_and_reach(statistic, bounding, coarser)
@@ -230,13 +232,13 @@ def _shift_and_reach(statistic: Statistic, bounding: Bounding, coarser: int) -> 
     return 0, 1
 
 
-def _noise(moved: Sensitivity, share: _Share) -> Noise:
+def _noise(moved: Sensitivity, share: Share) -> Noise:
     if share.family == "gaussian":
         return gaussian_for(moved.l2_squared, share.rho)
     return laplace_for(moved.l1, share.epsilon)
 
 
-def _selection(bounding: Bounding, position: int | None, share: _Share) -> Selection:
+def _selection(bounding: Bounding, position: int | None, share: Share) -> Selection:
     """How groups that are not public are chosen.
 
     Claim: a group that is there because of one unit alone is shown with probability at most
@@ -259,7 +261,9 @@ def _selection(bounding: Bounding, position: int | None, share: _Share) -> Selec
     return Selection(Noised(Units(), 0, moved, laplace), threshold, position)
 
 
-def _events(part: PricedMeasurement, share: _Share) -> Iterator[Event]:
+def events_of(part: PricedMeasurement) -> Iterator[Event]:
+    """What a ledger records of a measurement."""
+    share = part.share
     selection = part.selection
     noised = part.noised
     if selection is not None and selection.shares is None:
@@ -272,7 +276,7 @@ def _events(part: PricedMeasurement, share: _Share) -> Iterator[Event]:
         yield ThresholdEvent(kind, share.selection_delta, groups)
 
 
-def _event(item: Noised | Chosen, share: _Share) -> Event:
+def _event(item: Noised | Chosen, share: Share) -> Event:
     moved = item.sensitivity
     match item.noise:
         case Exponential(scale=scale):
@@ -288,7 +292,7 @@ def _event(item: Noised | Chosen, share: _Share) -> Event:
             assert_never(item.noise)
 
 
-def _cost(parts: tuple[PricedMeasurement, ...], request: Request, share: _Share) -> Cost:
+def _cost(parts: tuple[PricedMeasurement, ...], request: Request, share: Share) -> Cost:
     """What the answer costs a unit.
 
     Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.

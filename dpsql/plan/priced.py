@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.aggregates.statistic import Ranked, Statistic
+from dpsql.aggregates.statistic import Ranked, Statistic, Total
 from dpsql.plan.bounding import Bounding, Sensitivity
 from dpsql.plan.buckets import Buckets
 from dpsql.plan.nodes import Measurement, Plan
@@ -17,6 +17,7 @@ from dpsql.privacy.mechanisms import (
     Exponential,
     TruncatedGeometric,
 )
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 
 Noise = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
 
@@ -89,6 +90,18 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What each noised statistic and each selection of a query may spend."""
+
+    family: str
+    statistics: int
+    epsilon: Fraction
+    rho: Fraction
+    noise_delta: Fraction
+    selection_delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class PricedMeasurement:
     """A measurement with its bounding, its statement, and its noise."""
 
@@ -97,6 +110,17 @@ class PricedMeasurement:
     sql: str
     noised: tuple[Noised | Chosen, ...]
     selection: Selection | None
+    share: Share
+    """How the budget was divided that it is paid from."""
+
+    def noise(self, position: int) -> NoiseSum | None:
+        """The noise of a released column; None for values chosen by rank, whose error is in rank."""
+        item = self.noised[position]
+        if isinstance(item, Chosen):
+            return None
+        whole = not isinstance(item.statistic, Total) or item.statistic.whole
+        term = NoiseTerm(item.noise, item.step, rounded=whole and item.shift > 0)
+        return NoiseSum((term,), whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,16 @@
-"""Which stored release answers a query: the same question, answered at least as well.
+"""The pieces of a release: what is stored, found again, and counted from finer groups as one.
 
-Claim: what is recalled is an answer to the query: the released numbers are of the same rows,
-    groups, statistics and bounds, under the same policy and data version, and the noise of each
-    is no wider than what was asked for.
-Assumes: ``canonical`` (equal texts have equal exact answers).
-Argument: ``family`` holds everything but the noise; noises are compared one by one. Reading a
-    stored release again, for whoever may ask the query, is post-processing: it costs nothing.
+A piece is one statistic over public groups; a measurement whose groups pass a threshold is one
+piece, since its numbers belong to its groups; a plan that uses its own released numbers below a
+later measurement is one piece, since the later ones were asked with the earlier ones in them.
+
+Claim: a stored release under the family of a piece answers the piece: its numbers are of the same
+    rows, groups, statistic and bounds, under the same policy and data version; only the noise may
+    differ, and is compared number by number.
+Assumes: ``canonical`` (equal words have equal exact answers).
+Argument: ``family`` holds everything but the noise. All of it follows from statements, policy and
+    what was released, so whether something is recalled says nothing about the data; and reading a
+    release again, for whoever may ask the query, is post-processing: it costs nothing.
 """
 
 from __future__ import annotations
@@ -13,83 +18,228 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
-from dpsql.plan.canonical import NotCanonical, canonical
+from dpsql.aggregates.statistic import Rows, Total, Units
+from dpsql.plan.canonical import NotCanonical, Question, question
 from dpsql.plan.nodes import Cells
-from dpsql.plan.priced import PricedMeasurement, PricedPlan
+from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.plan.stages import SALT
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum, to_plain
 from dpsql.sql.blocks import Writer
-from dpsql.sql.expressions import Expression
+from dpsql.sql.expressions import Column, Expression, Literal, columns, substitute
 from dpsql.sql.render import parameters
+
+AS_GOOD = 1.005
+"""Noise that is wider by half a percent is as good: grids of different fineness differ by that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """Under which name a release is stored, and how good it is.
+class Slot:
+    """Statistics of a measurement, by their positions."""
+
+    part: int
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Under which name a piece is stored, and how good it is.
 
     ``key`` differs wherever the noise does; ``family`` does not. ``noise`` has, for each number
-    that a group gets, its standard deviation and how far it is off in one of 20 answers.
+    that a group gets, its standard deviation and how far it is off in one of 20 answers. A piece
+    with a ``base`` may be added up to coarser groups, ``about`` says from which; ``coarse`` says
+    from which others this one may be added up.
     """
 
+    slots: tuple[Slot, ...]
     key: str
     family: str
     noise: tuple[float, ...]
+    base: str = ""
+    about: str = ""
+    coarse: Coarse | None = None
 
     def served_by(self, noise: Sequence[float]) -> bool:
         """Whether a release of this family with that noise is good enough."""
         return len(noise) == len(self.noise) and all(
-            stored <= asked for stored, asked in zip(noise, self.noise, strict=True)
+            stored <= asked * AS_GOOD for stored, asked in zip(noise, self.noise, strict=True)
         )
 
 
-class _Item(Protocol):
-    """A statistic with its noise."""
+@dataclass(frozen=True, slots=True)
+class Coarse:
+    """What a piece asks, in the words that stored finer pieces are described in."""
 
-    @property
-    def statistic(self) -> object: ...
-    @property
-    def shift(self) -> int: ...
-    @property
-    def noise(self) -> object: ...
-    @property
-    def standard_deviation(self) -> float: ...
-    @property
-    def half_width(self) -> float: ...
+    base: str
+    question: Question = field(compare=False)
+
+    def from_finer(self, about: str) -> Finer | None:
+        """How to add the piece up from a stored one; None if that one does not determine it.
+
+        Claim: the exact groups of the piece are sums of exact groups of the stored one, where rows
+            have declared values.
+        Argument: both are of one base, hence of the same rows, statistic and unit, before
+            conditions; the stored one clips nothing. Conditions of the stored one are among those
+            of the piece, and the others are functions of stored keys, as are the keys of the piece.
+        """
+        stored = json.loads(about)
+        extra = {_short(text): node for text, node in self.question.conditions.items()}
+        if not extra.keys() >= set(stored["conditions"]):
+            return None
+        known = {name: i for i, name in enumerate(stored["keys"])}
+        over = _Over(known, self.question.text)
+        wanted = [node for name, node in extra.items() if name not in stored["conditions"]]
+        keys, conditions = over.all(self.question.values), over.all(wanted)
+        return None if keys is None or conditions is None else Finer(keys, conditions)
 
 
-def identity(priced: PricedPlan, policy_version: str) -> Identity:
-    """The identity of a plan's release, under a policy version (which holds the data version)."""
+@dataclass(frozen=True, slots=True)
+class Finer:
+    """Keys and conditions over the keys of a stored piece: columns -1, -2, and so on."""
+
+    keys: tuple[Expression, ...]
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Over:
+    """Rewrites expressions over columns of tables as expressions over stored keys."""
+
+    known: Mapping[str, int]
+    text: Callable[[Expression], str]
+
+    def all(self, nodes: Sequence[Expression]) -> tuple[Expression, ...] | None:
+        found = [substitute(node, self._key) for node in nodes]
+        stored = all(c.number < 0 for node in found for c in columns(node))
+        return tuple(found) if stored else None
+
+    def _key(self, node: Expression) -> Expression | None:
+        if isinstance(node, Literal):
+            return None
+        position = self.known.get(_short(self.text(node)))
+        return None if position is None else Column(-1 - position, "", node.shape)
+
+
+def pieces(priced: PricedPlan, policy_version: str) -> tuple[Piece, ...]:
+    """The pieces of a plan's release, under a policy version (which holds the data version)."""
     plan = priced.plan
-    whole = {
-        "policy": policy_version,
-        "parts": [_asked(part) for part in priced.parts],
-        "lookups": [[v.name, v.form, Writer().select(v.relation)] for v in plan.lookups],
-        "publics": [[p.name, p.sql] for p in plan.publics] if plan.lookups else [],
+    if plan.lookups:
+        slots = tuple(_all(part, i) for i, part in enumerate(priced.parts))
+        asked = [_asked(part, slot.columns) for part, slot in zip(priced.parts, slots, strict=True)]
+        lookups = [[v.name, v.form, Writer().select(v.relation)] for v in plan.lookups]
+        publics = [[p.name, p.sql] for p in plan.publics]
+        return (_piece(priced, slots, [policy_version, asked, lookups, publics]),)
+    return tuple(
+        piece
+        for i, part in enumerate(priced.parts)
+        for piece in _of_part(priced, i, part, policy_version)
+    )
+
+
+def _of_part(priced: PricedPlan, at: int, part: PricedMeasurement, version: str) -> Iterator[Piece]:
+    whole = _all(part, at)
+    asked = _question(part)
+    if asked is None or part.selection is not None:
+        yield _piece(priced, (whole,), [version, _asked(part, whole.columns)])
+        return
+    for position in whole.columns:
+        slot = Slot(at, (position,))
+        piece = _piece(priced, (slot,), [version, _asked(part, slot.columns)])
+        yield _with_base(piece, part, position, asked, version)
+
+
+def _with_base(
+    piece: Piece, part: PricedMeasurement, position: int, asked: Question, version: str
+) -> Piece:
+    """The piece with what is needed to add it up, or to add up others from it."""
+    if not _additive(part, position):
+        return piece
+    base = _digest(
+        [version, asked.sources, asked.statistics[position], asked.unit, _constants(part, position)]
+    )
+    coarse = Coarse(base, asked)
+    if not asked.keys or _clips(part):
+        return replace(piece, coarse=coarse)
+    about = {
+        "conditions": [_short(text) for text in asked.conditions],
+        "keys": [_short(text) for text in asked.keys],
     }
-    family = _digest(whole)
-    noise = [[repr(item.noise), str(item.shift)] for part in priced.parts for item in _items(part)]
-    thresholds = [s.threshold for p in priced.parts if (s := p.selection) is not None]
-    return Identity(_digest([family, noise, thresholds]), family, tuple(_widths(priced)))
+    return replace(piece, coarse=coarse, base=base, about=json.dumps(about))
 
 
-def _asked(part: PricedMeasurement) -> list[object]:
-    """Everything about a measurement but its noise and the grids that follow from it."""
-    measurement = part.measurement
+def _additive(part: PricedMeasurement, position: int) -> bool:
+    """Whether the statistic of two groups together is the sum of theirs."""
+    statistic = part.measurement.statistics[position]
+    terms = part.measurement.terms
+    if terms is not None and (terms.rows is not None or terms.groups is not None):
+        return False  # what a unit adds is limited by the query's own words
+    if isinstance(statistic, Units):  # a unit with one row is in one group
+        return part.measurement.privacy.max_rows == 1
+    return isinstance(statistic, Rows | Total) and statistic.cap is None
+
+
+def _clips(part: PricedMeasurement) -> bool:
+    """Whether bounding takes anything from units that are as the policy says."""
+    bounding, most = part.bounding, part.measurement.privacy.max_rows
+    limits = (bounding.rows, bounding.per_group)
+    return (
+        bounding.limit
+        or bounding.norm is not None
+        or any(limit is not None and limit < most for limit in limits)
+    )
+
+
+def _all(part: PricedMeasurement, at: int) -> Slot:
+    return Slot(at, tuple(range(len(part.noised))))
+
+
+def _piece(priced: PricedPlan, slots: tuple[Slot, ...], asked: list[object]) -> Piece:
+    family = _digest(asked)
+    laws: list[object] = []
+    noise: list[float] = []
+    for slot in slots:
+        part = priced.parts[slot.part]
+        for position in slot.columns:
+            item = part.noised[position]
+            laws.append([repr(item.noise), str(item.shift)])
+            noise += widths(part.noise(position) or item)
+        if part.selection is not None:
+            laws.append([repr(part.selection.units.noise), part.selection.threshold])
+            noise += (*widths(part.selection.units), float(part.selection.threshold))
+    return Piece(slots, _digest([family, laws]), family, tuple(noise))
+
+
+def widths(noise: NoiseSum | Noised | Chosen) -> tuple[float, float]:
+    """How good a number is: its standard deviation, and how far it is off in one of 20 answers."""
+    if isinstance(noise, NoiseSum):
+        return noise.standard_deviation(), noise.half_width()
+    return noise.standard_deviation, noise.half_width
+
+
+def key_of(family: str, noise: NoiseSum) -> str:
+    """The name of a piece of this family that was computed from several releases."""
+    return _digest([family, to_plain(noise)])
+
+
+def _question(part: PricedMeasurement) -> Question | None:
+    """The question in canonical words; None where there are none, or values are yet to come."""
     try:
-        text = canonical(measurement)
-        if parameters(part.sql) - {SALT}:
-            raise NotCanonical
+        return None if parameters(part.sql) - {SALT} else question(part.measurement)
     except NotCanonical:
-        text = part.sql
+        return None
+
+
+def _asked(part: PricedMeasurement, chosen: tuple[int, ...]) -> list[object]:
+    """Everything about some statistics but their noise and the grids that follow from it."""
+    measurement, words = part.measurement, _question(part)
     least = None if measurement.terms is None else measurement.terms.least
     asked: list[object] = [
-        text,
+        part.sql if words is None else words.words(chosen),
         _cells(measurement.cells),
         repr(replace(part.bounding, bits=0)),
-        [_constants(item) for item in part.noised],
+        [_constants(part, i) for i in chosen],
         None if part.selection is None else part.selection.shares,
         [f.shape.kind.value for f in measurement.key_fields],
     ]
@@ -97,10 +247,11 @@ def _asked(part: PricedMeasurement) -> list[object]:
     return asked if least is None else [*asked, least]
 
 
-def _constants(item: _Item) -> list[str]:
+def _constants(part: PricedMeasurement, position: int) -> list[str]:
     """What a statistic is, apart from its expressions; how a chosen value is searched for."""
+    item = part.noised[position]
     statistic = item.statistic
-    values = [getattr(statistic, f.name) for f in fields(statistic)]  # type: ignore[arg-type]
+    values = [getattr(statistic, f.name) for f in fields(statistic)]
     constants = [repr(v) for v in values if not isinstance(v, Expression)]
     return [type(statistic).__name__, repr(getattr(item, "buckets", None)), *constants]
 
@@ -110,19 +261,8 @@ def _cells(found: Cells | None) -> list[object] | None:
     return None if found is None else [found.count, sorted(re.findall(r"\w+|\W", found.sql))]
 
 
-def _items(part: PricedMeasurement) -> Iterator[_Item]:
-    yield from part.noised
-    if part.selection is not None:
-        yield part.selection.units
-
-
-def _widths(priced: PricedPlan) -> Iterator[float]:
-    for part in priced.parts:
-        for item in _items(part):
-            yield item.standard_deviation
-            yield item.half_width
-        if part.selection is not None:
-            yield float(part.selection.threshold)
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _digest(value: object) -> str:

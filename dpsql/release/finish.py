@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,6 @@ from dpsql.release import intervals as ends
 from dpsql.release.lookups import all_known
 from dpsql.release.postprocess import PostProcessor, output_sql, typed
 from dpsql.release.rows import NoisyRows, OutputColumn, Release
-from dpsql.sql.expressions import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +35,33 @@ def finish(
     """
     known = all_known(priced, noisy, tools.engine, tools.postprocessor)
     outputs = priced.plan.columns
-    relation, wanted = priced.plan.output, ends.simulated(priced) if intervals else []
+    relation, noises = priced.plan.output, ends.noises(priced, noisy)
+    wanted = ends.simulated(priced, noises) if intervals else []
     if wanted:
         name = ends.table_of(relation)
         known.tables[name] = ends.simulate(
-            priced, wanted, known.tables[name], tools.entropy, known.run
+            noises, wanted, known.tables[name], tools.entropy, known.run
         )
         relation = ends.carried(relation, wanted)
     helpers = tuple(c for w in wanted for c in (w.low, w.high))
     result = known.run(output_sql(relation, outputs + helpers))
     table = typed(result, outputs + helpers)
     shown = table.select(range(len(outputs)))
-    found = _intervals(priced, outputs, table, wanted) if intervals else {}
+    direct = ends.widths(priced, outputs, noises) if intervals else {}
+    found = _intervals(direct, len(outputs), table, wanted)
     columns = tuple(OutputColumn(c.name, c.shape.kind) for c in outputs)
     return Release(columns, shown, found)
 
 
 def _intervals(
-    priced: PricedPlan, outputs: tuple[Column, ...], table: pa.Table, wanted: list[ends.Simulated]
+    direct: Mapping[int, float], outputs: int, table: pa.Table, wanted: list[ends.Simulated]
 ) -> dict[int, tuple[pa.Array, pa.Array]]:
     found: dict[int, tuple[pa.Array, pa.Array]] = {}
-    for i, width in ends.widths(priced, outputs).items():
+    for i, width in direct.items():
         values = table.column(i).combine_chunks().to_numpy(zero_copy_only=False).astype(np.float64)
         found[i] = pa.array(values - width), pa.array(values + width)
     for position, item in enumerate(wanted):
-        at = len(outputs) + 2 * position
+        at = outputs + 2 * position
         found[item.position] = (
             table.column(at).combine_chunks(),
             table.column(at + 1).combine_chunks(),

@@ -7,18 +7,18 @@ are computed from released values and public noise laws, so they cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpsql.plan.priced import Chosen, Noised, PricedPlan
+from dpsql.plan.priced import Chosen, PricedPlan
 from dpsql.policy.types import Kind
 from dpsql.privacy.entropy import Randomness
-from dpsql.release.noise import decoded
-from dpsql.release.rows import ARROW
+from dpsql.release.noise import column_noise
+from dpsql.release.rows import ARROW, ColumnNoise, NoisyRows
 from dpsql.sql.expressions import Column, Expression, Shape, columns, substitute
 from dpsql.sql.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
 from dpsql.sql.render import alias, expression
@@ -42,28 +42,28 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class Noises:
-    """How each released column was noised, by column number, and in which table it is."""
+    """How each released column is noised, by column number."""
 
-    by_number: Mapping[int, tuple[str, Noised]]
+    by_number: Mapping[int, ColumnNoise]
 
     def of(self, node: Expression) -> list[Column]:
         """The noised columns that an expression uses."""
         return [c for c in columns(node) if c.number in self.by_number]
 
 
-def noises(priced: PricedPlan) -> Noises:
-    """The noise of every released column of a plan; values that are chosen have none."""
-    found: dict[int, tuple[str, Noised]] = {}
+def noises(priced: PricedPlan, released: Sequence[NoisyRows] = ()) -> Noises:
+    """The noise of every released column; values that are chosen have none.
+
+    That of ``released`` rows is what they have, which may be less than the plan would give them.
+    """
+    actual = {rows.name: rows.noise for rows in released}
+    found: dict[int, ColumnNoise] = {}
     for part in priced.parts:
-        shared = part.selection.shares if part.selection is not None else None
-        for i, (column, item) in enumerate(zip(part.measurement.columns, part.noised, strict=True)):
-            if isinstance(item, Chosen):
-                continue
-            noised = part.selection.units if part.selection and i == shared else item
-            found[column.number] = (
-                part.measurement.name,
-                replace(noised, statistic=item.statistic, shift=item.shift),
-            )
+        measurement = part.measurement
+        noised = actual.get(measurement.name, column_noise(part))
+        for column, noise in zip(measurement.columns, noised, strict=True):
+            if noise is not None:
+                found[column.number] = noise
     return Noises(found)
 
 
@@ -109,13 +109,21 @@ def _expanded(node: Expression, definitions: Mapping[int, Expression]) -> Expres
     return substitute(node, swap)
 
 
-def widths(priced: PricedPlan, outputs: tuple[Column, ...]) -> dict[int, float]:
-    """Half widths of outputs that are released columns as they are."""
-    known = noises(priced).by_number
+def widths(
+    priced: PricedPlan, outputs: tuple[Column, ...], known: Noises | None = None
+) -> dict[int, float]:
+    """Half widths of outputs that are released columns as they are.
+
+    A column whose rows differ in noise is simulated where its rows can be followed; where they
+    cannot, it gets the widest.
+    """
+    noised = (known or noises(priced)).by_number
+    followed = sources(priced.plan.output, outputs)
     found: dict[int, float] = {}
     for i, source in enumerate(direct(priced.plan.output, outputs)):
-        if source is not None and source.number in known:
-            found[i] = known[source.number][1].half_width
+        noise = None if source is None else noised.get(source.number)
+        if noise is not None and (noise.even or followed[i] is None):
+            found[i] = noise.half_width()
     return found
 
 
@@ -140,11 +148,11 @@ def direct(relation: Relation, outputs: tuple[Column, ...]) -> list[Column | Non
     return found
 
 
-def simulated(priced: PricedPlan) -> list[Simulated]:
+def simulated(priced: PricedPlan, known: Noises | None = None) -> list[Simulated]:
     """Outputs that need simulation: computed row by row from released columns."""
-    known, without = noises(priced), _chosen(priced)
+    known, without = known or noises(priced), _chosen(priced)
     outputs = priced.plan.columns
-    plain = widths(priced, outputs)
+    plain = widths(priced, outputs, known)
     found: list[Simulated] = []
     for i, value in enumerate(sources(priced.plan.output, outputs)):
         if value is None or i in plain or not known.of(value) or not value.shape.kind.numeric:
@@ -158,7 +166,7 @@ def simulated(priced: PricedPlan) -> list[Simulated]:
 
 
 def simulate(
-    priced: PricedPlan, wanted: list[Simulated], table: pa.Table, entropy: Randomness, run: Runner
+    known: Noises, wanted: list[Simulated], table: pa.Table, entropy: Randomness, run: Runner
 ) -> pa.Table:
     """The released table with two more columns for each wanted output.
 
@@ -169,13 +177,13 @@ def simulate(
     if rows == 0:
         return _extended(table, wanted, [np.empty(0)] * (2 * len(wanted)))
     draws = max(100, min(DRAWS, MOST_DRAWS // rows))
-    known = noises(priced).by_number
-    row = pa.array(np.repeat(np.arange(rows), draws))
-    arrays: dict[str, pa.Array | pa.ChunkedArray] = {"row": row}
+    row = np.repeat(np.arange(rows), draws)
+    arrays: dict[str, pa.Array | pa.ChunkedArray] = {"row": pa.array(row)}
     for position, name in enumerate(table.column_names):
-        arrays[name] = table.column(position).take(row)
-    for column in {c for w in wanted for c in columns(w.value) if c.number in known}:
-        arrays[alias(column)] = _drawn(arrays, column, known[column.number][1], entropy)
+        arrays[name] = table.column(position).take(pa.array(row))
+    for column in {c for w in wanted for c in known.of(w.value)}:
+        drawn = known.by_number[column.number].sample(entropy, row)
+        arrays[alias(column)] = _moved(arrays[alias(column)], drawn, column)
     names = {c.number: f'"{alias(c)}"' for w in wanted for c in columns(w.value)}
     items = []
     for i, item in enumerate(wanted):
@@ -187,16 +195,13 @@ def simulate(
     return _extended(table, wanted, ends)
 
 
-def _drawn(
-    arrays: Mapping[str, pa.Array | pa.ChunkedArray], column: Column, item: Noised,
-    entropy: Randomness,
-) -> pa.Array:  # fmt: skip
-    released = arrays[alias(column)]
-    noise = decoded(item.noise.sample(entropy, len(released)), item)
-    total = np.asarray(released.to_numpy(zero_copy_only=False)) + noise.to_numpy(
-        zero_copy_only=False
-    )
-    return pa.array(total, ARROW[column.shape.kind])
+def _moved(
+    released: pa.Array | pa.ChunkedArray, noise: npt.NDArray[np.float64], column: Column
+) -> pa.Array:
+    total = np.asarray(released.to_numpy(zero_copy_only=False)) + noise
+    if column.shape.kind is Kind.INTEGER:
+        total = np.round(total)
+    return pa.array(total).cast(ARROW[column.shape.kind], safe=False)
 
 
 def _extended(

@@ -24,7 +24,7 @@ from dpsql.engines.incident import failed
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.choose import chosen
-from dpsql.release.rows import NoisyRows, schema
+from dpsql.release.rows import ColumnNoise, NoisyRows, schema
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 _SAFE = 1 << 61
@@ -65,7 +65,13 @@ def _noised(table: pa.Table, part: PricedMeasurement, entropy: Randomness) -> No
     released = pa.Table.from_arrays(arrays, schema=target)
     if part.selection is not None:
         released = _sorted(released, len(keys))
-    return NoisyRows(measurement.name, released)
+    return NoisyRows(measurement.name, released, column_noise(part))
+
+
+def column_noise(part: PricedMeasurement) -> tuple[ColumnNoise | None, ...]:
+    """The noise of each released column, as the plan has it."""
+    found = (part.noise(i) for i in range(len(part.noised)))
+    return tuple(None if noise is None else ColumnNoise((noise,)) for noise in found)
 
 
 def _expect(table: pa.Table, part: PricedMeasurement) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dpsql.policy.types import Kind
+from dpsql.privacy.entropy import Randomness
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.sql.expressions import Column
 from dpsql.sql.render import alias
 
@@ -24,11 +28,42 @@ ARROW: dict[Kind, pa.DataType] = {
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnNoise:
+    """The noise that is in a released column: one for all rows, or ``of_row`` says which each has."""
+
+    laws: tuple[NoiseSum, ...]
+    of_row: npt.NDArray[np.int64] | None = None
+
+    @property
+    def even(self) -> bool:
+        """Whether all rows have the same noise."""
+        return len(self.laws) == 1
+
+    def half_width(self) -> float:
+        """Within this of the exact value in 19 of 20 answers, in whatever row."""
+        return max(law.half_width() for law in self.laws)
+
+    def sample(self, entropy: Randomness, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Independent draws, one for each of ``rows``, which may be named more than once."""
+        if self.of_row is None:
+            return self.laws[0].sample(entropy, len(rows))
+        which, drawn = self.of_row[rows], np.zeros(len(rows))
+        for i, law in enumerate(self.laws):
+            mine = which == i
+            drawn[mine] = law.sample(entropy, int(mine.sum()))
+        return drawn
+
+
+@dataclass(frozen=True, slots=True)
 class NoisyRows:
-    """One measurement's released table, named as the plan names it; rows in key order."""
+    """One measurement's released table, named as the plan names it; rows in key order.
+
+    ``noise`` is what each column but the keys has; None for values that were chosen by rank.
+    """
 
     name: str
     table: pa.Table
+    noise: tuple[ColumnNoise | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,18 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
-from dpsql.ledger.store import Kept, Note
-from dpsql.pipeline import Payer, answer, prepare, recallable
+from dpsql.ledger.store import Note
+from dpsql.pipeline import Payer, answer, kept_of, prepare
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import identity
+from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
 from dpsql.plan.show import show
 from dpsql.policy.model import Role
 from dpsql.policy.types import Kind, Scalar
+from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
 from dpsql.service import settings as s
+from dpsql.service.foreseen import foreseen
 from dpsql.service.own_tables import BUDGET, asked_for, budget_row, columns, content, tables_read
 from dpsql.service.reply import Remaining, Reply, made
 from dpsql.sql.parse import Source
@@ -114,12 +116,9 @@ class Session:
         """Plan, generated SQL, sensitivity, mechanism, scale, expected error, cost, remainder."""
         priced = self.prepare(text, parameters)
         lines = [show(priced)]
-        kept = self.stored(priced)
-        if kept is not None:
-            lines.append(
-                f"recalled: the answer of {kept.since:%Y-%m-%d %H:%M} UTC, at no less accuracy; "
-                "it costs nothing"
-            )
+        outlook = self.outlook(priced)
+        if outlook is not None:
+            lines += foreseen(priced, outlook)
         lines += [
             f"left in {r.account}: epsilon {float(r.left_epsilon):.6g}"
             f" of {float(r.epsilon):.6g}, delta {float(r.left_delta):.3g} of {float(r.delta):.3g}"
@@ -127,12 +126,14 @@ class Session:
         ]
         return "\n".join(lines)
 
-    def stored(self, priced: PricedPlan) -> Kept | None:
-        """The stored answer that this plan would be given, for nothing; None if it would pay."""
-        if self.settings.fresh or not priced.parts:
+    def outlook(self, priced: PricedPlan) -> Outlook | None:
+        """What a plan would be given from the store, and what the rest costs; None if it is free."""
+        if not priced.parts:
             return None
-        wanted = identity(priced, self._service.policy.version)
-        return recallable(wanted, self._service.ledger)
+        tools = self._service.tools
+        wanted = pieces(priced, self._service.policy.version)
+        kin = () if self.settings.fresh else kept_of(wanted, tools.ledger)
+        return foresee(priced, wanted, kin, tools.ledger.recall, tools.postprocessor)
 
     def budget(self) -> tuple[Remaining, ...]:
         """What each account of this session has left; those of tables that the role sees too."""

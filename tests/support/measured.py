@@ -20,7 +20,7 @@ from dpsql.plan.bounding import Bounding, Sensitivity, candidates
 from dpsql.plan.build import build
 from dpsql.plan.grid import grid
 from dpsql.plan.nodes import Measurement, Plan
-from dpsql.plan.priced import Chosen, PricedMeasurement
+from dpsql.plan.priced import Chosen, PricedMeasurement, Share
 from dpsql.plan.request import Request
 from dpsql.plan.statement import statement
 from dpsql.service import Service
@@ -88,7 +88,7 @@ def values_in(sql: str, here: Service) -> Mapping[str, Value]:
     return listening.heard | {"salt": SALT}
 
 
-def forced(measurement: Measurement, bounding: Bounding, share: price._Share) -> PricedMeasurement:
+def forced(measurement: Measurement, bounding: Bounding, share: Share) -> PricedMeasurement:
     """The measurement priced with a bounding of the test's choice."""
     draft = price._draft(measurement, bounding, share)
     pairs = zip(measurement.statistics, draft.noised, strict=False)

@@ -23,8 +23,8 @@ from dpsql.privacy.mechanisms.truncated_geometric import TruncatedGeometric
 
 Floats = npt.NDArray[np.float64]
 Law = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
-_FINE, _BINS = 200, 1 << 14
-"""Bins of a standard deviation, and bins in all: 40 deviations to either side."""
+_FINE, _BINS = 1000, 1 << 16
+"""Bins of a standard deviation, and bins in all: 30 deviations to either side."""
 _MANY = 32
 """Sums of more copies are drawn from the normal law that they are close to."""
 _UNIFORM = 1 / 12
@@ -81,7 +81,8 @@ class NoiseSum:
         """Within this of the exact value in 19 of 20 answers."""
         only = self._only()
         if only is not None:
-            return only.law.half_width() * float(only.step)
+            width = only.law.half_width() * float(only.step)
+            return _whole(width) if self.whole else width
         return _half_width(self)
 
     def sample(self, entropy: Randomness, n: int) -> Floats:
@@ -116,14 +117,19 @@ def _half_width(noise: NoiseSum) -> float:
     spectrum = np.ones(_BINS // 2 + 1, dtype=np.complex128)
     for term in noise.terms:
         unit = float(term.weight * term.step)
-        spectrum *= _spectrum(np.diff(_below(term.law, edges / unit))) ** term.count
+        spectrum *= _spectrum(np.diff(_below(term.law, np.asarray(edges / unit)))) ** term.count
         if term.rounded:
             even = np.diff(np.clip(edges / float(term.weight) + 0.5, 0, 1))
             spectrum *= _spectrum(even) ** term.count
     density = np.fft.irfft(spectrum, _BINS)
     inside = density[0] + np.concatenate(([0.0], np.cumsum(2 * density[1 : _BINS // 2])))
-    within = (int(np.searchsorted(inside, 0.95)) + 1.5) * bin_
-    return max(0.0, math.ceil(within - 0.5)) if noise.whole else within
+    within = (int(np.searchsorted(inside, 0.95)) + 0.5) * bin_
+    return _whole(within) if noise.whole else within
+
+
+def _whole(width: float) -> float:
+    """The width for a number that is rounded: it is off by n or less if it was by n + 1/2."""
+    return float(max(0, math.ceil(width - 0.5)))
 
 
 def _spectrum(density: Floats) -> npt.NDArray[np.complex128]:

@@ -81,7 +81,7 @@ def test_explain_says_what_would_be_recalled_and_from_when(session):
     assert "recalled:" not in session.explain(COUNT)
     session.execute(COUNT)
     said = session.explain("select count(*) as n from orders o")
-    assert "recalled: the answer of 20" in said
+    assert "recalled: m0.s0: the answer of 20" in said
     assert "it costs nothing" in said
     session.execute("SET dpsql.fresh = on")
     assert "recalled:" not in session.explain(COUNT)
@@ -238,7 +238,7 @@ def test_metrics_of_a_service_say_how_statements_ended(service, session, monkeyp
     with pytest.raises(Refused):
         session.execute("SELECT nothing FROM orders")
     session.execute("SHOW dpsql.budget")
-    monkeypatch.setattr(service.tools.ledger, "kin", lambda family: 1 / 0)
+    monkeypatch.setattr(service.tools.ledger, "kin", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         session.execute(COUNT + " WHERE amount > 1")
     lines = service.metrics_text().splitlines()

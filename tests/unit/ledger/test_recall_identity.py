@@ -8,15 +8,20 @@ from dataclasses import replace
 import pytest
 from support.shop import priced
 
-from dpsql.plan.canonical import NotCanonical, _Canon, canonical
-from dpsql.plan.recall import identity
+from dpsql.plan.canonical import NotCanonical, _Canon, question
+from dpsql.plan.priced import PricedPlan
+from dpsql.plan.recall import pieces
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Column, Interval, Parameter, Shape
 from dpsql.sql.relations import Distinct, Filter, Join, Limit, Public, Stored, Values
 
 
-def family(sql: str) -> str:
-    return identity(priced(sql), "v1").family
+def families(plan: PricedPlan, version: str = "v1") -> tuple[str, ...]:
+    return tuple(piece.family for piece in pieces(plan, version))
+
+
+def family(sql: str) -> tuple[str, ...]:
+    return families(priced(sql))
 
 
 SAME = [
@@ -128,11 +133,11 @@ def test_different_questions():
 
 def test_another_policy_or_data_version_is_another_question():
     plan = priced(DIFFERENT[0])
-    assert identity(plan, "v1").family != identity(plan, "v2").family
+    assert families(plan, "v1") != families(plan, "v2")
 
 
 def test_only_a_release_with_no_wider_noise_serves():
-    wanted = identity(priced(DIFFERENT[0]), "v1")
+    [wanted] = pieces(priced(DIFFERENT[0]), "v1")
     better = tuple(width / 2 for width in wanted.noise)
     assert wanted.served_by(wanted.noise)
     assert wanted.served_by(better)
@@ -199,8 +204,8 @@ def test_a_measurement_whose_unit_cannot_be_named_is_known_by_its_statement():
     private = replace(part.measurement.privacy, key=(frozenset({10**6}),))
     odd = replace(part, measurement=replace(part.measurement, privacy=private))
     with pytest.raises(NotCanonical):
-        canonical(odd.measurement)
-    found = identity(replace(plan, parts=(odd,)), "v1")
-    assert found.family != identity(plan, "v1").family
+        question(odd.measurement)
+    found = families(replace(plan, parts=(odd,)))
+    assert found != families(plan)
     other = replace(odd, sql=odd.sql + " ")
-    assert identity(replace(plan, parts=(other,)), "v1").family != found.family
+    assert families(replace(plan, parts=(other,))) != found
