@@ -155,7 +155,8 @@ def _merged(part: PricedMeasurement, position: int, item: Noised, stored: NoiseS
     new = replace(part, noised=noised).noise(position)
     assert new is not None
     one, other = (1 / n.standard_deviation() ** 2 for n in (new, stored))
-    weight = max(Fraction(one / (one + other)).limit_denominator(_DIGITS), Fraction(1, _DIGITS))
+    share = Fraction(one / (one + other)).limit_denominator(_DIGITS)
+    weight = min(max(share, Fraction(1, _DIGITS)), 1 - Fraction(1, _DIGITS))
     merged = NoiseSum((*stored.scaled(1 - weight), *new.scaled(weight)), new.whole)
     return Refinement(item.noise, weight, merged)
 
