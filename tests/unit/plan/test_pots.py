@@ -13,7 +13,7 @@ from support.services import real_service, service
 from dpsql.diagnostics.refusal import Refused
 from dpsql.plan.price import price
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import identity
+from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
 
 ONE = Request(Fraction(1), Fraction(1, 10**6), groups=3)
@@ -124,13 +124,13 @@ def test_a_least_number_of_units_raises_the_threshold() -> None:
     assert first is not None
     assert second is not None
     assert second.threshold == first.threshold + 10
-    kept, wanted = identity(plain, "v"), identity(raised, "v")
+    [kept], [wanted] = pieces(plain, "v"), pieces(raised, "v")
     assert kept.family != wanted.family, "a stored answer with smaller groups is another answer"
 
 
 def test_an_answer_under_a_clause_is_recalled_by_plain_sql_and_the_other_way() -> None:
-    plain = identity(priced("SELECT COUNT(*) FROM customers"), "v")
-    better = identity(priced(CLAUSE.format("epsilon = 2") + "COUNT(*) FROM customers"), "v")
+    [plain] = pieces(priced("SELECT COUNT(*) FROM customers"), "v")
+    [better] = pieces(priced(CLAUSE.format("epsilon = 2") + "COUNT(*) FROM customers"), "v")
     assert plain.family == better.family
     assert plain.served_by(better.noise)
     assert not better.served_by(plain.noise)
