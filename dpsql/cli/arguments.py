@@ -85,6 +85,20 @@ def _serve(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _user(p: argparse.ArgumentParser) -> None:
+    p.add_argument("action", choices=("add", "remove", "list"))
+    p.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="the password is asked for, or read from standard input",
+    )
+    _policy(p)
+    p.add_argument(
+        "--role", metavar="R", help="whose budgets the user has; may be left out if there is one"
+    )
+
+
 def _policy(p: argparse.ArgumentParser) -> None:
     p.add_argument("--policy", required=True, type=Path, metavar="P")
 
@@ -108,6 +122,7 @@ COMMANDS = (
     Command("explain", "show plan, noise and cost of a query; spends nothing", _explain),
     Command("budget", "show what each account has left", _budget),
     Command("audit", "list and verify what the ledger recorded", _audit),
+    Command("user", "say who may log in to the endpoint, and as which role", _user),
     Command("serve", "listen for PostgreSQL clients: drivers, notebooks, BI tools", _serve),
 )
 

@@ -13,6 +13,7 @@ from typing import Any
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, Usage
 from dpsql.cli.opened import operator_log
+from dpsql.diagnostics.refusal import Error
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import Certificate, ServiceHouse
 from dpsql.serve.pgwire.connection import Limits
@@ -39,14 +40,26 @@ def run(chosen: argparse.Namespace) -> int:
                 f'role "{role}" has no usable password: nobody can log in as it', sys.stderr
             )
         tls = None if certificate is None else certificate.context()
-        _loop(_serve(Server(house, tls=tls, limits=Limits()), chosen.host, chosen.port))
+        server = Server(house, tls=tls, limits=Limits(), reload=lambda: _reload(house))
+        _loop(_serve(server, chosen.host, chosen.port))
     return ANSWERED
+
+
+def _reload(house: ServiceHouse) -> None:
+    """Read policy and users again; what is wrong is said, and everything stays as it was."""
+    try:
+        house.reload()
+    except (Error, OSError) as error:
+        terminal.say(f"not reloaded: {error}", sys.stderr)
+    else:
+        terminal.say("reloaded", sys.stderr)
 
 
 async def _serve(server: Server, host: str, port: int) -> None:
     taken = await server.start(host, port)
-    terminal.say(f"listening on {host} port {taken}", sys.stderr)
-    await server.serve()
+    await server.serve(
+        ready=lambda: terminal.say(f"listening on {host} port {taken}", sys.stderr)
+    )
 
 
 def _certificate(chosen: argparse.Namespace) -> Certificate | None:

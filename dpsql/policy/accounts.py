@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import cast
 
 from dpsql.policy.listing import Listing
-from dpsql.policy.model import MECHANISMS, Allowance, Composition, QueryLimit, Role, Window
+from dpsql.policy.model import MECHANISMS, Access, Allowance, Composition, QueryLimit, Role, Window
 from dpsql.policy.problems import Problems
 from dpsql.policy.section import Section
 
@@ -42,6 +43,8 @@ def accounts_of(root: Section, listing: Listing) -> tuple[Allowance, dict[str, R
     roles = {
         name: _role(name, part, dataset, listing) for name, part in root.sections("roles").items()
     }
+    for name, part in root.sections("roles").items():
+        _may_become(name, part, roles, problems)
     return dataset.allowance, roles
 
 
@@ -78,6 +81,12 @@ def _role(name: str, section: Section, dataset: _Account, listing: Listing) -> R
         max_groups_per_unit=section.get("max_groups_per_unit", int) or 3,
         mechanisms=_mechanisms(section, role, problems),
         tables=_tables(section, listing),
+        access=Access(
+            frozenset(section.names("may_become") or ()),
+            section.get("connections", int),
+            section.get("idle_seconds", int),
+            section.get("statement_seconds", int),
+        ),
     )
 
 
@@ -163,6 +172,15 @@ def _mechanisms(section: Section, role: _Account, problems: Problems) -> tuple[s
             "add laplace and geometric, or a delta such as 1e-6",
         )
     return tuple(name for name in MECHANISMS if given is None or name in given)
+
+
+def _may_become(name: str, section: Section, roles: Mapping[str, Role], problems: Problems) -> None:
+    for other in section.names("may_become") or ():
+        if other not in roles or other == name:
+            problems.add(
+                section.at("may_become"),
+                f'{section.label} cannot become "{other}"; write other roles of this policy',
+            )
 
 
 def _tables(section: Section, listing: Listing) -> frozenset[str] | None:

@@ -269,6 +269,10 @@ ROLE = Record(
             "all",
         ),
         Key("tables", Names(single=False), "tables and views it may see", "all"),
+        Key("may_become", Names(single=False), "roles it may take with SET ROLE", "none"),
+        Key("connections", Whole(1, 100_000), "most connections at once", "200"),
+        Key("idle_seconds", Whole(1), "after which an idle connection is closed", "never"),
+        Key("statement_seconds", Whole(1), "after which a statement is cancelled", "never"),
     ),
 )
 LIMITS = Record(
@@ -303,5 +307,19 @@ POLICY = Record(
         Key("accounts", ACCOUNTS, "what may be spent in all", required=True),
         Key("roles", Named(ROLE, "roles"), "who may ask, and how much", required=True),
         Key("limits", LIMITS, "bounds on work, not on privacy"),
+        Key(
+            "preview",
+            Choice(("refuse", "empty")),
+            "what a connected tool that asks for rows of private tables gets: a refusal, or their "
+            "columns with no rows",
+            "refuse",
+        ),
+        Key("users", Text(), "the file of `dpsql user`", "`<policy>.users` beside the policy"),
+        Key(
+            "cleartext",
+            Flag(),
+            "take passwords themselves, over TLS only, for clients without SCRAM",
+            "false",
+        ),
     ),
 )

@@ -12,7 +12,7 @@ from dpsql.policy.accounts import accounts_of, table_accounts
 from dpsql.policy.books import server_of, time_zone_of
 from dpsql.policy.document import compose, text_of
 from dpsql.policy.listing import Listing, listing_of
-from dpsql.policy.model import Limits, Policy, Source, View
+from dpsql.policy.model import Front, Limits, Policy, Source, View
 from dpsql.policy.problems import Place, Problems
 from dpsql.policy.reader import Reader, Spoilt
 from dpsql.policy.section import Section
@@ -65,6 +65,7 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         ledger_server=server_of(root.sub("ledger", "ledger"), problems),
         time_zone=time_zone_of(root, problems),
         limits=_limits(root.sub("limits", "limits")),
+        front=_front(root, file),
         views={name: View(name, word.text) for name, word in (listing.views or {}).items()},
         places=_places(listing),
     )
@@ -88,6 +89,14 @@ def _limits(section: Section) -> Limits:
         memory=section.get("memory", str) or usual.memory,
         threads=section.get("threads", int) or usual.threads,
         timeout_seconds=section.get("timeout_seconds", int) or usual.timeout_seconds,
+    )
+
+
+def _front(root: Section, file: Path) -> Front:
+    return Front(
+        users=_beside(file, root.get("users", str) or f"{file.stem}.users"),
+        preview="empty" if root.get("preview", str) == "empty" else "refuse",
+        cleartext=root.get("cleartext", bool) or False,
     )
 
 

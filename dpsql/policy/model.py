@@ -119,6 +119,17 @@ class QueryLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """How a role may use the endpoint; None leaves a matter to it."""
+
+    may_become: frozenset[str] = frozenset()
+    """Roles it may take with SET ROLE."""
+    connections: int | None = None
+    idle_seconds: int | None = None
+    statement_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Role:
     """Analysts of one kind: their budgets and what they may ask."""
 
@@ -131,6 +142,17 @@ class Role:
     mechanisms: tuple[str, ...] = MECHANISMS
     tables: frozenset[str] | None = None
     """Tables and views the role may see; None means all."""
+    access: Access = field(default_factory=Access)
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What the endpoint does: none of it changes what an answer means."""
+
+    users: Path
+    """The file of those who log in under a name of their own."""
+    preview: Literal["refuse", "empty"] = "refuse"
+    cleartext: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +200,7 @@ class Policy:
     time_zone: str = "UTC"
     """Whose calendar the windows of accounts follow."""
     limits: Limits = field(default_factory=Limits)
+    front: Front = field(default_factory=lambda: Front(Path("policy.users")))
     views: Mapping[str, View] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     places: Mapping[tuple[str, ...], str] = field(default_factory=dict, compare=False)

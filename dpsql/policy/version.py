@@ -14,14 +14,25 @@ from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind
 
 _NOT_MEANING = frozenset(
-    {"password", "description", "limits", "warnings", "version", "places", "ledger_server"}
+    {
+        "password",
+        "description",
+        "limits",
+        "warnings",
+        "version",
+        "places",
+        "ledger_server",
+        "access",
+        "front",
+    }
 )
 
 
 def version_of(policy: Policy) -> str:
     """A hex digest that changes exactly when the meaning of the policy does.
 
-    Left out are passwords, descriptions, limits on work and places of files. Neither the layout
+    Left out are passwords, descriptions, limits on work, what concerns only the endpoint, and
+    places of files. Neither the layout
     of the file nor the order of its keys matters.
     """
     text = json.dumps(_canonical(policy), sort_keys=True)

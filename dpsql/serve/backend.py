@@ -7,10 +7,10 @@ which is made from the policy and holds no data. Everything else goes to the ser
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -19,16 +19,14 @@ from dpsql.plan.priced import PricedPlan
 from dpsql.release.intervals import simulated, widths
 from dpsql.serve import remaining as words
 from dpsql.serve.lists import with_lists
-from dpsql.serve.memory import Memory
 from dpsql.serve.pgwire import oids as types
 from dpsql.serve.pgwire.asking import Answer, Description, Run
 from dpsql.serve.pgwire.commands import Query
-from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
+from dpsql.serve.pgwire.errors import AUTHORIZATION, PRIVILEGE, UNSUPPORTED, Fatal, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, value
 from dpsql.serve.pgwire.probing import inferred, sample
 from dpsql.serve.pgwire.replies import WireColumn
-from dpsql.serve.remaining import Balances
 from dpsql.serve.uses import (
     CATALOG_SCHEMAS,
     is_constant,
@@ -36,57 +34,64 @@ from dpsql.serve.uses import (
     wants_no_rows,
     with_limits,
 )
+from dpsql.serve.world import Shared, Who, World
 from dpsql.service import Reply, Session
-from dpsql.service.settings import Settings
 
 T = TypeVar("T")
 LONGEST_REMEMBERED = 50_000
+_ABOUT_ROWS = {"DP101", "DP108", "DP305"}
+_NO_PREVIEW = "preview: rows of private tables are not shown; these are their columns"
 MOST_ROWS_REMEMBERED = 5_000
-
-
-class Catalog(Protocol):
-    """What stands for PostgreSQL's own tables."""
-
-    def has(self, name: str) -> bool:
-        """Whether a catalog relation is called this."""
-        ...
-
-    def columns(self, query: Query, database: str, values: Sequence[Value] | None) -> Description:
-        """What a catalog query takes and returns."""
-        ...
-
-    def answer(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
-        """The rows of a catalog query."""
-        ...
-
-    def shape(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
-        """The columns of a query over the policy's tables, as if all were empty."""
-        ...
-
-
-@dataclass(slots=True)
-class Shared:
-    """What the sessions of one role share."""
-
-    catalog: Catalog
-    balances: Balances
-    answers: Memory[Answer] = field(default_factory=lambda: Memory(2_000))
-    catalog_answers: Memory[Answer] = field(default_factory=lambda: Memory(2_000))
-    described: Memory[Description] = field(default_factory=lambda: Memory(2_000))
-    routes: Memory[str] = field(default_factory=lambda: Memory(4_000))
 
 
 class RoleSession:
     """The machine's ``Backend``."""
 
-    def __init__(self, session: Session, name: str, database: str, shared: Shared) -> None:
-        """A session of the service, and what its role shares."""
-        self._session, self._shared = session, shared
-        self._name, self._database = name, database
-        self._start = session.settings
+    def __init__(self, now: Callable[[], World], who: Who, name: str) -> None:
+        """``now`` gives the newest reading of the policy; ``name`` chooses the session's account."""
+        self._now, self._who, self._name = now, who, name
+        self._taken: str | None = None
+        self._world, self._shared, self._session = self._opened()
+        self._start = self._session.settings
+
+    def _opened(self) -> tuple[World, Shared, Session]:
+        world = self._now()
+        user = world.users.get(self._who.login)
+        if user is None:
+            raise Fatal(AUTHORIZATION, f'role "{self._who.login}" is not permitted to log in')
+        granted = world.service.policy.roles[user.role].access.may_become
+        if self._taken is not None and self._taken not in {*granted, user.role}:
+            raise WireError(
+                PRIVILEGE, f'permission denied to set role "{self._taken}"',
+                "A role is charged for what is asked as it, so the policy must grant it.",
+                "Its owner writes it into may_become of this role.",
+            )  # fmt: skip
+        role = self._taken or user.role
+        behind = None if role == user.role else user.role
+        session = world.service.session(role, self._name, behind=behind)
+        return world, world.shared(role), session
+
+    def _renewed(self) -> None:
+        """Go on under a newer reading of the policy, if there is one."""
+        if self._now() is not self._world:
+            settings = self._session.settings
+            self._world, self._shared, self._session = self._opened()
+            self._session.settings = settings
+
+    def become(self, role: str | None) -> None:
+        """Take another role, or (None) the one that logged in; refused unless the policy grants it."""
+        before, settings = self._taken, self._session.settings
+        self._taken = role
+        try:
+            self._world, self._shared, self._session = self._opened()
+        except WireError:
+            self._taken = before
+            raise
+        self._session.settings = settings
 
     def describe(self, query: Query, oids: Sequence[int]) -> Description:
         """Columns and parameter types, before values are known."""
+        self._renewed()
         key = self._key(query, tuple(oids))
         found = self._shared.described.get(key)
         if found is None:
@@ -99,7 +104,7 @@ class RoleSession:
         count = parameter_count(query, oids)
         known = (*oids, *([0] * count))[:count]
         if self._route(query) == "catalog":
-            found = self._shared.catalog.columns(query, self._database, None)
+            found = self._shared.catalog.columns(query, self._who, None)
             merged = tuple(
                 oid or other for oid, other in zip(known, found.oids[:count], strict=False)
             )
@@ -127,10 +132,11 @@ class RoleSession:
         self, query: Query, values: Sequence[Value], oids: Sequence[int]
     ) -> tuple[WireColumn, ...]:
         """The columns of a query with its values; no data is read."""
+        self._renewed()
         if not values:
             return self.describe(query, ()).columns
         if self._route(query) == "catalog":
-            return self._shared.catalog.columns(query, self._database, values).columns
+            return self._shared.catalog.columns(query, self._who, values).columns
         return self._with(query, values, oids, lambda v: self._columns(query, v))
 
     def _columns(self, query: Query, values: Sequence[Value]) -> tuple[WireColumn, ...]:
@@ -140,8 +146,8 @@ class RoleSession:
         try:
             priced = self._session.prepare(*_sent(query, values))
         except Refused as refused:
-            if refused.code == "DP101" and wants_no_rows(query.tokens):
-                return self._shared.catalog.shape(query, self._database, values).columns
+            if self._rows_only(refused, query):
+                return self._shared.catalog.shape(query, self._who, values).columns
             raise
         return _planned(priced, intervals=self._session.settings.intervals)
 
@@ -179,10 +185,12 @@ class RoleSession:
 
     def known(self, ask: Run) -> Answer | None:
         """An answer that was given before, if it still stands and its notice can be written."""
+        if self._now() is not self._world:
+            return None
         found = self._at_hand(ask)
         if found is None or not found.notice or not ask.notices:
             return found
-        left = self._shared.balances.known(self._who())
+        left = self._shared.balances.known(self._accounts())
         return None if left is None else _noticed(found, words.recalled(left))
 
     def _at_hand(self, ask: Run) -> Answer | None:
@@ -193,19 +201,36 @@ class RoleSession:
 
     def run(self, ask: Run) -> Answer:
         """The answer to a query: what is charged is charged here."""
+        self._renewed()
         known = self._at_hand(ask)
         if known is not None:
             notice = words.recalled(self._left()) if known.notice and ask.notices else ""
             return _noticed(known, notice)
         query = ask.query
         if self._route(query) == "catalog":
-            answer = self._shared.catalog.answer(query, self._database, ask.values)
+            answer = self._shared.catalog.answer(query, self._who, ask.values)
             if self._wise(query, answer):
                 self._shared.catalog_answers.put(self._catalog_key(ask), answer)
             return answer
         if wants_no_rows(query.tokens):
             columns = self.columns(query, ask.values, ask.oids)
             return Answer(columns, _nothing(columns))
+        try:
+            return self._asked(ask)
+        except Refused as refused:
+            if not self._rows_only(refused, query):
+                raise
+            columns = self._shared.catalog.shape(query, self._who, ask.values).columns
+            notice = _NO_PREVIEW if ask.notices else ""
+            return Answer(columns, _nothing(columns), notice=notice)
+
+    def _rows_only(self, refused: Refused, query: Query) -> bool:
+        """Whether nothing is wrong but that rows of a private table are asked for, and none are due."""
+        due = wants_no_rows(query.tokens) or self._world.service.policy.front.preview == "empty"
+        return due and {r.code for r in refused.refusals} <= _ABOUT_ROWS
+
+    def _asked(self, ask: Run) -> Answer:
+        query = ask.query
         return self._with(
             query, ask.values, ask.oids,
             lambda values: self._answered(query, values, notices=ask.notices),
@@ -231,12 +256,13 @@ class RoleSession:
         spent = reply.cost.epsilon or reply.cost.delta
         return words.charged(reply.cost, self._left()) if spent else ""
 
-    def _who(self) -> tuple[str, str]:
+    def _accounts(self) -> tuple[str, ...]:
         chosen = self._session.settings.session
-        return self._session.role, self._name if chosen is None else chosen
+        name = self._name if chosen is None else chosen
+        return self._session.role, self._who.login if self._taken else "", name
 
     def _left(self) -> str:
-        return self._shared.balances.look(self._who(), self._session.budget)
+        return self._shared.balances.look(self._accounts(), self._session.budget)
 
     def _wise(self, query: Query, answer: Answer) -> bool:
         small = len(query.text) <= LONGEST_REMEMBERED and answer.count <= MOST_ROWS_REMEMBERED
@@ -248,33 +274,40 @@ class RoleSession:
 
     def own(self, text: str) -> Answer:
         """SET, RESET, SHOW and EXPLAIN of dpsql's own."""
+        self._renewed()
         answer = _answer(self._session.execute(text))
         if text.lstrip()[:5].lower() == "reset":
             answer.tag = "RESET"
         return answer
 
     def settings(self) -> object:
-        """dpsql's settings as they are now."""
-        return self._session.settings
+        """The role and dpsql's settings as they are now."""
+        return self._taken, self._session.settings
 
     def restore(self, settings: object | None) -> None:
-        """Back to earlier settings, or to the defaults."""
-        self._session.settings = settings if isinstance(settings, Settings) else self._start
+        """Back to an earlier role and settings; or, keeping the role, to the defaults."""
+        if not isinstance(settings, tuple):
+            self._session.settings = self._start
+            return
+        role, earlier = settings
+        if role != self._taken:
+            self.become(role)
+        self._session.settings = earlier
 
     def begin(self) -> None:
         """The settings as they are now are what RESET ALL goes back to."""
         self._start = self._session.settings
 
     def _key(self, query: Query, values: Sequence[Value]) -> Hashable:
-        """What fixes an answer: its text and values, the settings and the database's name."""
-        return query.text, _named(values), self._session.settings, self._database
+        """What fixes an answer: its text and values, the settings and who asks where."""
+        return query.text, _named(values), self._session.settings, self._who
 
     def _answer_key(self, query: Query, values: Sequence[Value]) -> Hashable:
         """A release may be followed by a better one whenever someone spends."""
         return self._shared.balances.generation, self._key(query, values)
 
     def _catalog_key(self, ask: Run) -> Hashable:
-        return ask.query.text, _named(ask.values), self._database
+        return ask.query.text, _named(ask.values), self._who
 
     def _route(self, query: Query) -> str:
         found = self._shared.routes.get(query.text)

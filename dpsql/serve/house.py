@@ -7,6 +7,7 @@ import hmac
 import secrets
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,9 +15,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import HashAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from dpsql.serve.backend import Catalog, RoleSession, Shared
+from dpsql.policy.model import Access
+from dpsql.serve import users
+from dpsql.serve.backend import RoleSession
 from dpsql.serve.pgwire.scram import ITERATIONS, Verifier
-from dpsql.serve.remaining import Balances
+from dpsql.serve.pgwire.startup import Admission
+from dpsql.serve.world import Catalog, Who, World
 from dpsql.service import Service
 
 
@@ -60,23 +64,38 @@ class ServiceHouse:
         requires_tls: bool = False,
     ) -> None:
         """``catalog`` makes the catalog that a role sees."""
-        self._service, self._catalog = service, catalog
+        self._catalog = catalog
         self._secret, self._lock = secrets.token_bytes(32), threading.Lock()
         self._processes = 1000
-        self._balances = Balances()
-        self._shared: dict[str, Shared] = {}
         self.encrypts, self.requires_tls = certificate is not None, requires_tls
         self.binding = None if certificate is None else certificate.binding()
-        self._verifiers = {
+        self.world = self._read(service)
+
+    def _read(self, service: Service) -> World:
+        verifiers = {
             name: verifier
             for name, role in service.policy.roles.items()
             if (verifier := self._of(name, role.password)) is not None
         }
+        return World(service, users.of(service.policy, verifiers), self._catalog)
+
+    def reload(self) -> None:
+        """Read policy and users again. What is wrong with them is raised, and nothing changes.
+
+        Sessions go on under the new reading with their next statement.
+        """
+        self.world = self._read(self.world.service.reloaded())
+
+    @property
+    def cleartext(self) -> bool:
+        """Whether passwords themselves are taken, over TLS."""
+        return self.world.service.policy.front.cleartext
 
     @property
     def locked_out(self) -> list[str]:
-        """Roles that nobody can log in as, for want of a usable password."""
-        return [name for name in self._service.policy.roles if name not in self._verifiers]
+        """Roles that nobody can log in as, for want of a usable password or a user."""
+        entered = {user.role for user in self.world.users.values()}
+        return [name for name in self.world.service.policy.roles if name not in entered]
 
     def _of(self, role: str, password: str | None) -> Verifier | None:
         if not password:
@@ -89,25 +108,27 @@ class ServiceHouse:
         return hmac.digest(self._secret, role.encode(), "sha256")[:16]
 
     def verifier(self, role: str) -> tuple[Verifier, bool]:
-        """A role's verifier; someone unknown gets one that nothing fits, and that looks the same."""
-        found = self._verifiers.get(role)
+        """A user's verifier; someone unknown gets one that nothing fits, and that looks the same."""
+        found = self.world.users.get(role)
         if found is not None:
-            return found, True
-        return Verifier(ITERATIONS, self._salt(role), self.random(32), self.random(32)), False
+            return found.verifier, True
+        return Verifier(self._iterations, self._salt(role), self.random(32), self.random(32)), False
+
+    @property
+    def _iterations(self) -> int:
+        """As most users have, so that nobody stands out."""
+        counts = Counter(user.verifier.iterations for user in self.world.users.values())
+        return counts.most_common(1)[0][0] if counts else ITERATIONS
 
     def enter(self, role: str, database: str, session: str) -> RoleSession:
-        """A session of the role; the name of the database is the client's to choose."""
-        opened = self._service.session(role, session)
-        return RoleSession(opened, session, database, self.shared(role))
+        """A session of a user; the name of the database is the client's to choose."""
+        return RoleSession(lambda: self.world, Who(database, role), session)
 
-    def shared(self, role: str) -> Shared:
-        """What the sessions of a role share, made when the first one comes."""
-        with self._lock:
-            found = self._shared.get(role)
-            if found is None:
-                catalog = self._catalog(self._service, role)
-                found = self._shared[role] = Shared(catalog, self._balances)
-            return found
+    def admission(self, user: str) -> Admission:
+        """What the policy says of a user's connections."""
+        found = self.world.users.get(user)
+        role = self.world.service.policy.roles.get(found.role) if found is not None else None
+        return Admission("", Access()) if role is None else Admission(role.name, role.access)
 
     def process(self) -> int:
         """The next connection's number."""

@@ -20,7 +20,7 @@ class Balances:
     def __init__(self) -> None:
         """Nothing is known yet."""
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], tuple[float, int, str]] = {}
+        self._known: dict[tuple[str, ...], tuple[float, int, str]] = {}
         self._spent = 0
 
     @property
@@ -33,14 +33,14 @@ class Balances:
         with self._lock:
             self._spent += 1
 
-    def known(self, who: tuple[str, str]) -> str | None:
+    def known(self, who: tuple[str, ...]) -> str | None:
         """What is left, if it is known and new enough."""
         found = self._known.get(who)
         if found is None or found[1] != self._spent:
             return None
         return found[2] if time.monotonic() - found[0] < FRESH_SECONDS else None
 
-    def look(self, who: tuple[str, str], ask: Callable[[], Sequence[Remaining]]) -> str:
+    def look(self, who: tuple[str, ...], ask: Callable[[], Sequence[Remaining]]) -> str:
         """What is left; asks the ledger when it must."""
         found = self.known(who)
         if found is None:

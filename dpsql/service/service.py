@@ -75,15 +75,40 @@ class Service:
             engine.close()
             raise
 
-    def session(self, role: str | None = None, name: str = "default") -> Session:
-        """A session of a role; the only role is taken when none is named."""
+    def reloaded(self) -> Self:
+        """The same source and ledger under the policy as its file is now.
+
+        Raises when the file cannot be used, or wants another source, ledger or engine: those are
+        opened once.
+        """
+        policy = load(self.policy.path)
+        for what in ("source", "ledger", "ledger_server", "limits"):
+            if getattr(policy, what) != getattr(self.policy, what):
+                name = what.partition("_")[0]
+                raise SourceMismatch(f"{policy.path}: another `{name}` needs a restart")
+        checked = compare(policy, self.tools.engine.describe())
+        _check_public_keys(checked, self.tools.engine)
+        adopt(checked, self.ledger, self.clock())
+        found = type(self)(
+            checked, self.tools.engine, self.ledger, clock=self.clock, entropy=self.tools.entropy
+        )
+        found.counters = self.counters
+        return found
+
+    def session(
+        self, role: str | None = None, name: str = "default", *, behind: str | None = None
+    ) -> Session:
+        """A session of a role; the only role is taken when none is named.
+
+        ``behind`` is the role that logged in and has taken this one: its accounts are charged too.
+        """
         if role is None and len(self.policy.roles) == 1:
             role = next(iter(self.policy.roles))
         if role is None or role not in self.policy.roles:
             known = ", ".join(self.policy.roles)
             said = "no role is named" if role is None else f'there is no role "{role}"'
             raise Refused(Refusal("DP602", said, "Budgets belong to roles.", f"Known: {known}."))
-        return Session(self, role, name)
+        return Session(self, role, name, behind)
 
     def catalog(self, role: str, now: datetime | None = None) -> Catalog:
         """What a role may see at this moment."""

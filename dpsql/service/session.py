@@ -19,7 +19,7 @@ from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
 from dpsql.plan.show import show
-from dpsql.policy.model import Role
+from dpsql.policy.model import QueryLimit, Role
 from dpsql.policy.types import Kind, Scalar
 from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
@@ -39,10 +39,16 @@ SMALLEST = Fraction(1, 10**6)
 class Session:
     """Statements of one role under one session account."""
 
-    def __init__(self, service: Service, role: str, name: str) -> None:
+    def __init__(self, service: Service, role: str, name: str, behind: str | None = None) -> None:
         """``Service.session`` makes it."""
-        self._service, self._name = service, name
+        self._service, self._name, self._behind = service, name, behind
         self._role: Role = service.policy.roles[role]
+        self._limit = self._role.query
+        if behind is not None:
+            other = service.policy.roles[behind].query
+            self._limit = QueryLimit(
+                min(self._limit.epsilon, other.epsilon), min(self._limit.delta, other.delta)
+            )
         self.settings = s.Settings()
         self._accounts()
 
@@ -83,7 +89,8 @@ class Session:
 
     def prepare(self, text: str, parameters: Parameters = ()) -> PricedPlan:
         """The priced plan of a query: no data is read, nothing is spent."""
-        about = (self.role, replace(self.settings, session=None), text, parameters)
+        who = self.role if self._behind is None else f"{self.role} for {self._behind}"
+        about = (who, replace(self.settings, session=None), text, parameters)
         return self._service.plans.plan(
             about, self._service.clock(), lambda now: self._planned(text, parameters, now)
         )
@@ -152,7 +159,7 @@ class Session:
         version = self._service.policy.version
         note = Note(version, self.role, self._account_name(), text)
         accounts = self._accounts(tables_read(priced.plan))
-        payer = Payer(accounts, note, version, self.settings.fresh, self._role.query)
+        payer = Payer(accounts, note, version, self.settings.fresh, self._limit)
         wanted = intervals or self.settings.intervals
         given = answer(priced, payer, self._service.tools, intervals=wanted)
         reply = Reply(
@@ -164,8 +171,8 @@ class Session:
     def _request(self) -> Request:
         role, mine = self._role, self.settings
         return Request(
-            epsilon=role.query.epsilon if mine.epsilon is None else mine.epsilon,
-            delta=role.query.delta if mine.delta is None else mine.delta,
+            epsilon=self._limit.epsilon if mine.epsilon is None else mine.epsilon,
+            delta=self._limit.delta if mine.delta is None else mine.delta,
             mechanism=mine.mechanism,
             allowed=role.mechanisms,
             groups=role.max_groups_per_unit,
@@ -177,7 +184,12 @@ class Session:
 
     def _accounts(self, tables: Iterable[str] = ()) -> tuple[Account, ...]:
         now, name = self._service.clock(), self._account_name()
-        return accounts_for(self._service.policy, self.role, name, tables, now=now)
+        policy = self._service.policy
+        found = accounts_for(policy, self.role, name, tables, now=now)
+        if self._behind is None:
+            return found
+        service = accounts_for(policy, self._behind, name, now=now)
+        return (*found, *(a for a in service if a.holder in ("role", "session")))
 
     def _show(self, name: str) -> Reply:
         if name == "budget":

@@ -20,7 +20,7 @@ class FixedHouse:
 
     def __init__(self, house: ServiceHouse) -> None:
         self._house = house
-        self.encrypts, self.requires_tls, self.binding = False, False, None
+        self.encrypts, self.requires_tls, self.binding, self.cleartext = False, False, None, False
         self.enter = house.enter
 
     def verifier(self, role: str) -> object:

@@ -84,7 +84,7 @@ def test_commands(client: Client, sql: str, tags: list[str]) -> None:
         ("PREPARE q AS SELECT 1; PREPARE q AS SELECT 2", "42P05"), ("SHOW nothing", "42704"),
         ("BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT 1; FETCH c; FETCH PRIOR c", "55000"),
         ("BEGIN; DECLARE c CURSOR FOR SELECT 1; DECLARE c CURSOR FOR SELECT 1", "42P03"),
-        ("SET ROLE pure", "55P02"), ("SET dpsql.nothing = 1", "22023"), ("SET standard_conforming_strings = off", "22023"),
+        ("SET ROLE pure", "42501"), ("SET dpsql.nothing = 1", "22023"), ("SET standard_conforming_strings = off", "22023"),
         ("SELECT 1; LOCK orders", "42501"), ("SELECT count(*) FROM orders, pg_class", "0A000"),
     ],
 )  # fmt: skip

@@ -170,7 +170,6 @@ def test_statements_that_do_not_read(text: str) -> None:
 
 def test_settings_have_limits() -> None:
     variables = Variables("me")
-    variables.set("role", "me")
     variables.set("timezone", "Europe/Berlin")
     assert variables.get("timezone") == "UTC"
     for name, given_ in (("server_version", "9"), ("client_encoding", "latin1"), ("no-name", "x"),

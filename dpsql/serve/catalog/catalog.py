@@ -39,6 +39,7 @@ from dpsql.serve.pgwire.probing import inferred, listed, sample
 from dpsql.serve.pgwire.variables import DEFAULTS
 from dpsql.serve.tokens import Token
 from dpsql.serve.uses import CATALOG_SCHEMAS, tables
+from dpsql.serve.world import Who
 from dpsql.service import Service
 from dpsql.service.views import ViewShape
 
@@ -170,19 +171,19 @@ class RoleCatalog:
         """Whether a catalog relation is called this; the policy's own tables come first."""
         return name not in self._own_tables and f"pg_catalog.{name}" in relations()
 
-    def columns(self, query: Query, database: str, values: Sequence[Value] | None) -> Description:
+    def columns(self, query: Query, who: Who, values: Sequence[Value] | None) -> Description:
         """What a catalog query takes and returns."""
         if values is not None:
-            return Description(self.answer(query, database, values).columns)
+            return Description(self.answer(query, who, values).columns)
         count = parameter_count(query, ())
         types = inferred(query.tokens, [0] * count, lambda _: False)
         try:
-            found = self.answer(query, database, [sample(oid) for oid in types])
+            found = self.answer(query, who, [sample(oid) for oid in types])
         except WireError:
-            found = self.answer(query, database, [None] * count)
+            found = self.answer(query, who, [None] * count)
         return Description(found.columns, types)
 
-    def answer(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
+    def answer(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
         """The rows of a catalog query."""
         numbers: dict[str, int] = {}
         for named in tables(query.tokens):
@@ -191,9 +192,9 @@ class RoleCatalog:
             if schema not in CATALOG_SCHEMAS or f"{schema}.{named.name}" not in relations():
                 shown = f"{named.schema}.{named.name}" if named.schema else named.name
                 raise WireError("42P01", f'relation "{shown}" does not exist')
-        return self._run(query, query.tokens, database, values, numbers)
+        return self._run(query, query.tokens, who, values, numbers)
 
-    def shape(self, query: Query, database: str, values: Sequence[Value]) -> Answer:
+    def shape(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
         """The columns of a query over the policy's tables, as if all were empty."""
         tokens = list(query.tokens)
         for named in reversed(tables(tokens)):
@@ -202,10 +203,10 @@ class RoleCatalog:
             own = tokens[named.end - 1]
             where = [own._replace(kind="word", text=SHAPES), own._replace(kind="op", text=".")]
             tokens[named.at : named.end] = [*where, own]
-        return self._run(query, tokens, database, values, {})
+        return self._run(query, tokens, who, values, {})
 
     def _run(
-        self, query: Query, tokens: Sequence[Token], database: str, values: Sequence[Value],
+        self, query: Query, tokens: Sequence[Token], who: Who, values: Sequence[Value],
         numbers: Mapping[str, int],
     ) -> Answer:  # fmt: skip
         sql = rewritten(tokens, macros(), numbers)
@@ -215,7 +216,9 @@ class RoleCatalog:
             for at, v in enumerate(values)
         ]
         try:
-            found = self._opened().run(sql, parameters, {"database": database})
+            found = self._opened().run(
+                sql, parameters, {"database": who.database, "login": who.login}
+            )
         except CatalogFailed as failure:
             raise _error(failure) from None
         return _answer(query, found)

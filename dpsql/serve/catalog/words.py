@@ -8,7 +8,7 @@ SCHEMAS = ("pg_catalog", "information_schema")
 VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "partattrs"})
 REG = frozenset({"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"})
 BARE = {
-    "current_user": "pgf_current_user()", "session_user": "pgf_current_user()",
+    "current_user": "pgf_current_user()", "session_user": "getvariable('login')",
     "user": "pgf_current_user()", "current_role": "pgf_current_user()",
     "current_schema": "pgf_current_schema()", "current_catalog": "pgf_current_database()",
     "current_date": "CAST(now() AS DATE)", "current_timestamp": "CAST(now() AS TIMESTAMP)",

@@ -81,8 +81,12 @@ class Backend(Protocol):
         """One of dpsql's own commands."""
         ...
 
+    def become(self, role: str | None) -> None:
+        """Take another role, or (None) the one that logged in; refused unless the policy grants it."""
+        ...
+
     def settings(self) -> object:
-        """dpsql's settings as they are now."""
+        """The role and dpsql's settings as they are now."""
         ...
 
     def restore(self, settings: object | None) -> None:

@@ -69,6 +69,14 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
+class Become:
+    """SET ROLE and SET SESSION AUTHORIZATION; None is the role that logged in."""
+
+    role: str | None
+    tag: str = "SET"
+
+
+@dataclass(frozen=True, slots=True)
 class Show:
     """SHOW name, or SHOW ALL."""
 
@@ -161,7 +169,7 @@ class Nothing:
 
 
 Command = (
-    Query | Own | Begin | End | Savepoint | Release | RollbackTo | Set | Show | Reset | Discard
+    Query | Own | Begin | End | Savepoint | Release | RollbackTo | Set | Become | Show | Reset | Discard
     | Declare | Fetch | CloseCursor | Prepare | ExecutePrepared | Deallocate | Copy | Nothing
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import cast
 
+from dpsql.policy.model import Access
 from dpsql.serve.pgwire.asking import Ask, Backend, Encode, EncodeCopy, RunOwn
 from dpsql.serve.pgwire.errors import CANCELED, TOO_MANY, Fatal, WireError
 from dpsql.serve.pgwire.frames import LARGEST_MESSAGE
@@ -46,11 +47,14 @@ class Room:
     draining: bool = False
     compare: Callable[[bytes, bytes], bool] = lambda a, b: a == b
 
-    def admit(self, role: str) -> None:
+    def admit(self, user: str) -> None:
         """Refuse a role that has as many connections as it may."""
-        inside = [c for c in self.open if c.machine.session is not None and c.machine.role == role]
-        if len(inside) >= self.limits.connections_per_role:
-            raise Fatal(TOO_MANY, f'too many connections for role "{role}"')
+        wanted = self.house.admission(user)
+        entered = [c.machine.role for c in self.open if c.machine.session is not None]
+        inside = [u for u in entered if self.house.admission(u).role == wanted.role]
+        most = wanted.access.connections or self.limits.connections_per_role
+        if len(inside) >= most:
+            raise Fatal(TOO_MANY, f'too many connections for role "{wanted.role}"')
 
 
 class Connection(asyncio.Protocol):
@@ -219,10 +223,14 @@ class Connection(asyncio.Protocol):
             self._submit(ask)
         else:  # interrupted: the worker is still busy with what nobody waits for any more
             earlier.add_done_callback(lambda _: self._submit(ask))
-        seconds = self.machine.session.variables.timeout
+        chosen, most = self.machine.session.variables.timeout, self._access().statement_seconds
+        seconds = min(chosen or most or 0, most or chosen)
         if seconds and not isinstance(ask, Encode | EncodeCopy | RunOwn):
             said = "canceling statement due to statement timeout"
             self._timer = self._loop.call_later(seconds, self.interrupt, said)
+
+    def _access(self) -> Access:
+        return self._room.house.admission(self.machine.role).access
 
     def _submit(self, ask: Ask) -> None:
         if self._asked is not ask or self.machine.session is None:
@@ -279,8 +287,10 @@ class Connection(asyncio.Protocol):
 
     def _watch(self) -> None:
         """Close sessions that are idle for longer than the endpoint allows."""
-        seconds = self._room.limits.idle_seconds
-        if not seconds or self.machine.phase is not Phase.READY:
+        if self.machine.phase is not Phase.READY:
+            return
+        seconds = self._access().idle_seconds or self._room.limits.idle_seconds
+        if not seconds:
             return
         if self._idle is not None:
             self._idle.cancel()

@@ -113,6 +113,12 @@ def _set(session: Session, command: c.Set, *_: object) -> str:
     return "SET"
 
 
+def _become(session: Session, command: c.Become, *_: object) -> str:
+    session.backend.become(command.role)
+    session.variables.become(command.role)
+    return command.tag
+
+
 def text_answer(tag: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Answer:
     """Rows of text made up here."""
     arrays = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(names))]
@@ -149,6 +155,8 @@ def _discard(session: Session, command: c.Discard, *_: object) -> str:
         if session.transaction.status is not Status.IDLE:
             raise WireError("25001", "DISCARD ALL cannot run inside a transaction block")
         session.variables.reset(None)
+        session.backend.become(None)
+        session.variables.become(None)
         session.backend.restore(None)
         session.names.prepared.clear()
         session.names.portals.clear()
@@ -311,6 +319,7 @@ _DOING: dict[type, Callable[..., Steps | str]] = {
     c.Release: _release,
     c.RollbackTo: _rollback_to,
     c.Set: _set,
+    c.Become: _become,
     c.Show: _show_variable,
     c.Reset: _reset,
     c.Discard: _discard,

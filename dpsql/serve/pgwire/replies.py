@@ -31,6 +31,7 @@ def text(value: str) -> bytes:
 
 
 AUTHENTICATED = message(b"R", struct.pack("!i", 0))
+CLEARTEXT = message(b"R", struct.pack("!i", 3))
 PARSED, BOUND, CLOSED = message(b"1"), message(b"2"), message(b"3")
 NO_DATA, EMPTY, SUSPENDED = message(b"n"), message(b"I"), message(b"s")
 COPY_DONE = message(b"c")

@@ -47,6 +47,11 @@ class Verifier:
         stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
         return cls(iterations, salt, stored, hmac.digest(salted, b"Server Key", "sha256"))
 
+    def fits(self, password: str) -> bool:
+        """Whether this is the password."""
+        other = Verifier.of(password, self.salt, self.iterations)
+        return hmac.compare_digest(other.stored, self.stored)
+
     def __str__(self) -> str:
         """As it is written into a policy."""
         salt, stored, server = (_b64(b) for b in (self.salt, self.stored, self.server))

@@ -131,12 +131,12 @@ def _set(cursor: Cursor) -> c.Command:
         if cursor.skip("characteristics"):
             return _characteristics(cursor)
         if cursor.skip("authorization"):
-            return _authorization(cursor)
+            return _become(cursor)
     if cursor.peek() in ("transaction", "constraints"):
         cursor.rest()
         return c.Nothing("SET")
     if cursor.skip("role"):
-        return _authorization(cursor)
+        return _become(cursor, local=local)
     if cursor.skip("time"):
         cursor.expect("zone")
         return c.Set("timezone", _values(cursor), local)
@@ -162,13 +162,13 @@ _LEVEL = re.compile(
 )
 
 
-def _authorization(cursor: Cursor) -> c.Command:
-    """Budgets belong to roles, so a session stays with the role that logged in."""
+def _become(cursor: Cursor, *, local: bool = False) -> c.Command:
+    """Another role of the policy, or back to the one that logged in."""
+    if local:
+        raise WireError(UNSUPPORTED, "SET LOCAL ROLE is not supported", hint="Send SET ROLE.")
     token = cursor.next()
-    value = token.value
-    if value.lower() in ("none", "default"):
-        return c.Nothing("SET")
-    return c.Set("role", value)
+    own = token.word in ("none", "default")
+    return c.Become(None if own else token.value)
 
 
 def _values(cursor: Cursor) -> str | None:
@@ -206,7 +206,9 @@ def _show(cursor: Cursor) -> c.Command:
 def _reset(cursor: Cursor) -> c.Command:
     if cursor.skip("session"):
         cursor.expect("authorization")
-        return c.Nothing("RESET")
+        return c.Become(None, "RESET")
+    if cursor.skip("role"):
+        return c.Become(None, "RESET")
     if cursor.skip("time"):
         cursor.expect("zone")
         return c.Reset("timezone")

@@ -19,8 +19,16 @@ WORKERS = 8
 class Server:
     """Listening for PostgreSQL clients on one address."""
 
-    def __init__(self, house: House, *, tls: SSLContext | None = None, limits: Limits) -> None:
-        """Nothing is opened before ``start``."""
+    def __init__(
+        self,
+        house: House,
+        *,
+        tls: SSLContext | None = None,
+        limits: Limits,
+        reload: Callable[[], None] | None = None,
+    ) -> None:
+        """Nothing is opened before ``start``; ``reload`` is called in a worker on SIGHUP."""
+        self._reload = reload
         self._workers = ThreadPoolExecutor(WORKERS, "dpsql-wire")
         self._room = Room(house, self._workers, limits, tls, compare=hmac.compare_digest)
         self._server: asyncio.Server | None = None
@@ -50,6 +58,11 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self.stop)
+        if self._reload is not None and hasattr(signal, "SIGHUP"):
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(
+                    signal.SIGHUP, loop.run_in_executor, self._workers, self._reload
+                )
         ready()
         await self._stopping.wait()
         await self.drain()

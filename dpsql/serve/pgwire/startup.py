@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpsql.policy.model import Access
 from dpsql.serve.pgwire import replies
 from dpsql.serve.pgwire.asking import Backend
 from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, Fatal, WireError
@@ -18,6 +19,14 @@ NEWEST_MINOR = 2
 _LONG_KEY, _SHORT_KEY = 32, 4
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """How someone may use the endpoint; None in ``access`` leaves a matter to its limits."""
+
+    role: str
+    access: Access
+
+
 class House(Protocol):
     """What a connection needs to know about where it has come to."""
 
@@ -25,12 +34,21 @@ class House(Protocol):
     requires_tls: bool
     binding: bytes | None
 
+    @property
+    def cleartext(self) -> bool:
+        """Whether passwords themselves are taken, over TLS."""
+        ...
+
     def verifier(self, role: str) -> tuple[Verifier, bool]:
         """What proves a role's password, and whether there is such a log-in at all."""
         ...
 
     def enter(self, role: str, database: str, session: str) -> Backend:
         """Open a session of a role that has proved itself; raises what the client is told."""
+        ...
+
+    def admission(self, user: str) -> Admission:
+        """What the policy says of a user's connections."""
         ...
 
     def process(self) -> int:
@@ -101,13 +119,19 @@ class Login:
         nonce = house.random(18).hex()
         self._exchange = Exchange(verifier, nonce, house.binding if encrypted else None)
         self._role, self._begun = asked.role, False
+        self._verifier = verifier
+        self._cleartext = encrypted and house.cleartext
 
     def offer(self) -> bytes:
-        """The mechanisms."""
+        """The mechanisms; or the password itself, where a policy takes it and nobody listens."""
+        if self._cleartext:
+            return replies.CLEARTEXT
         return replies.sasl(self._exchange.mechanisms)
 
     def step(self, body: bytes) -> tuple[bytes, bool]:
         """Answer a message of the client; True when it has proved itself."""
+        if self._cleartext:
+            return self._password(body), True
         if not self._begun:
             self._begun = True
             name, _, rest = body.partition(b"\0")
@@ -117,8 +141,19 @@ class Login:
             return replies.sasl_continue(self._exchange.first(decoded(name), rest[4:])), False
         proof = self._exchange.final(body)
         if proof is None or not self._exists:
-            raise Fatal(PASSWORD, f'password authentication failed for user "{self._role}"')
+            raise self._wrong()
         return replies.sasl_final(proof) + replies.AUTHENTICATED, True
+
+    def _password(self, body: bytes) -> bytes:
+        """Hashed as for SCRAM, and compared with what is kept; the same work for anyone unknown."""
+        if not body.endswith(b"\0"):
+            raise Fatal(PROTOCOL, "malformed password message")
+        if not self._verifier.fits(decoded(body[:-1])) or not self._exists:
+            raise self._wrong()
+        return replies.AUTHENTICATED
+
+    def _wrong(self) -> Fatal:
+        return Fatal(PASSWORD, f'password authentication failed for user "{self._role}"')
 
 
 def variables(asked: Wanted, warn: Callable[[str], None]) -> Variables:

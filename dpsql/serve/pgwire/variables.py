@@ -92,7 +92,7 @@ class Variables:
 
     def __init__(self, role: str) -> None:
         """All at their defaults."""
-        self._start = {**DEFAULTS, "session_authorization": role}
+        self._start = {**DEFAULTS, "session_authorization": role, "role": "none"}
         self._values = dict(self._start)
 
     def set(self, name: str, value: str | None) -> None:
@@ -101,8 +101,6 @@ class Variables:
             self.reset(name)
             return
         name = name.lower()
-        if name == "role" and value == self._start["session_authorization"]:
-            return
         if name in _FIXED:
             raise WireError("55P02", f'parameter "{name}" cannot be changed')
         if name not in DEFAULTS and "." not in name and not name.isidentifier():
@@ -125,6 +123,10 @@ class Variables:
             raise WireError(BAD_VALUE, f'invalid value for parameter "{name}": "{value[:60]}"')
         return self._values[name] if name != "application_name" else value
 
+    def become(self, role: str | None) -> None:
+        """Another role was taken."""
+        self._values["role"] = role or "none"
+
     def get(self, name: str) -> str:
         """The value of one."""
         found = self._values.get(name.lower())
@@ -135,7 +137,7 @@ class Variables:
     def reset(self, name: str | None) -> None:
         """One, or all, back to the beginning of the session."""
         if name is None:
-            self._values = dict(self._start)
+            self._values = {**self._start, "role": self._values["role"]}
         elif name.lower() in self._start:
             self._values[name.lower()] = self._start[name.lower()]
         else:
