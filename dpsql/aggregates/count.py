@@ -1,4 +1,4 @@
-"""COUNT(*), COUNT(x), COUNT(DISTINCT unit), COUNT(DISTINCT x)."""
+"""COUNT(*), COUNT(x), COUNT(DISTINCT unit), COUNT(DISTINCT x), COUNT(DISTINCT x, y)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lower(call: Aggregated, privacy: Private) -> Lowered:
     """
     where = call.where
     if call.distinct and not counts_units(call, privacy):
-        return Lowered((Values(call.args[0], where),), lambda columns: columns[0])
+        return Lowered((Values(call.args, where),), lambda columns: columns[0])
     for argument in call.args:
         where = not_null(argument, where)
     cap = None if call.bounds is None else call.bounds.group

@@ -50,10 +50,11 @@ class Units:
 class Values:
     """How many different values there are, of rows that satisfy ``where``; NULL is none.
 
-    The engine lets each unit bring a limited number of pairs of group and value.
+    Several ``values`` are counted by their combinations, those with NULLs too. The engine lets
+    each unit bring a limited number of pairs of group and value.
     """
 
-    value: Expression
+    values: tuple[Expression, ...]
     where: Expression | None = None
 
     @property

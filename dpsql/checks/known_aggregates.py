@@ -12,29 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.aggregates.count import counts_units
 from dpsql.aggregates.mode import few
-from dpsql.checks.rule import frontier, rewritten, visible, written
+from dpsql.checks.rule import frontier, rewritten, short, visible, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.expressions import Aggregated, Column
-from dpsql.sql.relations import Private
+from dpsql.sql.relations import Aggregate, Private, Project
+
+_EITHER_WAY = ("min", "max", "bool_and", "bool_or")
+"""Aggregates that DISTINCT changes nothing about."""
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse aggregates without a private form, and DISTINCT in others than COUNT."""
     for aggregate in frontier(bound):
-        privacy = aggregate.input.privacy
-        assert isinstance(privacy, Private)
         for call in aggregate.calls:
-            if call.function in ("min", "max", "quantile_disc"):
-                if not _ranked(call):
-                    yield _no_order(bound, call)
+            if call.function in ("min", "max", "quantile_disc") and not _ranked(call):
+                yield _no_order(bound, call)
             elif call.function in ("arg_max", "arg_min"):
-                yield _no_row(bound, call)
-            elif call.distinct and not _counted(call, privacy):
-                unit = ", ".join(visible(aggregate.input, component) for component in privacy.key)
-                yield _distinct(bound, call, unit)
+                yield _no_row(bound, aggregate, call)
+            elif call.distinct and call.function not in ("count", *_EITHER_WAY):
+                yield _distinct(bound, aggregate, call)
 
 
 def _ranked(call: Aggregated) -> bool:
@@ -54,36 +52,46 @@ def _no_order(bound: Bound, call: Aggregated) -> Refusal:
     )
 
 
-def _counted(call: Aggregated, privacy: Private) -> bool:
-    """Units, or the values of one expression."""
-    return call.function == "count" and (len(call.args) == 1 or counts_units(call, privacy))
-
-
-def _no_row(bound: Bound, call: Aggregated) -> Refusal:
+def _no_row(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
     name = call.function.upper()
     return Refusal(
         "DP110",
         f"{name} is not answered: the row that it finds belongs to one unit",
-        "The value beside an extreme is that unit's own. Over groups it is answered: "
-        f"{name}(key, n) of a subquery that counts, or sums, by key.",
-        rewritten(bound, call.span, "COUNT(*)"),
+        "The value beside an extreme is that unit's own. Over groups it is answered: the first of "
+        f"the groups by their MAX or MIN, or {name}(key, n) of a subquery that counts by key.",
+        _first_group(bound, aggregate, call) or rewritten(bound, call.span, "COUNT(*)"),
         call.span,
     )
 
 
-def _distinct(bound: Bound, call: Aggregated, unit: str) -> Refusal:
-    name = call.function.upper()
+def _first_group(bound: Bound, aggregate: Aggregate, call: Aggregated) -> str:
+    """The query as the first of the groups by their extremes, where that is all it asks for."""
+    value, by = call.args
+    top = bound.relation
+    alone = isinstance(top, Project) and top.input is aggregate and top.fields == bound.columns
+    if not alone or aggregate.keys or len(aggregate.calls) > 1 or call.where is not None:
+        return ""
+    if not few(value.shape) or not by.shape.domain.bounded or "--" in bound.source.text:
+        return ""
+    key, order = written(bound, value.span), written(bound, by.span)
+    extreme, way = ("MAX", "DESC") if call.function == "arg_max" else ("MIN", "ASC")
+    text = rewritten(bound, call.span, key).strip().rstrip(";")
+    return f"{text}\nGROUP BY {key} ORDER BY {extreme}({order}) {way} LIMIT 1"
+
+
+def _distinct(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
+    name, value = call.function.upper(), written(bound, call.args[0].span)
     what = ", ".join(a.name for a in call.args if isinstance(a, Column)) or "this"
-    if call.function == "count":
-        first = written(bound, call.args[0].span)
-        replacement = f"COUNT(DISTINCT {unit if unit.strip(', ') else first})"
-    else:
-        replacement = f"{name}({written(bound, call.args[0].span)})"
+    privacy = aggregate.input.privacy
+    assert isinstance(privacy, Private)
+    key = [visible(aggregate.input, component) for component in privacy.key]
+    unit = ", ".join(key) if key and all(key) else "the unit"
     return Refusal(
         "DP110",
         f"{name}(DISTINCT ...) of {what} has no private form here",
         "Whether a value counts depends on whether others have it too, so that one unit's rows "
-        "change more than their own share. Units and values can be counted.",
-        rewritten(bound, call.span, replacement),
+        "change more than their own share. Units and values can be counted, and the different "
+        f"values of each unit taken: SELECT DISTINCT {unit}, {short(value)} FROM ... below.",
+        rewritten(bound, call.span, f"{name}({value})"),
         call.span,
     )

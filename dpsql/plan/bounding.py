@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, prod
 
 from dpsql.aggregates.statistic import Rows, Statistic, Total, Units, Values
 from dpsql.plan.nodes import Measurement
@@ -108,7 +108,7 @@ def kept(statistic: Values, bounding: Bounding) -> int:
     """How many pairs of group and value a unit may bring: no more than it may have rows.
 
     >>> from dpsql.sql.expressions import integer
-    >>> kept(Values(integer(1)), Bounding(grouped=True, groups=3, limit=True, per_group=4))
+    >>> kept(Values((integer(1),)), Bounding(grouped=True, groups=3, limit=True, per_group=4))
     12
     """
     most = int(min(b.l1 for b in _bounds(bounding)))
@@ -117,8 +117,9 @@ def kept(statistic: Values, bounding: Bounding) -> int:
 
 def _options(statistic: Values) -> int:
     """How many values a group can have, as declared; what is not declared may still be counted."""
-    members = statistic.value.shape.domain.members
-    return 2**62 if members is None else len(members)
+    known = [v.shape.domain.members for v in statistic.values]
+    several = len(known) > 1  # then NULL is one more
+    return prod(2**62 if members is None else len(members) + several for members in known)
 
 
 def _bounds(bounding: Bounding) -> Iterator[Sensitivity]:

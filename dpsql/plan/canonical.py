@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, fields
 from typing import assert_never
 
 from dpsql.aggregates.statistic import Statistic
+from dpsql.aggregates.statistic import Values as Different
 from dpsql.plan.nodes import Measurement
 from dpsql.sql.expressions import (
     Aggregated,
@@ -157,6 +158,9 @@ def _statistic(statistic: Statistic, text: Callable[[Expression], str]) -> str:
     parts = []
     for item in fields(statistic):
         value = getattr(statistic, item.name)
+        if isinstance(statistic, Different) and item.name == "values":
+            parts.append(_words(*map(text, value)))
+            continue
         parts.append(text(value) if isinstance(value, Expression) else repr(value))
     return _words(type(statistic).__name__, *parts)
 

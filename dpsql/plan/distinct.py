@@ -11,14 +11,14 @@ from dpsql.aggregates.statistic import Values
 from dpsql.plan.bounding import Bounding, kept
 from dpsql.plan.stages import Source, group_by, listed, named, salted
 from dpsql.policy.types import Kind
+from dpsql.sql.expressions import Expression
 from dpsql.sql.render import expression
 
 
 def counted(statistic: Values, bounding: Bounding, rows: Source) -> str:
     """The groups that have values, each with their number ``n``."""
-    text = expression(statistic.value, rows.block.items)
-    if statistic.value.shape.kind is Kind.DOUBLE:
-        text = f"({text} + 0e0)"  # one zero
+    texts = [_told(value, rows) for value in statistic.values]
+    text = texts[0] if len(texts) == 1 else f"row({', '.join(texts)})"
     if statistic.where is not None:
         text = f"CASE WHEN {expression(statistic.where, rows.block.items)} THEN {text} END"
     keys = listed("k", rows.keys)
@@ -34,3 +34,8 @@ def counted(statistic: Values, bounding: Bounding, rows: Source) -> str:
     placed = f"SELECT *, {place} FROM ({pairs} WHERE v IS NOT NULL) AS d"
     most = kept(statistic, bounding)
     return f"SELECT {head}count(DISTINCT v) AS n FROM ({placed}) AS p WHERE place <= {most}{by}"
+
+
+def _told(value: Expression, rows: Source) -> str:
+    text = expression(value, rows.block.items)
+    return f"({text} + 0e0)" if value.shape.kind is Kind.DOUBLE else text  # one zero

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 
-from dpsql.aggregates.statistic import Rows, Statistic, Units
+from dpsql.aggregates.statistic import Rows, Statistic, Units, Values
 from dpsql.plan.nodes import Measurement
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column, Expression, substitute
@@ -51,6 +51,9 @@ def _statistic(statistic: Statistic, numbering: _Numbering, items: dict[int, str
     kept = None if where is None else expression(numbering.expression(where), items)
     if isinstance(statistic, Rows | Units):
         return type(statistic).__name__, kept, getattr(statistic, "cap", None)
+    if isinstance(statistic, Values):
+        values = [expression(numbering.expression(v), items) for v in statistic.values]
+        return type(statistic).__name__, values, kept
     value = expression(numbering.expression(statistic.value), items)
     others = [getattr(statistic, f.name) for f in fields(statistic)[1:] if f.name != "where"]
     return type(statistic).__name__, value, others, kept

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from dpsql.aggregates.statistic import Rows, Total, Units
+from dpsql.aggregates.statistic import Rows, Total, Units, Values
 from dpsql.plan.canonical import NotCanonical, Question, question
 from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
@@ -252,6 +252,8 @@ def _constants(part: PricedMeasurement, position: int) -> list[str]:
     item = part.noised[position]
     statistic = item.statistic
     values = [getattr(statistic, f.name) for f in fields(statistic)]
+    if isinstance(statistic, Values):
+        values = [len(statistic.values)]
     constants = [repr(v) for v in values if not isinstance(v, Expression)]
     return [type(statistic).__name__, repr(getattr(item, "buckets", None)), *constants]
 

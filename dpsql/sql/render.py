@@ -182,6 +182,8 @@ def called(node: Window | Aggregated, names: Texts) -> str:
         args = "*"
     if isinstance(node, Aggregated) and node.option:
         args += f", {double(Fraction(node.option))}"
+    if node.function == "count" and len(node.args) > 1:
+        args = f"row({args})"
     where = "" if node.where is None else f" FILTER (WHERE {_argument(node.where, names)})"
     return f"{node.function}({'DISTINCT ' if node.distinct else ''}{args}){where}"
 

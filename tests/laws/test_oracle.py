@@ -163,7 +163,7 @@ FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] =
     "HAVING dropped": (
         _without_having,
         " HAVING ",
-        ("COUNT(*) > 100", "COUNT(*) > 0", "COUNT(*) >= 2", "COUNT(*) > 1"),
+        ("COUNT(*) > 100", "COUNT(*) > 0", "COUNT(*) >= 2", "COUNT(*) > 1", "MAX(age) > 0"),
     ),
     "a condition dropped": (
         _without_last_conjunct,
@@ -171,10 +171,10 @@ FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] =
         (
             "started < '2024-03-03'", "<> 'va'", "IN ('de', 'fr', 'it')", "IN ('web', 'shop')",
             "IN ('europe', 'asia')", "age BETWEEN 20 AND 25", "channel IS NOT NULL GROUP",
-            "WHERE amount IS NOT NULL", "ORDER BY population DESC", "NOT EXISTS",
+            "WHERE amount IS NOT NULL", "IS NOT NULL LIMIT", "ORDER BY population DESC", "NOT EXISTS",
         ),
     ),
-    "DISTINCT ignored": (_without_distinct, "DISTINCT ", ("FROM customers WHERE age > 40", "IS DISTINCT FROM", "SELECT DISTINCT")),
+    "DISTINCT ignored": (_without_distinct, "DISTINCT ", ("FROM customers WHERE age > 40", "IS DISTINCT FROM", "SELECT DISTINCT", "MIN(DISTINCT", "BOOL_OR(DISTINCT")),
 }  # fmt: skip
 """Each with the word that a query has, and words of queries whose answer is the same without it."""
 

@@ -32,6 +32,7 @@ _FAMILIES = {
 }
 _NAMES = {
     "count": "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT unit)`, `COUNT(DISTINCT x)`, "
+    "`COUNT(DISTINCT x, y)`, `COUNT(DISTINCT (x, y))`, `COUNT_IF(c)`, "
     "`APPROX_COUNT_DISTINCT(x)`",
     "sum": "`SUM(x)`",
     "avg": "`AVG(x)`",

@@ -133,6 +133,8 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
         shape = _known(quantile_shape(function, value), rows)
         return Aggregated(function, (value,), shape, where=where, option=option, span=span_of(node))
     distinct, args = _arguments(rowwise, node)
+    if len(args) > 1 and distinct:
+        where = _present(rowwise, node, name, args, where)
     if name == "count_if":
         where = args[0] if where is None else rowwise.call("and", (where, args[0]), node)
         name, args = "count", ()
@@ -170,9 +172,33 @@ def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression
     if inner is None or isinstance(inner, exp.Star):
         return False, ()
     if isinstance(inner, exp.Distinct):
-        return True, tuple(scalars.bind(item) for item in inner.expressions)
+        parts = inner.expressions
+        if len(parts) == 1 and isinstance(parts[0], exp.Tuple):
+            parts = parts[0].expressions
+        return True, tuple(scalars.bind(item) for item in parts)
     second = node.args.get("expression")
     return False, tuple(scalars.bind(n) for n in (inner, second) if n is not None)
+
+
+def _present(
+    scalars: Scalars, node: exp.Expr, name: str, args: tuple[Expression, ...],
+    where: Expression | None,
+) -> Expression | None:  # fmt: skip
+    """The FILTER of ``COUNT(DISTINCT a, b)``: rows that have all; ``(a, b)`` is there always."""
+    if name != "count":
+        raise refuse(
+            "DP110",
+            node,
+            f"{name.upper()}(DISTINCT ...) is of one value",
+            "Combinations of values are counted, and nothing else.",
+            "COUNT(DISTINCT a, b)",
+        )
+    if isinstance(node.this.expressions[0], exp.Tuple):
+        return where
+    for arg in (a for a in args if a.shape.nullable):
+        there = scalars.call("not", (scalars.call("is_null", (arg,), node),), node)
+        where = there if where is None else scalars.call("and", (where, there), node)
+    return where
 
 
 def _check_kinds(node: exp.Expr, name: str, args: tuple[Expression, ...]) -> None:

@@ -334,6 +334,8 @@ def _whole(clause: exp.Expr | None) -> int | None:
     if clause is None:
         return None
     value = clause.expression
+    if isinstance(value, exp.Var) and str(value.this).upper() == "ALL":
+        return None
     if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():
         return min(int(str(value.this)), 2**62)
     raise refuse(
