@@ -57,9 +57,7 @@ def _reload(house: ServiceHouse) -> None:
 
 async def _serve(server: Server, host: str, port: int) -> None:
     taken = await server.start(host, port)
-    await server.serve(
-        ready=lambda: terminal.say(f"listening on {host} port {taken}", sys.stderr)
-    )
+    await server.serve(ready=lambda: terminal.say(f"listening on {host} port {taken}", sys.stderr))
 
 
 def _certificate(chosen: argparse.Namespace) -> Certificate | None:

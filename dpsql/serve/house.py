@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from dpsql.policy.model import Access
 from dpsql.serve import users
 from dpsql.serve.backend import RoleSession
+from dpsql.serve.pgwire.connection import PROTOCOL_NAME
 from dpsql.serve.pgwire.scram import ITERATIONS, Verifier
 from dpsql.serve.pgwire.startup import Admission
 from dpsql.serve.world import Catalog, Who, World
@@ -36,6 +37,7 @@ class Certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.chain, self.key)
+        context.set_alpn_protocols([PROTOCOL_NAME])
         return context
 
     def binding(self) -> bytes:

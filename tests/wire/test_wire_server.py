@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -50,6 +51,48 @@ def test_tls_with_and_without_channel_binding(shop: Endpoint, binding: str) -> N
         with psycopg.connect(dsn) as connection:
             assert connection.pgconn.ssl_in_use
             assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_tls_may_come_first(shop: Endpoint) -> None:
+    if psycopg.pq.version() < 170000:
+        pytest.skip("this libpq is older than direct TLS")
+    for binding in ("require", "disable"):
+        dsn = shop.dsn(sslmode="require", sslnegotiation="direct", channel_binding=binding)
+        with psycopg.connect(dsn) as connection:
+            assert connection.pgconn.ssl_in_use
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("offered", "answered"), [(["postgresql"], True), (["h2"], False), ([], False)]
+)
+def test_tls_that_comes_first_names_its_protocol(
+    shop: Endpoint, offered: list[str], answered: bool
+) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if offered:
+        context.set_alpn_protocols(offered)
+    found = b""
+    with (
+        _socket(shop) as plain,
+        contextlib.suppress(OSError),
+        context.wrap_socket(plain) as sock,
+    ):
+        sock.sendall(startup(ROLE))
+        found = sock.recv(1)
+    assert found == (b"R" if answered else b"")
+
+
+def test_who_leaves_before_saying_anything_is_forgotten(shop: Endpoint) -> None:
+    before = shop.server.connections
+    for _ in range(5):
+        _socket(shop).close()
+    for _ in range(100):
+        if shop.server.connections <= before:
+            return
+        time.sleep(0.02)
+    pytest.fail("connections are still there")
 
 
 def test_wrong_passwords_are_refused_over_tls(shop: Endpoint) -> None:

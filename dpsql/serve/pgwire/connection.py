@@ -19,6 +19,9 @@ from dpsql.serve.pgwire.machine import Machine, Phase
 from dpsql.serve.pgwire.startup import House
 
 HIGH_WATER = 1 << 20
+PROTOCOL_NAME = "postgresql"
+"""What both sides must agree on (ALPN) when TLS begins without having been asked for."""
+_TLS_HANDSHAKE = b"\x16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,17 @@ class Room:
             raise Fatal(TOO_MANY, f'too many connections for role "{wanted.role}"')
 
 
+def _hand_on(transport: asyncio.Transport, data: bytes) -> None:
+    """Bytes that were read already go to whoever reads now."""
+    reader = cast("asyncio.BufferedProtocol", transport.get_protocol())
+    while data:
+        buffer = memoryview(reader.get_buffer(len(data)))
+        size = min(len(buffer), len(data))
+        buffer[:size] = data[:size]
+        reader.buffer_updated(size)
+        data = data[size:]
+
+
 class Connection(asyncio.Protocol):
     """Feeds the machine, sends what it says, and fetches what it asks for."""
 
@@ -76,6 +90,7 @@ class Connection(asyncio.Protocol):
         self._result: tuple[object, BaseException | None] | None = None
         self._lock = threading.Lock()
         self._thread = 0
+        self._silent = True
         self.machine = Machine(room.house, largest=room.limits.largest_message, admit=room.admit)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -96,7 +111,13 @@ class Connection(asyncio.Protocol):
         self._deadline = self._loop.call_later(self._room.limits.startup_seconds, self._too_late)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the client."""
+        """Bytes from the client; TLS may begin with the first, without having been asked for."""
+        first, self._silent = self._silent, False
+        if first and self._room.tls is not None and data[:1] == _TLS_HANDSHAKE:
+            assert self._transport is not None
+            self.machine.encrypting()
+            self._encrypt(self._transport, data)
+            return
         self.machine.receive(data)
         self._settle()
 
@@ -167,10 +188,11 @@ class Connection(asyncio.Protocol):
         if self.machine.key is not None:
             self._room.keys[self.machine.key[0]] = self
 
-    def _encrypt(self, transport: asyncio.Transport) -> None:
+    def _encrypt(self, transport: asyncio.Transport, hello: bytes = b"") -> None:
         """Shake hands; until then nothing is read, or the client's hello would be lost.
 
         What arrives between the handshake and the task's next step came encrypted: it waits.
+        ``hello`` is what a client began with that did not ask first.
         """
         if self._shaking is not None:
             return
@@ -179,13 +201,20 @@ class Connection(asyncio.Protocol):
         async def shake() -> None:
             assert self._room.tls is not None
             try:
-                encrypted = await self._loop.start_tls(
-                    transport, self, self._room.tls, server_side=True
-                )
+                start = self._loop.start_tls(transport, self, self._room.tls, server_side=True)
+                handshake = self._loop.create_task(start)
+                await asyncio.sleep(0)  # it has begun: what it scheduled comes before this
+                if hello:
+                    self._loop.call_soon(_hand_on, transport, hello)
+                encrypted = await handshake
             except (OSError, asyncio.CancelledError):
                 transport.abort()
                 return
             if encrypted is None:
+                return
+            agreed = encrypted.get_extra_info("ssl_object").selected_alpn_protocol()
+            if hello and agreed != PROTOCOL_NAME:
+                encrypted.abort()  # whoever is there did not mean to talk to a PostgreSQL server
                 return
             self._transport = encrypted
             self.machine.encrypted()

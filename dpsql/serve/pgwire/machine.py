@@ -104,6 +104,11 @@ class Machine:
         self._out.clear()
         return data
 
+    def encrypting(self) -> None:
+        """A handshake came first, without having been asked for: nothing is read before it is done."""
+        assert self.phase is Phase.STARTUP
+        self.phase = Phase.ENCRYPTING
+
     def encrypted(self) -> None:
         """The TLS handshake is done."""
         assert self.phase is Phase.ENCRYPTING
