@@ -40,6 +40,10 @@ def _init(p: argparse.ArgumentParser) -> None:
 
 def _check(p: argparse.ArgumentParser) -> None:
     p.add_argument("policy", type=Path, metavar="policy.yaml")
+    p.add_argument(
+        "--against-ledger", action="store_true",
+        help="and say which promises it weakens, compared with the one that was served last",
+    )  # fmt: skip
 
 
 def _query(p: argparse.ArgumentParser) -> None:
@@ -58,12 +62,21 @@ def _query(p: argparse.ArgumentParser) -> None:
 def _explain(p: argparse.ArgumentParser) -> None:
     _policy(p)
     _who(p)
-    _sql(p)
+    what = p.add_mutually_exclusive_group(required=True)
+    _sql(what, optional=True)
+    what.add_argument(
+        "--batch", type=Path, metavar="FILE",
+        help="price the statements of a file, one after the other: a whole dashboard",
+    )  # fmt: skip
 
 
 def _budget(p: argparse.ArgumentParser) -> None:
     _policy(p)
     _who(p)
+    p.add_argument(
+        "--compare", action="store_true",
+        help="and what each way of adding up would make of the same queries",
+    )  # fmt: skip
 
 
 def _audit(p: argparse.ArgumentParser) -> None:
@@ -71,6 +84,14 @@ def _audit(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--noted", metavar="HASH", help="a head hash noted earlier, which must be in the chain"
     )
+    p.add_argument(
+        "--verify", action="store_true", help="only the verdict; the events are not listed"
+    )
+    p.add_argument("--format", choices=FORMATS[:3], default="table")
+    p.add_argument(
+        "-o", "--output", type=Path, metavar="FILE",
+        help="write it there; that the ledger was exported is itself an event",
+    )  # fmt: skip
 
 
 def _serve(p: argparse.ArgumentParser) -> None:
@@ -110,8 +131,9 @@ def _who(p: argparse.ArgumentParser) -> None:
     )
 
 
-def _sql(p: argparse.ArgumentParser) -> None:
-    p.add_argument("sql", metavar="SQL", help="one statement; - reads it from standard input")
+def _sql(p: argparse._ActionsContainer, *, optional: bool = False) -> None:
+    about = "one statement; - reads it from standard input"
+    p.add_argument("sql", metavar="SQL", nargs="?" if optional else None, help=about)
 
 
 COMMANDS = (

@@ -3,39 +3,114 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import sys
+from collections.abc import Iterable
 from contextlib import closing
-from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from typing import Any, TextIO
+
+from rich.table import Table
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, FAILED
+from dpsql.cli.opened import stored
 from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import ATTO, NANO
-from dpsql.ledger.open import open_ledger
 from dpsql.ledger.shortage import more
-from dpsql.ledger.store import Verification
+from dpsql.ledger.store import Ledger, Verification
 from dpsql.policy.load import load
 
 _LONGEST = 60
+_COLUMNS = (
+    "record", "time", "hold", "event", "epsilon", "delta", "rho", "threshold_delta", "role",
+    "session", "accounts", "statement", "hash",
+)  # fmt: skip
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Every event of the ledger, then the verdict; an unsound ledger is a failure."""
     policy = load(chosen.policy)
-    if policy.ledger_server is None and not policy.ledger.exists():
+    ledger = stored(policy)
+    if ledger is None:
         place = policy.ledger
         raise LedgerFailed(f"the ledger {place} does not exist", "nothing was asked under it yet")
-    made = terminal.table(("", "time", "hold", "event", "epsilon", "delta", "who", "asked"), (0, 2))
-    with closing(open_ledger(policy, lambda: datetime.now(UTC))) as ledger:
-        for record in ledger.events():
-            made.add_row(str(record.seq), *_row(record.hold, record.content))
+    with closing(ledger):
+        if chosen.output is not None:
+            _note_export(ledger)
         verdict = ledger.verify(chosen.noted)
-    terminal.show(made)
-    for line in _verdict(verdict):
-        sys.stdout.write(line + "\n")
+        records = None if chosen.verify else ledger.events()
+        if chosen.output is None:
+            _write(chosen.format, records, verdict, sys.stdout)
+        else:
+            with chosen.output.open("w", encoding="utf-8", newline="") as file:
+                _write(chosen.format, records, verdict, file)
     return ANSWERED if verdict.sound else FAILED
+
+
+def _note_export(ledger: Ledger) -> None:
+    """Whoever copies everybody's statements leaves a record of it."""
+    terms = ledger.terms()
+    if terms is not None:
+        ledger.note_terms(terms, "exported")
+
+
+def _write(
+    form: str, records: Iterable[Record] | None, verdict: Verification, file: TextIO
+) -> None:
+    match form:
+        case "json":
+            _write_json(records or (), verdict, file)
+        case "csv":
+            out = csv.writer(file)
+            out.writerow(_COLUMNS)
+            out.writerows(_fields(record) for record in records or ())
+            sys.stderr.writelines(f"{line}\n" for line in _verdict(verdict))
+        case _:
+            if records is not None:
+                terminal.show(_listed(records), file)
+            file.writelines(f"{line}\n" for line in _verdict(verdict))
+
+
+def _write_json(records: Iterable[Record], verdict: Verification, file: TextIO) -> None:
+    """One object; records are written one by one, however many there are."""
+    file.write('{"records": [')
+    for place, record in enumerate(records):
+        line = {"record": record.seq, "hold": record.hold, **record.content, "hash": record.hash}
+        file.write((",\n" if place else "\n") + json.dumps(line, ensure_ascii=False))
+    file.write(f'\n], "sound": {json.dumps(verdict.sound)}, "head": "{verdict.head}", ')
+    file.write(f'"problems": {json.dumps(list(verdict.problems))}}}\n')
+
+
+def _fields(record: Record) -> list[object]:
+    content = record.content
+    charge = content.get("charge")
+    pairs = [] if charge is None else zip(charge, (NANO, ATTO, NANO, ATTO), strict=True)
+    costs: list[object] = [float(Fraction(number, unit)) for number, unit in pairs]
+    texts = (
+        *(content.get(name, "") for name in ("role", "session")),
+        " ".join(content.get("accounts", ())),
+        content.get("statement", ""),
+    )
+    return [
+        record.seq, content.get("time", ""), record.hold or "",
+        content.get("state") or content.get("owner", ""), *(costs or [""] * 4),
+        *map(_harmless, texts), record.hash,
+    ]  # fmt: skip
+
+
+def _harmless(text: str) -> str:
+    """Text that no spreadsheet takes for a formula: analysts choose it, owners open it."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def _listed(records: Iterable[Record]) -> Table:
+    made = terminal.table(("", "time", "hold", "event", "epsilon", "delta", "who", "asked"), (0, 2))
+    for record in records:
+        made.add_row(str(record.seq), *_row(record.hold, record.content))
+    return made
 
 
 def _row(hold: int, content: dict[str, Any]) -> list[Any]:

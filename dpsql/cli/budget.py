@@ -1,21 +1,108 @@
-"""``dpsql budget``: what each account has left."""
+"""``dpsql budget``: what each account had, has spent and has left, and what that promises."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterable
+from fractions import Fraction
+
+from rich.table import Table
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED
-from dpsql.service import Remaining, Service
+from dpsql.ledger.accounts import accounts_for
+from dpsql.ledger.balance import Balance
+from dpsql.ledger.charge import Charge
+from dpsql.ledger.compare import charges, compare, promises
+from dpsql.ledger.shortage import less, more
+from dpsql.service import Service
+
+_BAR = 20
 
 
 def run(chosen: argparse.Namespace) -> int:
     """The accounts of one role, or of all."""
     with Service.open(chosen.policy) as service:
-        roles = [chosen.role] if chosen.role else list(service.policy.roles)
-        found: list[Remaining] = []
-        for role in roles:
-            accounts = service.session(role, chosen.session).budget()
-            found += [account for account in accounts if account not in found]
-    terminal.show(terminal.accounts(found))
+        found = _balances(service, [chosen.role] if chosen.role else None, chosen.session)
+        terminal.show(_accounts(found))
+        sys.stdout.write("\nWhat the spending so far promises\n")
+        terminal.show(_promises(found))
+        if chosen.compare:
+            spent = charges(service.ledger.events())
+            sys.stdout.write("\nThe same queries, added up in other ways\n")
+            terminal.show(_compared((b, spent.get(b.account.id, [])) for b in found))
     return ANSWERED
+
+
+def _balances(service: Service, roles: list[str] | None, session: str) -> list[Balance]:
+    now, tables = service.clock(), service.policy.tables
+    found = {}
+    for role in roles or service.policy.roles:
+        seen = service.catalog(role).visible & tables.keys()
+        for account in accounts_for(service.policy, role, session, seen, now=now):
+            found[account.id] = account
+    return list(service.ledger.balances(tuple(found.values())))
+
+
+def _accounts(balances: Iterable[Balance]) -> Table:
+    headers = ("account", "", "epsilon left", "", "delta left", "", "renews")
+    made = terminal.table(headers, (2, 4))
+    for balance in balances:
+        (epsilon, delta), (left, rest) = balance.total, balance.left
+        renews = balance.account.renews
+        made.add_row(
+            terminal.plain(balance.account.title),
+            bar(left, epsilon),
+            less(left),
+            terminal.muted(f"of {less(epsilon)}"),
+            less(rest),
+            terminal.muted(f"of {less(delta)}"),
+            "never" if renews is None else f"{renews:%Y-%m-%d}",
+        )
+    return made
+
+
+def bar(left: Fraction, total: Fraction) -> str:
+    """How much is left of an epsilon, full for all of it. What is left is never rounded to none.
+
+    >>> bar(Fraction(1), Fraction(4)), bar(Fraction(0), Fraction(4)), bar(Fraction(0), Fraction(0))
+    ('█████───────────────', '────────────────────', '────────────────────')
+    """
+    filled = 0 if not left or not total else max(1, int(_BAR * left / total))
+    return "█" * filled + "─" * (_BAR - filled)
+
+
+def _promises(balances: Iterable[Balance]) -> Table:
+    """What one unit, and groups of them, are promised by each account."""
+    made = terminal.table(("account", "to", "epsilon", "delta"), (2, 3))
+    for balance in balances:
+        for place, promise in enumerate(promises(balance)):
+            units = "one unit" if promise.size == 1 else f"{promise.size} units together"
+            nothing = promise.delta >= 1
+            made.add_row(
+                terminal.plain(balance.account.title if place == 0 else ""),
+                units,
+                "nothing" if nothing else _up(promise.epsilon),
+                "" if nothing else _up(promise.delta),
+            )
+    return made
+
+
+def _compared(found: Iterable[tuple[Balance, list[Charge]]]) -> Table:
+    made = terminal.table(("account", "queries", "added up by", "epsilon", "delta"), (1, 3, 4))
+    for balance, spent in found:
+        for place, way in enumerate(compare(balance.account, spent)):
+            made.add_row(
+                terminal.plain(balance.account.title if place == 0 else ""),
+                str(len(spent)) if place == 0 else "",
+                way.name,
+                _up(way.epsilon),
+                _up(way.delta),
+            )
+    return made
+
+
+def _up(number: float) -> str:
+    """Three digits, rounded up; what reports add in the twelfth digit for safety is left out."""
+    return more(Fraction(f"{number:.9g}"))

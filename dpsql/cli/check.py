@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
+from typing import Any
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED
+from dpsql.cli.opened import stored
+from dpsql.diagnostics.refusal import PolicyError
 from dpsql.engines.duckdb import DuckDB
+from dpsql.ledger.terms import below_spent, loosened, terms_of
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
@@ -29,7 +34,27 @@ def run(chosen: argparse.Namespace) -> int:
     sys.stdout.write(f"{chosen.policy}: sound, and its source is what it says\n")
     for line in _summary(policy):
         sys.stdout.write(f"  {line}\n")
+    if chosen.against_ledger:
+        sys.stdout.writelines(f"{line}\n" for line in _against_ledger(policy))
     return ANSWERED
+
+
+def _against_ledger(policy: Policy) -> list[str]:
+    """Which promises the policy weakens; a limit below what is spent is raised. Notes nothing."""
+    ledger = stored(policy)
+    known: dict[str, Any] | None = None
+    problems: tuple[str, ...] = ()
+    if ledger is not None:
+        with closing(ledger):
+            known, problems = ledger.terms(), below_spent(policy, ledger, datetime.now(UTC))
+    if problems:
+        raise PolicyError(*(f"{policy.path.name}: {problem}" for problem in problems))
+    if known is None:
+        return ["nothing was asked under it yet"]
+    weaker = loosened(known, terms_of(policy))
+    if not weaker:
+        return ["no promise is weaker than when the policy was served last"]
+    return ["weaker than when the policy was served last:", *(f"  {line}" for line in weaker)]
 
 
 def _summary(policy: Policy) -> list[str]:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
 from dpsql.cli import terminal
-from dpsql.cli.exits import ANSWERED
+from dpsql.cli.exits import ANSWERED, REFUSED, Usage
 from dpsql.cli.numbers import digits, grouped
 from dpsql.cli.opened import opened, statement
-from dpsql.cli.sql_text import laid_out
+from dpsql.cli.sql_text import laid_out, statements
+from dpsql.ledger.shortage import more
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.plan.show import bounding_text, groups_text, law_text, moved, number, statistic_text
 from dpsql.release.intervals import sources
 from dpsql.service import Session
+from dpsql.service.batch import Tile, total
+from dpsql.service.foreseen import foreseen
 from dpsql.sql.expressions import columns
+
+_LONGEST = 60
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Price the query and show the plan; no data is read."""
+    if chosen.batch is not None:
+        return _batch(chosen)
     sql = statement(chosen.sql)
     with opened(chosen) as session:
         priced = session.prepare(sql)
@@ -35,6 +42,41 @@ def run(chosen: argparse.Namespace) -> int:
         for part in priced.parts:
             _section("SQL that the engine would run", laid_out(part.sql).splitlines())
     return ANSWERED
+
+
+def _batch(chosen: argparse.Namespace) -> int:
+    """A price list; statements that would be refused are in it, with the reason."""
+    try:
+        script = chosen.batch.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise Usage(f"{chosen.batch} cannot be read: {error}") from None
+    with opened(chosen) as session:
+        tiles = session.price(statements(script))
+        terminal.show(_prices(tiles))
+        alone, due = total(tiles)
+        paid = terminal.spent(due.epsilon, due.delta) if due.epsilon else "nothing"
+        _section(
+            "Together",
+            [f"{paid}; without stored answers {terminal.spent(alone.epsilon, alone.delta)}"],
+        )
+        _section("What is left before it", [])
+        terminal.show(terminal.accounts(session.budget()))
+    return REFUSED if any(tile.refused for tile in tiles) else ANSWERED
+
+
+def _prices(tiles: Sequence[Tile]) -> Table:
+    made = terminal.table(("", "statement", "epsilon alone", "to pay", "delta"), (0, 2, 3, 4))
+    for place, tile in enumerate(tiles, 1):
+        text = " ".join(tile.statement.split())
+        short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        prices = ("", "", "")
+        if tile.refused is None:
+            prices = (more(tile.alone.epsilon), more(tile.due.epsilon), more(tile.due.delta))
+        made.add_row(str(place), terminal.plain(short), *prices)
+        if tile.refused is not None:
+            first = tile.refused.first
+            made.add_row("", terminal.muted(f"{first.code}: {first.headline}"), "", "", "")
+    return made
 
 
 def _measurement(part: PricedMeasurement, uses: dict[int, list[str]]) -> None:
@@ -87,6 +129,9 @@ def _cost(priced: PricedPlan, session: Session) -> None:
     again = "asked again, the stored answer is free"
     spent = terminal.spent(priced.cost.epsilon, priced.cost.delta)
     _section("Cost", [f"{spent}{rho}; {again}"])
+    outlook = session.outlook(priced)
+    if outlook is not None and (stored := foreseen(priced, outlook)):
+        _section("What is stored already", list(stored))
     _section("What is left before it", [])
     terminal.show(terminal.accounts(session.budget()))
 

@@ -7,10 +7,14 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from dpsql.cli.exits import Usage
 from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.ledger.open import open_ledger
+from dpsql.ledger.store import Ledger
+from dpsql.policy.model import Policy
 from dpsql.service import Service, Session
 
 
@@ -37,6 +41,13 @@ def operator_log(policy: Path) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         handler.close()
+
+
+def stored(policy: Policy) -> Ledger | None:
+    """The policy's ledger; None where there is none yet: it is not made for a look."""
+    if policy.ledger_server is None and not policy.ledger.exists():
+        return None
+    return open_ledger(policy, lambda: datetime.now(UTC))
 
 
 def statement(text: str) -> str:

@@ -6,8 +6,27 @@ import re
 from collections.abc import Iterator
 
 WIDTH = 96
+_PART = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(\$\w*\$).*?\1|--[^\n]*|/\*.*?\*/|(;)|.""", re.DOTALL
+)
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[()]|[^\s()'"]+|\s+""")
 _CLAUSES = {"SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "LEFT", "WITH"}
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, without the semicolons between them.
+
+    >>> list(statements("SELECT ';' AS a; -- one; two\\n/* ; */ SELECT 2;;"))
+    ["SELECT ';' AS a", '-- one; two\\n/* ; */ SELECT 2']
+    """
+    begun = ""
+    for part in _PART.finditer(script + ";"):
+        if part[2] is None:
+            begun += part[0]
+        else:
+            if begun.strip():
+                yield begun.strip()
+            begun = ""
 
 
 def laid_out(sql: str) -> str:

@@ -21,9 +21,11 @@ from dpsql.plan.request import Request
 from dpsql.plan.show import show
 from dpsql.policy.model import QueryLimit, Role
 from dpsql.policy.types import Kind, Scalar
+from dpsql.privacy.cost import Cost
 from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
 from dpsql.service import settings as s
+from dpsql.service.batch import Rehearsal, Tile
 from dpsql.service.foreseen import foreseen
 from dpsql.service.own_tables import BUDGET, asked_for, budget_row, columns, content, tables_read
 from dpsql.service.reply import Remaining, Reply, made
@@ -141,6 +143,25 @@ class Session:
         wanted = pieces(priced, self._service.policy.version)
         kin = () if self.settings.fresh else kept_of(wanted, tools.ledger)
         return foresee(priced, wanted, kin, tools.ledger.recall, tools.postprocessor)
+
+    def price(self, statements: Iterable[str]) -> tuple[Tile, ...]:
+        """What statements cost one after the other; what is not answered says why. Spends nothing."""
+        service, before = self._service, self.settings
+        rehearsal = Rehearsal(service.ledger, service.policy.version, service.tools.postprocessor)
+        found = []
+        try:
+            for text in statements:
+                changed = s.changed(self.settings, text)
+                if changed is not None:
+                    self.settings = changed
+                    continue
+                try:
+                    found.append(rehearsal.tile(text, self.prepare(text)))
+                except Refused as refused:
+                    found.append(Tile(text, Cost.zero(), Cost.zero(), refused))
+        finally:
+            self.settings = before
+        return tuple(found)
 
     def budget(self) -> tuple[Remaining, ...]:
         """What each account of this session has left; those of tables that the role sees too."""
