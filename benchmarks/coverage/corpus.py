@@ -72,7 +72,7 @@ def _query(block: str) -> Query:
 
 
 CORPORA = (
-    Corpus("tpch", "TPC-H", tpch.make, 0.01, 1, 18),
+    Corpus("tpch", "TPC-H", tpch.make, 0.1, 1, 18),
     Corpus("clickbench", "ClickBench", clickbench.make, 20_000, 200_000, 30),
     Corpus("bi", "BI tools", bi.make, 2_000, 20_000, 140),
 )
