@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.duckdb import LOCKED
 
 MEMORY, SECONDS = "512MB", 20.0
@@ -62,6 +63,7 @@ class CatalogDatabase:
         }
         self._root = duckdb.connect(":memory:", config=config)
         self._local = threading.local()
+        self._deadlines = Deadlines()
         for statement in before:
             self._root.execute(statement)
         for name, rows in tables.items():
@@ -90,18 +92,15 @@ class CatalogDatabase:
     @contextmanager
     def _reading(self, variables: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnection]:
         cursor = self._cursor(variables)
-        deadline = threading.Timer(SECONDS, cursor.interrupt)
-        deadline.daemon = True
-        deadline.start()
         failure: CatalogFailed | None = None
         cursor.execute("BEGIN TRANSACTION READ ONLY")
         try:
-            yield cursor
+            with self._deadlines.within(SECONDS, cursor.interrupt):
+                yield cursor
         except duckdb.Error as error:
             kind = next((k for t, k in _KINDS if isinstance(error, t)), "other")
             failure = CatalogFailed(kind, str(error).split("\n", 1)[0])
         finally:
-            deadline.cancel()
             cursor.execute("ROLLBACK")
         if failure is not None:
             raise failure

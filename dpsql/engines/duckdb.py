@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
+from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.incident import failed
@@ -32,6 +33,7 @@ class DuckDB:
     def __init__(self, path: Path, limits: Limits) -> None:
         """Open the file read-only and lock the configuration."""
         self._timeout = limits.timeout_seconds
+        self._deadlines = Deadlines()
         self._local = threading.local()
         self._running: dict[int, duckdb.DuckDBPyConnection] = {}
         config: dict[str, str | bool | int | float | list[str]] = {
@@ -91,23 +93,21 @@ class DuckDB:
 
     def close(self) -> None:
         """Close the database."""
+        self._deadlines.close()
         self._root.close()
 
     def _run(self, what: str, sql: str, parameters: dict[str, Value] | None) -> pa.Table:
         """Run it under a deadline; whatever goes wrong becomes an incident for the operator."""
         cursor = self._cursor()
-        deadline = threading.Timer(self._timeout, cursor.interrupt)
-        deadline.daemon = True
-        deadline.start()
         failure: EngineFailed
         thread = threading.get_ident()
         self._running[thread] = cursor
         try:
-            return cursor.sql(sql, params=parameters).to_arrow_table()
+            with self._deadlines.within(self._timeout, cursor.interrupt):
+                return cursor.sql(sql, params=parameters).to_arrow_table()
         except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
             failure = failed(what, str(error))
         finally:
-            deadline.cancel()
             self._running.pop(thread, None)
         raise failure
 

@@ -13,6 +13,7 @@ from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.entropy import Randomness
 from dpsql.release import intervals as ends
 from dpsql.release.lookups import all_known
+from dpsql.release.picked import picked
 from dpsql.release.postprocess import PostProcessor, output_sql, typed
 from dpsql.release.rows import NoisyRows, OutputColumn, Release
 
@@ -44,7 +45,9 @@ def finish(
         )
         relation = ends.carried(relation, wanted)
     helpers = tuple(c for w in wanted for c in (w.low, w.high))
-    result = known.run(output_sql(relation, outputs + helpers))
+    result = picked(relation, outputs + helpers, known.tables)
+    if result is None:
+        result = known.run(output_sql(relation, outputs + helpers))
     table = typed(result, outputs + helpers)
     shown = table.select(range(len(outputs)))
     direct = ends.widths(priced, outputs, noises) if intervals else {}

@@ -1,0 +1,73 @@
+"""Deadlines of running statements, kept by one thread instead of a timer for each."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Stop = Callable[[], None]
+
+
+class Deadlines:
+    """Calls what stops a statement once its time is up.
+
+    A statement that ends in time is only crossed out; the thread comes across it when its time
+    would have been up, so that quick statements wake nobody.
+    """
+
+    def __init__(self) -> None:
+        """No thread is started before there is something to watch."""
+        self._due: list[tuple[float, int]] = []
+        self._stops: dict[int, Stop] = {}
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def within(self, seconds: float, stop: Stop) -> Iterator[None]:
+        """While this is open for longer than ``seconds``, ``stop`` is called, once."""
+        number = self._watch(time.monotonic() + seconds, stop)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._stops.pop(number, None)
+
+    def _watch(self, due: float, stop: Stop) -> int:
+        with self._changed:
+            number = next(self._numbers)
+            self._stops[number] = stop
+            first = not self._due or due < self._due[0][0]
+            heapq.heappush(self._due, (due, number))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
+                self._thread.start()
+            elif first:
+                self._changed.notify()
+        return number
+
+    def close(self) -> None:
+        """Forget every deadline; the thread ends."""
+        with self._changed:
+            self._due.clear()
+            self._stops.clear()
+            self._changed.notify()
+
+    def _run(self) -> None:
+        """Until nothing is due any more."""
+        with self._changed:
+            while self._due:
+                due, number = self._due[0]
+                left = due - time.monotonic()
+                if left > 0:
+                    self._changed.wait(left)
+                    continue
+                heapq.heappop(self._due)
+                stop = self._stops.pop(number, None)
+                if stop is not None:
+                    stop()  # under the lock: what it stops cannot have ended meanwhile
+            self._thread = None

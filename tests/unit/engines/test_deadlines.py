@@ -1,0 +1,56 @@
+"""Statements that run too long are stopped, others never are."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from dpsql.engines.deadlines import Deadlines
+
+LONG = 5.0
+
+
+def test_what_takes_too_long_is_stopped_once() -> None:
+    stopped, times = threading.Event(), []
+
+    def stop() -> None:
+        times.append(time.monotonic())
+        stopped.set()
+
+    start, deadlines = time.monotonic(), Deadlines()
+    with deadlines.within(0.02, stop):
+        assert stopped.wait(LONG)
+        time.sleep(0.05)
+    assert len(times) == 1
+    assert times[0] - start >= 0.02
+
+
+def test_what_ends_in_time_is_not_stopped() -> None:
+    stopped, last, deadlines = threading.Event(), threading.Event(), Deadlines()
+    with deadlines.within(0.03, stopped.set):
+        pass
+    with deadlines.within(0.06, last.set):
+        assert last.wait(LONG)
+    assert not stopped.is_set()
+
+
+def test_a_shorter_deadline_is_kept_while_a_longer_one_is_waited_for() -> None:
+    long, short, deadlines = threading.Event(), threading.Event(), Deadlines()
+    with deadlines.within(60, long.set):
+        with deadlines.within(0.02, short.set):
+            assert short.wait(LONG)
+        assert not long.is_set()
+    deadlines.close()
+
+
+def test_no_thread_is_left_behind() -> None:
+    before, deadlines = threading.active_count(), Deadlines()
+    with deadlines.within(60, lambda: None):
+        assert threading.active_count() == before + 1
+    deadlines.close()
+    end = time.monotonic() + LONG
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+    with deadlines.within(0.001, lambda: None):  # and it starts again
+        assert threading.active_count() == before + 1
