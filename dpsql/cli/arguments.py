@@ -98,6 +98,7 @@ def _serve(p: argparse.ArgumentParser) -> None:
     _policy(p)
     p.add_argument("--host", default="127.0.0.1", metavar="HOST", help="the address to listen on")
     p.add_argument("--port", type=int, default=5433, metavar="PORT")
+    p.add_argument("--http-port", type=int, metavar="PORT", help="answer HTTP there too")
     p.add_argument("--tls-cert", type=Path, metavar="FILE", help="a certificate (chain) in PEM")
     p.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key")
     p.add_argument(
@@ -114,6 +115,10 @@ def _user(p: argparse.ArgumentParser) -> None:
         nargs="?",
         help="the password is asked for, or read from standard input",
     )
+    p.add_argument(
+        "--token", action="store_true",
+        help="for HTTP: make a token instead of asking for a password, and print it this once",
+    )  # fmt: skip
     _policy(p)
     p.add_argument(
         "--role", metavar="R", help="whose budgets the user has; may be left out if there is one"

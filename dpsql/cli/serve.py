@@ -41,8 +41,18 @@ def run(chosen: argparse.Namespace) -> int:
             )
         tls = None if certificate is None else certificate.context()
         server = Server(house, tls=tls, limits=Limits(), reload=lambda: _reload(house))
-        _loop(_serve(server, chosen.host, chosen.port))
+        http = None if chosen.http_port is None else _http(house, chosen, certificate)
+        _loop(_serve(server, http, chosen.host, chosen.port))
     return ANSWERED
+
+
+def _http(house: ServiceHouse, chosen: argparse.Namespace, proof: Certificate | None) -> Any:
+    """The HTTP face, whose packages are an extra."""
+    try:
+        server = importlib.import_module("dpsql.serve.http.server")
+    except ModuleNotFoundError:
+        raise Usage("HTTP needs more packages: pip install 'dpsql[http]'") from None
+    return server.HttpServer(house, chosen.host, chosen.http_port, proof)
 
 
 def _reload(house: ServiceHouse) -> None:
@@ -55,9 +65,14 @@ def _reload(house: ServiceHouse) -> None:
         terminal.say("reloaded", sys.stderr)
 
 
-async def _serve(server: Server, host: str, port: int) -> None:
+async def _serve(server: Server, http: Any, host: str, port: int) -> None:
     taken = await server.start(host, port)
-    await server.serve(ready=lambda: terminal.say(f"listening on {host} port {taken}", sys.stderr))
+    said = [f"listening on {host} port {taken}"]
+    if http is not None:
+        said.append(f"HTTP on {host} port {await http.start()}")
+    await server.serve(ready=lambda: terminal.say(", ".join(said), sys.stderr))
+    if http is not None:
+        await http.stop()
 
 
 def _certificate(chosen: argparse.Namespace) -> Certificate | None:

@@ -33,7 +33,11 @@ def run(chosen: argparse.Namespace) -> int:
         role = _role(policy, chosen.role)
         if chosen.name in policy.roles and chosen.name != role:
             raise Usage(f'"{chosen.name}" is the name of a role; choose another')
-        known[chosen.name] = users.made(chosen.name, role, _password())
+        if chosen.token:
+            known[chosen.name], token = users.with_token(chosen.name, role)
+            sys.stdout.write(f"{token}\n")
+        else:
+            known[chosen.name] = users.made(chosen.name, role, _password())
     users.write(policy.front.users, known.values())
     terminal.say(f"{policy.front.users}: {len(known)} users", sys.stderr)
     return ANSWERED

@@ -112,14 +112,15 @@ class ServiceHouse:
     def verifier(self, role: str) -> tuple[Verifier, bool]:
         """A user's verifier; someone unknown gets one that nothing fits, and that looks the same."""
         found = self.world.users.get(role)
-        if found is not None:
+        if found is not None and found.verifier is not None:
             return found.verifier, True
         return Verifier(self._iterations, self._salt(role), self.random(32), self.random(32)), False
 
     @property
     def _iterations(self) -> int:
         """As most users have, so that nobody stands out."""
-        counts = Counter(user.verifier.iterations for user in self.world.users.values())
+        verifiers = [user.verifier for user in self.world.users.values()]
+        counts = Counter(v.iterations for v in verifiers if v is not None)
         return counts.most_common(1)[0][0] if counts else ITERATIONS
 
     def enter(self, role: str, database: str, session: str) -> RoleSession:

@@ -1,12 +1,15 @@
-"""Who logs in under a name of their own: a file of names, roles and SCRAM verifiers.
+"""Who logs in under a name of their own: a file of names, roles and what proves them.
 
-One line for each: ``name role verifier``, with spaces between. Names are percent-encoded where they
-hold spaces. Budgets belong to roles: users of one role share its accounts.
+One line for each: ``name role proof``, with spaces between. The proof is a SCRAM verifier, for the
+PostgreSQL endpoint, or the hash of a token, for HTTP. Names are percent-encoded where they hold
+spaces. Budgets belong to roles: users of one role share its accounts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy.model import Policy
 from dpsql.serve.pgwire.scram import Verifier
 
-_HEAD = "# name role verifier; written by `dpsql user`\n"
+_HEAD = "# name role proof; written by `dpsql user`\n"
 MORE_ITERATIONS = 20_000
 """Of new verifiers; a stolen file is that much harder to use."""
 
@@ -28,7 +31,28 @@ class User:
 
     name: str
     role: str
-    verifier: Verifier
+    verifier: Verifier | None
+    token: str = ""
+    """The hash of a token; a token has enough chance in it to need no salt."""
+
+    @property
+    def proof(self) -> str:
+        """As it is written into the file."""
+        return f"{_TOKEN}{self.token}" if self.verifier is None else str(self.verifier)
+
+
+_TOKEN = "TOKEN-SHA-256$"  # noqa: S105 (a word, no secret)
+
+
+def hashed(token: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def with_token(name: str, role: str) -> tuple[User, str]:
+    """A user with a fresh token, and the token, which is kept nowhere."""
+    token = secrets.token_urlsafe(32)
+    return User(name, role, None, hashed(token)), token
 
 
 def made(name: str, role: str, password: str) -> User:
@@ -48,7 +72,7 @@ def read(path: Path) -> dict[str, User]:
         if line.strip() and not line.startswith("#"):
             user = _line(line)
             if user is None or user.name in found:
-                why = "is not `name role verifier`" if user is None else "repeats a name"
+                why = "is not `name role proof`" if user is None else "repeats a name"
                 raise PolicyError(f"{path}:{number}: this line {why}; `dpsql user` writes them")
             found[user.name] = user
     return found
@@ -56,13 +80,18 @@ def read(path: Path) -> dict[str, User]:
 
 def _line(line: str) -> User | None:
     parts = line.split()
-    verifier = Verifier.parse(parts[2]) if len(parts) == 3 else None
-    return None if verifier is None else User(unquote(parts[0]), unquote(parts[1]), verifier)
+    if len(parts) != 3:
+        return None
+    verifier = Verifier.parse(parts[2])
+    token = re.fullmatch(re.escape(_TOKEN) + "([0-9a-f]{64})", parts[2])
+    if verifier is None and token is None:
+        return None
+    return User(unquote(parts[0]), unquote(parts[1]), verifier, token[1] if token else "")
 
 
 def write(path: Path, users: Iterable[User]) -> None:
     """All users at once, for the owner's eyes only; the file is never half written."""
-    lines = [f"{quote(u.name, safe='')} {quote(u.role, safe='')} {u.verifier}\n" for u in users]
+    lines = [f"{quote(u.name, safe='')} {quote(u.role, safe='')} {u.proof}\n" for u in users]
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 (a handle)

@@ -12,7 +12,7 @@ from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.remaining import Balances
-from dpsql.serve.users import User
+from dpsql.serve.users import User, hashed
 from dpsql.service import Service
 
 
@@ -68,6 +68,11 @@ class World:
         self.service, self.users, self._catalog = service, users, catalog
         self._balances, self._lock = Balances(), threading.Lock()
         self._shared: dict[str, Shared] = {}
+        self._tokens = {user.token: user for user in users.values() if user.token}
+
+    def bearer(self, token: str) -> User | None:
+        """Whose token this is. It is looked up by its hash, whose time tells nothing of tokens."""
+        return self._tokens.get(hashed(token))
 
     def shared(self, role: str) -> Shared:
         """What the sessions of a role share, made when the first one comes."""

@@ -1,0 +1,193 @@
+"""The application: a request becomes a statement of one session, its reply a response."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pyarrow as pa
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from dpsql.diagnostics.refusal import EngineFailed, Error, LedgerFailed, OutOfBudget, Refused
+from dpsql.serve.http.openapi import ARROW, LARGEST_BODY, description
+from dpsql.serve.http.question import Question, Unreadable, question
+from dpsql.serve.users import User
+from dpsql.serve.world import World
+from dpsql.service import Reply, Session, plain
+
+log = logging.getLogger("dpsql.operator")
+Work = Callable[[Session, Question], Response]
+_UNKNOWN = {"WWW-Authenticate": "Bearer"}
+
+
+class Face:
+    """Handlers over the newest reading of the policy."""
+
+    def __init__(self, now: Callable[[], World]) -> None:
+        """``now`` gives the newest reading."""
+        self._now = now
+
+    def app(self) -> Starlette:
+        """The application, as a server runs it."""
+        return Starlette(
+            routes=[
+                Route("/v1/query", self._asked(_query), methods=["POST"]),
+                Route("/v1/explain", self._asked(_explain), methods=["POST"]),
+                Route("/v1/budget", self._told(_budget)),
+                Route("/metrics", self._told(_metrics)),
+                Route("/healthz", _healthy),
+                Route("/openapi.json", _described),
+            ]
+        )
+
+    def _asked(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            world = self._now()
+            user = _user(world, request)
+            if user is None:
+                return _unknown()
+            try:
+                asked = question(
+                    await _body(request), arrow=ARROW in request.headers.get("accept", "")
+                )
+            except Unreadable as error:
+                return _wrong(
+                    error.status, error.headline, "The request was not read.", error.instead
+                )
+            return await run_in_threadpool(_carried_out, world, user, asked, work)
+
+        return handle
+
+    def _told(
+        self, work: Callable[[World, User], Response]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            world = self._now()
+            user = _user(world, request)
+            if user is None:
+                return _unknown()
+            return await run_in_threadpool(_guarded, lambda: work(world, user))
+
+        return handle
+
+
+def _user(world: World, request: Request) -> User | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return world.bearer(token.strip()) if scheme.lower() == "bearer" else None
+
+
+async def _body(request: Request) -> bytes:
+    """The body, as long as it is short enough."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST_BODY:
+            raise Unreadable(413, "the request is too large", f"Send at most {LARGEST_BODY} bytes.")
+    return body
+
+
+def _carried_out(world: World, user: User, asked: Question, work: Work) -> Response:
+    """In a worker thread, for no longer than the role may."""
+
+    def run() -> Response:
+        session = world.service.session(user.role, asked.session)
+        for statement in asked.settings:
+            session.execute(statement)
+        seconds = world.service.policy.roles[user.role].access.statement_seconds
+        if not seconds:
+            return work(session, asked)
+        timer = threading.Timer(seconds, session.interrupt, [threading.get_ident()])
+        timer.daemon = True
+        timer.start()
+        try:
+            return work(session, asked)
+        finally:
+            timer.cancel()
+
+    return _guarded(run)
+
+
+def _guarded(work: Callable[[], Response]) -> Response:
+    """Whatever goes wrong is told in the same words as everywhere, and nothing of a row is."""
+    try:
+        return work()
+    except OutOfBudget as refused:
+        return _refused(refused, 403)
+    except Refused as refused:
+        return _refused(refused, 403 if refused.sqlstate == "53400" else 422)
+    except LedgerFailed as failed:
+        return _wrong(500, failed.headline, "", failed.instead, failed.code)
+    except EngineFailed as failed:
+        return _wrong(500, str(failed), "", "", "DP901")
+    except Error as error:
+        return _wrong(500, str(error), "", "")
+    except Exception:
+        log.exception("a defect in the HTTP face")
+        return _wrong(500, "a defect in dpsql", "", "")
+
+
+def _query(session: Session, asked: Question) -> Response:
+    reply = session.execute(asked.sql, asked.parameters, intervals=True)
+    if asked.arrow:
+        return Response(_arrow(reply), media_type=ARROW)
+    return Response(plain.to_json(reply), media_type="application/json")
+
+
+def _arrow(reply: Reply) -> bytes:
+    """One IPC stream; what it cost is in the schema's metadata."""
+    told = {"cost": plain.cost(reply), "recalled": reply.recalled, "notes": list(reply.notes)}
+    table = plain.named(reply).replace_schema_metadata({"dpsql": json.dumps(told)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _explain(session: Session, asked: Question) -> Response:
+    cost = session.prepare(asked.sql, asked.parameters).cost
+    lines = session.explain(asked.sql, asked.parameters).splitlines()
+    told = {"epsilon": float(cost.epsilon), "delta": float(cost.delta)}
+    return JSONResponse({"plan": lines, "cost": told})
+
+
+def _budget(world: World, user: User) -> Response:
+    return JSONResponse(plain.remaining(world.service.session(user.role).budget()))
+
+
+def _metrics(world: World, _: User) -> Response:
+    return PlainTextResponse(world.service.metrics_text(), media_type="text/plain; version=0.0.4")
+
+
+async def _healthy(_: Request) -> Response:
+    return PlainTextResponse("ok\n")
+
+
+async def _described(_: Request) -> Response:
+    return JSONResponse(description())
+
+
+def _unknown() -> Response:
+    told = _error(
+        "", "a token is needed", "Budgets belong to roles.", "Authorization: Bearer <token>"
+    )
+    return JSONResponse(told, 401, _UNKNOWN)
+
+
+def _refused(refused: Refused, status: int) -> Response:
+    told = _error(refused.code, refused.headline, refused.why, refused.instead)
+    return JSONResponse({**told, "position": refused.position}, status)
+
+
+def _wrong(status: int, headline: str, why: str, instead: str, code: str = "") -> Response:
+    return JSONResponse(_error(code, headline, why, instead), status)
+
+
+def _error(code: str, headline: str, why: str, instead: str) -> dict[str, Any]:
+    return {"code": code, "headline": headline, "why": why, "instead": instead, "position": None}

@@ -1,0 +1,162 @@
+"""What the HTTP face takes and gives, for programs: the OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsql.service.settings import SETTINGS
+
+ARROW = "application/vnd.apache.arrow.stream"
+LARGEST_BODY = 1 << 20
+_VALUE: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
+_ERROR = {
+    "type": "object",
+    "required": ["code", "headline", "why", "instead", "position"],
+    "properties": {
+        "code": {"type": "string"},
+        "headline": {"type": "string"},
+        "why": {"type": "string"},
+        "instead": {"type": "string"},
+        "position": {"type": ["integer", "null"], "description": "characters from zero"},
+    },
+}
+_COST = {
+    "type": "object",
+    "required": ["epsilon", "delta"],
+    "properties": {"epsilon": {"type": "number"}, "delta": {"type": "number"}},
+}
+_REMAINING = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "required": ["account", "epsilon", "delta", "total", "renews"],
+        "properties": {
+            "account": {"type": "string"},
+            "epsilon": {"type": "number"},
+            "delta": {"type": "number"},
+            "total": _COST,
+            "renews": {"type": ["string", "null"]},
+        },
+    },
+}
+_ANSWER = {
+    "type": "object",
+    "required": ["columns", "rows", "intervals", "cost", "remaining", "recalled"],
+    "properties": {
+        "columns": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name", "type"],
+                "properties": {"name": {"type": "string"}, "type": {"type": "string"}},
+            },
+        },
+        "rows": {"type": "array", "items": {"type": "array", "items": _VALUE}},
+        "intervals": {"type": "object", "additionalProperties": {"type": "array"}},
+        "cost": _COST,
+        "remaining": _REMAINING,
+        "recalled": {"type": "boolean"},
+        "notes": {"type": "array", "items": {"type": "string"}},
+    },
+}
+_EXPLANATION = {
+    "type": "object",
+    "required": ["plan", "cost"],
+    "properties": {"plan": {"type": "array", "items": {"type": "string"}}, "cost": _COST},
+}
+QUESTION: dict[str, Any] = {
+    "type": "object",
+    "required": ["sql"],
+    "additionalProperties": False,
+    "properties": {
+        "sql": {"type": "string", "description": "one statement"},
+        "parameters": {"type": "array", "items": _VALUE, "description": "for $1, $2 and so on"},
+        "session": {"type": "string", "description": "the session account that is charged"},
+        "settings": {
+            "type": "object",
+            "description": "dpsql's settings for this statement",
+            "properties": {
+                s.name: {"type": ["string", "number", "boolean"], "description": s.about}
+                for s in SETTINGS.values()
+            },
+            "additionalProperties": False,
+        },
+    },
+}
+_WRONG = {
+    "400": "the request is not what is described here",
+    "401": "the token is missing or unknown",
+    "403": "an account has too little left",
+    "413": "the request is too large",
+    "422": "the statement is refused",
+    "500": "it could not be finished; nothing is known of rows from this",
+}
+
+
+def _json(schema: object) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+def _said(about: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"description": about} if content is None else {"description": about, "content": content}
+
+
+def _wrong(*codes: str) -> dict[str, Any]:
+    reference = {"$ref": "#/components/schemas/Error"}
+    return {code: _said(_WRONG[code], _json(reference)) for code in codes}
+
+
+def _asking(about: str, content: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "summary": about,
+        "requestBody": {"required": True, "content": _json(QUESTION)},
+        "responses": {"200": _said("the answer", content), **_wrong(*_WRONG)},
+    }
+
+
+def description() -> dict[str, Any]:
+    """The whole description."""
+    text = {"text/plain": {"schema": {"type": "string"}}}
+    arrow = {ARROW: {"schema": {"type": "string", "format": "binary"}}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "dpsql", "version": "1", "description": "SQL with differential privacy"},
+        "security": [{"token": []}],
+        "paths": {
+            "/v1/query": {"post": _asking("answer one statement", {**_json(_ANSWER), **arrow})},
+            "/v1/explain": {"post": _asking("plan and cost; spends nothing", _json(_EXPLANATION))},
+            "/v1/budget": {
+                "get": {
+                    "summary": "what is left",
+                    "responses": {
+                        "200": _said("by account", _json(_REMAINING)),
+                        **_wrong("401", "500"),
+                    },
+                }
+            },
+            "/metrics": {
+                "get": {
+                    "summary": "for Prometheus",
+                    "responses": {"200": _said("metrics", text), **_wrong("401", "500")},
+                }
+            },
+            "/healthz": {
+                "get": {
+                    "summary": "whether it is up",
+                    "security": [],
+                    "responses": {"200": _said("it is", text)},
+                }
+            },
+            "/openapi.json": {
+                "get": {
+                    "summary": "this description",
+                    "security": [],
+                    "responses": {"200": _said("this", _json({"type": "object"}))},
+                }
+            },
+        },
+        "components": {
+            "schemas": {"Error": _ERROR},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
