@@ -158,9 +158,12 @@ def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
     groups = min(most_groups, most, count or most)
     per_group = min(most, privacy.per_group or most)
     limit = count is None or count > groups
+    weighed = steady(measurement.input)
     if most < privacy.max_rows:
         # Asked for by the query: its rows weigh less, so that no unit has more than it says.
-        if count is not None and not _counts_units(measurement):
+        if not weighed:
+            yield Bounding(grouped=True, groups=groups, limit=limit, per_group=most // groups)
+        elif count is not None and not _counts_units(measurement):
             yield Bounding(rows=most, groups=min(most, count), bits=WEIGHT_BITS)
         else:
             yield Bounding(rows=most, grouped=True, groups=groups, limit=limit, bits=WEIGHT_BITS)
@@ -171,7 +174,6 @@ def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
     if groups == 1 and not limit:
         yield Bounding(grouped=True, groups=1, per_group=min(per_group, most))
         return
-    weighed = steady(measurement.input)
     if count is not None and not _counts_units(measurement):
         if weighed:
             yield Bounding(

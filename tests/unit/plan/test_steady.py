@@ -35,6 +35,18 @@ def test_rows_are_weighed_only_where_they_are_the_same_each_time(sql: str, same:
     assert any(part.bounding.rows is not None for part in ways) is same
 
 
+def test_rows_that_change_are_not_weighed_because_a_query_says_how_many_count() -> None:
+    clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows_contributed=7) "
+    for over, names in (
+        (f"RANK() {OVER}", {"row weights"}),
+        (f"ROW_NUMBER() {OVER}", {"group caps"}),
+    ):
+        sql = WINDOW.format(f"{over} {OVER}").replace("SELECT ", clause, 1)
+        ways = [part.bounding for part in every_way(plan_of(sql, SHOP), request(3, 1))]
+        assert {b.name for b in ways} == names
+        assert all(b.rows == 7 or b.groups * (b.per_group or 0) <= 7 for b in ways)
+
+
 def test_every_group_counts_where_norms_are_clipped() -> None:
     """Even a unit with more rows than declared has no more groups than there are."""
     sql = "SELECT line, quantity, COUNT(*) FROM lineitem GROUP BY line, quantity"
