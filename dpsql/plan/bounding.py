@@ -158,15 +158,8 @@ def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
     groups = min(most_groups, most, count or most)
     per_group = min(most, privacy.per_group or most)
     limit = count is None or count > groups
-    weighed = steady(measurement.input)
     if most < privacy.max_rows:
-        # Asked for by the query: its rows weigh less, so that no unit has more than it says.
-        if not weighed:
-            yield Bounding(grouped=True, groups=groups, limit=limit, per_group=most // groups)
-        elif count is not None and not _counts_units(measurement):
-            yield Bounding(rows=most, groups=min(most, count), bits=WEIGHT_BITS)
-        else:
-            yield Bounding(rows=most, grouped=True, groups=groups, limit=limit, bits=WEIGHT_BITS)
+        yield _fewer_rows(measurement, most, groups, limit=limit)
         return
     if _by_group(measurement):
         yield Bounding(grouped=True, groups=groups, limit=limit, per_group=per_group)
@@ -174,6 +167,7 @@ def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
     if groups == 1 and not limit:
         yield Bounding(grouped=True, groups=1, per_group=min(per_group, most))
         return
+    weighed = steady(measurement.input)
     if count is not None and not _counts_units(measurement):
         if weighed:
             yield Bounding(
@@ -189,6 +183,16 @@ def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
     yield Bounding(grouped=True, groups=groups, limit=limit, per_group=per_group)
     if weighed and groups * per_group > most:
         yield Bounding(rows=most, grouped=True, groups=groups, limit=limit, bits=WEIGHT_BITS)
+
+
+def _fewer_rows(measurement: Measurement, most: int, groups: int, *, limit: bool) -> Bounding:
+    """What a query asks for that lets fewer rows of a unit count than the policy does."""
+    cells = measurement.cells
+    if not steady(measurement.input):
+        return Bounding(grouped=True, groups=groups, limit=limit, per_group=most // groups)
+    if cells is not None and not _counts_units(measurement):
+        return Bounding(rows=most, groups=min(most, cells.count), bits=WEIGHT_BITS)
+    return Bounding(rows=most, grouped=True, groups=groups, limit=limit, bits=WEIGHT_BITS)
 
 
 def _counts_units(measurement: Measurement) -> bool:

@@ -37,10 +37,7 @@ def test_rows_are_weighed_only_where_they_are_the_same_each_time(sql: str, same:
 
 def test_rows_that_change_are_not_weighed_because_a_query_says_how_many_count() -> None:
     clause = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows_contributed=7) "
-    for over, names in (
-        (f"RANK() {OVER}", {"row weights"}),
-        (f"ROW_NUMBER() {OVER}", {"group caps"}),
-    ):
+    for over, names in (("RANK()", {"row weights"}), ("ROW_NUMBER()", {"group caps"})):
         sql = WINDOW.format(f"{over} {OVER}").replace("SELECT ", clause, 1)
         ways = [part.bounding for part in every_way(plan_of(sql, SHOP), request(3, 1))]
         assert {b.name for b in ways} == names
