@@ -87,6 +87,7 @@ def _role(name: str, section: Section, dataset: _Account, listing: Listing) -> R
             section.get("idle_seconds", int),
             section.get("statement_seconds", int),
         ),
+        owner=section.get("owner", bool) or False,
     )
 
 

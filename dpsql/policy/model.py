@@ -143,6 +143,8 @@ class Role:
     tables: frozenset[str] | None = None
     """Tables and views the role may see; None means all."""
     access: Access = field(default_factory=Access)
+    owner: bool = False
+    """Whether ``dpsql.ledger`` and ``dpsql.budget`` show it the entries of all roles."""
 
 
 @dataclass(frozen=True, slots=True)

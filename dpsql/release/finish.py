@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dpsql.engines.engine import Engine
 from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.entropy import Randomness
 from dpsql.release import intervals as ends
-from dpsql.release.lookups import all_known
+from dpsql.release.lookups import Reader, all_known
 from dpsql.release.picked import picked
 from dpsql.release.postprocess import PostProcessor, output_sql, typed
 from dpsql.release.rows import NoisyRows, OutputColumn, Release
@@ -22,7 +21,7 @@ from dpsql.release.rows import NoisyRows, OutputColumn, Release
 class Finishing:
     """What post-processing needs: an engine for public tables, an empty one, and randomness."""
 
-    engine: Engine
+    engine: Reader
     postprocessor: PostProcessor
     entropy: Randomness
 

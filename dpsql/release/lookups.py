@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 import pyarrow as pa
 
-from dpsql.engines.engine import Engine, Value
+from dpsql.engines.engine import Value
 from dpsql.plan.nodes import Lookup
 from dpsql.plan.priced import PricedPlan
 from dpsql.release.postprocess import PostProcessor, output_sql
@@ -67,14 +67,21 @@ class Known:
         return cast(Value, found)
 
 
-def known(priced: PricedPlan, engine: Engine, postprocessor: PostProcessor) -> Known:
+class Reader(Protocol):
+    """Reads public rows: an engine, or what stands for one."""
+
+    def read_public(self, sql: str) -> pa.Table:
+        """The rows of a generated statement."""
+
+
+def known(priced: PricedPlan, engine: Reader, postprocessor: PostProcessor) -> Known:
     """Nothing released yet: only the public rows that the query reads."""
     tables = {public.name: engine.read_public(public.sql) for public in priced.plan.publics}
     return Known(priced, postprocessor, tables)
 
 
 def all_known(
-    priced: PricedPlan, noisy: Iterable[NoisyRows], engine: Engine, postprocessor: PostProcessor
+    priced: PricedPlan, noisy: Iterable[NoisyRows], engine: Reader, postprocessor: PostProcessor
 ) -> Known:
     """Everything released."""
     stage = known(priced, engine, postprocessor)

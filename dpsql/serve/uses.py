@@ -175,7 +175,7 @@ _TIMES = frozenset({
     "current_date", "current_timestamp", "current_time", "localtime", "localtimestamp", "now",
     "clock_timestamp", "statement_timestamp", "transaction_timestamp", "random",
     "gen_random_uuid", "timeofday", "pg_backend_pid", "txid_current", "nextval", "set_config",
-    "pg_postmaster_start_time",
+    "pg_postmaster_start_time", "dpsql",
 })  # fmt: skip
 
 

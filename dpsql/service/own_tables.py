@@ -1,23 +1,32 @@
-"""dpsql's own tables: ``dpsql.budget``, ``dpsql.ledger``, ``dpsql.policy``. Free, and of one's own role.
+"""dpsql's own tables: ``dpsql.budget``, ``dpsql.ledger``, ``dpsql.policy``, for free.
 
-Claim: what they hold follows from policy and ledger, and shows a role nothing but its own entries.
-They are read by statements of one form: columns, ORDER BY one of them, LIMIT.
+They are public tables of a catalog of their own, bound and answered like any other: with WHERE,
+GROUP BY, joins and windows. No statement reads them and the data's tables at once.
+
+Claim: what they hold follows from policy and ledger, and shows a role nothing but its own entries;
+    a role that the policy calls an owner sees those of all roles.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpsql.diagnostics.refusal import Refusal, Refused
+import pyarrow as pa
+
 from dpsql.ledger.charge import ATTO, NANO
 from dpsql.plan.nodes import Plan
-from dpsql.policy.model import Column
+from dpsql.policy.model import Column, Policy, Table
 from dpsql.policy.types import Kind
-from dpsql.service.reply import Remaining, Reply, made
+from dpsql.release.postprocess import PostProcessor
+from dpsql.release.rows import ARROW
+from dpsql.service.reply import Remaining
+from dpsql.sql.bind.context import Catalog
+from dpsql.sql.parse import Source, parse
 from dpsql.sql.relations import Scan, walk
 
 if TYPE_CHECKING:
@@ -25,8 +34,11 @@ if TYPE_CHECKING:
 
 Row = Sequence[object]
 Columns = tuple[tuple[str, Kind], ...]
-NEWEST = 1000
-"""As many entries of the ledger are looked at, from the newest on."""
+SCHEMA = "dpsql"
+NEWEST = 100_000
+"""As many records of the ledger are looked at, from the newest on."""
+CUT = f"dpsql.ledger reads the newest {NEWEST:,} records; the owner's dpsql audit has all"
+_NAMED = re.compile(rf'"?\b{SCHEMA}\b"?\s*\.', re.IGNORECASE)
 
 _COLUMNS: dict[str, Columns] = {
     "budget": (
@@ -41,8 +53,9 @@ _COLUMNS: dict[str, Columns] = {
     ),
     "ledger": (
         ("hold", Kind.INTEGER),
-        ("time", Kind.TEXT),
+        ("time", Kind.TIMESTAMP),
         ("state", Kind.TEXT),
+        ("role", Kind.TEXT),
         ("session", Kind.TEXT),
         ("epsilon", Kind.DOUBLE),
         ("delta", Kind.DOUBLE),
@@ -58,74 +71,65 @@ _COLUMNS: dict[str, Columns] = {
         ("description", Kind.TEXT),
     ),
 }
-_NAME = r'(?:"[^"]+"|\w+)'
-_SELECT = re.compile(
-    rf"\s*select\s+(?P<columns>\*|{_NAME}(?:\s*,\s*{_NAME})*)\s+from\s+"
-    rf'"?dpsql"?\s*\.\s*"?(?P<table>{"|".join(_COLUMNS)})"?'
-    rf"(?:\s+order\s+by\s+(?P<order>{_NAME})(?:\s+(?P<way>asc|desc))?)?"
-    r"(?:\s+limit\s+(?P<limit>\d{1,9}))?\s*;?\s*",
-    re.IGNORECASE,
-)
+TABLES = {
+    name: Table(
+        name, {c: Column(c, kind.value, kind, nullable=True) for c, kind in columns}, unit=None
+    )
+    for name, columns in _COLUMNS.items()
+}
+BUDGET = _COLUMNS["budget"]
+
+
+def asked_for(source: Source) -> bool:
+    """Whether a statement is about these tables.
+
+    >>> asked_for(Source("SELECT account FROM dpsql.budget WHERE left_epsilon < 1"))
+    True
+    >>> asked_for(Source("SELECT 'dpsql.budget' FROM orders"))
+    False
+    """
+    return _NAMED.search(source.text) is not None and SCHEMA in parse(source).schemas
+
+
+def catalog(whole: Catalog) -> Catalog:
+    """These tables as what a statement may name, instead of those of the data."""
+    policy: Policy = replace(whole.policy, tables=TABLES, views={}, units={})
+    return Catalog(policy, whole.now, frozenset(TABLES), {}, (SCHEMA,))
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """A statement over one of dpsql's own tables; no columns means all."""
+class OwnTables:
+    """Reads statements over these tables, as an engine reads those over public ones."""
 
-    table: str
-    columns: tuple[str, ...] = ()
-    order: str | None = None
-    descending: bool = False
-    limit: int | None = None
+    service: Service
+    role: str
+    budget: Callable[[], Sequence[Remaining]]
+    postprocessor: PostProcessor
 
-
-def asked_for(text: str) -> Own | None:
-    """What a statement asks of dpsql's own tables; None when it is about something else.
-
-    >>> asked_for("SELECT account, left_epsilon FROM dpsql.budget LIMIT 1")
-    Own(table='budget', columns=('account', 'left_epsilon'), order=None, descending=False, limit=1)
-    >>> asked_for("SELECT COUNT(*) FROM orders")
-    """
-    found = _SELECT.fullmatch(text)
-    if found is None:
-        return None
-    listed = found["columns"]
-    columns = () if listed == "*" else tuple(_plain(c) for c in listed.split(","))
-    return Own(
-        found["table"].lower(),
-        columns,
-        None if found["order"] is None else _plain(found["order"]),
-        (found["way"] or "").lower() == "desc",
-        None if found["limit"] is None else int(found["limit"]),
-    )
+    def read_public(self, sql: str) -> pa.Table:
+        """The rows of a generated statement. Only the tables that it names are made."""
+        makers: Mapping[str, Callable[[], Iterator[Row]]] = {
+            "budget": lambda: map(budget_row, self.budget()),
+            "ledger": lambda: _ledger(self.service, self.role),
+            "policy": lambda: _policy(self.service, self.role),
+        }
+        tables = {n: _table(n, make()) for n, make in makers.items() if f'"{n}"' in sql}
+        return self.postprocessor.run(sql, tables)
 
 
-def content(own: Own, service: Service, role: str, budget: Sequence[Remaining]) -> Reply:
-    """The rows that the role may see."""
-    chosen = columns(own)
-    known = _COLUMNS[own.table]
-    names = [name for name, _ in known]
-    makers: dict[str, Callable[[], Iterator[Row]]] = {
-        "budget": lambda: map(budget_row, budget),
-        "ledger": lambda: _ledger(service, role),
-        "policy": lambda: _policy(service, role),
-    }
-    rows = list(makers[own.table]())
-    if own.order is not None:
-        at = names.index(own.order)
-        rows.sort(key=lambda row: (row[at] is None, row[at]), reverse=own.descending)
-    places = [names.index(name) for name, _ in chosen]
-    kept = [[row[i] for i in places] for row in rows[: own.limit]]
-    return made("SELECT", chosen, kept)
+def _table(name: str, rows: Iterator[Row]) -> pa.Table:
+    found, columns = list(rows), _COLUMNS[name]
+    arrays = [
+        pa.array([row[i] for row in found], ARROW[kind]) for i, (_, kind) in enumerate(columns)
+    ]
+    return pa.Table.from_arrays(arrays, names=[column for column, _ in columns])
 
 
-def columns(own: Own) -> Columns:
-    """The columns that a statement asks for; nothing is looked up."""
-    known = dict(_COLUMNS[own.table])
-    for wanted in (*own.columns, *([own.order] if own.order else [])):
-        if wanted not in known:
-            raise Refused(_no_column(own.table, wanted, list(known)))
-    return tuple((name, known[name]) for name in own.columns or known)
+def notes(plan: Plan, service: Service) -> tuple[str, ...]:
+    """What an answer from these tables leaves out."""
+    read = any('"ledger"' in public.sql for public in plan.publics)
+    latest = service.ledger.latest(1) if read else ()
+    return (CUT,) if latest and latest[0].seq > NEWEST else ()
 
 
 def budget_row(r: Remaining) -> Row:
@@ -133,9 +137,6 @@ def budget_row(r: Remaining) -> Row:
     numbers = (r.epsilon, r.delta, r.spent_epsilon, r.spent_delta, r.left_epsilon, r.left_delta)
     renews = None if r.renews is None else r.renews.replace(tzinfo=None)
     return [r.account, *(float(n) for n in numbers), renews]
-
-
-BUDGET = _COLUMNS["budget"]
 
 
 def tables_read(plan: Plan) -> frozenset[str]:
@@ -146,20 +147,22 @@ def tables_read(plan: Plan) -> frozenset[str]:
 
 
 def _ledger(service: Service, role: str) -> Iterator[Row]:
-    """The role's own charges, newest first."""
+    """The charges that the role may see, newest first."""
     holds: dict[int, dict[str, Any]] = {}
+    everything = service.policy.roles[role].owner
     for record in service.ledger.latest(NEWEST):
         content = record.content
         if record.hold in holds:
             holds[record.hold]["state"] = content["state"]
-        elif content.get("role") == role:
+        elif "role" in content and (everything or content["role"] == role):
             holds[record.hold] = content
     for hold, content in reversed(holds.items()):
         epsilon, delta = content["charge"][:2]
         yield (
             hold,
-            content["time"][:19],
+            datetime.fromisoformat(content["time"]).replace(tzinfo=None),
             content["state"],
+            content["role"],
             content["session"],
             float(Fraction(epsilon, NANO)),
             float(Fraction(delta, ATTO)),
@@ -195,16 +198,3 @@ def _values(column: Column) -> str | None:
     if column.values_from is not None:
         return f"those of {'.'.join(column.values_from)}"
     return None if column.values is None else ", ".join(map(str, column.values))
-
-
-def _plain(name: str) -> str:
-    return name.strip().strip('"').lower()
-
-
-def _no_column(table: str, name: str, names: Sequence[str]) -> Refusal:
-    return Refusal(
-        "DP105",
-        f'dpsql.{table} has no column "{name}"',
-        "It is made by dpsql, and has the columns that are listed here.",
-        f"Known: {', '.join(names)}.",
-    )

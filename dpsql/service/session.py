@@ -22,12 +22,14 @@ from dpsql.plan.show import show
 from dpsql.policy.model import QueryLimit, Role
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.cost import Cost
+from dpsql.release.finish import Finishing, finish
 from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
+from dpsql.service import own_tables
 from dpsql.service import settings as s
 from dpsql.service.batch import Rehearsal, Tile
 from dpsql.service.foreseen import foreseen
-from dpsql.service.own_tables import BUDGET, asked_for, budget_row, columns, content, tables_read
+from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.reply import Remaining, Reply, made
 from dpsql.sql.parse import Source
 
@@ -68,9 +70,6 @@ class Session:
         name = s.shown(text)
         if name is not None:
             return self._show(name)
-        own = asked_for(text)
-        if own is not None:
-            return content(own, self._service, self.role, self.budget())
         inner = s.explained(text)
         if inner is not None:
             lines = self.explain(inner, parameters).splitlines()
@@ -79,8 +78,9 @@ class Session:
 
     def own_columns(self, text: str) -> tuple[tuple[str, Kind], ...] | None:
         """The columns of a statement over dpsql's own tables; None when it is about something else."""
-        own = asked_for(text)
-        return None if own is None else columns(own)
+        if not own_tables.asked_for(Source(text, self.settings.dialect)):
+            return None
+        return tuple((c.name, c.shape.kind) for c in self.prepare(text).plan.columns)
 
     def interrupt(self, thread: int) -> None:
         """Stop what the engine does for a statement that another thread carries out.
@@ -100,6 +100,8 @@ class Session:
     def _planned(self, text: str, parameters: Parameters, now: datetime) -> PricedPlan:
         source = Source(text, self.settings.dialect, tuple(parameters))
         catalog = self._service.catalog(self.role, now)
+        if own_tables.asked_for(source):
+            catalog = own_tables.catalog(catalog)
         enumerator = self._service.tools.enumerator
 
         def priced(epsilon: Fraction) -> PricedPlan:
@@ -177,6 +179,8 @@ class Session:
 
     def _answered(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         priced = self.prepare(text, parameters)
+        if own_tables.asked_for(Source(text, self.settings.dialect, tuple(parameters))):
+            return self._own(priced)
         version = self._service.policy.version
         note = Note(version, self.role, self._account_name(), text)
         accounts = self._accounts(tables_read(priced.plan))
@@ -188,6 +192,23 @@ class Session:
             given.cost, given.recalled, self.budget, priced.plan.notes,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
+
+    def _own(self, priced: PricedPlan) -> Reply:
+        """The answer to a statement over dpsql's own tables."""
+        service, post = self._service, self._service.tools.postprocessor
+        reader = own_tables.OwnTables(service, self.role, self._all_budgets, post)
+        tools = Finishing(reader, post, service.tools.entropy)
+        release = finish(priced, (), tools, intervals=False)
+        notes = own_tables.notes(priced.plan, service)
+        return Reply("SELECT", release.columns, release.table, notes=notes)
+
+    def _all_budgets(self) -> tuple[Remaining, ...]:
+        """The accounts of this session; of all roles, for an owner."""
+        mine = self.budget()
+        if not self._role.owner:
+            return mine
+        others = (self._service.session(role).budget() for role in self._service.policy.roles)
+        return tuple(dict.fromkeys((*mine, *(r for budget in others for r in budget))))
 
     def _request(self) -> Request:
         role, mine = self._role, self.settings

@@ -49,6 +49,12 @@ class Parsed:
     source: Source
     tree: exp.Query
 
+    @property
+    def schemas(self) -> frozenset[str]:
+        """The schemas that tables are named with, in small letters."""
+        named = (table.args.get("db") for table in self.tree.find_all(exp.Table))
+        return frozenset(schema.name.lower() for schema in named if schema is not None)
+
 
 def parse(source: Source) -> Parsed:
     """Read one query; anything unexpected, of whatever cause, is a refusal."""

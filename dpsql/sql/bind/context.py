@@ -26,13 +26,15 @@ class Catalog:
     """What a session may see: the policy, the tables of its role, and resolved public values.
 
     ``public_values`` holds the rows' values of each ``values_from: table.column``. ``now`` is
-    the moment that CURRENT_DATE and CURRENT_TIMESTAMP stand for.
+    the moment that CURRENT_DATE and CURRENT_TIMESTAMP stand for. ``schemas`` are those that its
+    tables may be named with.
     """
 
     policy: Policy
     now: datetime
     visible: frozenset[str]
     public_values: Mapping[tuple[str, str], tuple[Scalar, ...]] = field(default_factory=dict)
+    schemas: tuple[str, ...] = ("public", "main")
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from dpsql.sql import domain as d
 from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.scalars import Scalars
-from dpsql.sql.bind.scope import SCHEMAS, Named, Scope, folded, same, spelled
+from dpsql.sql.bind.scope import Named, Scope, folded, same, spelled
 from dpsql.sql.bind.series import series
 from dpsql.sql.bind.views import read, view_of
 from dpsql.sql.expressions import Column, Expression, Literal, Shape
@@ -80,7 +80,7 @@ def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -
     name, schema = folded(node.this), node.args.get("db")
     if schema is None and name in ctes.ctes:
         return _cte(name, context, ctes, query)
-    if schema is not None and folded(schema) not in SCHEMAS:
+    if schema is not None and folded(schema) not in context.catalog.schemas:
         raise _unknown_table(node, f"{folded(schema)}.{name}", context.catalog)
     visible = [
         table

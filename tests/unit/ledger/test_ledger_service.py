@@ -10,7 +10,8 @@ import pytest
 from support.services import policy_file, real_service
 
 from dpsql.diagnostics.refusal import OutOfBudget, PolicyError, Refused
-from dpsql.service import Service, Session
+from dpsql.policy.types import Kind
+from dpsql.service import Service, Session, own_tables
 from dpsql.service.plan_cache import LONGEST_TEXT, Remembered, moment
 
 COUNT = "SELECT COUNT(*) FROM orders"
@@ -139,6 +140,66 @@ def test_the_policy_as_a_table(session):
     assert found["orders", "channel"][5] == "web, shop, phone"
     assert found["customers", "country"][5] == "those of countries.country"
     assert found["customers", "city"][5] is None
+
+
+def test_dpsqls_tables_are_queried_like_any_other(service, session):
+    for number in range(3):
+        session.execute(f"SELECT COUNT(*) FROM visits WHERE seconds > {number}")
+    session.execute("SET dpsql.session = 'two'")
+    session.execute("SELECT COUNT(*) FROM visits WHERE seconds > 7")
+    before = session.budget()
+    by = (
+        "SELECT session, COUNT(*) AS n, ROUND(SUM(epsilon), 6) FROM dpsql.ledger AS l"
+        " WHERE state = 'committed' GROUP BY session HAVING COUNT(*) > 0 ORDER BY n DESC"
+    )
+    assert rows(session, by) == [("default", 3, 0.3), ("two", 1, 0.1)]
+    assert rows(session, "SELECT COUNT(*) FROM dpsql.ledger WHERE statement LIKE '%> 7'") == [(1,)]
+    assert rows(
+        session, "SELECT MAX(time) > TIMESTAMP '2025-01-01 00:00:00' FROM dpsql.ledger"
+    ) == [(True,)]
+    joined = (
+        "SELECT b.account FROM dpsql.budget AS b JOIN dpsql.ledger AS l ON l.session = 'two'"
+        " WHERE b.spent_epsilon > 0.35 ORDER BY 1"
+    )
+    assert [account for (account,) in rows(session, joined)] == ['role "analyst"', "the dataset"]
+    reply = session.execute("SELECT DISTINCT role FROM dpsql.ledger")
+    assert (reply.cost.epsilon, reply.recalled, reply.notes) == (0, False, ())
+    assert session.budget() == before
+    assert session.own_columns(by) == (
+        ("session", Kind.TEXT), ("n", Kind.INTEGER), ("round", Kind.DOUBLE),
+    )  # fmt: skip
+    assert session.own_columns(COUNT) is None
+    assert "read exactly, free" in session.explain(by)
+
+
+def test_dpsqls_tables_and_those_of_the_data_do_not_meet(session):
+    with pytest.raises(Refused, match="DP104"):
+        session.execute("SELECT COUNT(*) FROM dpsql.ledger, orders")
+    with pytest.raises(Refused, match="DP104"):
+        session.execute("SELECT * FROM dpsql.nothing")
+    assert not session.execute("SELECT COUNT(*) FROM orders WHERE channel = 'dpsql.budget'").notes
+
+
+def test_an_owner_sees_what_all_roles_do():
+    def owned(text: str) -> str:
+        return text.replace("  pure:\n", "  pure:\n    owner: true\n")
+
+    with real_service("shop", "shop", owned) as opened:
+        opened.session("analyst").execute(COUNT)
+        owner = opened.session("pure")
+        owner.execute("SELECT COUNT(*) FROM customers")
+        found = rows(owner, "SELECT role FROM dpsql.ledger ORDER BY hold")
+        assert found == [("analyst",), ("pure",)]
+        accounts = {account for (account,) in rows(owner, "SELECT account FROM dpsql.budget")}
+        assert {'role "analyst"', 'role "pure"', "the dataset"} <= accounts
+        assert rows(opened.session("analyst"), "SELECT role FROM dpsql.ledger") == [("analyst",)]
+
+
+def test_a_long_ledger_says_what_is_left_out(session, monkeypatch):
+    session.execute(COUNT)
+    monkeypatch.setattr(own_tables, "NEWEST", 1)
+    assert session.execute("SELECT * FROM dpsql.ledger").notes == (own_tables.CUT,)
+    assert session.execute("SELECT * FROM dpsql.budget").notes == ()
 
 
 def test_a_column_that_dpsqls_tables_do_not_have(session):
