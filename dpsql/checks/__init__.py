@@ -10,6 +10,7 @@ from dpsql.checks import (
     bounded_values,
     identifiers,
     known_aggregates,
+    list_keys,
     private_order,
     private_sets,
     private_subqueries,
@@ -23,6 +24,7 @@ from dpsql.sql.bind import Bound
 RULES: dict[str, Rule] = {
     "aggregate_only": aggregate_only.check,
     "known_aggregates": known_aggregates.check,
+    "list_keys": list_keys.check,
     "bounded_values": bounded_values.check,
     "applied_bounds": applied_bounds.check,
     "unit_joins": unit_joins.check,

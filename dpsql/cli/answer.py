@@ -11,6 +11,7 @@ from rich.text import Text
 from dpsql.cli import terminal
 from dpsql.cli.numbers import decimals, grouped, interval, symmetric
 from dpsql.policy.types import Kind
+from dpsql.service import plain
 from dpsql.service.reply import Reply
 
 
@@ -77,6 +78,9 @@ def _unnoised(values: list[Any], kind: Kind) -> list[Text]:
 def _key(value: Any, *, days: bool) -> Text:
     if value is None:
         return terminal.muted("null")
+    if isinstance(value, list):
+        short = [float(f"{v:.6g}") if isinstance(v, float) else v for v in value]
+        return terminal.plain(plain.listed(short))
     if isinstance(value, bool):
         return Text(str(value).lower())
     if isinstance(value, datetime) and days:

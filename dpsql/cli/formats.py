@@ -17,8 +17,18 @@ def encoded(reply: Reply, form: str, *, intervals: bool) -> bytes:
     table = plain.named(with_interval_columns(reply) if intervals else reply)
     sink = pa.BufferOutputStream()
     if form == "csv":
-        pa.csv.write_csv(table, sink)
+        pa.csv.write_csv(_flat(table), sink)
     else:
         pa.parquet.write_table(table, sink)
     body: bytes = sink.getvalue().to_pybytes()
     return body
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """The table with lists as text: CSV has none."""
+    for position, field in enumerate(table.schema):
+        if pa.types.is_list(field.type):
+            values = table.column(position).to_pylist()
+            texts = [None if v is None else plain.listed(v) for v in values]
+            table = table.set_column(position, field.name, pa.array(texts, pa.string()))
+    return table

@@ -21,11 +21,28 @@ class Kind(enum.Enum):
     TIMESTAMP = "timestamp"
     INTERVAL = "interval"
     NULL = "null"
+    BOOLEANS = "boolean[]"
+    INTEGERS = "bigint[]"
+    DOUBLES = "double[]"
+    TEXTS = "text[]"
+    DATES = "date[]"
+    TIMESTAMPS = "timestamp[]"
 
     @property
     def numeric(self) -> bool:
         """Whether sums and bounds of it exist."""
         return self in (Kind.INTEGER, Kind.DOUBLE)
+
+    @property
+    def element(self) -> Kind | None:
+        """What a list is made of; None for what is no list. Lists are shown, and nothing else."""
+        inner = self.value.removesuffix("[]")
+        return None if inner == self.value else Kind(inner)
+
+    @property
+    def several(self) -> Kind:
+        """Lists of this."""
+        return Kind(f"{self.value}[]")
 
     @property
     def temporal(self) -> bool:

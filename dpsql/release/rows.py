@@ -24,6 +24,7 @@ ARROW: dict[Kind, pa.DataType] = {
     Kind.TIMESTAMP: pa.timestamp("us"),
     Kind.NULL: pa.null(),
 }
+ARROW |= {kind: pa.list_(ARROW[kind.element]) for kind in Kind if kind.element is not None}
 """The type of every released column follows from the plan, never from the values."""
 
 

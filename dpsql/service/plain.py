@@ -91,4 +91,23 @@ def to_json(reply: Reply) -> str:
 def _value(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, list):
+        return [_value(v) for v in value]
     return value.isoformat() if isinstance(value, date) else value
+
+
+def listed(value: Any) -> str:
+    """A list as PostgreSQL writes it, for places that have no lists of their own.
+
+    >>> listed([1, None, 0.5])
+    '{1,NULL,0.5}'
+    """
+    words = ("NULL" if v is None else _word(v) for v in value)
+    return "{" + ",".join(words) + "}"
+
+
+def _word(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if text and text.upper() != "NULL" and not set(text) & set('{}",\\ \t\n'):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -107,7 +107,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Log: ("this",),
     exp.Pow: _BINARY,
     exp.Round: ("this", "decimals"),
-    exp.WidthBucket: ("this", "min_value", "max_value", "num_buckets"),
+    exp.WidthBucket: ("this", "min_value", "max_value", "num_buckets", "threshold"),
     exp.Lower: ("this",),
     exp.Upper: ("this",),
     exp.Trim: ("this", "position"),
@@ -160,6 +160,9 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.PercentileDisc: _BINARY,
     exp.Quantile: ("this", "quantile"),
     exp.ApproxQuantile: ("this", "quantile"),
+    exp.ApproxQuantiles: _BINARY,
+    exp.Array: ("expressions",),
+    exp.Bracket: ("this", "expressions", "offset", "safe"),
     # window functions
     exp.RowNumber: (),
     exp.Rank: (),
@@ -239,6 +242,14 @@ _HINTS = {
     "BYTE STRING": "Write text plainly: 'so'; a quote is doubled.",
     "UNICODE STRING": "Write the character itself.",
     "LATERAL": "Write it as a join, or aggregate in a subquery of its own.",
+    "HISTOGRAM": "Group by it: x, COUNT(*) ... GROUP BY x; or by WIDTH_BUCKET(x, 0, 100, 10).",
+    "APPROX_TOP_COUNT": "x, COUNT(*) ... GROUP BY x ORDER BY 2 DESC LIMIT 10 counts each value.",
+    "APPROX_TOP_K": "x, COUNT(*) ... GROUP BY x ORDER BY 2 DESC LIMIT 10 counts each value.",
+    "ANY_VALUE": "Group by it too: any one value would be one row's. MODE(x) is the commonest.",
+    "FIRST": "Which row is first is one unit's; MIN(x), MAX(x) and MEDIAN(x) are of all rows.",
+    "LAST": "Which row is last is one unit's; MIN(x), MAX(x) and MEDIAN(x) are of all rows.",
+    "ARRAY_AGG": "A list of rows' values would show them; group by the value, and count.",
+    "GROUP_CONCAT": "A list of rows' values would show them; group by the value, and count.",
     "RAND": "Nothing random is run on rows: it would make the answer unrepeatable.",
 }
 """What to write for some of what is not listed."""
@@ -251,6 +262,9 @@ def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:
         headline=f"{name} is not in the SQL that dpsql answers",
         why="Only constructs whose effect on one person's privacy is known are run; "
         "everything else is refused, whatever the data.",
-        instead=_HINTS.get(name, "See the README: what is answered, and what is not."),
+        instead=_HINTS.get(
+            name.strip('"').upper() if function else name,
+            "See the README: what is answered, and what is not.",
+        ),
         span=span_of(place),
     )

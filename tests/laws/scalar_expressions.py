@@ -228,6 +228,7 @@ def signatures() -> tuple[Signature, ...]:
     found += [Signature(n, (TEXT, places)) for n in ("left", "right")]
     found += [Signature("concat", p) for p in product(KINDS, KINDS)]
     found += [Signature("strpos", (TEXT, TEXT))]
+    found += [Signature("array", (kind, kind), ("", "sorted")) for kind in KINDS]
     words = tuple(literal(v) for v in ("long", "a", "'"))
     found += [Signature("replace", (TEXT, words, (literal(""), literal("b"))))]
     found += [Signature("replace", (TEXT, (literal(""),), (literal(""),)))]

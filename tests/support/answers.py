@@ -26,11 +26,13 @@ def rows(table: pa.Table) -> list[Row]:
 def _plain(value: object) -> object:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
-    return value
+    return tuple(map(_plain, value)) if isinstance(value, list) else value
 
 
 def kind(column: pa.DataType) -> str:
-    """A type as far as it is promised: whole, real, text, date, time, truth."""
+    """A type as far as it is promised: whole, real, text, date, time, truth; lists of these."""
+    if pa.types.is_list(column):
+        return f"list of {kind(column.value_type)}"
     if pa.types.is_integer(column) or (pa.types.is_decimal(column) and column.scale == 0):
         return "whole"
     if pa.types.is_floating(column) or pa.types.is_decimal(column):

@@ -410,3 +410,15 @@ def test_an_empty_budget_is_an_error_that_no_driver_retries() -> None:
             connection.execute("SELECT count(*) FROM orders")
         assert caught.value.diag.message_hint
         assert len(connection.execute("SELECT count(*) FROM customers").fetchall()) == 1
+
+
+def test_several_quantiles_are_an_array(conn: psycopg.Connection) -> None:
+    sql = "SELECT APPROX_QUANTILES(age, 4) AS q, QUANTILE_DISC(placed, ARRAY[0.5]) AS d FROM customers JOIN orders USING (customer_id)"
+    for binary in (False, True):
+        found = conn.cursor(binary=binary).execute(sql)
+        assert [c.type_display for c in found.description or ()] == ["int8[]", "date[]"]
+        row = found.fetchone()
+        assert row is not None
+        assert len(row[0]) == 5
+        assert row[0] == sorted(row[0])
+        assert isinstance(row[1][0], dt.date)

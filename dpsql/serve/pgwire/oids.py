@@ -38,7 +38,7 @@ ARRAYS: Mapping[int, int] = MappingProxyType(
     {element: array for array, element in sorted(ELEMENTS.items(), reverse=True) if array >= 1000}
 )
 
-KINDS: Mapping[Kind, int] = MappingProxyType({
+_KINDS: Mapping[Kind, int] = MappingProxyType({
     Kind.BOOLEAN: BOOL,
     Kind.INTEGER: INT8,
     Kind.DOUBLE: FLOAT8,
@@ -48,6 +48,12 @@ KINDS: Mapping[Kind, int] = MappingProxyType({
     Kind.INTERVAL: INTERVAL,
     Kind.NULL: TEXT,
 })  # fmt: skip
+KINDS: Mapping[Kind, int] = MappingProxyType(
+    {
+        **_KINDS,
+        **{kind: ARRAYS[_KINDS[kind.element]] for kind in Kind if kind.element is not None},
+    }
+)
 
 NAMES: Mapping[str, int] = MappingProxyType({
     "bool": BOOL, "boolean": BOOL, "bigint": INT8, "int8": INT8, "smallint": INT2, "int2": INT2,

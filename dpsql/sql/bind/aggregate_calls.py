@@ -12,7 +12,14 @@ from sqlglot import exp
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.options import bounded
-from dpsql.sql.bind.quantile_calls import QUANTILES, bind_quantile, quantile_shape
+from dpsql.sql.bind.quantile_calls import (
+    QUANTILES,
+    ascending,
+    bind_quantile,
+    indexed,
+    quantile_shape,
+    separate,
+)
 from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
 from dpsql.sql.expressions import Aggregated, Column, Expression, Shape, Window, columns
 from dpsql.sql.functions.conditional import as_kind
@@ -52,6 +59,7 @@ NAMES: dict[type[exp.Expr], str] = {
     exp.PercentileDisc: "percentile_disc",
     exp.Quantile: "quantile",
     exp.ApproxQuantile: "approx_quantile",
+    exp.ApproxQuantiles: "approx_quantiles",
 }
 """Aggregate calls, by the name that a client sees."""
 PAIRED = (
@@ -83,10 +91,18 @@ class Calls:
 
     def knows(self, node: exp.Expr) -> bool:
         """Whether the node is an aggregate call."""
-        return type(node) in NAMES or isinstance(node, exp.Filter)
+        return type(node) in NAMES or isinstance(node, exp.Filter | exp.Bracket)
 
     def bind(self, scalars: Scalars, node: exp.Expr) -> Expression:
-        """The column that stands for the call above the aggregation; a key for its own extremes."""
+        """The column that stands for the call above the aggregation; a key for its own extremes.
+
+        Several quantiles are a list of such columns.
+        """
+        if isinstance(node, exp.Bracket):
+            return self.bind(scalars, indexed(node))
+        parts = separate(node)
+        if parts is not None:
+            return self._several(scalars, parts, node)
         call = bind_call(scalars, node, self.rows)
         if call.function in ("min", "max") and call.where is None and call.args[0] in self.keys:
             return call.args[0]
@@ -96,6 +112,18 @@ class Calls:
         column = self.context.column(call.function, call.shape, identifier=identifies(call))
         self.found.append((column, call))
         return column
+
+    def _several(self, scalars: Scalars, parts: list[exp.Expr], node: exp.Expr) -> Expression:
+        if self.rows is not None:
+            raise refuse(
+                "DP110",
+                node,
+                "lists of quantiles are not taken over the rows of one unit",
+                "A list is shown, and nothing is computed from it.",
+                "Ask for each of its values: QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.75).",
+            )
+        columns = tuple(self.bind(scalars, part) for part in parts)
+        return scalars.call("array", columns, node, "sorted" if ascending(node) else "")
 
 
 _COUNTS = frozenset({"count", "bool_and", "bool_or", "row_number", "rank", "dense_rank", "ntile"})

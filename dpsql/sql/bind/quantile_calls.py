@@ -106,3 +106,111 @@ def _unclear(node: exp.Expr) -> Exception:
         "It needs both.",
         "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY x), MEDIAN(x) or QUANTILE(x, 0.95)",
     )
+
+
+MOST_PARTS = 100
+"""Quantiles that one call may ask for."""
+_GIVEN: dict[type[exp.Expr], str] = {
+    exp.PercentileCont: "expression",
+    exp.PercentileDisc: "expression",
+    exp.Quantile: "quantile",
+    exp.ApproxQuantile: "quantile",
+}
+
+
+def separate(node: exp.Expr) -> list[exp.Expr] | None:
+    """The calls that one over several fractions stands for; None for any other.
+
+    ``APPROX_QUANTILES(x, n)`` is MIN, n - 1 quantiles, and MAX. What is chosen from a list that
+    has an index is that one quantile, and no other is measured.
+    """
+    if isinstance(node, exp.Filter):
+        return _each(node, separate(node.this), "this")
+    if isinstance(node, exp.ApproxQuantiles):
+        return _steps(node)
+    if isinstance(node, exp.WithinGroup):
+        return _each(node, _several(node.this, "this"), "this")
+    name = _GIVEN.get(type(node))
+    return None if name is None else _several(node, name)
+
+
+def indexed(node: exp.Bracket) -> exp.Expr:
+    """The one quantile that an index takes out of ``APPROX_QUANTILES(x, n)``."""
+    inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
+    parts = _steps(inner) if isinstance(inner, exp.ApproxQuantiles) else []
+    place = node.expressions[0] if len(node.expressions) == 1 else None
+    if isinstance(place, exp.Literal) and str(place.this).isdigit():
+        at = int(str(place.this)) - int(node.args.get("offset") or 0)
+        if 0 <= at < len(parts):
+            return parts[at]
+    raise refuse(
+        "DP114",
+        node,
+        "only APPROX_QUANTILES(x, n) has an index, a literal from its first to its last",
+        "What is asked must be known before the data is read.",
+        "QUANTILE_CONT(x, 0.25) asks for one quantile.",
+    )
+
+
+def ascending(node: exp.Expr) -> bool:
+    """Whether each fraction of a list is above the one before: then so are exact quantiles."""
+    listed = next(iter(node.find_all(exp.Array)), None)
+    if listed is None:
+        return True
+    ordered = next(iter(node.find_all(exp.Ordered)), None)
+    fractions = [_fraction(f) for f in listed.expressions]
+    downwards = ordered is not None and bool(ordered.args.get("desc"))
+    return fractions == sorted(fractions, reverse=downwards)
+
+
+def _several(call: exp.Expr, name: str) -> list[exp.Expr] | None:
+    given = call.args.get(name)
+    if not isinstance(given, exp.Array):
+        return None
+    fractions = given.expressions
+    if not 0 < len(fractions) <= MOST_PARTS:
+        raise _too_many(call)
+    return [_with(call, name, fraction) for fraction in fractions]
+
+
+def _each(node: exp.Expr, parts: list[exp.Expr] | None, name: str) -> list[exp.Expr] | None:
+    return None if parts is None else [_with(node, name, part) for part in parts]
+
+
+def _with(node: exp.Expr, name: str, value: exp.Expr) -> exp.Expr:
+    """A copy of a call with another argument, in its place in the text."""
+    changed = node.copy()
+    changed.set(name, value.copy())
+    return changed
+
+
+def _steps(node: exp.ApproxQuantiles) -> list[exp.Expr]:
+    """The least value, those at equal steps of rank, and the greatest."""
+    count = node.expression
+    known = isinstance(count, exp.Literal) and str(count.this).isdigit()
+    number = int(str(count.this)) if known else 0
+    if not 0 < number <= MOST_PARTS:
+        raise _too_many(node)
+    inner = [
+        exp.Quantile(this=node.this.copy(), quantile=exp.Literal.number(_decimal(i, number)))
+        for i in range(1, number)
+    ]
+    found: list[exp.Expr] = [exp.Min(this=node.this.copy()), *inner, exp.Max(this=node.this.copy())]
+    for part in found:
+        part.meta.update(node.meta)
+    return found
+
+
+def _decimal(part: int, whole: int) -> str:
+    return f"{round(Fraction(part, whole) * FINEST) / FINEST:.6f}"
+
+
+def _too_many(node: exp.Expr) -> Exception:
+    return refuse(
+        "DP114",
+        node,
+        f"a list of quantiles has from 1 to {MOST_PARTS} parts, as literals",
+        "What is asked must be known before the data is read; each part gets its share of the "
+        "budget.",
+        "APPROX_QUANTILES(x, 4), or PERCENTILE_CONT(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY x)",
+    )

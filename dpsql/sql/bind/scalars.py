@@ -11,27 +11,21 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.types import Kind
-from dpsql.sql.bind import literals, times
+from dpsql.sql.bind import cases, literals, steps, times
 from dpsql.sql.bind.casts import bind_cast, is_text_constant
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.copies import copied
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.bind.subqueries import bind_subquery
-from dpsql.sql.domain import ANYTHING
 from dpsql.sql.expressions import (
     NULL,
     Call,
-    Case,
     Expression,
     Interval,
     Literal,
-    Shape,
     integer,
 )
 from dpsql.sql.functions import FUNCTIONS, Mismatch
-from dpsql.sql.functions.conditional import joined, optional_as
-from dpsql.sql.functions.function import common_kind
-from dpsql.sql.narrow import narrow, narrow_else
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -69,7 +63,6 @@ SIMPLE: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Log: ("log10", ("this",)),
     exp.Pow: ("power", ("this", "expression")),
     exp.Round: ("round", ("this", "decimals")),
-    exp.WidthBucket: ("width_bucket", ("this", "min_value", "max_value", "num_buckets")),
     exp.Lower: ("lower", ("this",)),
     exp.Upper: ("upper", ("this",)),
     exp.Length: ("length", ("this",)),
@@ -130,6 +123,14 @@ class Scalars:
         self, name: str, args: tuple[Expression, ...], node: exp.Expr, option: str = ""
     ) -> Expression:
         """A function call with typed arguments."""
+        if name != "is_null" and any(a.shape.kind.element is not None for a in args):
+            raise refuse(
+                "DP201",
+                node,
+                "a list is shown as it is",
+                "Nothing is computed from a whole list.",
+                "Ask for each of its values: QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.75).",
+            )
         constant = literals.folded(name, args, node)
         if constant is not None:
             return constant
@@ -278,51 +279,6 @@ def _add(self: Scalars, node: exp.Expr) -> Expression:
     return self.call("add" if sign == "+" else "subtract", (left, right), node)
 
 
-def _case(self: Scalars, node: exp.Expr) -> Expression:
-    subject = node.args.get("this")
-    whens: list[tuple[Expression, Expression]] = []
-    inner = self
-    for branch in node.args.get("ifs", ()):
-        test = branch.this
-        condition = (
-            inner.condition(test)
-            if subject is None
-            else inner.call("eq", (_again(inner, subject), inner.bind(test)), exp.EQ(this=test))
-        )
-        fields = inner.scope.fields
-        then = inner.within(inner.scope.with_fields(narrow(fields, condition)))
-        whens.append((condition, then.bind(branch.args["true"])))
-        inner = inner.within(inner.scope.with_fields(narrow_else(fields, condition)))
-    default = node.args.get("default")
-    otherwise = NULL if default is None else inner.bind(default)
-    return make_case(tuple(whens), otherwise, node)
-
-
-def _again(self: Scalars, subject: exp.Expr) -> Expression:
-    return copied(self.bind(subject), subject)
-
-
-def _if(self: Scalars, node: exp.Expr) -> Expression:
-    default = node.args.get("false")
-    condition = self.condition(node.this)
-    then = self.bind(node.args["true"])
-    return make_case(((condition, then),), NULL if default is None else self.bind(default), node)
-
-
-def make_case(
-    whens: tuple[tuple[Expression, Expression], ...], otherwise: Expression, node: exp.Expr
-) -> Expression:
-    """A CASE whose values share a type and whose domain is all that they can be."""
-    values = [value for _, value in whens] + [otherwise]
-    try:
-        kind = common_kind(values, "CASE")
-    except Mismatch as mismatch:
-        raise refuse("DP201", node, str(mismatch), "All values of a CASE have one type.") from None
-    nullable = any(optional_as(v, kind) for v in values)
-    domain = joined(values, kind) if kind is not Kind.NULL else ANYTHING
-    return Case(whens, otherwise, Shape(kind, nullable, domain), span_of(node))
-
-
 def _trim(self: Scalars, node: exp.Expr) -> Expression:
     return self.call(_TRIMS[node.args.get("position")], (self.bind(node.this),), node)
 
@@ -375,11 +331,12 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
     exp.Escape: _escape,
     exp.Add: _add,
     exp.Sub: _add,
-    exp.Case: _case,
-    exp.If: _if,
+    exp.Case: cases.bind_case,
+    exp.If: cases.bind_if,
     exp.Cast: bind_cast,
     exp.TryCast: bind_cast,
     exp.Trim: _trim,
+    exp.WidthBucket: steps.width_bucket,
     exp.Concat: _concat,
     exp.TimestampTrunc: _date_trunc,
     exp.DateTrunc: _date_trunc,
@@ -393,4 +350,4 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
     exp.DateBin: times.date_bin,
 }
 
-__all__ = ["Scalars", "integer", "make_case"]
+__all__ = ["Scalars", "integer"]

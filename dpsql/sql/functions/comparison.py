@@ -206,5 +206,10 @@ FAMILY = (
     Function("in", _in_shape, _in, "`a IN (1, 2)`, also over a public subquery"),
     _like("like"),
     _like("ilike"),
-    Function("width_bucket", _width_bucket_shape, _width_bucket, "`WIDTH_BUCKET(a, 0, 100, 10)`"),
+    Function(
+        "width_bucket",
+        _width_bucket_shape,
+        _width_bucket,
+        "`WIDTH_BUCKET(a, 0, 100, 10)`, `WIDTH_BUCKET(a, ARRAY[10, 20])`",
+    ),
 )

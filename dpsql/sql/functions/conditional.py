@@ -82,6 +82,21 @@ def _coalesce(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str
     return f"coalesce({', '.join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))})"
 
 
+def _array_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    kind = common_kind(args, "ARRAY")
+    if kind is Kind.NULL or kind.element is not None:
+        raise Mismatch(f"ARRAY does not take {kind.value}")
+    return Shape(kind.several, nullable=False)
+
+
+def _array(texts: Sequence[str], args: tuple[Expression, ...], order: str) -> str:
+    """``order`` sorted: the values by size, which noise may have turned around."""
+    kind = common_kind(args, "ARRAY")
+    parts = (coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
+    listed = f"CAST([{', '.join(parts)}] AS {engine_type(kind.several)})"
+    return f"list_sort({listed})" if order == "sorted" else listed
+
+
 def _nullif_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 2, "NULLIF")
     common_kind(args, "NULLIF")
@@ -226,6 +241,7 @@ CAST = Function("cast", _cast_shape, _cast, "`CAST(a AS type)`, `a::type`: NULL 
 FAMILY = (
     Function("coalesce", _coalesce_shape, _coalesce, "`COALESCE(a, b)`"),
     Function("nullif", _nullif_shape, _nullif, "`NULLIF(a, b)`"),
+    Function("array", _array_shape, _array, "`ARRAY[a, b]` of several quantiles"),
     _extreme("LEAST"),
     _extreme("GREATEST"),
     CAST,

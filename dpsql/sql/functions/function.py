@@ -85,6 +85,7 @@ _ENGINE_TYPE = {
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
 }
+_ENGINE_TYPE |= {kind.several: f"{name}[]" for kind, name in _ENGINE_TYPE.items()}
 
 
 def engine_type(kind: Kind) -> str:

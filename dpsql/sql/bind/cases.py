@@ -1,0 +1,68 @@
+"""CASE and IF: choices by conditions, whose values share a type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.bind.copies import copied
+from dpsql.sql.domain import ANYTHING
+from dpsql.sql.expressions import NULL, Case, Expression, Shape
+from dpsql.sql.functions import Mismatch
+from dpsql.sql.functions.conditional import joined, optional_as
+from dpsql.sql.functions.function import common_kind
+from dpsql.sql.narrow import narrow, narrow_else
+from dpsql.sql.spans import span_of
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.scalars import Scalars
+
+
+def bind_case(self: Scalars, node: exp.Expr) -> Expression:
+    """Each branch sees the columns as narrow as its condition and those before make them."""
+    subject = node.args.get("this")
+    whens: list[tuple[Expression, Expression]] = []
+    inner = self
+    for branch in node.args.get("ifs", ()):
+        test = branch.this
+        condition = (
+            inner.condition(test)
+            if subject is None
+            else inner.call("eq", (_again(inner, subject), inner.bind(test)), exp.EQ(this=test))
+        )
+        fields = inner.scope.fields
+        then = inner.within(inner.scope.with_fields(narrow(fields, condition)))
+        whens.append((condition, then.bind(branch.args["true"])))
+        inner = inner.within(inner.scope.with_fields(narrow_else(fields, condition)))
+    default = node.args.get("default")
+    otherwise = NULL if default is None else inner.bind(default)
+    return make_case(tuple(whens), otherwise, node)
+
+
+def _again(self: Scalars, subject: exp.Expr) -> Expression:
+    return copied(self.bind(subject), subject)
+
+
+def bind_if(self: Scalars, node: exp.Expr) -> Expression:
+    """IF(condition, then, otherwise)."""
+    default = node.args.get("false")
+    condition = self.condition(node.this)
+    then = self.bind(node.args["true"])
+    return make_case(((condition, then),), NULL if default is None else self.bind(default), node)
+
+
+def make_case(
+    whens: tuple[tuple[Expression, Expression], ...], otherwise: Expression, node: exp.Expr
+) -> Expression:
+    """A CASE whose values share a type and whose domain is all that they can be."""
+    values = [value for _, value in whens] + [otherwise]
+    try:
+        kind = common_kind(values, "CASE")
+    except Mismatch as mismatch:
+        raise refuse("DP201", node, str(mismatch), "All values of a CASE have one type.") from None
+    nullable = any(optional_as(v, kind) for v in values)
+    domain = joined(values, kind) if kind is not Kind.NULL else ANYTHING
+    return Case(whens, otherwise, Shape(kind, nullable, domain), span_of(node))

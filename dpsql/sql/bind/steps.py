@@ -1,0 +1,43 @@
+"""WIDTH_BUCKET: which of equal steps a value falls in, or of those between listed thresholds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.sql.bind.cases import make_case
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.expressions import NULL, Expression, Literal, integer
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.scalars import Scalars
+
+
+def width_bucket(scalars: Scalars, node: exp.Expr) -> Expression:
+    """Equal steps are a function of their own; thresholds are a CASE, whose values are public."""
+    thresholds = node.args.get("threshold")
+    if thresholds is None:
+        names = ("this", "min_value", "max_value", "num_buckets")
+        given = tuple(scalars.bind(node.args[n]) for n in names if node.args.get(n) is not None)
+        return scalars.call("width_bucket", given, node)
+    value = scalars.bind(node.this)
+    listed = thresholds.expressions if isinstance(thresholds, exp.Array) else []
+    ends = [scalars.bind(item) for item in listed]
+    known = [e.value for e in ends if isinstance(e, Literal) and _is_number(e.value)]
+    if not ends or len(known) < len(ends) or known != sorted(set(known)):  # type: ignore[type-var]
+        raise refuse(
+            "DP114",
+            node,
+            "WIDTH_BUCKET takes steps, or a list of literal numbers in ascending order",
+            "Groups are public, so their bounds are.",
+            "WIDTH_BUCKET(x, 0, 100, 10), or WIDTH_BUCKET(x, ARRAY[10, 20, 50])",
+        )
+    below = [(scalars.call("lt", (value, end), node), integer(i)) for i, end in enumerate(ends)]
+    above = (scalars.call("ge", (value, ends[-1]), node), integer(len(ends)))
+    return make_case((*below, above), NULL, node)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | Fraction) and not isinstance(value, bool)
