@@ -29,5 +29,6 @@ def picked(
     if not isinstance(relation, Stored) or relation.given or not wanted:
         return None
     table = tables[relation.name]
-    arrays = [table.column(alias(column)) for column in wanted]
+    names = {f.number: alias(f) for f in relation.fields}
+    arrays = [table.column(names[column.number]) for column in wanted]
     return pa.Table.from_arrays(arrays, names=[f"o{i}" for i in range(len(arrays))])
