@@ -3,6 +3,7 @@
 # make lint      format, lint, types, layers
 # make nightly   the slow tests too
 # make clients   every client of the endpoint beside PostgreSQL, dbt too
+# make hostile   a million messages with mistakes in them
 # make bench     speed and accuracy, printed
 # make lock      pin every dependency anew
 #
@@ -14,7 +15,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-.PHONY: demo test lint nightly clients bench lock
+.PHONY: demo test lint nightly clients hostile bench lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
@@ -35,6 +36,9 @@ nightly: $(READY)
 clients: $(READY)
 	sh tests/support/clients.sh all
 	$(PYTEST) -m "" tests/wire/test_side_by_side.py
+
+hostile: $(READY)
+	DPSQL_HOSTILE=1000000 $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py -k hostile
 
 bench: $(READY)
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done

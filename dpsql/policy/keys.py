@@ -271,7 +271,7 @@ ROLE = Record(
         Key("tables", Names(single=False), "tables and views it may see", "all"),
         Key("owner", Flag(), "sees budgets and charges of all roles in dpsql's tables", "false"),
         Key("may_become", Names(single=False), "roles it may take with SET ROLE", "none"),
-        Key("connections", Whole(1, 100_000), "most connections at once", "200"),
+        Key("connections", Whole(1, 100_000), "most connections at once", "800"),
         Key("idle_seconds", Whole(1), "after which an idle connection is closed", "never"),
         Key("statement_seconds", Whole(1), "after which a statement is cancelled", "never"),
     ),

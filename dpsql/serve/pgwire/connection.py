@@ -28,8 +28,8 @@ _TLS_HANDSHAKE = b"\x16"
 class Limits:
     """What one endpoint bears."""
 
-    connections: int = 500
-    connections_per_role: int = 200
+    connections: int = 1_000
+    connections_per_role: int = 800
     startup_seconds: float = 15.0
     idle_seconds: float = 0.0
     """0: a session may be idle for ever."""

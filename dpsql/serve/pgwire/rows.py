@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.replies import WireColumn
-from dpsql.serve.pgwire.values import encoder, field
+from dpsql.serve.pgwire.values import encoder, field, number_text
 
 FEW = 256
 CHUNK = 16_384
@@ -106,7 +106,31 @@ def _text(array: pa.Array, oid: int) -> pa.Array | None:
         return array.cast(pa.string()).cast(pa.binary())
     if oid == oids.BOOL:
         return pc.if_else(array, b"t", b"f")
+    if oid == oids.FLOAT8 and pa.types.is_float64(array.type):
+        return _floats(array)
+    if oid == oids.TIMESTAMP and pa.types.is_timestamp(array.type):
+        whole = array.cast(pa.timestamp("us")).cast(pa.string())
+        return pc.utf8_rtrim(pc.utf8_rtrim(whole, "0"), ".") if _after_1(array) else None
     return None
+
+
+def _floats(array: pa.Array) -> pa.Array:
+    """Numbers of a middling size as Arrow writes them; PostgreSQL writes the others otherwise."""
+    size = pc.abs(array)
+    plain = pc.or_(pc.and_(pc.greater_equal(size, 1e-4), pc.less(size, 1e9)), pc.equal(size, 0.0))
+    texts = array.cast(pa.string())
+    odd = np.flatnonzero(~np.asarray(pc.fill_null(plain, fill_value=True)))
+    if not len(odd):
+        return texts
+    where = pc.invert(pc.fill_null(plain, fill_value=True))
+    others = [number_text(v).decode() for v in array.take(pa.array(odd)).to_pylist()]
+    return pc.replace_with_mask(texts, where, pa.array(others, pa.string()))
+
+
+def _after_1(array: pa.Array) -> bool:
+    """Whether every year is one that Arrow and PostgreSQL write alike."""
+    ends = pc.min_max(pc.year(array)).as_py()
+    return ends["min"] is None or (ends["min"] >= 1 and ends["max"] <= 9999)
 
 
 _STORED = {

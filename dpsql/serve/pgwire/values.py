@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from dpsql.serve.pgwire import oids
 
 Encoder = Callable[[Any], bytes]
@@ -21,9 +23,11 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 def number_text(value: float) -> bytes:
     """The shortest text that reads back as the same number.
 
-    >>> number_text(2.0), number_text(float("-inf"))
-    (b'2', b'-Infinity')
+    >>> number_text(2.0), number_text(1e15), number_text(float("-inf"))
+    (b'2', b'1e+15', b'-Infinity')
     """
+    if 1e15 <= abs(value) < 1e16:  # where Python has no exponent yet
+        return np.format_float_scientific(value, trim="-", exp_digits=2).encode()
     if math.isfinite(value):
         return repr(value).removesuffix(".0").encode()
     return b"NaN" if math.isnan(value) else b"Infinity" if value > 0 else b"-Infinity"

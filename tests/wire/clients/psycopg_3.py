@@ -236,6 +236,25 @@ def copy_of_many_rows(side: Side) -> Any:
 
 
 @check
+def many_numbers_and_times(side: Side) -> Any:
+    """Columns of a large answer, in both formats, down to the last digit."""
+    sql = (
+        "SELECT (i * 7919 % 20011)::float8 / 7 AS a, 10 ^ ((i % 60) - 30)::float8 AS b,"
+        " TIMESTAMP '2000-02-28 23:59:59.5' + i * INTERVAL '13 seconds' AS c,"
+        " CASE WHEN i % 3 = 0 THEN NULL ELSE DATE '1999-12-31' + i::int4 END AS d, i % 2 = 0 AS e"
+        " FROM generate_series(1, 3000) AS s(i)"
+    )
+    found = []
+    with _open(side) as c:
+        for binary in (False, True):
+            rows = plain(c.cursor(binary=binary).execute(sql))
+            found.append([rows[0], rows[1500], hashlib.sha256(repr(rows).encode()).hexdigest()])
+        with c.cursor().copy(f"COPY ({sql}) TO STDOUT") as copy:
+            found.append([hashlib.sha256(b"".join(bytes(p) for p in copy)).hexdigest()])
+    return found
+
+
+@check
 def copy_of_nothing(side: Side) -> Any:
     found = []
     for options in ("", "(FORMAT csv, HEADER)", "(FORMAT binary)"):
