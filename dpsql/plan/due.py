@@ -130,12 +130,14 @@ def refinement(part: PricedMeasurement, position: int, stored: NoiseSum) -> Refi
     item, wanted = part.noised[position], part.noise(position)
     if isinstance(item, Chosen) or wanted is None:
         return None
+    if item.noise.standard_deviation() < 1:  # noise on integers has no finer shades than a step
+        return None
     have, want = stored.standard_deviation() ** 2, wanted.standard_deviation() ** 2
     if have <= want:  # it misses more often only: nothing to average away
         return None
-    missing = 1 / (1 / want - 1 / have)
+    missing = 1 / (1 / want - 1 / have) / float(item.step) ** 2
     for share in _TRIES:
-        law = _law(item.noise, min(missing * share / float(item.step) ** 2, WIDEST_NOISE**2 / 4))
+        law = _law(item.noise, min(missing * share, WIDEST_NOISE**2 / 4))
         found = _merged(part, position, replace(item, noise=law), stored)
         if law.standard_deviation() > item.noise.standard_deviation() and _good(found, wanted):
             return found

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.services import real_service, service
 
 from dpsql.ledger.charge import NANO
 from dpsql.plan.recall import AS_GOOD
 from dpsql.privacy.accounting import rho_of_pure
+from dpsql.release.recall import _rows_like
 from dpsql.service import Reply, Service, Session
 
 COUNT = "SELECT COUNT(*) FROM orders"
@@ -360,3 +362,44 @@ def test_a_stored_piece_that_was_removed_is_measured_anew(opened, session, monke
     monkeypatch.setattr(opened.ledger, "recall", lambda key: None)
     for sql in (COUNT, BY_CHANNEL):
         assert not ask(session, sql, epsilon("4")).recalled
+
+
+def test_a_total_over_no_group_is_measured(session):
+    finer(session)
+    none = COUNT + " WHERE channel = 'web' AND channel = 'shop'"
+    assert not ask(session, none, epsilon("1")).recalled
+
+
+def test_a_total_that_is_more_exact_than_every_group_is_measured(session):
+    finer(session)
+    assert ask(session, COUNT, epsilon("9")).cost.epsilon == 9
+
+
+def test_explain_names_groups_that_are_recalled_without_numbers(session):
+    distinct = "SELECT DISTINCT city FROM customers"
+    ask(session, distinct, epsilon("1"))
+    said = ask(session, "EXPLAIN " + distinct, epsilon("1"))
+    assert any("recalled: m0: the answer" in str(line) for line in column(said))
+
+
+def test_columns_are_put_side_by_side_by_their_keys():
+    table = pa.table({"k": ["a", "b", None], "v": [1, 2, 3]})
+    other = table.take(pa.array([2, 0, 1]))
+    assert _rows_like(table, other, 1) == table
+    assert _rows_like(table, table, 1) is table
+    assert _rows_like(table, table.take(pa.array([0, 1, 2])), 1) == table
+
+
+def test_nothing_is_looked_up_in_the_data_for_what_is_stored(opened, session, monkeypatch):
+    """Neither an answer from the store, nor its price, can depend on a row that is not in it."""
+    finer(session)
+    ask(session, "SELECT SUM(amount) FROM orders", epsilon("1"))
+    monkeypatch.setattr(opened.tools.engine, "measure", lambda *_: 1 / 0)
+    for sql, wanted in (
+        (BY_CHANNEL, "5"),
+        (COUNT, "1"),
+        (COUNT + " WHERE channel = 'web'", "2"),
+        ("SELECT SUM(amount) / 2, COUNT(*) FROM orders", "1"),
+    ):
+        assert ask(session, sql, epsilon(wanted), intervals=True).recalled
+        ask(session, "EXPLAIN " + sql, epsilon("100"))
