@@ -92,36 +92,29 @@ class Session:
     def prepare(self, text: str, parameters: Parameters = ()) -> PricedPlan:
         """The priced plan of a query: no data is read, nothing is spent."""
         who = self.role if self._behind is None else f"{self.role} for {self._behind}"
-        about = (who, replace(self.settings, session=None), text, parameters)
+        mine = s.hinted(self.settings, text)
+        about = (who, replace(mine, session=None), text, parameters)
         return self._service.plans.plan(
-            about, self._service.clock(), lambda now: self._planned(text, parameters, now)
+            about, self._service.clock(), lambda now: self._planned(text, parameters, now, mine)
         )
 
-    def _planned(self, text: str, parameters: Parameters, now: datetime) -> PricedPlan:
-        source = Source(text, self.settings.dialect, tuple(parameters))
+    def _planned(
+        self, text: str, parameters: Parameters, now: datetime, mine: s.Settings
+    ) -> PricedPlan:
+        source = Source(text, mine.dialect, tuple(parameters))
         catalog = self._service.catalog(self.role, now)
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog)
         enumerator = self._service.tools.enumerator
 
         def priced(epsilon: Fraction) -> PricedPlan:
-            request = replace(self._request(), epsilon=epsilon)
+            request = replace(self._request(mine), epsilon=epsilon)
             return prepare(source, catalog, request, enumerator)
 
-        wanted = self._widest_error()
-        limit = self._request().epsilon
+        wanted = _widest_error(mine)
+        limit = self._request(mine).epsilon
         plan = priced(limit)
         return plan if wanted is None or not plan.parts else _cheapest(priced, limit, wanted)
-
-    def _widest_error(self) -> Fraction | None:
-        """How far off an answer may be in one of 20 cases, as the settings say."""
-        mine = self.settings
-        if mine.max_relative_error is None:
-            return mine.max_error
-        if mine.expected_size is None:
-            raise Refused(_size_unknown(mine.max_relative_error))
-        relative = mine.max_relative_error * mine.expected_size
-        return relative if mine.max_error is None else min(relative, mine.max_error)
 
     def explain(self, text: str, parameters: Parameters = ()) -> str:
         """Plan, generated SQL, sensitivity, mechanism, scale, expected error, cost, remainder."""
@@ -210,8 +203,8 @@ class Session:
         others = (self._service.session(role).budget() for role in self._service.policy.roles)
         return tuple(dict.fromkeys((*mine, *(r for budget in others for r in budget))))
 
-    def _request(self) -> Request:
-        role, mine = self._role, self.settings
+    def _request(self, mine: s.Settings) -> Request:
+        role = self._role
         return Request(
             epsilon=self._limit.epsilon if mine.epsilon is None else mine.epsilon,
             delta=self._limit.delta if mine.delta is None else mine.delta,
@@ -248,6 +241,16 @@ class Session:
                 "Known: dpsql.budget, " + ", ".join(f"dpsql.{known}" for known in s.SETTINGS),
             )
         )
+
+
+def _widest_error(mine: s.Settings) -> Fraction | None:
+    """How far off an answer may be in one of 20 cases, as the settings say."""
+    if mine.max_relative_error is None:
+        return mine.max_error
+    if mine.expected_size is None:
+        raise Refused(_size_unknown(mine.max_relative_error))
+    relative = mine.max_relative_error * mine.expected_size
+    return relative if mine.max_error is None else min(relative, mine.max_error)
 
 
 def _cheapest(

@@ -111,6 +111,9 @@ _SET = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _RESET = re.compile(r"\s*reset\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
+_HINT = re.compile(r"\s*/\*\s*(dpsql\s*\..*?)\*/", re.IGNORECASE | re.DOTALL)
+HINTS = ("epsilon", "delta", "max_error", "max_relative_error", "expected_size", "mechanism")
+"""What a comment in front of a statement may set for that statement."""
 _SHOW = re.compile(r"\s*show\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*explain\s+(.+)", re.IGNORECASE | re.DOTALL)
 
@@ -132,6 +135,26 @@ def changed(settings: Settings, text: str) -> Settings | None:
         return replace(settings, **{name: SETTINGS[name].read(unquoted)})
     except (ValueError, KeyError, ArithmeticError):
         raise Refused(_bad_value(name)) from None
+
+
+def hinted(settings: Settings, text: str) -> Settings:
+    """The settings for one statement: those that a comment in front of it names are its own.
+
+    Only what a single answer costs and how exact it is can be said there.
+
+    >>> hinted(Settings(), "/* dpsql.max_error = 50 */ SELECT 1").max_error
+    Fraction(50, 1)
+    """
+    found = _HINT.match(text)
+    for part in [] if found is None else found.group(1).split(","):
+        name = part.partition("=")[0].partition(".")[2].strip().lower()
+        if name in SETTINGS and name not in HINTS:
+            raise Refused(_no_hint(name))
+        made = changed(settings, f"SET {part}")
+        if made is None:
+            raise Refused(_no_hint(part.strip()))
+        settings = made
+    return settings
 
 
 def shown(text: str) -> str | None:
@@ -157,6 +180,16 @@ def _known(name: str) -> str:
             )
         )
     return name.lower()
+
+
+def _no_hint(name: str) -> Refusal:
+    known = ", ".join(f"dpsql.{hint}" for hint in HINTS)
+    return Refusal(
+        "DP401",
+        f'a comment cannot set "{name[:60]}" for one statement',
+        "It may say what one answer costs, or how exact it is.",
+        f"/* dpsql.max_error = 50 */ SELECT ..; known: {known}",
+    )
 
 
 def _bad_value(name: str) -> Refusal:

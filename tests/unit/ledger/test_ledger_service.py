@@ -78,6 +78,24 @@ def test_accuracy_as_a_share_of_an_expected_size(session):
     assert both.parts[0].noised[0].half_width <= 50
 
 
+def test_accuracy_for_one_statement(session):
+    exact = "/* dpsql.max_error = 1700 */ " + COUNT
+    wide = "/* dpsql.max_relative_error = 0.5, dpsql.expected_size = 4000 */" + COUNT
+    assert session.prepare(exact).parts[0].noised[0].half_width <= 1700
+    assert session.prepare(wide).cost.epsilon < session.prepare(exact).cost.epsilon
+    assert session.prepare(COUNT).cost.epsilon == Fraction(1, 10)
+    assert session.settings.max_error is None
+    assert session.prepare("/* dpsql is fun */" + COUNT).cost.epsilon == Fraction(1, 10)
+    for wrong in (
+        "dpsql.intervals = on",
+        "dpsql.nothing = 1",
+        "dpsql.epsilon",
+        "dpsql.epsilon = x",
+    ):
+        with pytest.raises(Refused, match="DP401"):
+            session.prepare(f"/* {wrong} */ {COUNT}")
+
+
 def test_explain_says_what_would_be_recalled_and_from_when(session):
     assert "recalled:" not in session.explain(COUNT)
     session.execute(COUNT)
