@@ -101,7 +101,7 @@ def compare(folder: Path, name: str, rows: int, units: int, repeat: int) -> None
     with Service.open(path) as service:
         session = service.session()
         session.execute("SET dpsql.fresh = on")
-        plain = service.tools.engine._root.cursor()  # the same database, the same settings
+        plain = service._engine._root.cursor()  # the same database, the same settings
         base, base_spread, ours, spread = side_by_side(
             lambda: plain.sql(QUERY).to_arrow_table(), lambda: session.execute(QUERY), repeat
         )

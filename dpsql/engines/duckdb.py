@@ -106,7 +106,7 @@ class DuckDB:
             with self._deadlines.within(self._timeout, cursor.interrupt):
                 return cursor.sql(sql, params=parameters).to_arrow_table()
         except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
-            failure = failed(what, str(error))
+            failure = failed(what, error, sql)
         finally:
             self._running.pop(thread, None)
         raise failure

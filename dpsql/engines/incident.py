@@ -1,23 +1,29 @@
-"""Failures that may quote data: the words for the operator, a number for the analyst."""
+"""Failures that may quote data: their kind for the operator, a number for the analyst."""
 
 from __future__ import annotations
 
 import logging
+import re
 from uuid import uuid4
 
 from dpsql.diagnostics.refusal import EngineFailed
 
 log = logging.getLogger("dpsql.operator")
-"""The operator's log. Engine messages may quote rows, so nothing of it is shown to analysts."""
+"""The operator's log. Analysts never see it; yet it is shipped and kept like any log."""
 log.addHandler(logging.NullHandler())  # without it, Python writes to standard error by default
+_KIND = re.compile(r"[A-Z][A-Za-z ]{2,40}(?=:)")
 
 
-def failed(what: str, words: str) -> EngineFailed:
+def failed(what: str, error: BaseException, sql: str = "") -> EngineFailed:
     """Log what happened under a new incident and give the constant error to raise.
+
+    Claim: nothing of a row is logged. Engines quote values in their messages, so only what they
+    call the kind of failure is kept, and the generated statement, which has no data in it.
 
     Raise it outside the handler of the engine's own error, so that this does not hang on as its
     context.
     """
-    incident = uuid4().hex[:8]
-    log.error("incident %s: could not %s: %s", incident, what, words)
+    incident, kind = uuid4().hex[:8], _KIND.match(str(error))
+    said = kind[0] if kind is not None else type(error).__name__
+    log.error("incident %s: could not %s: %s%s", incident, what, said, sql and f": {sql}")
     return EngineFailed(incident)

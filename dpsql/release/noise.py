@@ -40,7 +40,7 @@ def noise(rows: ExactRows, part: PricedMeasurement, entropy: Randomness) -> Nois
     try:
         return _noised(unseal(rows), part, entropy)
     except Exception as error:  # noqa: BLE001 (whatever it says may quote rows)
-        failure = failed("read the answer", str(error))
+        failure = failed("read the answer", error)
     raise failure
 
 

@@ -47,7 +47,7 @@ class PostProcessor:
                 connection.register(name, table)
             return connection.sql(sql, params=dict(values or {}) or None).to_arrow_table()
         except duckdb.Error as error:
-            failure = failed("post-process", str(error))
+            failure = failed("post-process", error, sql)
         finally:
             for name in tables:
                 connection.unregister(name)

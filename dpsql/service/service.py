@@ -13,6 +13,7 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import Refusal, Refused, SourceMismatch
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
+from dpsql.engines.guard import Guarded
 from dpsql.ledger.accounts import accounts_for
 from dpsql.ledger.metrics import Counters, exposition
 from dpsql.ledger.open import open_ledger
@@ -50,10 +51,12 @@ class Service:
         self.plans = PlanCache()
         self.counters = Counters()
         memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
+        self._engine = engine
+        guarded = Guarded(engine, policy)
         self.tools = Tools(
-            engine, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory
+            guarded, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory
         )
-        self.public_values = _public_values(policy, engine)
+        self.public_values = _public_values(policy, guarded)
         self.views = described(policy, self.public_values, clock())
 
     @classmethod
@@ -86,11 +89,11 @@ class Service:
             if getattr(policy, what) != getattr(self.policy, what):
                 name = what.partition("_")[0]
                 raise SourceMismatch(f"{policy.path}: another `{name}` needs a restart")
-        checked = compare(policy, self.tools.engine.describe())
-        _check_public_keys(checked, self.tools.engine)
+        checked = compare(policy, self._engine.describe())
+        _check_public_keys(checked, self._engine)
         adopt(checked, self.ledger, self.clock())
         found = type(self)(
-            checked, self.tools.engine, self.ledger, clock=self.clock, entropy=self.tools.entropy
+            checked, self._engine, self.ledger, clock=self.clock, entropy=self.tools.entropy
         )
         found.counters = self.counters
         return found

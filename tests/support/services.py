@@ -178,7 +178,7 @@ def service(
     opened = Service.open(policy_file(name, data, change), clock=noon)
     opened.ledger.close()
     entropy = opened.tools.entropy if seed is None else Seeded(seed)
-    return Service(opened.policy, opened.tools.engine, FreeLedger(), clock=noon, entropy=entropy)
+    return Service(opened.policy, opened._engine, FreeLedger(), clock=noon, entropy=entropy)
 
 
 def real_service(name: str, data: str, change: Callable[[str], str] = str) -> Service:

@@ -212,7 +212,7 @@ def test_what_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             "    max_groups_per_unit: 3\n", "    statement_seconds: 1\n", 1
         )
     )
-    engine = world.service.tools.engine
+    engine = world.service._engine
     measure = engine.measure
     endless = "SELECT count(*) AS p0 FROM range(100000000000) AS r(i)"
     monkeypatch.setattr(engine, "measure", lambda *_: measure(endless, {}))

@@ -133,7 +133,7 @@ def test_a_role_has_limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = _connect(found), _connect(found)
         with pytest.raises(psycopg.OperationalError, match="too many connections for role"):
             _connect(found)
-        engine = found.service.tools.engine
+        engine = found.service._engine
         endless = "SELECT count(*) AS p0 FROM range(100000000000) AS r(i)"
         measure = engine.measure
         monkeypatch.setattr(engine, "measure", lambda *_: measure(endless, {}))

@@ -202,7 +202,7 @@ def test_cancelling_answers_at_once_and_keeps_the_charge(
 def test_cancelling_stops_the_engine_and_keeps_the_charge(
     shop: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = shop.service.tools.engine
+    engine = shop.service._engine
     measure, ended = engine.measure, threading.Event()
 
     def endless(sql: str, parameters: object) -> object:

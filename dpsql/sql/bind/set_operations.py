@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context, Output, refuse
 from dpsql.sql.domain import hull
@@ -103,11 +104,15 @@ def _always_key(
 
 
 def _key_column(relation: Relation, part: frozenset[int]) -> Column:
-    """A column that holds a part of the unit's key: a visible one if there is one."""
+    """A column that holds a part of the unit's key: a visible one if there is one.
+
+    A hidden one keeps the type that it is stored with, on every side: cast to another, several
+    units might become one, or none.
+    """
     for field in relation.fields:
         if field.number in part:
             return field
-    return Column(min(part), "unit", Shape(relation.fields[0].shape.kind, nullable=False))
+    return Column(min(part), "unit", Shape(Kind.NULL, nullable=False))
 
 
 def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Expr) -> Column:

@@ -1,0 +1,122 @@
+"""A second opinion on every statement before it runs, from the engine's own reading of it.
+
+The planner says what a statement is; nothing here believes it. The statement's text is parsed by
+the engine's parser and walked by rules that know neither plans nor sensitivities, only which tables
+hold whose rows. What is not certainly of the expected form does not run.
+
+Claim: a statement that passes reads listed columns of listed tables only; it mixes rows of
+    different units nowhere but in counts and in sums of whole numbers whose size its own text
+    bounds; it uses no function that can fail or that sees more than its arguments.
+Assumes: the engine parses the text as it will run it, and functions named in ``terms`` are total.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Mapping
+
+import duckdb
+import pyarrow as pa
+
+from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.engines.engine import Engine, Value
+from dpsql.engines.exact_rows import ExactRows
+from dpsql.engines.guard.listed import Listed
+from dpsql.engines.guard.listed import listed as _listed
+from dpsql.engines.guard.statement import measured, public
+from dpsql.engines.guard.terms import Node, Unsafe
+from dpsql.engines.incident import failed
+from dpsql.policy.model import Policy
+from dpsql.policy.source import SourceDescription
+
+__all__ = ["Guard", "Guarded", "Unsafe"]
+MOST_KNOWN = 2_000
+"""Statements that are known to be safe; a service asks the same ones again and again."""
+
+
+_FORM = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[0-9]{3,15}\b""")
+
+
+def _constant(found: re.Match[str]) -> str:
+    """Text and long whole numbers stand for any other: what they say decides no rule.
+
+    Names stay, short numbers (a key's place) and the words that are looked at.
+    """
+    text = found[0]
+    if text[0] == '"' or text == "'microsecond'":
+        return text
+    return "''" if text[0] == "'" else "999"
+
+
+class Guard:
+    """Checks statements over the tables of one policy."""
+
+    def __init__(self, policy: Policy) -> None:
+        """Nothing is known yet."""
+        self._tables: Mapping[str, Listed] = _listed(policy)
+        self._parser = duckdb.connect(":memory:", config={"threads": 1})
+        self._lock = threading.Lock()
+        self._known: set[tuple[str, bool]] = set()
+
+    def check(self, sql: str, *, over_public: bool = False) -> None:
+        """Raise ``Unsafe`` for what must not run; a text is walked once."""
+        form = _FORM.sub(_constant, sql), over_public
+        if form in self._known:
+            return
+        (public if over_public else measured)(self._parsed(sql), self._tables)
+        with self._lock:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known.add(form)
+
+    def _parsed(self, sql: str) -> Node:
+        with self._lock:
+            found = self._parser.execute("SELECT json_serialize_sql($1)", [sql]).fetchone()
+        tree: Node = json.loads(found[0]) if found else {}
+        if tree.get("error", True) or len(tree["statements"]) != 1:
+            raise Unsafe("not one query")
+        node: Node = tree["statements"][0]["node"]
+        return node
+
+
+class Guarded:
+    """An engine that runs only what passes; the rest is an incident, as if it had failed."""
+
+    def __init__(self, engine: Engine, policy: Policy) -> None:
+        """Wrap an open engine."""
+        self._engine, self._guard = engine, Guard(policy)
+
+    def describe(self) -> SourceDescription:
+        """Tables, columns, types and constraints."""
+        return self._engine.describe()
+
+    def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
+        """Run the statement of a measurement, if it is one."""
+        self._check(sql, over_public=False)
+        return self._engine.measure(sql, parameters)
+
+    def read_public(self, sql: str) -> pa.Table:
+        """Run a statement that reads public tables only."""
+        self._check(sql, over_public=True)
+        return self._engine.read_public(sql)
+
+    def interrupt(self, thread: int) -> None:
+        """Stop the statement that a thread runs."""
+        self._engine.interrupt(thread)
+
+    def close(self) -> None:
+        """Let go of the data."""
+        self._engine.close()
+
+    def _check(self, sql: str, *, over_public: bool) -> None:
+        failure: EngineFailed
+        try:
+            self._guard.check(sql, over_public=over_public)
+        except Exception as error:  # noqa: BLE001 (what cannot be read does not run either)
+            said = f" ({error})" if isinstance(error, Unsafe) else ""
+            failure = failed(f"pass a second check{said}", error, sql)
+        else:
+            return
+        raise failure
