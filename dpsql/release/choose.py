@@ -54,8 +54,18 @@ def histograms(column: pa.ChunkedArray) -> Histograms:
     sizes = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
     pairs = pc.list_flatten(array)
     bins, weights = (np.asarray(pairs.field(i)).astype(np.int64) for i in (0, 1))
-    order = np.lexsort((bins, np.repeat(np.arange(len(sizes)), sizes)))
+    order = _by_group(bins, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
     return Histograms(bins[order], weights[order], sizes)
+
+
+def _by_group(
+    bins: npt.NDArray[np.int64], groups: npt.NDArray[np.int64], count: int
+) -> npt.NDArray[np.intp]:
+    """The order by group and bin: as one number each where they fit, which sorts much faster."""
+    low, high = (int(bins.min()), int(bins.max())) if len(bins) else (0, 0)
+    if (high - low + 1) * count >= 2**62:
+        return np.lexsort((bins, groups))
+    return np.argsort(groups * (high - low + 1) + (bins - low))
 
 
 def chosen(column: pa.ChunkedArray, item: Chosen, entropy: Randomness) -> pa.Array:

@@ -226,3 +226,12 @@ def test_bins_may_come_in_any_order() -> None:
     assert chosen(column({9: 1, 2: 5, 0: 1}, {3: 1}), of, Seeded(7)).to_pylist() == [2, 3]
     assert isinstance(of.buckets, Buckets)
     assert chosen(pa.chunked_array([], column({}).type), of, Seeded(7)).to_pylist() == []
+
+
+@pytest.mark.parametrize("far", [10, 2**62 - 1])
+def test_bins_are_read_in_order_however_far_apart(far: int) -> None:
+    lists = [[{"b": far, "n": 1}, {"b": 0, "n": 2}], None, [{"b": 7, "n": 3}, {"b": 3, "n": 4}]]
+    found = histograms(pa.chunked_array([pa.array(lists)]))
+    assert found.bins.tolist() == [0, far, 3, 7]
+    assert found.weights.tolist() == [2, 1, 4, 3]
+    assert found.sizes.tolist() == [2, 0, 2]
