@@ -8,6 +8,8 @@ python benchmarks/ledger.py --dsn "host=.."       # PostgreSQL too (password in 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import sqlite3
 import statistics
@@ -19,6 +21,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
+from dpsql.cli import main as dpsql
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.chain import START, Record, following
 from dpsql.ledger.charge import ATTO, NANO, Charge
@@ -26,6 +29,7 @@ from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.store import Ledger, Note, RecallKey
 from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.cost import Cost
+from dpsql.service import Service
 
 ACCOUNTS = tuple(
     Account(f"bench/{key}", "dataset", "", "", 10**6 * NANO, ATTO // 10**6, zcdp=True)
@@ -79,6 +83,38 @@ def measure(name: str, ledger: Ledger) -> None:
     print(f"{name}: a query (reserve and commit)  {timed(lambda: query(ledger), 100)}")
     for threads in (1, 8, 64):
         print(f"{name}: debits by {threads:2} threads          {rate(ledger, threads, 20):8.0f} /s")
+
+
+def answers() -> None:
+    """Whole answers in process: new, recalled, added up, and what EXPLAIN of them takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        with contextlib.redirect_stdout(io.StringIO()):
+            dpsql(["demo", folder])
+        with Service.open(Path(folder) / "policy.yaml") as service:
+            timings(service)
+
+
+def timings(service: Service) -> None:
+    session = service.session("analyst")
+    by, total = (
+        "SELECT channel, COUNT(*) FROM orders GROUP BY channel",
+        "SELECT COUNT(*) FROM orders",
+    )
+    session.execute("SET dpsql.epsilon = 0.5")
+    start = time.perf_counter()
+    session.execute(by)
+    print(f"answers : a new one                  {1000 * (time.perf_counter() - start):8.3f} ms")
+    print(f"answers : recalled                   {timed(lambda: session.execute(by), 300)}")
+    session.execute("SET dpsql.epsilon = 0.1")
+    assert session.execute(total).recalled
+    print(f"answers : added up, remembered       {timed(lambda: session.execute(total), 300)}")
+
+    def anew() -> None:
+        service.tools.memory.__init__(256)
+        session.execute(total)
+
+    print(f"answers : added up from the store    {timed(anew, 100)}")
+    print(f"answers : EXPLAIN                    {timed(lambda: session.explain(by), 100)}")
 
 
 def grown(path: Path, records: int) -> None:
@@ -157,6 +193,7 @@ def main() -> None:
             server = PostgresLedger.open(chosen.dsn, now, schema="dpsql_benchmark")
             measure("postgres", server)
             server.close()
+        answers()
         growth(Path(folder), chosen.records)
 
 

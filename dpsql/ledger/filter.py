@@ -52,6 +52,13 @@ Argument (zCDP)
     larger when those were admitted. Several queries may be under way at once: both filters hold
     under concurrent composition (Lyu 2022; Haney et al. 2023), in the order of admission.
     When the owner changes limits, the claim is about the largest E and D that were in force.
+
+Privacy loss distributions are no part of it, not even inside one query, whose mechanisms are fixed
+beforehand and where they would be sound. They turn a query's noise into a smaller epsilon at some
+delta; B adds rho, so it gains nothing. A would gain 6 to 8 % for Gaussian noise, and nothing for
+Laplace noise on up to ten statistics (10 % on twenty, at delta 1e-8), for a delta that such a query
+does not need otherwise and that pure accounts do not have: ``benchmarks/composition.py`` prints the
+table. For that, charges would rest on floating-point curves, which are for one-dimensional noise.
 """
 
 from __future__ import annotations
