@@ -1,4 +1,4 @@
-"""DP303: set operations keep each row with its unit.
+"""DP303, DP302: set operations keep each row with its unit.
 
 What: EXCEPT and INTERSECT over private rows are not answered.
 Why: whether a row stays would depend on rows of other units.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpsql.checks.rule import mixed
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spelled
@@ -26,7 +27,10 @@ def check(bound: Bound) -> Iterator[Refusal]:
             continue
         if _keeps_units(relation):
             continue
-        if isinstance(relation, Distinct | Union):
+        kinds = [r.privacy.unit for r in inputs(relation) if isinstance(r.privacy, Private)]
+        if isinstance(relation, Union) and len(set(kinds)) > 1:
+            yield mixed(relation.operation.upper(), kinds, relation.span)
+        elif isinstance(relation, Distinct | Union):
             name = "DISTINCT" if isinstance(relation, Distinct) else relation.operation.upper()
             yield Refusal(
                 "DP303",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
@@ -49,3 +49,15 @@ def visible(relation: Relation, numbers: frozenset[int]) -> str:
 def written(bound: Bound, span: Span | None) -> str:
     """The analyst's own words at a place."""
     return "" if span is None else bound.source.text[span.start : span.end]
+
+
+def mixed(word: str, units: Iterable[str], span: Span | None) -> Refusal:
+    """DP302: rows of different kinds of unit in one relation, by a ``word`` (join, UNION ALL)."""
+    return Refusal(
+        "DP302",
+        f"this {word} mixes units: {' and '.join(dict.fromkeys(units))}",
+        "Each row below an aggregate belongs to one unit of one kind, and the noise is for that "
+        "kind: a row of both would change with either.",
+        "Aggregate one kind in a subquery of its own; its noisy result may be joined, or compared.",
+        span,
+    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dpsql.checks.rule import rewritten, written
+from dpsql.checks.rule import mixed, rewritten, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
@@ -35,13 +35,7 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
     left, right = join.left.privacy, join.right.privacy
     if isinstance(left, Private) and isinstance(right, Private):
         if left.unit != right.unit:
-            yield _refusal(
-                join,
-                "DP302",
-                f"this join mixes units: {left.unit} and {right.unit}",
-                "Each row of an answer belongs to one unit of one kind; the noise is for one kind.",
-                "Ask about one kind of unit at a time.",
-            )
+            yield mixed("join", (left.unit, right.unit), join.span)
         elif not joined_on_unit(join):
             yield _refusal(
                 join,
