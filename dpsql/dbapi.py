@@ -89,15 +89,22 @@ def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 (PEP 249 fixe
     return dt.datetime.fromtimestamp(ticks).astimezone().replace(tzinfo=None)
 
 
-def connect(policy: str | Path, role: str | None = None, *, session: str = "default") -> Connection:
+def connect(
+    policy: str | Path, role: str | None = None, *, session: str = "default",
+    dialect: str = "postgres",
+) -> Connection:  # fmt: skip
     """Open a policy and its source; queries are charged to ``role`` and to ``session``.
+
+    ``dialect`` is the SQL that statements are written in, as ``SET dpsql.dialect`` takes it.
 
     The only role is taken when none is named. A session's account is durable: connecting again
     under its name gives nothing back.
     """
     service = Service.open(policy)
     try:
-        return Connection(service, service.session(role, session))
+        opened = service.session(role, session)
+        opened.execute(f"SET dpsql.dialect = '{dialect}'")
+        return Connection(service, opened)
     except BaseException:
         service.close()
         raise

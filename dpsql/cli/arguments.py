@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+DIALECTS = ("postgres", "duckdb", "bigquery", "snowflake")
+"""As in `sql.dialects.tables`, which takes longer to load."""
 FORMATS = ("table", "csv", "json", "parquet")
 
 
@@ -50,6 +52,7 @@ def _query(p: argparse.ArgumentParser) -> None:
     _policy(p)
     _who(p)
     p.add_argument("--epsilon", metavar="E", help="spend this much instead of the policy's amount")
+    _dialect(p)
     p.add_argument("--format", choices=FORMATS, default="table")
     p.add_argument(
         "--intervals", action="store_true",
@@ -59,9 +62,14 @@ def _query(p: argparse.ArgumentParser) -> None:
     _sql(p)
 
 
+def _dialect(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--dialect", choices=DIALECTS, default="postgres", help="what SQL is written in")
+
+
 def _explain(p: argparse.ArgumentParser) -> None:
     _policy(p)
     _who(p)
+    _dialect(p)
     what = p.add_mutually_exclusive_group(required=True)
     _sql(what, optional=True)
     what.add_argument(

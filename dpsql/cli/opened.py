@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +23,10 @@ from dpsql.service import Service, Session
 def opened(chosen: argparse.Namespace) -> Iterator[Session]:
     """A session of the role that was named; the engine's own words go to the operator's log."""
     with operator_log(chosen.policy), Service.open(chosen.policy) as service:
-        yield service.session(chosen.role, chosen.session)
+        session = service.session(chosen.role, chosen.session)
+        dialect = getattr(chosen, "dialect", session.settings.dialect)
+        session.settings = replace(session.settings, dialect=dialect)
+        yield session
 
 
 @contextmanager

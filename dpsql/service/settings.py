@@ -12,7 +12,7 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.exact import parse_exact
 from dpsql.ledger.accounts import LONGEST_SESSION_NAME
 from dpsql.plan.request import Mechanism
-from dpsql.sql.parse import DIALECTS
+from dpsql.sql.dialects.tables import DIALECTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def _bad_value(name: str) -> Refusal:
         "delta": "1e-8",
         "max_error": "50",
         "mechanism": "'auto'",
-        "dialect": "'postgres'",
+        "dialect": "'bigquery'",
         "intervals": "on",
         "fresh": "on",
         "session": "'monday'",

@@ -110,7 +110,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.WidthBucket: ("this", "min_value", "max_value", "num_buckets", "threshold"),
     exp.Lower: ("this",),
     exp.Upper: ("this",),
-    exp.Trim: ("this", "position"),
+    exp.Trim: ("this", "position", "expression"),
     exp.Length: ("this",),
     exp.Substring: ("this", "start", "length"),
     exp.Left: _BINARY,

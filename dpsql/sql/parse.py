@@ -18,6 +18,7 @@ from dpsql.diagnostics.span import Span
 from dpsql.policy.types import Scalar
 from dpsql.sql import allow
 from dpsql.sql.clauses import Taken, attach_bounds, attach_clauses, take
+from dpsql.sql.dialects.translate import check_text, translate
 from dpsql.sql.renamed import renamed
 from dpsql.sql.spans import locate
 
@@ -28,9 +29,6 @@ LONGEST_NAME = 128
 MOST_NODES = 20_000
 DEEPEST = 150
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
-
-DIALECTS = ("postgres",)
-"""Dialects a session may write in; semantics follow them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +77,12 @@ def parse(source: Source) -> Parsed:
     try:
         attach_clauses(tree, taken)
         attach_bounds(tree, taken)
+        if not isinstance(tree, exp.Query):
+            raise Refused(_not_a_query(Span(tokens[0].start, tokens[0].end + 1)))
+        check_text(tokens, text, source.dialect)
+        translate(tree, source.dialect)
     except Refused as refused:
         raise refused.within(text) from None
-    if not isinstance(tree, exp.Query):
-        raise Refused(_not_a_query(Span(tokens[0].start, tokens[0].end + 1)), text=text)
     problems = allow.refusals(tree)
     if problems:
         raise Refused(*problems[:5], text=text)

@@ -30,7 +30,8 @@ def refused_for(case: Case, text: str) -> Refused | None:
     parameters = [int(p) for p in options.get("parameters", "").split(",") if p]
     policy = options.get("policy", "policies/shop.yaml")
     request = REQUESTS[options.get("request", "analyst")]
-    return refusal(text, parameters, policy=policy, request=request)
+    dialect = options.get("dialect", "postgres")
+    return refusal(text, parameters, policy=policy, request=request, dialect=dialect)
 
 
 def run(case: Case) -> str:

@@ -46,6 +46,7 @@ def _answer(entry: Entry) -> tuple[PricedPlan, Reply]:
     assert isinstance(opened.ledger, FreeLedger)
     opened.ledger.released.clear()
     session = opened.session()
+    session.execute(f"SET dpsql.dialect = '{entry.world.dialect}'")
     return session.prepare(entry.sql), session.execute(entry.sql)
 
 

@@ -15,6 +15,7 @@ from dpsql.diagnostics.codes import CODES
 from dpsql.policy import keys
 from dpsql.policy.schema import markdown
 from dpsql.service.settings import SETTINGS
+from dpsql.sql.dialects.tables import DIALECTS
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.terms import OPTIONS, UNIT, UNIT_ABOUT
 
@@ -144,6 +145,22 @@ def _shown(action: argparse.Action) -> str:
     return flag if action.nargs == 0 else f"{flag} {name}"
 
 
+_FOLDS = {
+    "lower": "unquoted names are in small letters",
+    "upper": "unquoted names are in capitals",
+    "keep": "names are as they are written",
+}
+
+
+def _dialects() -> str:
+    lines = []
+    for dialect in DIALECTS.values():
+        lines.append(f"#### {dialect.name}\n\n{dialect.title}; {_FOLDS[dialect.fold]}.\n")
+        lines += [f"- {line}" for line in sorted({c.about for c in dialect.changes.values()})]
+        lines.append("")
+    return "\n".join(lines).replace("\n\n\n", "\n\n").strip()
+
+
 def _options() -> str:
     lines = [f"- `{name}`: {o.about} ({o.takes})" for name, o in OPTIONS.items()]
     return "\n".join([*lines, f"- `{UNIT}`: {UNIT_ABOUT}"])
@@ -180,6 +197,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "codes": _codes,
     "commands": _commands,
     "coverage": _coverage,
+    "dialects": _dialects,
     "examples": _examples,
     "functions": _functions,
     "options": _options,

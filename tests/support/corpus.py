@@ -15,11 +15,12 @@ from support.datasets import FIXTURES
 
 @dataclass(frozen=True)
 class World:
-    """Where a file's queries are asked: policy, data, and what is changed in the policy."""
+    """Where a file's queries are asked: policy, data, what is changed in the policy, dialect."""
 
     policy: str
     data: str
     change: Callable[[str], str] = str
+    dialect: str = "postgres"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ WORLDS = {
     "rows": World("rows", "shop", unlimited),
     "trade": World("far", "trade", unlimited),
     "dashboards": World("dashboards", "shop", unlimited),
+    **{name: World("oracle", "shop", _keyed, name) for name in ("bigquery", "snowflake", "duckdb")},
 }
 
 

@@ -49,13 +49,13 @@ def opened(world: World) -> Service:
 
 def plan_of(sql: str, world: World) -> Plan:
     """The plan of a query, before anything is priced."""
-    return planned(sql, opened(world))
+    return planned(sql, opened(world), world.dialect)
 
 
-def planned(sql: str, here: Service) -> Plan:
+def planned(sql: str, here: Service, dialect: str = "postgres") -> Plan:
     """The same, of a query to a service."""
     catalog = here.catalog(next(iter(here.policy.roles)), here.clock())
-    checked = check(bind(parse(Source(sql)), catalog))
+    checked = check(bind(parse(Source(sql, dialect)), catalog))
     return build(checked, here.tools.enumerator, here.policy.limits.max_cells)
 
 
@@ -77,14 +77,16 @@ class Listening:
 @functools.cache
 def constants(sql: str, world: World) -> Mapping[str, Value]:
     """Values for the parameters of a query's statements: what was released before is public."""
-    return values_in(sql, opened(world))
+    return values_in(sql, opened(world), world.dialect)
 
 
-def values_in(sql: str, here: Service) -> Mapping[str, Value]:
+def values_in(sql: str, here: Service, dialect: str = "postgres") -> Mapping[str, Value]:
     """The same, for a query to a service."""
     listening = Listening(here.tools.engine)
     ears = Service(here.policy, listening, FreeLedger(), clock=here.clock)  # type: ignore[arg-type]
-    ears.session(next(iter(here.policy.roles))).execute(sql)
+    session = ears.session(next(iter(here.policy.roles)))
+    session.execute(f"SET dpsql.dialect = '{dialect}'")
+    session.execute(sql)
     return listening.heard | {"salt": SALT}
 
 

@@ -54,9 +54,10 @@ def priced(
     *,
     policy: str = "policies/shop.yaml",
     request: Request = ANALYST,
+    dialect: str = "postgres",
 ) -> PricedPlan:
     """The whole line of pure stages."""
-    source = Source(sql, parameters=parameters)  # type: ignore[arg-type]
+    source = Source(sql, dialect, parameters)  # type: ignore[arg-type]
     return pipeline.prepare(source, catalog(policy), request, _evaluator())
 
 

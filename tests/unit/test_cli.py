@@ -568,3 +568,12 @@ def test_the_module_can_be_copied(policy: Path, tmp_path: Path, capsys: Output) 
     shutil.copy(policy, other / "policy.yaml")
     assert ask(other / "policy.yaml", COUNT) == 0
     assert (other / "policy.ledger.db").exists()
+
+
+def test_the_dialect_can_be_chosen(policy: Path, capsys: Output) -> None:
+    sql = "SELECT IFF(1 < 2, 7 / 2, 0) AS half"
+    arguments = ["query", "--policy", str(policy), "--format", "csv", "--dialect", "snowflake", sql]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == ['"HALF"', "3.5"]
+    assert main(["explain", "--policy", str(policy), "--dialect", "snowflake", sql]) == 0
+    assert main(["query", "--policy", str(policy), sql]) == 3

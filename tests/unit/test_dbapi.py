@@ -294,3 +294,12 @@ def test_one_process_may_open_a_source_often(policy: Path) -> None:
     with Service.open(policy) as one, Service.open(policy) as two:
         first = one.session().execute(COUNT).table.column(0).to_pylist()
         assert two.session().execute(COUNT).table.column(0).to_pylist() == first
+
+
+def test_the_dialect_of_a_connection(policy: Path) -> None:
+    with dpsql.connect(policy, dialect="bigquery") as opened:
+        cursor = opened.execute("SELECT 7 / 2 AS half FROM `countries` LIMIT 1")
+        assert cursor.fetchall() == [(3.5,)]
+    with pytest.raises(dpsql.Refused) as caught:
+        dpsql.connect(policy, dialect="cobol")
+    assert caught.value.code == "DP401"

@@ -12,7 +12,9 @@ from dpsql.policy.types import Kind
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import copied
-from dpsql.sql.expressions import NULL, Case, Expression, Literal
+from dpsql.sql.bind.operators import check_written, is_text_constant
+from dpsql.sql.expressions import NULL, Case, Expression
+from dpsql.sql.marks import ROUNDS_AWAY, has
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
@@ -34,11 +36,6 @@ _LARGEST = {exp.DType.VARCHAR: (1_000,), exp.DType.DECIMAL: (1_000, 15)}
 """The sizes that types may name, and the largest answered: ``varchar(n)``, ``numeric(p, s)``."""
 
 
-def is_text_constant(value: Expression) -> bool:
-    """Whether this is a quoted constant, which takes the type of what it stands beside."""
-    return isinstance(value, Literal) and isinstance(value.value, str)
-
-
 def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     """The value as another type; what does not fit is NULL, and ``varchar(n)`` cuts."""
     target = node.args["to"]
@@ -47,6 +44,10 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     if kind is None or sizes is None:
         raise _refused(node, target)
     value = self.bind(node.this)
+    if kind is Kind.TEXT:
+        check_written(value, node)
+    if kind is Kind.INTEGER and value.shape.kind is Kind.DOUBLE and has(node, ROUNDS_AWAY):
+        value = self.call("round", (value,), node)
     if is_text_constant(value) and kind is not Kind.TEXT:
         value = literals.fit(value, kind, node)
     else:

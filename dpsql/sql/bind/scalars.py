@@ -11,17 +11,17 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.types import Kind
-from dpsql.sql.bind import cases, literals, steps, times
-from dpsql.sql.bind.casts import bind_cast, is_text_constant
+from dpsql.sql.bind import cases, literals, operators, steps, times
+from dpsql.sql.bind.casts import bind_cast
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.copies import copied
+from dpsql.sql.bind.operators import aligned, word
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.bind.subqueries import bind_subquery
 from dpsql.sql.expressions import (
     NULL,
     Call,
     Expression,
-    Interval,
     Literal,
     integer,
 )
@@ -45,9 +45,7 @@ SIMPLE: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Or: ("or", ("this", "expression")),
     exp.Not: ("not", ("this",)),
     exp.Mul: ("multiply", ("this", "expression")),
-    exp.Div: ("divide", ("this", "expression")),
     exp.Mod: ("modulo", ("this", "expression")),
-    exp.DPipe: ("concat", ("this", "expression")),
     exp.Coalesce: ("coalesce", ("this", "expressions")),
     exp.Nullif: ("nullif", ("this", "expression")),
     exp.Least: ("least", ("this", "expressions")),
@@ -74,8 +72,6 @@ SIMPLE: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.StartsWith: ("starts_with", ("this", "expression")),
 }
 """Nodes that are one function over the arguments named here."""
-
-_TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +130,7 @@ class Scalars:
         constant = literals.folded(name, args, node)
         if constant is not None:
             return constant
-        args = _aligned(args, node)
+        args = aligned(args, node)
         if name == "divide" and self.calls is not None and self.windows is not None:
             args = self.windows.numeric(args)
         try:
@@ -163,21 +159,6 @@ class Scalars:
     def negated(self, node: exp.Expr, bound: Expression) -> Expression:
         """NOT around it where the node says ``negate``."""
         return self.call("not", (bound,), node) if node.args.get("negate") else bound
-
-
-def _aligned(args: tuple[Expression, ...], node: exp.Expr) -> tuple[Expression, ...]:
-    """Text constants beside dates or numbers are read as such, as PostgreSQL does."""
-    others = [a.shape.kind for a in args if not is_text_constant(a)]
-    target = next((k for k in others if k not in (Kind.TEXT, Kind.NULL, Kind.INTERVAL)), None)
-    if target is None or not isinstance(node, _COMPARING):
-        return args
-    return tuple(literals.fit(a, target, node) for a in args)
-
-
-_COMPARING = (
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.NullSafeEQ,
-    exp.NullSafeNEQ, exp.Coalesce, exp.Nullif, exp.Least, exp.Greatest, exp.Sub,
-)  # fmt: skip
 
 
 def _misplaced(node: exp.Expr) -> Refused:
@@ -264,45 +245,8 @@ def _escape(self: Scalars, node: exp.Expr) -> Expression:
     return self.negated(pattern, self.call(name, args, node, str(escape.this)))
 
 
-def _add(self: Scalars, node: exp.Expr) -> Expression:
-    sign = "+" if isinstance(node, exp.Add) else "-"
-    left, right = _aligned((self.bind(node.this), self.bind(node.expression)), node)
-    moves = isinstance(left, Interval) or left.shape.kind is Kind.INTEGER
-    if sign == "+" and moves and right.shape.kind.temporal:
-        left, right = right, left
-    if isinstance(right, Interval):
-        return self.call("shift", (left, right), node, sign)
-    if left.shape.kind is Kind.DATE and right.shape.kind is Kind.INTEGER:
-        return self.call("days", (left, right), node, sign)
-    if left.shape.kind is Kind.DATE and right.shape.kind is Kind.DATE and sign == "-":
-        return self.call("days_between", (left, right), node)
-    return self.call("add" if sign == "+" else "subtract", (left, right), node)
-
-
-def _trim(self: Scalars, node: exp.Expr) -> Expression:
-    return self.call(_TRIMS[node.args.get("position")], (self.bind(node.this),), node)
-
-
-def _concat(self: Scalars, node: exp.Expr) -> Expression:
-    """CONCAT passes over NULL, unlike ``||``."""
-    empty = literals.literal("", node)
-    parts = []
-    for item in node.expressions:
-        text = self.call("cast", (self.bind(item),), node, Kind.TEXT.value)
-        parts.append(self.call("coalesce", (text, empty), node))
-    return self.call("concat", tuple(parts), node)
-
-
-def _date_trunc(self: Scalars, node: exp.Expr) -> Expression:
-    return self.call("date_trunc", (self.bind(node.this),), node, _word(node.args.get("unit")))
-
-
 def _extract(self: Scalars, node: exp.Expr) -> Expression:
-    return self.call("extract", (self.bind(node.expression),), node, _word(node.this))
-
-
-def _word(node: object) -> str:
-    return str(node.this).lower() if isinstance(node, exp.Var | exp.Literal) else ""
+    return self.call("extract", (self.bind(node.expression),), node, word(node.this))
 
 
 def _today(self: Scalars, node: exp.Expr) -> Expression:
@@ -329,17 +273,19 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
     exp.Like: _like,
     exp.ILike: _like,
     exp.Escape: _escape,
-    exp.Add: _add,
-    exp.Sub: _add,
+    exp.Add: operators.add,
+    exp.Sub: operators.add,
+    exp.Div: operators.divide,
+    exp.DPipe: operators.pipe,
     exp.Case: cases.bind_case,
     exp.If: cases.bind_if,
     exp.Cast: bind_cast,
     exp.TryCast: bind_cast,
-    exp.Trim: _trim,
+    exp.Trim: operators.trim,
     exp.WidthBucket: steps.width_bucket,
-    exp.Concat: _concat,
-    exp.TimestampTrunc: _date_trunc,
-    exp.DateTrunc: _date_trunc,
+    exp.Concat: operators.concat,
+    exp.TimestampTrunc: operators.date_trunc,
+    exp.DateTrunc: operators.date_trunc,
     exp.Extract: _extract,
     exp.CurrentDate: _today,
     exp.CurrentTimestamp: _today,

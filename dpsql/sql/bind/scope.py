@@ -148,7 +148,7 @@ class Scope:
         table = node.args.get("table")
         schema = node.args.get("db")
         if table is not None:
-            if schema is not None and folded(schema) not in SCHEMAS:
+            if schema is not None and folded(schema).lower() not in SCHEMAS:
                 raise _unknown_source(node, f"{folded(schema)}.{folded(table)}", self)
             return self._qualified(node, folded(table), name)
         found = _matching(self.fields, name)

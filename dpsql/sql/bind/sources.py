@@ -78,9 +78,10 @@ def _renamed(fields: tuple[Column, ...], names: list[str], node: exp.Expr) -> tu
 
 def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -> Output:
     name, schema = folded(node.this), node.args.get("db")
-    if schema is None and name in ctes.ctes:
-        return _cte(name, context, ctes, query)
-    if schema is not None and folded(schema) not in context.catalog.schemas:
+    cte = next((known for known in ctes.ctes if same(known, name)), None)
+    if schema is None and cte is not None:
+        return _cte(cte, context, ctes, query)
+    if schema is not None and folded(schema).lower() not in context.catalog.schemas:
         raise _unknown_table(node, f"{folded(schema)}.{name}", context.catalog)
     visible = [
         table

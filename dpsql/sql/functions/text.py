@@ -33,6 +33,18 @@ def _simple(name: str, template: str, about: str) -> Function:
     return Function(name, shape, lambda t, _, __: template.format(t[0]), about)
 
 
+def _trimming(name: str) -> Function:
+    """``option`` are the characters that are taken off; spaces where there are none."""
+
+    plain = _simple(name, "", f"`{name.upper()}(a)`")
+
+    def write(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
+        characters = (option or " ").replace("'", "''")
+        return f"{name}({texts[0]}, '{characters}')"
+
+    return Function(name, plain.shape, write, plain.about)
+
+
 def _length_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 1, "length")
     expect_kind(args[0], TEXT, "length")
@@ -131,9 +143,9 @@ def _prefix_shape(args: tuple[Expression, ...], _: str) -> Shape:
 FAMILY = (
     _simple("lower", "lower({0})", "`LOWER(a)`"),
     _simple("upper", "upper({0})", "`UPPER(a)`"),
-    _simple("trim", "trim({0}, ' ')", "`TRIM(a)`"),
-    _simple("ltrim", "ltrim({0}, ' ')", "`LTRIM(a)`"),
-    _simple("rtrim", "rtrim({0}, ' ')", "`RTRIM(a)`"),
+    _trimming("trim"),
+    _trimming("ltrim"),
+    _trimming("rtrim"),
     Function("length", _length_shape, lambda t, _, __: f"length({t[0]})", "`LENGTH(a)`"),
     Function("substring", _substring_shape, _substring, "`SUBSTRING(a, 1, 3)`: literal places"),
     _end("left"),

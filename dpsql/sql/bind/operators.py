@@ -1,0 +1,158 @@
+"""Operators and functions whose meaning depends on types: sums of dates, divisions, joined text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.policy.types import Kind
+from dpsql.sql import marks
+from dpsql.sql.bind import literals
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.expressions import Expression, Interval, Literal
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.scalars import Scalars
+
+_TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def is_text_constant(value: Expression) -> bool:
+    """Whether this is a quoted constant, which takes the type of what it stands beside."""
+    return isinstance(value, Literal) and isinstance(value.value, str)
+
+
+def aligned(args: tuple[Expression, ...], node: exp.Expr) -> tuple[Expression, ...]:
+    """Text constants beside dates or numbers are read as such, as PostgreSQL does."""
+    others = [a.shape.kind for a in args if not is_text_constant(a)]
+    target = next((k for k in others if k not in (Kind.TEXT, Kind.NULL, Kind.INTERVAL)), None)
+    if target is None or not isinstance(node, _COMPARING):
+        return args
+    return tuple(literals.fit(a, target, node) for a in args)
+
+
+_COMPARING = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.NullSafeEQ,
+    exp.NullSafeNEQ, exp.Coalesce, exp.Nullif, exp.Least, exp.Greatest, exp.Sub,
+)  # fmt: skip
+
+
+def add(self: Scalars, node: exp.Expr) -> Expression:
+    """``+`` and ``-``, of numbers, of a date and days, of a time and an interval, of two dates."""
+    sign = "+" if isinstance(node, exp.Add) else "-"
+    left, right = aligned((self.bind(node.this), self.bind(node.expression)), node)
+    moves = isinstance(left, Interval) or left.shape.kind is Kind.INTEGER
+    if sign == "+" and moves and right.shape.kind.temporal:
+        left, right = right, left
+    if isinstance(right, Interval):
+        return kept_date(
+            self, node, left, self.call("shift", (left, right), node, sign), right.unit
+        )
+    if left.shape.kind is Kind.DATE and right.shape.kind is Kind.INTEGER:
+        return self.call("days", (left, right), node, sign)
+    if left.shape.kind is Kind.DATE and right.shape.kind is Kind.DATE and sign == "-":
+        if marks.has(node, marks.NO_DAYS):
+            raise refuse(
+                "DP201",
+                node,
+                "the difference of two dates is an interval in this dialect",
+                "Intervals are not answered; whole days are.",
+                "DATE_DIFF(a, b, DAY)",
+            )
+        return self.call("days_between", (left, right), node)
+    return self.call("add" if sign == "+" else "subtract", (left, right), node)
+
+
+def kept_date(
+    self: Scalars, node: exp.Expr, before: Expression, after: Expression, unit: str
+) -> Expression:
+    """What was made of a date by whole days, as a date where the dialect keeps it one."""
+    if marks.has(node, marks.KEEPS_DATE) and before.shape.kind is Kind.DATE and unit not in _TIMES:
+        return self.call("cast", (after,), node, Kind.DATE.value)
+    return after
+
+
+_TIMES = ("second", "minute", "hour")
+
+
+def divide(self: Scalars, node: exp.Expr) -> Expression:
+    """``/``: whole for whole numbers, unless the dialect says otherwise."""
+    left, right = self.bind(node.this), self.bind(node.expression)
+    whole = Kind.DOUBLE not in (left.shape.kind, right.shape.kind)
+    if marks.has(node, marks.WHOLE_ONLY) and not whole:
+        raise refuse(
+            "DP201",
+            node,
+            "the division with a whole result takes whole numbers",
+            "Of numbers with a fraction, dialects and engines round it differently.",
+            "FLOOR(a / b), or TRUNC(a / b)",
+        )
+    if not marks.has(node, marks.SIX_DIGITS):
+        return self.call("divide", (left, right), node)
+    real = self.call("cast", (left,), node, Kind.DOUBLE.value)
+    quotient = self.call("divide", (real, right), node)
+    return self.call("round", (quotient, literals.literal(6, node)), node) if whole else quotient
+
+
+def pipe(self: Scalars, node: exp.Expr) -> Expression:
+    """``a || b``: NULL when a part is."""
+    parts = self.bind(node.this), self.bind(node.expression)
+    for item in parts:
+        check_written(item, node)
+    return self.call("concat", parts, node)
+
+
+def check_written(value: Expression, node: exp.Expr) -> None:
+    """Refuse to write as text what the dialect writes in another form."""
+    kinds = {Kind.TIMESTAMP: marks.NO_TIMES, Kind.DOUBLE: marks.NO_DOUBLES}
+    if marks.has(node, kinds.get(value.shape.kind, "")):
+        raise refuse(
+            "DP201",
+            node,
+            f"{value.shape.kind.value} is written in another form in this dialect",
+            "Text that looks different would not be what was asked for.",
+            "Format it: TO_CHAR, FORMAT_TIMESTAMP or strftime; or round it to a whole number.",
+        )
+
+
+def trim(self: Scalars, node: exp.Expr) -> Expression:
+    """TRIM, LTRIM and RTRIM: of spaces, or of the characters that are named."""
+    named = node.args.get("expression")
+    characters = named.name if isinstance(named, exp.Literal) and named.is_string else ""
+    if named is not None and not 0 < len(characters) <= MOST_TRIMMED:
+        raise refuse(
+            "DP114",
+            node,
+            "what TRIM takes off is a literal",
+            f"It must be known before data is read, and has 1 to {MOST_TRIMMED} characters.",
+            "TRIM(BOTH '- ' FROM city)",
+        )
+    name = _TRIMS[node.args.get("position")]
+    return self.call(name, (self.bind(node.this),), node, characters)
+
+
+MOST_TRIMMED = 100
+
+
+def concat(self: Scalars, node: exp.Expr) -> Expression:
+    """CONCAT passes over NULL, unlike ``||``."""
+    empty = literals.literal("", node)
+    parts = []
+    for item in node.expressions:
+        value = self.bind(item)
+        check_written(value, node)
+        text = self.call("cast", (value,), node, Kind.TEXT.value)
+        parts.append(self.call("coalesce", (text, empty), node))
+    return self.call("concat", tuple(parts), node)
+
+
+def date_trunc(self: Scalars, node: exp.Expr) -> Expression:
+    """``DATE_TRUNC('month', a)``."""
+    value, unit = self.bind(node.this), word(node.args.get("unit"))
+    return kept_date(self, node, value, self.call("date_trunc", (value,), node, unit), unit)
+
+
+def word(node: object) -> str:
+    """A part or a unit, in small letters."""
+    return str(node.this).lower() if isinstance(node, exp.Var | exp.Literal) else ""

@@ -1,0 +1,1 @@
+"""Input dialects: what their SQL says, said as PostgreSQL says it. See ``translate``."""

@@ -1,0 +1,52 @@
+"""Constructs that mean the same in every dialect, held against each one's documentation.
+
+A node class that the closed world lists must be here, or in a dialect's table; a new one is
+refused in other dialects than PostgreSQL until somebody has looked it up.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+SAME: frozenset[type[exp.Expr]] = frozenset([
+    # queries, names, constants
+    exp.Select, exp.Subquery, exp.Union, exp.Except, exp.Intersect, exp.With, exp.CTE, exp.From,
+    exp.Join, exp.Table, exp.TableAlias, exp.Where, exp.Group, exp.Rollup, exp.Cube,
+    exp.GroupingSets, exp.Having, exp.Order, exp.Limit, exp.Offset, exp.Distinct, exp.Filter,
+    exp.Window, exp.WindowSpec, exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Var,
+    exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Parameter, exp.DataType,
+    exp.DataTypeParam, exp.Interval, exp.Tuple, exp.Paren, exp.ExplodingGenerateSeries,
+    # where NULLs are sorted is written out by the parser, as each dialect has it
+    exp.Ordered,
+    # operators and conditionals
+    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
+    exp.NullSafeNEQ, exp.Is, exp.In, exp.Exists, exp.Between, exp.Escape, exp.Mul, exp.Mod,
+    exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Nullif,
+    # numbers
+    exp.Abs, exp.Floor, exp.Ceil, exp.Trunc, exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow,
+    exp.Round, exp.WidthBucket,
+    # text and time
+    exp.Lower, exp.Upper, exp.Left, exp.Right, exp.Replace, exp.StartsWith, exp.TimeToStr,
+    exp.UnixToTime, exp.CurrentDate, exp.CurrentTimestamp,
+    # aggregates: deviations are of samples everywhere
+    exp.Count, exp.ApproxDistinct, exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev,
+    exp.StddevSamp, exp.StddevPop, exp.Min, exp.Max, exp.CovarPop, exp.CovarSamp, exp.Corr,
+    exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.RegrCount, exp.LogicalAnd, exp.LogicalOr,
+    exp.Mode, exp.ArgMax, exp.ArgMin, exp.Median, exp.WithinGroup, exp.PercentileCont,
+    exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile, exp.ApproxQuantiles,
+    # lists of quantiles, whose first place is written out by the parser
+    exp.Array, exp.Bracket,
+    # window functions: the frame that a dialect takes is written out by the parser
+    exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag,
+    exp.Lead, exp.FirstValue, exp.LastValue,
+])  # fmt: skip
+
+ALSO_SAME: dict[str, frozenset[type[exp.Expr]]] = {
+    "duckdb": frozenset([
+        exp.Add, exp.Sub, exp.Greatest, exp.Least, exp.Substring, exp.StrToDate,
+        exp.StrToTime, exp.DateBin,
+    ]),
+    "bigquery": frozenset([exp.Add, exp.Like, exp.ILike, exp.Values, exp.DateBin]),
+    "snowflake": frozenset([exp.Trim, exp.StrToDate, exp.StrToTime, exp.DateBin]),
+}  # fmt: skip
+"""What one dialect shares with PostgreSQL, and another does not."""
