@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.privacy.cost import Cost
@@ -56,7 +56,7 @@ class Charge:
     @property
     def numbers(self) -> tuple[int, int, int, int]:
         """The four integers, in the order of the fields."""
-        return astuple(self)
+        return self.epsilon, self.delta, self.rho, self.threshold
 
     @property
     def storable(self) -> bool:
