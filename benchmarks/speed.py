@@ -173,7 +173,7 @@ def figure(case: Case, service: Service, rows: int, repeat: int) -> Figure:
     """Both sides in turn."""
     session = service.session()
     session.execute("SET dpsql.fresh = on")
-    plain = service.tools.engine._root.cursor()  # the same database, the same settings
+    plain = service._engine._root.cursor()  # the same database, the same settings
     sides = (
         lambda: plain.sql(case.plain or case.sql).to_arrow_table(),
         lambda: session.execute(case.sql),

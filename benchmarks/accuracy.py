@@ -1,0 +1,93 @@
+"""How far answers are off at a fixed guarantee: epsilon 1, delta 1e-6, a Pareto number of rows each.
+
+Run: python benchmarks/accuracy.py [--runs N] [--units N] [--json FILE]
+
+Each aggregate is asked alone, in 20 groups, with new noise each time; the error of an answer is the
+mean over groups of |answer - truth| / |truth|.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from pathlib import Path
+
+import duckdb
+
+from dpsql.service import Service
+
+POLICY = """
+source: {engine: duckdb, path: pareto.duckdb}
+data_version: "1"
+units: {person: {table: people, key: id}}
+tables:
+  people: {unit: person, columns: {id: {type: bigint}}}
+  t:
+    unit: person
+    foreign_keys: [{columns: [id], references: people}]
+    max_rows_per_unit: 100
+    columns:
+      id: {type: bigint}
+      grp: {type: integer, range: [0, 19]}
+      x: {type: double, range: [0, 500]}
+accounts: {dataset: {epsilon: 1000000, delta: 0.1, composition: basic}}
+roles:
+  analyst: {query: {epsilon: 1, delta: 1e-6}, max_groups_per_unit: 20}
+"""
+GOALS = {"COUNT(*)": 0.005, "SUM(x)": 0.007, "AVG(x)": 0.010}
+
+
+def make(folder: Path, units: int) -> Path:
+    """A table whose units have a Pareto number of rows (shape 1), at most 100; values are uniform."""
+    with duckdb.connect(str(folder / "pareto.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE people AS SELECT range AS id FROM range({units})")
+        connection.execute(
+            "CREATE TABLE t AS WITH sized AS (SELECT id,"
+            " least(100, floor(pow((hash(id, 1) % 1000003 + 1) / 1000004.0, -1)))::INTEGER"
+            " AS n FROM people), rows AS (SELECT id, unnest(range(n)) AS i FROM sized)"
+            " SELECT id, (hash(id, i, 2) % 20)::INTEGER AS grp,"
+            " (hash(id, i, 3) % 50001 / 100.0)::DOUBLE AS x FROM rows"
+        )
+    policy = folder / "policy.yaml"
+    policy.write_text(POLICY)
+    return policy
+
+
+def error(service: Service, aggregate: str, runs: int) -> tuple[float, float]:
+    """The mean error of an aggregate and its standard error."""
+    sql = f"SELECT grp, {aggregate} AS v FROM t GROUP BY grp ORDER BY grp"
+    plain = service._engine._root.cursor()  # the same database
+    truth = [row[1] for row in plain.sql(sql).fetchall()]
+    session = service.session()
+    session.execute("SET dpsql.fresh = on")
+    found = []
+    for _ in range(runs):
+        values = session.execute(sql).table.column(1).to_pylist()
+        off = [abs(v - t) / abs(t) for v, t in zip(values, truth, strict=True)]
+        found.append(statistics.mean(off))
+    return statistics.mean(found), statistics.stdev(found) / len(found) ** 0.5
+
+
+def main() -> None:
+    """Print a line for each aggregate."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--runs", type=int, default=50)
+    parser.add_argument("--units", type=int, default=100_000)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    figures = {}
+    folder = tempfile.TemporaryDirectory()
+    with folder as place, Service.open(make(Path(place), options.units)) as service:
+        print(f"{options.units:,} units, {options.runs} runs")
+        for aggregate, goal in GOALS.items():
+            mean, spread = error(service, aggregate, options.runs)
+            figures[aggregate] = mean
+            print(f"{aggregate:10} {mean:8.3%} (±{spread:.3%})  goal {goal:.1%}")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()
