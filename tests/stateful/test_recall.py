@@ -160,7 +160,7 @@ TestAnswers.settings = settings(max_examples=6, stateful_step_count=12, deadline
 
 
 class TestManyAnswers(Answers.TestCase):
-    settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+    settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
-TestManyAnswers = pytest.mark.slow(TestManyAnswers)
+TestManyAnswers = pytest.mark.timeout(3600)(pytest.mark.slow(TestManyAnswers))

@@ -67,6 +67,8 @@ DIFFERENT = [
     "SELECT COUNT(*) FROM visits",
     "SELECT COUNT(amount) FROM orders",
     "SELECT SUM(amount) FROM orders",
+    "SELECT COUNT(DISTINCT channel) FROM orders",
+    "SELECT APPROX_COUNT_DISTINCT(amount) FROM orders",
     "SELECT COUNT(DISTINCT customer_id) FROM orders",
     "SELECT COUNT(*) FROM orders WHERE amount > 10",
     "SELECT COUNT(*) FROM orders WHERE amount >= 10",
