@@ -30,6 +30,10 @@ SAME = [
         "select count( * ) as n from orders o where 'web' = o.channel and (amount > 10)",
         "SELECT COUNT(*) FROM (SELECT * FROM orders WHERE channel = 'web') AS x WHERE amount > 10",
         (
+            "SELECT COUNT(*) FROM (SELECT * FROM orders ORDER BY placed) AS x"
+            " WHERE amount > 10 AND channel = 'web'"
+        ),
+        (
             "SELECT COUNT(*) FROM (SELECT amount AS a, channel AS c FROM orders) AS x"
             " WHERE x.a > 10 AND x.c = 'web'"
         ),
