@@ -15,7 +15,7 @@ def lower(call: Aggregated, privacy: Private) -> Lowered:
     >>> from dpsql.sql.expressions import Shape
     >>> count = Aggregated("count", (), Shape(Kind.INTEGER))
     >>> lower(count, Private("customer", (frozenset({0}),), 5)).statistics
-    (Rows(where=None),)
+    (Rows(where=None, cap=None),)
     """
     where = call.where
     if call.distinct and not counts_units(call, privacy):

@@ -37,7 +37,7 @@ _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
 
 @functools.lru_cache(maxsize=512)
 def parameters(sql: str) -> frozenset[str]:
-    """The names of the parameters of a generated statement.
+    r"""The names of the parameters of a generated statement.
 
     >>> sorted(parameters("SELECT $salt + 1, '$x' AS \"$y\" WHERE a = $x0_"))
     ['salt', 'x0_']
