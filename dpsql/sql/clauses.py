@@ -10,7 +10,7 @@ and finds no such node is refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -100,6 +100,16 @@ def bounds_of(call: exp.Expr) -> Bounds | None:
     """The named arguments of an aggregate call."""
     found = call.meta.get(BOUNDS)
     return found if isinstance(found, Bounds) else None
+
+
+def moved(node: exp.Expr, place: Span | None) -> None:
+    """A clause or bounds of the node as if they were written at another place."""
+    clause, bounds = clause_of(node), bounds_of(node)
+    if clause is not None:
+        terms = replace(clause.terms, span=place)
+        node.meta[CLAUSE] = replace(clause, terms=terms, unit_span=place)
+    if bounds is not None:
+        node.meta[BOUNDS] = replace(bounds, span=place)
 
 
 def _windowed(call: exp.Expr) -> bool:

@@ -14,6 +14,7 @@ from sqlglot import exp
 from dpsql.policy.model import View
 from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
 from dpsql.sql.bind.scope import Scope, same
+from dpsql.sql.clauses import moved
 from dpsql.sql.parse import Source, parse
 from dpsql.sql.spans import span_of
 
@@ -54,6 +55,7 @@ def _placed(view: View, node: exp.Expr) -> exp.Expr:
     for part in body.walk():
         if place is not None:
             part.meta.update(start=place.start, end=place.end - 1)
+        moved(part, place)
     return body
 
 

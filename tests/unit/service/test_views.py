@@ -136,3 +136,19 @@ def test_a_policy_that_does_not_open_leaves_nothing_open() -> None:
         Service.open(path)
     path.write_text(path.read_text().replace("  a: SELECT * FROM a\n", ""))
     Service.open(path).close()
+
+
+def test_what_a_view_asks_for_is_asked_where_it_is_named() -> None:
+    asks = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=0.01, max_groups_contributed={}) channel, SUM(amount, contribution_bounds_per_row => (0, {})) AS n FROM orders GROUP BY channel"
+    session = service("dashboards", "shop", with_views(f"few: {asks.format(2, 50)}")).session(
+        "analyst"
+    )
+    told = session.explain("SELECT * FROM few")
+    assert "cost: epsilon 0.01," in told
+    assert "clamped to 0 .. 50" in told
+    many = refused(
+        "SELECT 1 AS one,\n n FROM few", "analyst", with_views(f"few: {asks.format(99, 50)}")
+    )
+    assert many.code == "DP406"
+    assert many.first.span is not None
+    assert many.text[many.first.span.start : many.first.span.end] == "few"
