@@ -52,9 +52,9 @@ def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Ou
 def _placed(view: View, node: exp.Expr) -> exp.Expr:
     """The view's tree, all of it where the analyst named it: refusals point there."""
     body, place = _tree(view.sql).copy(), span_of(node)
+    assert place is not None, "a name has a place"
     for part in body.walk():
-        if place is not None:
-            part.meta.update(start=place.start, end=place.end - 1)
+        part.meta.update(start=place.start, end=place.end - 1)
         moved(part, place)
     return body
 
