@@ -8,7 +8,7 @@ arguments; nothing here is global.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dpsql.checks import run as check
@@ -30,6 +30,7 @@ from dpsql.privacy.cost import Cost
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.events import to_json
 from dpsql.release.finish import Finishing, finish
+from dpsql.release.flights import Flights
 from dpsql.release.lookups import known
 from dpsql.release.noise import noise
 from dpsql.release.postprocess import PostProcessor
@@ -77,6 +78,7 @@ class Tools:
     enumerator: Enumerator
     postprocessor: PostProcessor
     memory: Memory | None = None
+    flights: Flights = field(default_factory=Flights)
 
     @property
     def finishing(self) -> Finishing:
@@ -127,18 +129,30 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
     past = _remembered(priced, payer, tools, intervals=intervals)
     if past.release is not None:
         return Answer(past.release, Cost.zero(), recalled=True)
-    outlook = foresee(priced, past.pieces, past.kin, tools.ledger.recall, tools.postprocessor)
-    if not outlook.due.parts:
-        noisy, _ = complete(priced, outlook, ())
-        release = finish(priced, noisy, tools.finishing, intervals=intervals)
-        if (
-            tools.memory is not None
-            and not priced.plan.publics
-            and release.table.num_rows <= MOST_ROWS
-        ):
-            tools.memory.put((id(priced), intervals), replace(past, release=release))
-        return Answer(release, Cost.zero(), recalled=True)
-    return _paid(priced, outlook, payer, tools, intervals=intervals)
+    outlook = _foreseen(past, tools)
+    if outlook.due.parts and payer.fresh:
+        return _paid(priced, outlook, payer, tools, intervals=intervals)
+    if outlook.due.parts:
+        with tools.flights.alone(tuple(piece.family for piece in past.pieces)):
+            past = _remembered(priced, payer, tools, intervals=intervals)
+            outlook = _foreseen(past, tools)  # somebody may have paid meanwhile
+            if outlook.due.parts:
+                return _paid(priced, outlook, payer, tools, intervals=intervals)
+    return _free(past, outlook, tools, intervals=intervals)
+
+
+def _foreseen(past: Remembrance, tools: Tools) -> Outlook:
+    return foresee(past.priced, past.pieces, past.kin, tools.ledger.recall, tools.postprocessor)
+
+
+def _free(past: Remembrance, outlook: Outlook, tools: Tools, *, intervals: bool) -> Answer:
+    """The answer from what is stored, remembered until that changes."""
+    priced, memory = past.priced, tools.memory
+    noisy, _ = complete(priced, outlook, ())
+    release = finish(priced, noisy, tools.finishing, intervals=intervals)
+    if memory is not None and not priced.plan.publics and release.table.num_rows <= MOST_ROWS:
+        memory.put((id(priced), intervals), replace(past, release=release))
+    return Answer(release, Cost.zero(), recalled=True)
 
 
 def _paid(
@@ -150,8 +164,11 @@ def _paid(
         check_cap(payer.limit, due.cost)
     events = [to_json(event) for event in due.events]
     hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
-    measured = _measured(priced, due, hold, tools)
-    noisy, keep = complete(priced, outlook, measured)
+    try:
+        noisy, keep = complete(priced, outlook, _measured(priced, due, tools))
+    except BaseException:  # whatever caused it: the engine was asked
+        _forfeit(hold, tools)
+        raise
     tools.ledger.commit(hold, keep)
     release = finish(priced, noisy, tools.finishing, intervals=intervals)
     return Answer(release, due.cost, recalled=False)
@@ -177,22 +194,18 @@ def kept_of(wanted: Sequence[Piece], ledger: Ledger) -> tuple[Kept, ...]:
     return ledger.kin([piece.family for piece in wanted], bases)
 
 
-def _measured(priced: PricedPlan, due: Due, hold: Hold, tools: Tools) -> tuple[NoisyRows, ...]:
-    """Every measurement that is due; a failure forfeits the hold, whatever caused it."""
-    try:
-        found = []
-        public = known(priced, tools.engine, tools.postprocessor)
-        for part in (d.priced for d in due.parts):
-            values = dict(public.parameters(part.sql))
-            if SALT in parameters(part.sql):
-                values[SALT] = tools.entropy.bits(63)
-            rows = noise(tools.engine.measure(part.sql, values), part, tools.entropy)
-            public.add(rows)
-            found.append(rows)
-        return tuple(found)
-    except BaseException:
-        _forfeit(hold, tools)
-        raise
+def _measured(priced: PricedPlan, due: Due, tools: Tools) -> tuple[NoisyRows, ...]:
+    """Every measurement that is due."""
+    found = []
+    public = known(priced, tools.engine, tools.postprocessor)
+    for part in (d.priced for d in due.parts):
+        values = dict(public.parameters(part.sql))
+        if SALT in parameters(part.sql):
+            values[SALT] = tools.entropy.bits(63)
+        rows = noise(tools.engine.measure(part.sql, values), part, tools.entropy)
+        public.add(rows)
+        found.append(rows)
+    return tuple(found)
 
 
 def _forfeit(hold: Hold, tools: Tools) -> None:

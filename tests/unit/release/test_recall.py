@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -403,3 +404,42 @@ def test_nothing_is_looked_up_in_the_data_for_what_is_stored(opened, session, mo
     ):
         assert ask(session, sql, epsilon(wanted), intervals=True).recalled
         ask(session, "EXPLAIN " + sql, epsilon("100"))
+
+
+def test_people_who_open_a_dashboard_at_once_pay_for_it_once(opened):
+    """Who asks what another is asking waits for that answer."""
+    engine, slow = opened.tools.engine, threading.Event()
+    real, replies = engine.measure, []
+
+    def measure(*arguments):
+        slow.wait(0.3)
+        return real(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "measure", measure)
+        people = [
+            threading.Thread(
+                target=lambda i=i: replies.append(
+                    opened.session("analyst", f"person {i}").execute(BY_CHANNEL)
+                )
+            )
+            for i in range(5)
+        ]
+        for person in people:
+            person.start()
+        for person in people:
+            person.join()
+    assert sorted(reply.recalled for reply in replies) == [False, True, True, True, True]
+    assert len({str(reply.table.to_pydict()) for reply in replies}) == 1
+    assert len(opened.tools.flights) == 0
+
+
+def test_an_answer_that_fails_lets_the_next_one_try(opened, session, monkeypatch):
+    monkeypatch.setattr(opened.tools.engine, "measure", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        session.execute(COUNT)
+    monkeypatch.undo()
+    assert not session.execute(COUNT).recalled
+    assert [r.content["state"] for r in opened.ledger.events() if r.hold] == [
+        "started", "forfeited", "started", "committed",
+    ]  # fmt: skip
