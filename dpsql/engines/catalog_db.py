@@ -13,7 +13,7 @@ import pyarrow as pa
 from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.duckdb import LOCKED
 
-MEMORY, SECONDS = "512MB", 20.0
+MEMORY, SECONDS = "512MB", 5.0
 
 
 class CatalogFailed(Exception):
@@ -63,6 +63,7 @@ class CatalogDatabase:
         }
         self._root = duckdb.connect(":memory:", config=config)
         self._local = threading.local()
+        self._running: dict[int, duckdb.DuckDBPyConnection] = {}
         self._deadlines = Deadlines()
         for statement in before:
             self._root.execute(statement)
@@ -84,6 +85,12 @@ class CatalogDatabase:
             columns = zip(found.columns, (str(t) for t in found.types), strict=True)
             return CatalogRows(tuple(columns), found.to_arrow_table())
 
+    def interrupt(self, thread: int) -> None:
+        """Stop the statement that a thread runs here, if it runs one."""
+        cursor = self._running.get(thread)
+        if cursor is not None:
+            cursor.interrupt()
+
     def _one_select(self, sql: str) -> None:
         statements = self._root.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -94,6 +101,7 @@ class CatalogDatabase:
         cursor = self._cursor(variables)
         failure: CatalogFailed | None = None
         cursor.execute("BEGIN TRANSACTION READ ONLY")
+        self._running[threading.get_ident()] = cursor
         try:
             with self._deadlines.within(SECONDS, cursor.interrupt):
                 yield cursor
@@ -101,6 +109,7 @@ class CatalogDatabase:
             kind = next((k for t, k in _KINDS if isinstance(error, t)), "other")
             failure = CatalogFailed(kind, str(error).split("\n", 1)[0])
         finally:
+            self._running.pop(threading.get_ident(), None)
             cursor.execute("ROLLBACK")
         if failure is not None:
             raise failure

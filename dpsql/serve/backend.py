@@ -271,6 +271,7 @@ class RoleSession:
     def interrupt(self, thread: int) -> None:
         """Stop what the engine does for a statement that another thread carries out."""
         self._session.interrupt(thread)
+        self._shared.catalog.interrupt(thread)
 
     def own(self, text: str) -> Answer:
         """SET, RESET, SHOW and EXPLAIN of dpsql's own."""

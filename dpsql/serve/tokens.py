@@ -62,7 +62,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Everything but spaces and comments. A quote that never closes is one token of kind "open".
+    """Everything but spaces and comments. A quote or comment that never closes is one token of kind "open".
 
     >>> [t.text for t in tokens("SELECT 'a;b' -- note")]
     ['SELECT', "'a;b'"]
@@ -78,6 +78,9 @@ def _scan(text: str) -> Iterator[Token]:
         kind, start, end = str(found.lastgroup), position, found.end()
         if kind == "comment":
             position = _comment_end(text, start)
+            if position < 0:
+                yield Token("open", text[start:], start, length)
+                return
             continue
         if kind == "dollar":
             end = text.find(found.group(), end)
@@ -92,13 +95,13 @@ def _scan(text: str) -> Iterator[Token]:
 
 
 def _comment_end(text: str, start: int) -> int:
-    """Comments nest."""
+    """Behind a comment; -1 when it never ends. Comments nest."""
     depth = 0
     for found in _COMMENT.finditer(text, start):
         depth += 1 if found.group() == "/*" else -1
         if depth == 0:
             return found.end()
-    return len(text)
+    return -1
 
 
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

@@ -38,6 +38,10 @@ class Catalog(Protocol):
         """The rows of a catalog query."""
         ...
 
+    def interrupt(self, thread: int) -> None:
+        """Stop what another thread asks."""
+        ...
+
     def shape(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
         """The columns of a query over the policy's tables, as if all were empty."""
         ...

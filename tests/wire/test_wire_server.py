@@ -224,6 +224,18 @@ def test_cancelling_stops_the_engine_and_keeps_the_charge(
     assert shop.spent == pytest.approx(before + 0.1)
 
 
+def test_cancelling_stops_the_catalog_too(shop: Endpoint) -> None:
+    with psycopg.connect(shop.dsn(), autocommit=True) as connection:
+        timer = threading.Timer(0.5, connection.cancel_safe)
+        timer.start()
+        begun = time.monotonic()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute("SELECT count(*) FROM generate_series(1, 1000000000000) AS s(x)")
+        assert time.monotonic() - begun < 3
+        timer.join()
+        assert connection.execute("SELECT 14").fetchone() == (14,)
+
+
 def test_a_wrong_key_cancels_nothing(shop: Endpoint, slow: threading.Event) -> None:
     with psycopg.connect(shop.dsn(), autocommit=True) as connection:
         pid = connection.pgconn.backend_pid

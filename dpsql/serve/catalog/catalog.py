@@ -194,6 +194,11 @@ class RoleCatalog:
                 raise WireError("42P01", f'relation "{shown}" does not exist')
         return self._run(query, query.tokens, who, values, numbers)
 
+    def interrupt(self, thread: int) -> None:
+        """Stop what another thread asks."""
+        if self._database is not None:
+            self._database.interrupt(thread)
+
     def shape(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
         """The columns of a query over the policy's tables, as if all were empty."""
         tokens = list(query.tokens)
