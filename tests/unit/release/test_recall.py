@@ -15,7 +15,9 @@ from support.services import real_service, service
 from dpsql.ledger.charge import NANO
 from dpsql.plan.recall import AS_GOOD
 from dpsql.privacy.accounting import rho_of_pure
+from dpsql.privacy.mechanisms import DiscreteLaplace
 from dpsql.release.recall import _rows_like
+from dpsql.release.stored import from_bytes
 from dpsql.service import Reply, Service, Session
 
 COUNT = "SELECT COUNT(*) FROM orders"
@@ -443,3 +445,43 @@ def test_an_answer_that_fails_lets_the_next_one_try(opened, session, monkeypatch
     assert [r.content["state"] for r in opened.ledger.events() if r.hold] == [
         "started", "forfeited", "started", "committed",
     ]  # fmt: skip
+
+
+def drawn_beside(runs: int, *, narrower: float = 1.0) -> tuple[float, float]:
+    """The deviation of what was drawn to refine answers, and the one that was charged for.
+
+    What was drawn is what remains of a stored average without the older number. ``narrower`` plants
+    a fault: noise is drawn with a part of the scale that was charged.
+    """
+    opened = service("shop", "shop", rich, seed=23)
+    session, ledger = opened.session("analyst"), opened.tools.ledger
+    [truth] = column(ask(session, COUNT, epsilon("1e5")))
+    new, charged = [], set()
+    real = DiscreteLaplace.sample
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            DiscreteLaplace, "sample", lambda *a: np.round(real(*a) * narrower).astype(int)
+        )
+        for _ in range(runs):
+            ledger.__init__()
+            opened.plans.__init__()
+            for wanted in ("0.3", "0.5"):
+                ask(session, COUNT, epsilon(wanted))
+            first, second = (from_bytes(ledger.released[k.key.key])[0] for k in ledger.kept)
+            [law] = second.noise
+            old, weight = first.table.column(0)[0].as_py(), law.terms[1].weight
+            merged = second.table.column(0)[0].as_py()
+            new.append((merged - float(1 - weight) * old) / float(weight) - truth)
+            charged.add(math.sqrt(2) * float(50 / ledger.charges[1].epsilon))
+    [wanted_deviation] = charged
+    return float(np.std(new)), wanted_deviation
+
+
+def test_the_noise_that_is_drawn_is_the_noise_that_is_paid_for():
+    found, charged = drawn_beside(200)
+    assert found == pytest.approx(charged, rel=0.2)
+
+
+def test_noise_that_was_narrower_than_paid_for_would_be_seen():
+    found, charged = drawn_beside(200, narrower=0.7)
+    assert found < 0.8 * charged
