@@ -12,6 +12,7 @@ from pathlib import Path
 from ledger_world import EVENT, NOTE, make_account
 
 from dpsql.diagnostics.refusal import OutOfBudget
+from dpsql.ledger.charge import NANO
 from dpsql.ledger.postgres import PostgresLedger
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.store import Ledger, RecallKey
@@ -34,16 +35,17 @@ def opened(store: str, place: str, schema: str) -> Ledger:
 
 
 def ask_for_ever(policy: str, answers: int) -> None:
-    """Query after query, some of them asked before; each answer goes to ``answers``."""
+    """Query after query, some of them asked before, or less exactly; answers go to ``answers``."""
     os.write(answers, b"ready\n")
     with Service.open(policy) as service:
         session = service.session("analyst", f"s{os.getpid()}")
         while True:
             number = secrets.randbelow(60)
             sql = f"SELECT COUNT(*) FROM orders WHERE amount > {number}"
+            session.execute(f"SET dpsql.epsilon = {secrets.choice(('0.05', '0.1'))}")
             reply = session.execute(sql)
-            value = reply.table.column(0)[0].as_py()
-            os.write(answers, f"{number} {value} {int(reply.recalled)}\n".encode())
+            value, paid = reply.table.column(0)[0].as_py(), int(reply.cost.epsilon * NANO)
+            os.write(answers, f"{number} {value} {int(reply.recalled)} {paid}\n".encode())
 
 
 def sixteen_clients(store: str, place: str, schema: str, each: int, granted: int) -> None:
