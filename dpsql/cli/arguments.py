@@ -115,6 +115,14 @@ def _serve(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _selftest(p: argparse.ArgumentParser) -> None:
+    _policy(p)
+    p.add_argument(
+        "--seconds", type=float, default=60, metavar="N",
+        help="how long to try; more finds smaller faults",
+    )  # fmt: skip
+
+
 def _user(p: argparse.ArgumentParser) -> None:
     p.add_argument("action", choices=("add", "remove", "list"))
     p.add_argument(
@@ -159,6 +167,7 @@ COMMANDS = (
     Command("audit", "list and verify what the ledger recorded", _audit),
     Command("user", "say who may log in to the endpoint, and as which role", _user),
     Command("serve", "listen for PostgreSQL clients: drivers, notebooks, BI tools", _serve),
+    Command("selftest", "audit the privacy of answers on made-up data; reads no row", _selftest),
 )
 
 
