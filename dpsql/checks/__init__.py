@@ -9,6 +9,7 @@ from dpsql.checks import (
     applied_bounds,
     bounded_values,
     identifiers,
+    interval_ends,
     known_aggregates,
     list_keys,
     private_order,
@@ -33,6 +34,7 @@ RULES: dict[str, Rule] = {
     "private_sets": private_sets.check,
     "private_subqueries": private_subqueries.check,
     "identifiers": identifiers.check,
+    "interval_ends": interval_ends.check,
 }
 MOST_REPORTED = 5
 

@@ -10,6 +10,7 @@ from dpsql.aggregates.statistic import Lowered, Rows, Statistic, Total
 from dpsql.checks import Checked
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.plan import ends
 from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.declared import declared
 from dpsql.plan.identity import identity
@@ -55,7 +56,13 @@ def build(checked: Checked, enumerator: Enumerator, most_cells: int) -> Plan:
         raise refused.within(bound.source.text) from None
     lookups = tuple(builder.lookups)
     parts = tuple(builder.measurements), tuple(builder.publics)
-    return Plan(*parts, output, bound.columns, lookups, tuple(dict.fromkeys(builder.notes)))
+    notes = tuple(dict.fromkeys(builder.notes))
+    plan = Plan(*parts, output, bound.columns, lookups, notes)
+    try:
+        ends.check(plan)
+    except Refused as refused:
+        raise refused.within(bound.source.text) from None
+    return plan
 
 
 def _numbers(relation: Relation) -> Iterator[int]:
@@ -80,8 +87,10 @@ class _Builder:
         """The relation with everything below the frontier replaced by stored tables."""
         if isinstance(relation, Aggregate) and is_measured(relation):
             return self._levels(relation) if relation.sets else self._measure(relation)
-        if isinstance(relation.privacy, Public) and _reads_tables(relation):
-            return self._public(relation)
+        if isinstance(relation.privacy, Public):
+            relation = ends.unnoised(relation)
+            if _reads_tables(relation):
+                return self._public(relation)
         below = tuple(self.lift(r) for r in inputs(relation))
         return with_expressions(with_inputs(relation, below), self._settled)
 

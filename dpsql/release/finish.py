@@ -11,6 +11,7 @@ import pyarrow as pa
 from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.entropy import Randomness
 from dpsql.release import intervals as ends
+from dpsql.release.interval_calls import settled
 from dpsql.release.lookups import Reader, all_known
 from dpsql.release.picked import picked
 from dpsql.release.postprocess import PostProcessor, output_sql, typed
@@ -35,7 +36,8 @@ def finish(
     """
     known = all_known(priced, noisy, tools.engine, tools.postprocessor)
     outputs = priced.plan.columns
-    relation, noises = priced.plan.output, ends.noises(priced, noisy)
+    noises = ends.noises(priced, noisy)
+    relation = settled(priced.plan.output, noises, known.tables, tools.entropy, known.run)
     wanted = ends.simulated(priced, noises) if intervals else []
     if wanted:
         name = ends.table_of(relation)

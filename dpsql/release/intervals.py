@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpsql.plan.ends import NAMES
 from dpsql.plan.priced import Chosen, PricedPlan
 from dpsql.policy.types import Kind
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.noise import column_noise
 from dpsql.release.rows import ARROW, ColumnNoise, NoisyRows
-from dpsql.sql.expressions import Column, Expression, Shape, columns, substitute
+from dpsql.sql.expressions import Call, Column, Expression, Shape, columns, substitute, walk
 from dpsql.sql.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
 from dpsql.sql.render import alias, expression
 
@@ -157,12 +158,17 @@ def simulated(priced: PricedPlan, known: Noises | None = None) -> list[Simulated
     for i, value in enumerate(sources(priced.plan.output, outputs)):
         if value is None or i in plain or not known.of(value) or not value.shape.kind.numeric:
             continue
-        if any(c.number in without for c in columns(value)):
+        if any(c.number in without for c in columns(value)) or _asks(value):
             continue
         shape = Shape(Kind.DOUBLE)
         low, high = Column(-2 * i - 2, "low", shape), Column(-2 * i - 3, "high", shape)
         found.append(Simulated(i, value, low, high))
     return found
+
+
+def _asks(value: Expression) -> bool:
+    """Whether it is made of intervals itself."""
+    return any(isinstance(part, Call) and part.function in NAMES for part in walk(value))
 
 
 def simulate(

@@ -1,4 +1,4 @@
-"""dpsql's own tables: ``dpsql.budget``, ``dpsql.ledger``, ``dpsql.policy``, for free.
+"""dpsql's own tables: ``dpsql.budget``, ``.ledger``, ``.remaining``, ``.policy``, for free.
 
 They are public tables of a catalog of their own, bound and answered like any other: with WHERE,
 GROUP BY, joins and windows. No statement reads them and the data's tables at once.
@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.span import Span
 from dpsql.ledger.charge import ATTO, NANO
 from dpsql.plan.nodes import Plan
 from dpsql.policy.model import Column, Policy, Table
@@ -26,6 +28,7 @@ from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import ARROW
 from dpsql.service.reply import Remaining
 from dpsql.sql.bind.context import Catalog
+from dpsql.sql.own import ESTIMATE, ESTIMATED, estimated
 from dpsql.sql.parse import Source, parse
 from dpsql.sql.relations import Scan, walk
 
@@ -38,7 +41,7 @@ SCHEMA = "dpsql"
 NEWEST = 100_000
 """As many records of the ledger are looked at, from the newest on."""
 CUT = f"dpsql.ledger reads the newest {NEWEST:,} records; the owner's dpsql audit has all"
-_NAMED = re.compile(rf'"?\b{SCHEMA}\b"?\s*\.', re.IGNORECASE)
+_NAMED = re.compile(rf'["`]?\b{SCHEMA}\b["`]?\s*\.|\b{ESTIMATE}\b', re.IGNORECASE)
 
 _COLUMNS: dict[str, Columns] = {
     "budget": (
@@ -60,6 +63,10 @@ _COLUMNS: dict[str, Columns] = {
         ("epsilon", Kind.DOUBLE),
         ("delta", Kind.DOUBLE),
         ("statement", Kind.TEXT),
+    ),
+    "remaining": (
+        ("table_name", Kind.TEXT),
+        *zip(ESTIMATED, (Kind.INTEGER, Kind.DOUBLE, Kind.TEXT, Kind.DOUBLE), strict=True),
     ),
     "policy": (
         ("table_name", Kind.TEXT),
@@ -91,10 +98,25 @@ def asked_for(source: Source) -> bool:
     return _NAMED.search(source.text) is not None and SCHEMA in parse(source).schemas
 
 
-def catalog(whole: Catalog) -> Catalog:
+def catalog(whole: Catalog, source: Source) -> Catalog:
     """These tables as what a statement may name, instead of those of the data."""
+    tables = whole.policy.tables
+    known = sorted(t for t in whole.visible & tables.keys() if not tables[t].public)
+    for name, place in estimated(parse(source).tree):
+        if name not in (table.lower() for table in known):
+            raise Refused(_no_table(name, known, place), text=source.text)
     policy: Policy = replace(whole.policy, tables=TABLES, views={}, units={})
     return Catalog(policy, whole.now, frozenset(TABLES), {}, (SCHEMA,))
+
+
+def _no_table(name: str, known: Sequence[str], place: Span | None) -> Refusal:
+    return Refusal(
+        "DP104",
+        f'there is no private table "{name}"',
+        "What may still be asked is about a table that the policy lists for this role.",
+        f"Known: {', '.join(known)}.",
+        place,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +127,14 @@ class OwnTables:
     role: str
     budget: Callable[[], Sequence[Remaining]]
     postprocessor: PostProcessor
+    remaining: Callable[[], Iterator[Row]]
 
     def read_public(self, sql: str) -> pa.Table:
         """The rows of a generated statement. Only the tables that it names are made."""
         makers: Mapping[str, Callable[[], Iterator[Row]]] = {
             "budget": lambda: map(budget_row, self.budget()),
             "ledger": lambda: _ledger(self.service, self.role),
+            "remaining": self.remaining,
             "policy": lambda: _policy(self.service, self.role),
         }
         tables = {n: _table(n, make()) for n, make in makers.items() if f'"{n}"' in sql}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
@@ -30,6 +30,7 @@ from dpsql.service import settings as s
 from dpsql.service.batch import Rehearsal, Tile
 from dpsql.service.foreseen import foreseen
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
+from dpsql.service.remaining import estimates
 from dpsql.service.reply import Remaining, Reply, made
 from dpsql.sql.parse import Source
 
@@ -104,7 +105,7 @@ class Session:
         source = Source(text, mine.dialect, tuple(parameters))
         catalog = self._service.catalog(self.role, now)
         if own_tables.asked_for(source):
-            catalog = own_tables.catalog(catalog)
+            catalog = own_tables.catalog(catalog, source)
         enumerator = self._service.tools.enumerator
 
         def priced(epsilon: Fraction) -> PricedPlan:
@@ -189,11 +190,23 @@ class Session:
     def _own(self, priced: PricedPlan) -> Reply:
         """The answer to a statement over dpsql's own tables."""
         service, post = self._service, self._service.tools.postprocessor
-        reader = own_tables.OwnTables(service, self.role, self._all_budgets, post)
+        reader = own_tables.OwnTables(service, self.role, self._all_budgets, post, self._remaining)
         tools = Finishing(reader, post, service.tools.entropy)
         release = finish(priced, (), tools, intervals=False)
         notes = own_tables.notes(priced.plan, service)
         return Reply("SELECT", release.columns, release.table, notes=notes)
+
+    def _remaining(self) -> Iterator[Sequence[object]]:
+        """How many aggregates may still be asked of each table, at what one query may cost."""
+        service = self._service
+        tables = service.catalog(self.role).visible & service.policy.tables.keys()
+
+        def balances(table: str) -> tuple[Balance, ...]:
+            scan = service.policy.tables[table]
+            read = {table, *(key.references for key in scan.path)}
+            return service.ledger.balances(self._accounts(read))
+
+        return estimates(service.policy, self.role, tables, self._limit.epsilon, balances)
 
     def _all_budgets(self) -> tuple[Remaining, ...]:
         """The accounts of this session; of all roles, for an owner."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.own import own
 from dpsql.sql.spans import located, span_of
 
 _BINARY = ("this", "expression")
@@ -204,6 +205,8 @@ def refusals(tree: exp.Expr) -> list[Refusal]:
 def _problem(node: exp.Expr) -> tuple[str, exp.Expr] | None:
     """The name of what is not listed and where it stands, or None."""
     allowed = ALLOWED.get(type(node))
+    if own(node):
+        return None
     if allowed is None:
         return _name(node), node
     silent, telling = _SILENT.get(type(node), ()), _TELLING.get(type(node), ())

@@ -213,6 +213,9 @@ class Writer:
     def _join(self, join: Join) -> Block:
         left, right = (self._side(side) for side in (join.left, join.right))
         items = {**left.items, **right.items}
+        # A released table may stand on both sides: what one side shows is never the other's hidden.
+        shown = {f.number for f in join.right.fields}
+        items |= {f.number: left.items[f.number] for f in join.left.fields if f.number not in shown}
         condition = "" if join.condition is None else f" ON {expression(join.condition, items)}"
         words = f"{join.kind.upper()} JOIN"
         inner = f"({right.source})" if isinstance(join.right, Join) else right.source

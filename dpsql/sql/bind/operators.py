@@ -10,7 +10,9 @@ from dpsql.policy.types import Kind
 from dpsql.sql import marks
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import Expression, Interval, Literal
+from dpsql.sql.expressions import Call, Expression, Interval, Literal, Shape
+from dpsql.sql.own import own
+from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
@@ -101,6 +103,20 @@ def pipe(self: Scalars, node: exp.Expr) -> Expression:
     for item in parts:
         check_written(item, node)
     return self.call("concat", parts, node)
+
+
+def interval_end(self: Scalars, node: exp.Expr) -> Expression:
+    """``DP_INTERVAL_LOW(n)``: an end of the interval around a noised number."""
+    value = self.bind(node.expressions[0])
+    if not value.shape.kind.numeric:
+        raise refuse(
+            "DP201",
+            node,
+            f"an interval is around a number, not {value.shape.kind.value}",
+            "Noise is added to numbers.",
+            "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) FROM orders",
+        )
+    return Call(own(node), (value,), Shape(Kind.DOUBLE), span=span_of(node))
 
 
 def check_written(value: Expression, node: exp.Expr) -> None:

@@ -264,6 +264,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
     exp.Parameter: lambda self, node: literals.parameter(node, self.context),
     exp.Interval: lambda _, node: literals.interval(node),  # type: ignore[arg-type]
     exp.Paren: lambda self, node: self.bind(node.this),
+    exp.Anonymous: operators.interval_end,
     exp.Subquery: bind_subquery,
     exp.Exists: bind_subquery,
     exp.Neg: _negate,

@@ -18,6 +18,7 @@ from dpsql.diagnostics.span import Span
 from dpsql.sql.dialects.change import Dialect
 from dpsql.sql.dialects.same import ALSO_SAME, SAME
 from dpsql.sql.dialects.tables import DIALECTS, POSTGRES
+from dpsql.sql.own import own
 from dpsql.sql.spans import span_of
 
 
@@ -53,7 +54,12 @@ _ESCAPED = re.compile(r"""(?:[^\\]|\\[\\'"`nrt])*""", re.DOTALL)
 
 def _known(node: exp.Expr, dialect: Dialect) -> bool:
     kind = type(node)
-    return kind in SAME or kind in dialect.changes or kind in ALSO_SAME[dialect.name]
+    return (
+        bool(own(node))
+        or kind in SAME
+        or kind in dialect.changes
+        or kind in ALSO_SAME[dialect.name]
+    )
 
 
 def _replace(node: exp.Expr, new: exp.Expr) -> None:

@@ -1,0 +1,35 @@
+"""DP100: intervals are of noised numbers.
+
+What: ``DP_INTERVAL_LOW`` and ``DP_INTERVAL_HIGH`` stand above every aggregate over private rows.
+Why: they tell how far noise may be off; a row has no noise, and is not shown.
+Example: ``SELECT COUNT(*) FROM orders WHERE DP_INTERVAL_LOW(amount) > 10``
+Instead: ``SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) FROM orders``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.bind import Bound
+from dpsql.sql.expressions import Call
+from dpsql.sql.expressions import walk as parts
+from dpsql.sql.own import OWN
+from dpsql.sql.relations import Private, expressions, inputs, walk
+
+
+def check(bound: Bound) -> Iterator[Refusal]:
+    """Refuse intervals of what is not noised yet."""
+    for relation in walk(bound.relation):
+        if not any(isinstance(below.privacy, Private) for below in inputs(relation)):
+            continue
+        for expression in expressions(relation):
+            for part in parts(expression):
+                if isinstance(part, Call) and part.function in OWN.values():
+                    yield Refusal(
+                        "DP100",
+                        "an interval is of a noised number, and here are rows",
+                        "It tells how far noise may be off; rows have none, and are not shown.",
+                        "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) FROM orders",
+                        part.span,
+                    )

@@ -1,0 +1,77 @@
+"""``DP_INTERVAL_LOW`` and ``DP_INTERVAL_HIGH``: worked out once everything is released.
+
+Claim: depends on released values and public noise laws only, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from itertools import count
+
+import pyarrow as pa
+
+from dpsql.aggregates.build import call as apply
+from dpsql.aggregates.build import real
+from dpsql.exact import parse_exact
+from dpsql.plan.ends import NOTHING, asked, traced
+from dpsql.policy.types import Kind
+from dpsql.privacy.entropy import Randomness
+from dpsql.release.intervals import Noises, Runner, Simulated, carried, simulate
+from dpsql.sql.expressions import Call, Column, Expression, Shape, substitute
+from dpsql.sql.relations import Relation, inputs, with_expressions, with_inputs
+
+_NUMBERS = count(1)
+_FIRST = -1_000_000_000
+"""Helper columns have numbers far below those of outputs."""
+
+
+def settled(
+    relation: Relation,
+    known: Noises,
+    tables: MutableMapping[str, pa.Table],
+    entropy: Randomness,
+    run: Runner,
+) -> Relation:
+    """The relation with every interval as what it is computed from; tables get what is simulated."""
+    below = tuple(settled(r, known, tables, entropy, run) for r in inputs(relation))
+    relation = with_inputs(relation, below)
+    ends: dict[Expression, tuple[Expression, Expression]] = {}
+    for call in asked(relation):
+        value = call.args[0]
+        if value in ends:
+            continue
+        (source,) = inputs(relation)
+        found = traced(source, value)
+        assert found is not None, "plan.ends lets no other pass"
+        expanded, stored = found
+        if not known.of(expanded):
+            ends[value] = NOTHING, NOTHING
+            continue
+        noise = known.by_number[expanded.number] if isinstance(expanded, Column) else None
+        if noise is not None and noise.even:
+            ends[value] = _around(value, noise.half_width())
+            continue
+        low, high = (
+            Column(_FIRST - next(_NUMBERS), w, Shape(Kind.DOUBLE)) for w in ("low", "high")
+        )
+        wanted = [Simulated(0, expanded, low, high)]
+        tables[stored.name] = simulate(known, wanted, tables[stored.name], entropy, run)
+        relation = with_inputs(relation, (carried(source, wanted),))
+        ends[value] = low, high
+    if not ends:
+        return relation
+    return with_expressions(relation, lambda node: substitute(node, lambda n: _end(n, ends)))
+
+
+def _around(value: Expression, width: float) -> tuple[Expression, Expression]:
+    double = apply("cast", value, option=Kind.DOUBLE.value)
+    half = real(parse_exact(repr(width)))
+    return apply("subtract", double, half), apply("add", double, half)
+
+
+def _end(
+    node: Expression, ends: dict[Expression, tuple[Expression, Expression]]
+) -> Expression | None:
+    if not isinstance(node, Call) or node.function not in ("interval_low", "interval_high"):
+        return None
+    return ends[node.args[0]][node.function == "interval_high"]

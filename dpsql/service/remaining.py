@@ -1,0 +1,71 @@
+"""How many aggregates a role may still ask of a table: Snowflake's estimate, from the ledger.
+
+Claim: it follows from policy and ledger; no data is read, and nothing is spent.
+Argument: an aggregate costs what one query may; the account that admits the fewest speaks for all.
+    An answer that is recalled costs nothing, and several aggregates in one query share its price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+
+from dpsql.ledger import filter as rule
+from dpsql.ledger.balance import Balance
+from dpsql.ledger.charge import Charge
+from dpsql.policy.model import Policy, Window
+from dpsql.privacy.accounting import rho_of_pure
+from dpsql.privacy.cost import Cost
+
+MOST = 10**9
+"""No larger number is told."""
+_WINDOWS: dict[Window | None, str] = {
+    None: "NEVER", "day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "year": "YEARLY",
+}  # fmt: skip
+
+
+def estimates(
+    policy: Policy,
+    role: str,
+    tables: Iterable[str],
+    epsilon: Fraction,
+    balances: Callable[[str], Sequence[Balance]],
+) -> Iterator[Sequence[object]]:
+    """A row for each private table: its name, how many aggregates, and of which budget."""
+    price = Charge.of(Cost(epsilon, Fraction(0), rho_of_pure(epsilon)))
+    for name in sorted(tables):
+        if not policy.tables[name].public:
+            found = [(_affordable(b, price), i, b) for i, b in enumerate(balances(name))]
+            number, _, tightest = min(found, key=lambda f: f[:2])
+            limit, spent = tightest.total[0], tightest.guarantee[0]
+            window = _WINDOWS[_per(policy, role, tightest)]
+            yield name, number, float(limit), window, float(spent)
+
+
+def _affordable(balance: Balance, price: Charge) -> int:
+    """How often the account admits the price, one after the other."""
+
+    def admitted(count: int) -> bool:
+        dear = Charge(*(count * number for number in price.numbers))
+        return rule.admits(balance.account, balance.spent + dear)
+
+    low, high = 0, MOST
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if admitted(middle) else (low, middle - 1)
+    return low
+
+
+def _per(policy: Policy, role: str, balance: Balance) -> Window | None:
+    """How often the account is renewed."""
+    known = policy.roles[role]
+    match balance.account.holder:
+        case "dataset":
+            return policy.dataset.per
+        case "table":
+            own = policy.tables[balance.account.table].account
+            return None if own is None else own.per
+        case "role":
+            return known.allowance.per
+        case _:
+            return known.session.per
