@@ -15,6 +15,7 @@ from pathlib import Path
 from support.datasets import folder
 from support.services import real_service
 
+from dpsql.ledger.charge import NANO
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import Certificate, ServiceHouse
 from dpsql.serve.pgwire.connection import Limits
@@ -46,9 +47,13 @@ class Endpoint:
 
     @property
     def spent(self) -> float:
-        """Epsilon that the dataset's account has spent."""
-        account = self.service.session(ROLE).budget()[0]
-        return float(account.spent_epsilon)
+        """Epsilons of everything that was charged, added up."""
+        holds = {
+            record.hold: record.content["charge"][0]
+            for record in self.service.ledger.latest(1_000_000)
+            if "charge" in record.content
+        }
+        return sum(holds.values()) / NANO
 
     def url(self, driver: str, database: str = "shop") -> str:
         return f"postgresql+{driver}://{ROLE}:correct%20horse@127.0.0.1:{self.port}/{database}"

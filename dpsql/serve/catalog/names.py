@@ -126,6 +126,8 @@ def _called(item: Sequence[Token]) -> str:
     opening = _opening(item, "(", ")")
     if opening and item[opening - 1].word == "exists":
         return "exists"
+    if opening == 1 and item[0].word == "cast":
+        return _cast(item[2:-1])
     if opening and item[opening - 1].kind in ("word", "quoted"):
         return item[opening - 1].name
     inside = item[opening + 1 : -1]
@@ -133,6 +135,19 @@ def _called(item: Sequence[Token]) -> str:
         names = column_names(inside)
         return (names[0] if names else None) or UNNAMED
     return _expression(inside) if inside and opening == 0 else UNNAMED
+
+
+def _cast(inside: Sequence[Token]) -> str:
+    """What ``x AS type`` between brackets is called: as x, or else as the type."""
+    at = max(
+        (i for i, (d, t) in enumerate(_levels(inside)) if d == 0 and t.word == "as"), default=0
+    )
+    name = _expression(inside[:at]) if at else UNNAMED
+    last = [t for t in inside[at + 1 :] if t.kind in ("word", "quoted")]
+    if name != UNNAMED or not last:
+        return name
+    kind = last[1] if last[0].name == "pg_catalog" and len(last) > 1 else last[0]
+    return _TYPES.get(kind.name, kind.name)
 
 
 def _opening(item: Sequence[Token], left: str, right: str) -> int:

@@ -76,6 +76,17 @@ def constants_in_binary(side: Side) -> Any:
 
 
 @check
+def names_of_columns(side: Side) -> Any:
+    sql = (
+        "SELECT CAST('1' AS int4), CAST(NULL AS text) AS b, 1 + 1, true, count(*), max(x.a), 'a', CAST(x.a AS int8),"
+        " CASE WHEN true THEN 1 END, coalesce(x.a, 1), (SELECT 1 AS inner), ARRAY[1], TIMESTAMP '2024-01-01'"
+        " FROM (SELECT 1 AS a) x GROUP BY x.a"
+    )
+    with _open(side) as c:
+        return [name for name, _ in _seen(c.execute(sql))]
+
+
+@check
 def a_decimal_constant(side: Side) -> Any:
     with _open(side) as c:
         found = c.execute("SELECT 1.5, 2 * 1.25")
