@@ -54,6 +54,7 @@ TOTAL: dict[str, str] = {
     "starts_with": TRUTH, "~~": TRUTH, "~~*": TRUTH, "!~~": TRUTH, "!~~*": TRUTH,
     "like_escape": TRUTH, "ilike_escape": TRUTH, "not_like_escape": TRUTH,
     "not_ilike_escape": TRUTH, "regexp_replace": TEXT, "epoch_us": WHOLE, "struct_pack": LIST, "row": "record",
+    "list_value": "array", "list_sort": "array",
 }  # fmt: skip
 """Functions that never fail and see their arguments alone; the kind they give (empty: the first's)."""
 TRIED: dict[str, str] = {

@@ -93,7 +93,7 @@ def _array(texts: Sequence[str], args: tuple[Expression, ...], order: str) -> st
     """``order`` sorted: the values by size, which noise may have turned around."""
     kind = common_kind(args, "ARRAY")
     parts = (coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
-    listed = f"CAST([{', '.join(parts)}] AS {engine_type(kind.several)})"
+    listed = f"[{', '.join(parts)}]"
     return f"list_sort({listed})" if order == "sorted" else listed
 
 

@@ -156,6 +156,8 @@ FAULTY: dict[str, str] = {
     "an ordered aggregate": f"SELECT sum(1 ORDER BY {ID}) AS p0 {FROM}",
     "a filtered function": f"SELECT sum(CASE WHEN hash({ID}) > 1 THEN 1 END) FILTER (WHERE random() > 0) AS p0 {FROM}",
     "a list of values": f"SELECT list({{'b': {ID}, 'n': 1}}) AS p0 {FROM}",
+    "a list of arrays": f"SELECT list(list_value({ID})) AS p0 {FROM}",
+    "an array as a statistic": f"SELECT list_value({ID}) AS p0 {FROM}",
     "text as a statistic": "SELECT k AS p0 FROM (SELECT 'x' AS k, count(*) AS n FROM \"orders\" AS t) AS g",
     "an odd constant": f"SELECT count(*) AS p0 {FROM} WHERE 'x'::BLOB IS NULL",
     "one value of two kinds": f"SELECT count(*) AS p0 {FROM} WHERE coalesce({ID}, 'x') IS NULL",
