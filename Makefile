@@ -2,6 +2,8 @@
 # make test      all tests, with coverage
 # make lint      format, lint, types, layers
 # make nightly   the slow tests too
+# make selftest  an audit of answers, and of the audit: every planted fault must be noticed
+# make fuzz      SECONDS=600 of wrong statements and messages for each target
 # make clients   every client of the endpoint beside PostgreSQL, dbt too
 # make hostile   a million messages with mistakes in them
 # make bench     speed and accuracy, printed
@@ -39,6 +41,13 @@ clients: $(READY)
 
 hostile: $(READY)
 	DPSQL_HOSTILE=1000000 $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py -k hostile
+
+selftest: $(READY)
+	$(BIN)/dpsql selftest --policy fixtures/policies/shop.yaml --seconds 200
+	$(PYTEST) tests/laws/test_selftest.py -k "noticed or sharp"
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600)
 
 bench: $(READY)
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done

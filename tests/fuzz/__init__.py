@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of what strangers send: SQL, settings, and wire messages."""

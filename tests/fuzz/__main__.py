@@ -1,0 +1,52 @@
+"""``python -m tests.fuzz --seconds 600``: each target for so long, in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.fuzz.targets import TARGETS, seeds
+
+
+def _one(name: str, seconds: int) -> None:
+    import atheris
+
+    folder = Path(tempfile.mkdtemp(prefix=f"dpsql-fuzz-{name}-"))
+    for number, seed in enumerate(seeds(name)):
+        (folder / str(number)).write_bytes(seed)
+    arguments = [
+        sys.argv[0], str(folder), f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096",
+        f"-artifact_prefix={folder}/found-", "-print_final_stats=1",
+    ]  # fmt: skip
+    atheris.Setup(arguments, TARGETS[name])
+    atheris.Fuzz()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--target", choices=TARGETS)
+    chosen = parser.parse_args()
+    if chosen.target:
+        _one(chosen.target, chosen.seconds)
+        return 0
+    failed = 0
+    for name in TARGETS:
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz",
+            "--target",
+            name,
+            "--seconds",
+            str(chosen.seconds),
+        ]
+        failed += subprocess.run(command, check=False).returncode != 0
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

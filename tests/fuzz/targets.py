@@ -1,0 +1,107 @@
+"""What is fuzzed: each target takes bytes, and only a refusal may come of them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+for place in (TESTS, TESTS / "support", TESTS / "wire"):
+    if str(place) not in sys.path:
+        sys.path.insert(0, str(place))
+
+from support.corpus import CORPUS, SHOP  # noqa: E402
+from support.hostile import HOSTILE  # noqa: E402
+from support.measured import opened, request  # noqa: E402
+
+from dpsql.checks import run as check  # noqa: E402
+from dpsql.diagnostics.refusal import Refused  # noqa: E402
+from dpsql.engines.guard import Guard  # noqa: E402
+from dpsql.plan.build import build  # noqa: E402
+from dpsql.plan.price import price  # noqa: E402
+from dpsql.service import settings  # noqa: E402
+from dpsql.sql.bind import bind  # noqa: E402
+from dpsql.sql.parse import Source, parse  # noqa: E402
+
+Target = Callable[[bytes], None]
+LONGEST = 2_000
+"""Longer texts spend their time in the parser."""
+
+
+@functools.cache
+def _catalog() -> object:
+    return opened(SHOP).catalog(next(iter(opened(SHOP).policy.roles)))
+
+
+@functools.cache
+def _guard() -> Guard:
+    return Guard(opened(SHOP).policy)
+
+
+class _Few:
+    """Public groups are not counted: that is an engine's work."""
+
+    def count(self, sql: str) -> int:
+        return 5
+
+
+def statement(data: bytes) -> None:
+    """Text to a priced plan, whose statements must pass their second check."""
+    text = data.decode("utf-8", "surrogateescape")[:LONGEST]
+    try:
+        settings.changed(settings.Settings(), text)
+        plan = build(check(bind(parse(Source(text)), _catalog())), _Few(), 100_000)  # type: ignore[arg-type]
+        priced = price(plan, request(3, 1))
+    except Refused as refused:
+        str(refused)
+        return
+    for part in priced.parts:
+        _guard().check(part.sql)
+
+
+@functools.cache
+def _house() -> object:
+    from endpoint import generous
+    from support.services import real_service
+
+    from dpsql.serve.catalog.catalog import role_catalog
+    from dpsql.serve.house import ServiceHouse
+
+    service = real_service("shop", "shop", generous)
+    return ServiceHouse(service, role_catalog)
+
+
+def messages(data: bytes) -> None:
+    """Bytes after a login, in pieces; whatever comes back must be whole messages."""
+    from endpoint import PASSWORD, ROLE
+    from talk import Client, FixedHouse, kinds
+
+    client = Client(FixedHouse(_house()))  # type: ignore[arg-type]
+    client.login(ROLE, PASSWORD)
+    start = len(client.received)
+    cut = data[0] % 64 + 1 if data else 1
+    for at in range(0, len(data), cut):
+        client.send(data[at : at + cut])
+    kinds(client.received[start:])
+
+
+TARGETS: dict[str, Target] = {"statement": statement, "messages": messages}
+
+
+def seeds(target: str) -> Iterable[bytes]:
+    """What is known to go far: statements of the corpora, conversations."""
+    texts = [e.sql for e in CORPUS] + [h.sql for h in HOSTILE if len(h.sql) < LONGEST]
+    if target == "statement":
+        yield from (t.encode("utf-8", "surrogatepass") for t in texts)
+        return
+    from talk import SYNC, describe, execute, query
+    from talk import bind as bound
+    from talk import parse as parsed
+
+    for text in texts[::10]:
+        if "\0" in text or not text.isascii():
+            continue
+        yield query(text)
+        yield parsed("s", text) + bound("", "s") + describe("P", "") + execute("") + SYNC
