@@ -49,7 +49,8 @@ def _length_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 1, "length")
     expect_kind(args[0], TEXT, "length")
     most = longest(args[0].shape.domain)
-    return Shape(Kind.INTEGER, any_nullable(args), interval(0, most, integral=True))
+    last = None if most is None else max(1, most)  # the empty text is at 1, even of an empty one
+    return Shape(Kind.INTEGER, any_nullable(args), interval(0, last, integral=True))
 
 
 def _no_longer(args: tuple[Expression, ...], most: int | None = None) -> Shape:
@@ -119,7 +120,8 @@ def _strpos_shape(args: tuple[Expression, ...], _: str) -> Shape:
     for a in args:
         expect_kind(a, TEXT, "position")
     most = longest(args[0].shape.domain)
-    return Shape(Kind.INTEGER, any_nullable(args), interval(0, most, integral=True))
+    last = None if most is None else max(1, most)  # the empty text is at 1, even of an empty one
+    return Shape(Kind.INTEGER, any_nullable(args), interval(0, last, integral=True))
 
 
 def _replace_shape(args: tuple[Expression, ...], _: str) -> Shape:
