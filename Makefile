@@ -5,6 +5,7 @@
 # make selftest  an audit of answers, and of the audit: every planted fault must be noticed
 # make fuzz      SECONDS=600 of wrong statements and messages for each target
 # make clients   every client of the endpoint beside PostgreSQL, dbt too
+# make superset  Apache Superset connects, browses and charts, beside PostgreSQL
 # make hostile   a million messages with mistakes in them
 # make bench     speed and accuracy, printed
 # make lock      pin every dependency anew
@@ -17,7 +18,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-.PHONY: demo test lint nightly clients hostile bench lock
+.PHONY: demo test lint nightly clients superset hostile bench lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
@@ -38,6 +39,10 @@ nightly: $(READY)
 clients: $(READY)
 	sh tests/support/clients.sh all
 	$(PYTEST) -m "" tests/wire/test_side_by_side.py
+
+superset: $(READY)
+	sh tests/support/clients.sh superset
+	$(BIN)/python -m pytest -m "" --timeout=0 tests/wire/test_superset.py
 
 hostile: $(READY)
 	DPSQL_HOSTILE=1000000 $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py -k hostile

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches clients of the endpoint that are not in the lock: the JDBC and ODBC drivers, node-postgres
-# and, when asked for everything (clients.sh all), dbt. What cannot be had is left out, and its tests
-# are skipped.
+# and, when asked for everything (clients.sh all), dbt; or Apache Superset (clients.sh superset). What
+# cannot be had is left out, and its tests are skipped.
 set -u
 cd "$(dirname "$0")/../.."
 place=build/clients
@@ -27,5 +27,11 @@ if [ "${1:-}" = all ] && [ ! -x "$place/dbt/bin/dbt" ]; then
     python3 -m venv "$place/dbt" &&
         "$place/dbt/bin/python" -m pip install -q "dbt-core<1.11" "dbt-postgres<1.10" ||
         echo "dbt cannot be had" >&2
+fi
+if [ "${1:-}" = superset ] && [ ! -x "$place/superset/bin/superset" ]; then
+    python3 -m venv "$place/superset" &&
+        "$place/superset/bin/python" -m pip install -q "apache-superset==6.1.0" "flask-caching<2.4" \
+            rich cachetools psycopg2-binary ||
+        echo "Superset cannot be had" >&2
 fi
 exit 0
