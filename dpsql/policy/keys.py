@@ -309,6 +309,13 @@ POLICY = Record(
         Key("roles", Named(ROLE, "roles"), "who may ask, and how much", required=True),
         Key("limits", LIMITS, "bounds on work, not on privacy"),
         Key(
+            "latency",
+            Text(r"off|(quantum|fixed)\([0-9]{1,6}(ms|s)\)", "quantum(50ms)"),
+            "when answers leave: at multiples of a time after the question; `fixed(2s)` also stops "
+            "what takes longer",
+            "off",
+        ),
+        Key(
             "preview",
             Choice(("refuse", "empty")),
             "what a connected tool that asks for rows of private tables gets: a refusal, or their "

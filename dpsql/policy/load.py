@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from dpsql.policy.accounts import accounts_of, table_accounts
 from dpsql.policy.books import server_of, time_zone_of
 from dpsql.policy.document import compose, text_of
 from dpsql.policy.listing import Listing, listing_of
-from dpsql.policy.model import Front, Limits, Policy, Source, View
+from dpsql.policy.model import Front, Latency, Limits, Policy, Source, View
 from dpsql.policy.problems import Place, Problems
 from dpsql.policy.reader import Reader, Spoilt
 from dpsql.policy.section import Section
@@ -64,7 +65,8 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         version="",
         ledger_server=server_of(root.sub("ledger", "ledger"), problems),
         time_zone=time_zone_of(root, problems),
-        limits=_limits(root.sub("limits", "limits")),
+        limits=_limits(root.sub("limits", "limits"), _latency(root)),
+        latency=_latency(root),
         front=_front(root, file),
         views={name: View(name, word.text) for name, word in (listing.views or {}).items()},
         places=_places(listing),
@@ -82,13 +84,24 @@ def _places(listing: Listing) -> dict[tuple[str, ...], str]:
     return found
 
 
-def _limits(section: Section) -> Limits:
+def _latency(root: Section) -> Latency | None:
+    text = root.get("latency", str) or "off"
+    found = re.fullmatch(r"(quantum|fixed)\((\d+)(ms|s)\)", text)
+    if found is None or not int(found[2]):
+        return None
+    return Latency(int(found[2]) / (1000 if found[3] == "ms" else 1), found[1] == "fixed")
+
+
+def _limits(section: Section, latency: Latency | None) -> Limits:
     usual = Limits()
+    timeout: float = section.get("timeout_seconds", int) or usual.timeout_seconds
+    if latency is not None and latency.fixed:
+        timeout = min(timeout, latency.seconds)
     return Limits(
         max_cells=section.get("max_cells", int) or usual.max_cells,
         memory=section.get("memory", str) or usual.memory,
         threads=section.get("threads", int) or usual.threads,
-        timeout_seconds=section.get("timeout_seconds", int) or usual.timeout_seconds,
+        timeout_seconds=timeout,
     )
 
 

@@ -148,6 +148,14 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
+class Latency:
+    """Answers leave at multiples of ``seconds``; a ``fixed`` one is not waited for any longer."""
+
+    seconds: float
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Front:
     """What the endpoint does: none of it changes what an answer means."""
 
@@ -181,7 +189,7 @@ class Limits:
     memory: str = "4GB"
     threads: int = 0
     """0 leaves the choice to the engine."""
-    timeout_seconds: int = 300
+    timeout_seconds: float = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +210,7 @@ class Policy:
     time_zone: str = "UTC"
     """Whose calendar the windows of accounts follow."""
     limits: Limits = field(default_factory=Limits)
+    latency: Latency | None = None
     front: Front = field(default_factory=lambda: Front(Path("policy.users")))
     views: Mapping[str, View] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ _NOT_MEANING = frozenset(
         "password",
         "description",
         "limits",
+        "latency",
         "warnings",
         "version",
         "places",

@@ -26,6 +26,7 @@ from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.entropy import Entropy, Randomness
 from dpsql.release.postprocess import PostProcessor
+from dpsql.service.pace import Pace
 from dpsql.service.plan_cache import MOST_ANSWERS, PlanCache, Remembered
 from dpsql.service.session import Session
 from dpsql.service.views import described
@@ -49,6 +50,7 @@ class Service:
         self.clock = clock
         self.ledger = ledger
         self.plans = PlanCache()
+        self.pace = Pace(policy.latency)
         self.counters = Counters()
         memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
         self._engine = engine
