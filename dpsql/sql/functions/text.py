@@ -49,8 +49,7 @@ def _length_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 1, "length")
     expect_kind(args[0], TEXT, "length")
     most = longest(args[0].shape.domain)
-    last = None if most is None else max(1, most)  # the empty text is at 1, even of an empty one
-    return Shape(Kind.INTEGER, any_nullable(args), interval(0, last, integral=True))
+    return Shape(Kind.INTEGER, any_nullable(args), interval(0, most, integral=True))
 
 
 def _no_longer(args: tuple[Expression, ...], most: int | None = None) -> Shape:
