@@ -74,3 +74,16 @@ def test_changes_are_whole_sentences() -> None:
     entries = re.split(r"\n- ", text)[1:]
     assert entries
     assert all(entry.strip().endswith(".") for entry in entries)
+
+
+def test_the_tests_that_security_names_exist() -> None:
+    """A guarantee whose test was renamed or removed is noticed."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
+    assert len(named) >= 20
+    for file, test in named:
+        found = (ROOT / file).read_text(encoding="utf-8")
+        assert f"def {test or 'test_'}" in found, f"{file}::{test}"
+    guarantees = text.partition("## What is guaranteed")[2].partition("## What is not")[0]
+    for guarantee in re.split(r"^\d\. ", guarantees, flags=re.MULTILINE)[1:]:
+        assert "`tests/" in guarantee, f"a guarantee without a test: {guarantee[:60]}"

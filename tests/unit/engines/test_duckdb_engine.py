@@ -93,3 +93,28 @@ def test_a_statement_is_interrupted_and_the_next_one_runs(engine: DuckDB) -> Non
     engine.interrupt(threading.get_ident())
     assert unseal(engine.measure("SELECT 1 AS p0", {})).to_pydict() == {"p0": [1]}
     engine.close()
+
+
+def test_limits_are_those_of_the_policy_and_stay(tmp_path: Path) -> None:
+    """Memory, threads and time; nothing that runs there can change them or reach outside."""
+    own = shutil.copyfile(database("shop"), tmp_path / "shop.duckdb")
+    engine = DuckDB(own, Limits(threads=1, memory="256MB", timeout_seconds=1))
+    asked = (
+        "SELECT current_setting('threads') AS threads, current_setting('memory_limit') AS memory,"
+        " current_setting('enable_external_access') AS outside,"
+        " current_setting('lock_configuration') AS locked, current_setting('access_mode') AS mode"
+    )
+    (found,) = engine.read_public(asked).to_pylist()
+    assert found["threads"] == 1
+    assert found["memory"].startswith("244")  # MiB
+    assert (found["outside"], found["locked"], found["mode"].lower()) == (False, True, "read_only")
+    large = "SELECT sum(length(a)) FROM (SELECT list(repeat('x', 1000) || i) AS a FROM range(3000000) AS r(i))"
+    begun = time.monotonic()
+    for sql in ("SET threads = 8", "RESET memory_limit", large,
+        "SELECT sum(a.range + b.range) FROM range(1000000) a, range(1000000) b",
+    ):  # fmt: skip
+        with pytest.raises(EngineFailed):
+            engine.read_public(sql)
+    assert time.monotonic() - begun < 10
+    assert engine.read_public("SELECT 1 AS one").num_rows == 1
+    engine.close()
