@@ -193,3 +193,16 @@ def test_options_that_are_not_taken_are_said(shop: Endpoint) -> None:
     warned = [fields(body)["M"] for kind, body in messages(said) if kind == "N"]
     assert len(warned) == 2
     assert _cells(client.send(query("SHOW geqo"))) == [b"off"]
+
+
+def test_the_dialect_of_a_connection(client: Client) -> None:
+    half = query("SELECT 7 / 2 AS half FROM countries LIMIT 1")
+    assert _cells(client.send(half))[0].endswith(b"3")
+    assert errors(client.send(query("SET dpsql.dialect = 'bigquery'"))) == []
+    said = client.send(query('SELECT 7 / 2 AS half, "it\'s" AS t FROM `countries` LIMIT 1'))
+    assert errors(said) == []
+    assert b"3.5" in _cells(said)[0]
+    assert b"it's" in _cells(said)[0]
+    assert b"bigquery" in _cells(client.send(query("SHOW dpsql.dialect")))[0]
+    client.send(query("RESET dpsql.dialect"))
+    assert _cells(client.send(half))[0].endswith(b"3")

@@ -61,13 +61,33 @@ def test_what_is_no_private_table_is_refused(sql: str, code: str) -> None:
         assert caught.value.code == code
 
 
-def test_the_tightest_account_speaks_by_its_window() -> None:
-    def monthly(text: str) -> str:
-        return (
-            text.replace("session:", "per: month\n    session:")
-            if "per: month" not in text
-            else text
-        )
+WINDOWS = {
+    "session": (("session: {epsilon: 1}", "session: {epsilon: 1, per: day}"), "DAILY", 1.0),
+    "role": (("    epsilon: 5\n    delta: 1e-6", "    epsilon: 1\n    delta: 0"), "MONTHLY", 1.0),
+    "dataset": (
+        ("{epsilon: 20, delta: 1e-5, composition: zcdp}", "{epsilon: 1, per: week}"),
+        "WEEKLY",
+        1.0,
+    ),
+    "table": (
+        ("  orders:\n", "  orders:\n    account: {epsilon: 0.5, delta: 0, per: year}\n"),
+        "YEARLY",
+        0.5,
+    ),
+}
 
-    with real_service("shop", "shop", monthly) as opened:
-        assert row(opened, CALL.format("orders"))[2] in ("NEVER", "MONTHLY")
+
+@pytest.mark.parametrize("holder", WINDOWS)
+def test_the_tightest_account_speaks_with_its_window(holder: str) -> None:
+    (old, new), window, limit = WINDOWS[holder]
+
+    def change(text: str) -> str:
+        assert old in text
+        changed = text.replace(old, new, 1)
+        if holder == "dataset":
+            changed = changed.replace("delta: 1e-6", "delta: 0").replace("epsilon: 5", "epsilon: 1")
+            changed = changed.replace("session: {epsilon: 2", "session: {epsilon: 1")
+        return changed
+
+    with real_service("shop", "shop", change) as opened:
+        assert row(opened, CALL.format("orders"))[1:] == [limit, window, 0.0]
