@@ -44,6 +44,11 @@ class ColumnNoise:
         """Within this of the exact value in 19 of 20 answers, in whatever row."""
         return max(law.half_width() for law in self.laws)
 
+    def half_widths(self, rows: int) -> npt.NDArray[np.float64]:
+        """Within this of the exact value in 19 of 20 answers, row by row."""
+        each = np.array([law.half_width() for law in self.laws])
+        return np.full(rows, each[0]) if self.of_row is None else each[self.of_row]
+
     def sample(self, entropy: Randomness, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Independent draws, one for each of ``rows``, which may be named more than once."""
         if self.of_row is None:
