@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from dpsql.diagnostics.refusal import EngineFailed, Error, LedgerFailed, OutOfBudget, Refused
+from dpsql.engines.deadlines import Deadlines
 from dpsql.serve.http.openapi import ARROW, LARGEST_BODY, description
 from dpsql.serve.http.question import Question, Unreadable, question
 from dpsql.serve.users import User
@@ -24,6 +25,7 @@ from dpsql.service import Reply, Session, plain
 
 log = logging.getLogger("dpsql.operator")
 Work = Callable[[Session, Question], Response]
+_DEADLINES = Deadlines()
 _UNKNOWN = {"WWW-Authenticate": "Bearer"}
 
 
@@ -103,13 +105,9 @@ def _carried_out(world: World, user: User, asked: Question, work: Work) -> Respo
         seconds = world.service.policy.roles[user.role].access.statement_seconds
         if not seconds:
             return work(session, asked)
-        timer = threading.Timer(seconds, session.interrupt, [threading.get_ident()])
-        timer.daemon = True
-        timer.start()
-        try:
+        thread = threading.get_ident()
+        with _DEADLINES.within(seconds, lambda: session.interrupt(thread)):
             return work(session, asked)
-        finally:
-            timer.cancel()
 
     return _guarded(run)
 
