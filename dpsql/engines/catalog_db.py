@@ -16,6 +16,13 @@ from dpsql.engines.duckdb import LOCKED
 MEMORY, SECONDS = "512MB", 5.0
 
 
+AS_POSTGRESQL = {
+    "integer_division": "true",
+    "default_null_order": "nulls_last_on_asc_first_on_desc",
+}
+"""Constants are computed, and rows sorted, as clients of PostgreSQL expect."""
+
+
 class CatalogFailed(Exception):
     """A statement that the catalog does not answer.
 
@@ -59,6 +66,7 @@ class CatalogDatabase:
             "threads": 1,
             "memory_limit": MEMORY,
             "python_enable_replacements": "false",
+            **AS_POSTGRESQL,
             **{k: v for k, v in LOCKED.items() if k != "lock_configuration"},
         }
         self._root = duckdb.connect(":memory:", config=config)

@@ -438,3 +438,11 @@ def columns_of_the_information_schema(side: Side) -> Any:
     with _open(side) as c:
         found = c.execute(sql)
         return _seen(found), plain(found)
+
+
+@check
+def constants_are_computed_as_postgresql_does(side: Side) -> Any:
+    with _open(side) as c:
+        quotients = c.execute("SELECT 7 / 2, -7 / 2, 7 % 2, 7.0 / 2 > 3").fetchall()
+        order = "SELECT * FROM (VALUES (1), (NULL), (2)) AS t(a) ORDER BY a"
+        return quotients, [c.execute(order + way).fetchall() for way in (" DESC", "", " ASC")]
