@@ -62,15 +62,18 @@ class World:
     """An application, and clients of it."""
 
     def __init__(self, change: Any = generous) -> None:
-        self.service = real_service("shop", "shop", change)
+        self.service = real_service(
+            "shop", "shop", lambda text: change(text) + "  owner: {owner: true}\n"
+        )
         made = [
-            users.with_token(name, role) for name, role in (("robot", "analyst"), ("p", "pure"))
+            users.with_token(name, role)
+            for name, role in (("robot", "analyst"), ("p", "pure"), ("o", "owner"))
         ]
         users.write(self.service.policy.front.users, [user for user, _ in made])
         self.house = ServiceHouse(self.service, role_catalog)
         app = Face(lambda: self.house.world).app()
         self.nobody = Caller(app)
-        self.robot, self.pure = (Caller(app, token) for _, token in made)
+        self.robot, self.pure, self.owner = (Caller(app, token) for _, token in made)
 
     @property
     def spent(self) -> float:
@@ -140,7 +143,9 @@ def test_what_needs_no_token(world: World) -> None:
 
 
 def test_metrics(world: World) -> None:
-    assert "# TYPE" in world.robot.get("/metrics").text
+    assert "# TYPE" in world.owner.get("/metrics").text
+    said = world.robot.get("/metrics")
+    assert (said.status_code, said.json()["headline"]) == (403, "metrics are for owners")
 
 
 @pytest.mark.parametrize("head", ["", "Bearer ", "Bearer wrong", "Basic YTpi", "bearer"])
@@ -225,7 +230,7 @@ def test_what_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     said = world.robot.get("/v1/budget")
     assert said.status_code == 500
     monkeypatch.setattr(world.service, "metrics_text", lambda: 1 / 0)
-    said = world.robot.get("/metrics")
+    said = world.owner.get("/metrics")
     assert said.status_code == 500
     assert "division" not in said.text
     engine.close()

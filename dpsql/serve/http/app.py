@@ -159,7 +159,11 @@ def _budget(world: World, user: User) -> Response:
     return JSONResponse(plain.remaining(world.service.session(user.role).budget()))
 
 
-def _metrics(world: World, _: User) -> Response:
+def _metrics(world: World, user: User) -> Response:
+    """For operators: they tell what every role has spent."""
+    if not world.service.policy.roles[user.role].owner:
+        why, instead = "They tell what every role has spent.", "Take the token of an owner's role."
+        return _wrong(403, "metrics are for owners", why, instead)
     return PlainTextResponse(world.service.metrics_text(), media_type="text/plain; version=0.0.4")
 
 

@@ -86,7 +86,7 @@ QUESTION: dict[str, Any] = {
 _WRONG = {
     "400": "the request is not what is described here",
     "401": "the token is missing or unknown",
-    "403": "an account has too little left",
+    "403": "an account has too little left, or this is for owners",
     "413": "the request is too large",
     "422": "the statement is refused",
     "500": "it could not be finished; nothing is known of rows from this",
@@ -137,7 +137,7 @@ def description() -> dict[str, Any]:
             "/metrics": {
                 "get": {
                     "summary": "for Prometheus",
-                    "responses": {"200": _said("metrics", text), **_wrong("401", "500")},
+                    "responses": {"200": _said("metrics", text), **_wrong("401", "403", "500")},
                 }
             },
             "/healthz": {
