@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 from endpoint import Endpoint, endpoint
 
+collect_ignore = ["superset"]
+"""What Superset reads, in its own environment."""
+
 
 @pytest.fixture(scope="session")
 def shop() -> Iterator[Endpoint]:

@@ -16,7 +16,7 @@ COMMANDS = (
     r"\dt", r"\dt+", r"\d", r"\d orders", r"\d customers", r"\d+ visits", r"\d customers_pkey",
     r"\d nowhere", r"\dt nowhere", r"\dv", r"\di", r"\ds", r"\dm", r"\df", r"\dT", r"\dn", r"\dx",
     r"\dy", r"\dC int4", r"\do", r"\dp orders", r"\ddp", r"\dc", r"\dL", r"\dA", r"\des", r"\dRp",
-    r"\dF", r"\dg", r"\du", r"\l", r"\z countries", r"\conninfo", r"\encoding", r"\sf nothing",
+    r"\dF", r"\dg analyst", r"\du analyst", r"\l", r"\z countries", r"\conninfo", r"\encoding", r"\sf nothing",
     r"\dd", r"\db", r"\dO", r"\dconfig work_mem", r"\d pg_class", r"\dt pg_catalog.pg_cl*",
     r"SELECT 1 AS one, 'a' AS b, count(*) FROM orders \gdesc",
     r"SELECT country, continent FROM countries ORDER BY 1 \gx",
