@@ -75,6 +75,17 @@ def test_noise_of_another_kind_is_averaged_too() -> None:
     assert found.merged.half_width() <= part.noised[0].half_width * AS_GOOD
 
 
+def test_gaussian_noise_is_filled_up_with_gaussian_noise() -> None:
+    request = replace(ANALYST, mechanism="gaussian", delta=Fraction(1, 10**6))
+    [part] = priced(COUNT, request=request).parts
+    noise = part.noised[0].noise
+    assert isinstance(noise, DiscreteGaussian)
+    found = refinement(part, 0, NoiseSum((NoiseTerm(DiscreteGaussian(4 * noise.variance)),), True))
+    assert found is not None
+    assert isinstance(found.noise, DiscreteGaussian)
+    assert 1 / found.noise.variance == pytest.approx(3 / (4 * noise.variance), rel=0.01)
+
+
 def test_what_cannot_be_averaged_away() -> None:
     [part] = priced(COUNT).parts
     assert refinement(part, 0, laplace(9)) is None, "it is good enough, or misses in another way"
