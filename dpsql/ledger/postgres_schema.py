@@ -74,11 +74,18 @@ class Connection:
         return self.raw.execute(text.replace("?", "%s").encode(), parameters or None)
 
 
+SLOWEST_SERVER = 10
+"""Seconds that a busy server may take to let someone in."""
+
+
 def connect(dsn: str, schema: str, place: str, wait: float) -> Connection:
     """A connection to the ledger in ``schema``, which is made if there is none."""
     try:
         raw = psycopg.connect(
-            dsn, autocommit=True, connect_timeout=max(2, round(wait)), application_name="dpsql"
+            dsn,
+            autocommit=True,
+            connect_timeout=max(SLOWEST_SERVER, round(wait)),
+            application_name="dpsql",
         )
     except (psycopg.Error, UnicodeError) as error:
         raise postgres_failures.from_postgres(place, error) from None
