@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 from support.datasets import database
 
@@ -118,3 +119,22 @@ def test_limits_are_those_of_the_policy_and_stay(tmp_path: Path) -> None:
     assert time.monotonic() - begun < 10
     assert engine.read_public("SELECT 1 AS one").num_rows == 1
     engine.close()
+
+
+def test_one_outlying_key_hardly_changes_what_a_statement_takes(tmp_path: Path) -> None:
+    """An array with a place for every possible key would be given up as soon as one key is far off."""
+    taken = {}
+    for name, farthest in (("near", 10**6), ("far", 10**9)):
+        path = tmp_path / f"{name}.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(
+                "CREATE TABLE t AS SELECT hash(range) % 1000000 AS k, range AS x FROM range(1000)"
+                f" UNION ALL SELECT {farthest}, 1"
+            )
+        engine = DuckDB(path, Limits(threads=1))
+        sums = ", ".join(f"sum(x + {i}) AS p{i}" for i in range(60))
+        start = time.process_time()
+        engine.measure(f"SELECT CAST(k AS BIGINT) AS k0, {sums} FROM t GROUP BY 1", {})
+        taken[name] = time.process_time() - start
+        engine.close()
+    assert taken["near"] < 10 * taken["far"]
