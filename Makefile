@@ -7,7 +7,7 @@
 # make clients   every client of the endpoint beside PostgreSQL, dbt too
 # make superset  Apache Superset connects, browses and charts, beside PostgreSQL
 # make hostile   a million messages with mistakes in them
-# make bench     speed and accuracy, printed
+# make bench     speed and accuracy, printed; tables, JSON and plots in build/bench
 # make lock      pin every dependency anew
 #
 # Only Python 3.11 or later, pip and make are needed: .venv is made and filled from the lock.
@@ -55,7 +55,10 @@ fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600)
 
 bench: $(READY)
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; for name in speed corpora alone growth large; do echo "== $$name"; \
+		$(BIN)/python -m benchmarks.$$name --data build/bench/data --out build/bench; done
+	@set -e; for name in accuracy composition ledger wire; do echo "== $$name"; \
+		$(BIN)/python benchmarks/$$name.py; done
 
 lock:
 	$(PYTHON) -m venv build/lock
