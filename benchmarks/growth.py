@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.ledger import grown
@@ -62,13 +63,13 @@ def by_history(repeat: int, most: int, report: Report) -> None:
             grown(book, records)
             answers(book, records // 2)
             with Service.open(policy) as service:
-                session = service.session("wide")
+                asked = partial(service.session("wide").execute, USUAL)
+                anew = service.session("wide")
+                anew.execute("SET dpsql.fresh = on")
                 about = f"history of {records:,} records"
-                report.add(
-                    alone(f"{about}: recalled", lambda: session.execute(USUAL), 5 * repeat, 2)
-                )
-                session.execute("SET dpsql.fresh = on")
-                report.add(alone(f"{about}: new", lambda: session.execute(USUAL), 5 * repeat, 8))
+                report.add(alone(f"{about}: recalled", asked, 5 * repeat, 2))
+                fresh = partial(anew.execute, USUAL)
+                report.add(alone(f"{about}: new", fresh, 5 * repeat, 8))
 
 
 def answers(book: Path, count: int) -> None:
