@@ -16,10 +16,20 @@ from dpsql.sql.render import expression
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What each statistic needs of one row: a condition, or a clamped value."""
+    """What each statistic needs of one row: a condition, or a clamped value.
+
+    ``alike`` is the value before its centre is taken off: totals that agree in it are one sum.
+    """
 
     wheres: tuple[str | None, ...]
     values: tuple[str | None, ...]
+    alike: tuple[str | None, ...]
+    centres: tuple[int, ...]
+
+    def twin(self, i: int) -> int:
+        """The first total of the same clamped values over the same rows."""
+        pairs = list(zip(self.alike, self.wheres, strict=True))
+        return pairs.index(pairs[i])
 
 
 def statement(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...]) -> str:
@@ -59,15 +69,20 @@ def _plain(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | Non
 def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], block: Block) -> _Row:
     wheres: list[str | None] = []
     values: list[str | None] = []
+    alike: list[str | None] = []
     for statistic, grid in zip(statistics, grids, strict=True):
         where = statistic.where
         wheres.append(None if where is None else expression(where, block.items))
         if isinstance(statistic, Total):
             assert grid is not None
-            values.append(clamped(expression(statistic.value, block.items), statistic, grid))
+            text = expression(statistic.value, block.items)
+            values.append(clamped(text, statistic, grid))
+            alike.append(clamped(text, statistic, replace(grid, centre=0)))
         else:
             values.append(None)
-    return _Row(tuple(wheres), tuple(values))
+            alike.append(None)
+    centres = tuple(0 if grid is None else grid.centre for grid in grids)
+    return _Row(tuple(wheres), tuple(values), tuple(alike), centres)
 
 
 def _direct(
@@ -104,7 +119,12 @@ def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
         case Rows() | Units():
             return f"count(*){kept}"
         case _:  # a total; others have statements of their own
-            return f"coalesce(sum({row.values[i]}){kept}, 0)"
+            twin = row.twin(i)
+            total = f"coalesce(sum({row.values[twin]}){kept}, 0)"
+            moved = row.centres[twin] - row.centres[i]
+            if moved == 0:
+                return total
+            return f"{total} + {moved} * CAST(count({row.values[twin]}){kept} AS HUGEINT)"
 
 
 def _weighted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from support.corpus import SHOP
 from support.datasets import in_memory
 from support.measured import exact, forced, opened, plan_of, request
 
+from dpsql.aggregates.statistic import Total
 from dpsql.plan import price
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.cells import _size
@@ -145,3 +147,12 @@ def test_logarithms_are_rounded_up_exactly(value: Fraction) -> None:
 def test_the_size_of_what_cannot_be_counted_is_beyond_every_limit() -> None:
     assert _size(Shape(Kind.TEXT, domain=interval("a", "b"))) == 2**62
     assert _size(Shape(Kind.TEXT, nullable=True, domain=members(["a", "b"]))) == 3
+
+
+def test_totals_of_one_column_are_one_sum_of_the_engine() -> None:
+    plan = plan_of("SELECT channel, SUM(amount), AVG(amount) FROM orders GROUP BY channel", SHOP)
+    part = priced(plan, request(3, 1)).parts[0]
+    sums = re.findall(r"sum\((CASE .*? END)\)", part.sql)
+    assert len(sums) == 2
+    assert len(set(sums)) == 1
+    assert {s.centre for s in part.measurement.statistics if isinstance(s, Total)} == {0, 250}
