@@ -16,6 +16,11 @@ from dpsql.plan.nodes import Measurement
 from dpsql.plan.steady import steady
 
 WEIGHT_BITS = 20
+STRATEGIES = (
+    "one row per unit", "row weights", "unit totals", "group caps", "weights and groups",
+    "norm clip",
+)  # fmt: skip
+"""Every ``name`` that a bounding has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,8 @@ class Bounding:
             return "norm clip"
         if not self.grouped:
             return "one row per unit" if self.rows is None else "row weights"
+        if self.rows is not None:
+            return "weights and groups"
         return "unit totals" if self.groups == 1 and not self.limit else "group caps"
 
 

@@ -123,7 +123,9 @@ def _priced(plan: Plan, request: Request, share: Share) -> PricedPlan:
 
 def _best(measurement: Measurement, request: Request, share: Share) -> PricedMeasurement:
     """The bounding with the smallest predicted error; the earlier (cheaper) one among equals."""
-    options = candidates(measurement, request.groups, request.size(measurement.privacy.unit))
+    size = request.size(measurement.privacy.unit)
+    every = tuple(candidates(measurement, request.groups, size))
+    options = tuple(b for b in every if b.name == request.bounding) or every
     drafts = [_draft(measurement, bounding, share) for bounding in options]
     best = min(drafts, key=lambda d: round(_part_error(d), 9))
     return replace(best, sql=statement_of(best))

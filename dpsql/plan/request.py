@@ -16,6 +16,8 @@ class Request:
 
     ``allowed`` are the mechanisms of the role; ``groups`` its limit on groups of one unit;
     ``sizes`` how many units of a kind count as one (a household) where that is not 1.
+    ``bounding`` names the strategy that is used wherever it is among the candidates: for audits of
+    what would not be chosen. All candidates keep the claim, so it takes nothing from anyone.
     """
 
     epsilon: Fraction
@@ -24,6 +26,7 @@ class Request:
     allowed: tuple[str, ...] = ("laplace", "geometric", "gaussian")
     groups: int = 3
     sizes: Mapping[str, int] = field(default_factory=dict)
+    bounding: str | None = None
 
     def size(self, unit: str) -> int:
         """How many units of this kind are protected together."""

@@ -17,7 +17,10 @@ from dpsql.sql.dialects.tables import DIALECTS
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A session's choices; None leaves a matter to the policy."""
+    """A session's choices; None leaves a matter to the policy.
+
+    ``bounding`` is for audits from inside: no statement sets it, since it has no reader below.
+    """
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
@@ -29,6 +32,7 @@ class Settings:
     session: str | None = None
     max_relative_error: Fraction | None = None
     expected_size: Fraction | None = None
+    bounding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

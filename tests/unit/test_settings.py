@@ -61,7 +61,14 @@ def test_a_setting_is_set_shown_and_taken_back(session: Session, name: str) -> N
     assert getattr(session.settings, name) == usual
 
 
-@pytest.mark.parametrize("text", ["SET dpsql.noise = off", "RESET dpsql.noise", "SHOW dpsql.noise"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SET dpsql.noise = off", "RESET dpsql.noise", "SHOW dpsql.noise",
+        "SET dpsql.bounding = 'norm clip'", "RESET dpsql.bounding", "SHOW dpsql.bounding",
+        f"/* dpsql.bounding = 'norm clip' */ {COUNT}",
+    ],
+)  # fmt: skip
 def test_no_other_setting_exists(session: Session, text: str) -> None:
     with pytest.raises(Refused) as caught:
         session.execute(text)

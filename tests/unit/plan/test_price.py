@@ -12,7 +12,7 @@ from support.measured import opened, plan_of
 from dpsql.aggregates.statistic import Rows, Total, Units
 from dpsql.diagnostics.refusal import Refused
 from dpsql.plan import cells
-from dpsql.plan.bounding import Bounding, candidates, sensitivity
+from dpsql.plan.bounding import STRATEGIES, Bounding, candidates, sensitivity
 from dpsql.plan.grid import Grid, grid
 from dpsql.plan.price import price
 from dpsql.plan.priced import Noised, PricedPlan
@@ -195,6 +195,16 @@ def test_candidates_bound_what_is_declared() -> None:
     ]
     assert {b.name for b in candidates(lines, 3, 1)} == {"row weights", "norm clip", "group caps"}
     assert {b.size for b in candidates(lines, 3, 4)} == {4}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_audit_may_ask_for_a_way_to_bound(strategy: str) -> None:
+    """Where it is no candidate, what is predicted to err least is taken."""
+    plan = plan_of("SELECT quantity, COUNT(*) FROM lineitem GROUP BY quantity", FAR)
+    names = {b.name for b in candidates(plan.measurements[0], 3, 1)}
+    (part,) = price(plan, replace(ONE, bounding=strategy)).parts
+    usual = price(plan, ONE).parts[0].bounding.name
+    assert part.bounding.name == (strategy if strategy in names else usual)
 
 
 def test_sensitivities_count_all_units_that_are_one() -> None:
