@@ -14,6 +14,9 @@ from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.duckdb import LOCKED
 
 MEMORY, SECONDS = "512MB", 5.0
+LARGEST_ANSWER = 256_000_000
+"""Bytes: rows that were made out of nothing are memory too."""
+_BATCH = 100_000
 
 
 AS_POSTGRESQL = {
@@ -55,6 +58,33 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
+_WORDS = {
+    "INTERRUPT": "interrupted",
+    "Conversion": "conversion",
+    "Out of Range": "conversion",
+    "Invalid Input": "conversion",
+    "Out of Memory": "memory",
+}
+"""How an error begins that comes while rows are read, and has lost its type on the way."""
+
+
+def _kind(error: Exception) -> str:
+    by_type = (kind for known, kind in _KINDS if isinstance(error, known))
+    return next(by_type, _WORDS.get(str(error).partition(" Error")[0], "other"))
+
+
+def _gathered(reader: pa.RecordBatchReader) -> pa.Table:
+    """Every row, unless they are more than an answer may have."""
+    batches, size = [], 0
+    with reader:
+        for batch in reader:
+            size += batch.nbytes
+            if size > LARGEST_ANSWER:
+                raise CatalogFailed("memory", f"an answer has at most {LARGEST_ANSWER} bytes")
+            batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
+
+
 class CatalogDatabase:
     """Made once from a script and tables; after that it is locked, and only read."""
 
@@ -91,7 +121,7 @@ class CatalogDatabase:
             self._one_select(sql)
             found = cursor.sql(sql, params=list(parameters) or None)
             columns = zip(found.columns, (str(t) for t in found.types), strict=True)
-            return CatalogRows(tuple(columns), found.to_arrow_table())
+            return CatalogRows(tuple(columns), _gathered(found.to_arrow_reader(_BATCH)))
 
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs here, if it runs one."""
@@ -113,9 +143,8 @@ class CatalogDatabase:
         try:
             with self._deadlines.within(SECONDS, cursor.interrupt):
                 yield cursor
-        except duckdb.Error as error:
-            kind = next((k for t, k in _KINDS if isinstance(error, t)), "other")
-            failure = CatalogFailed(kind, str(error).split("\n", 1)[0])
+        except (duckdb.Error, OSError) as error:
+            failure = CatalogFailed(_kind(error), str(error).split("\n", 1)[0])
         finally:
             self._running.pop(threading.get_ident(), None)
             cursor.execute("ROLLBACK")

@@ -25,7 +25,7 @@ from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.errors import AUTHORIZATION, PRIVILEGE, UNSUPPORTED, Fatal, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, value
-from dpsql.serve.pgwire.probing import inferred, sample
+from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, sample
 from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.serve.uses import (
     CATALOG_SCHEMAS,
@@ -136,7 +136,7 @@ class RoleSession:
         if not values:
             return self.describe(query, ()).columns
         if self._route(query) == "catalog":
-            return self._shared.catalog.columns(query, self._who, values).columns
+            return self._made_up(Run(query, tuple(values), tuple(oids))).columns
         return self._with(query, values, oids, lambda v: self._columns(query, v))
 
     def _columns(self, query: Query, values: Sequence[Value]) -> tuple[WireColumn, ...]:
@@ -161,14 +161,16 @@ class RoleSession:
         """Do something with the values as they came; when refused, with the types the binder sees."""
         try:
             return do(values)
-        except Refused as refused:
+        except (Refused, WireError) as error:
+            if isinstance(error, WireError) and error.sqlstate not in ABOUT_TYPES:
+                raise
             again = self._reread(query, values, oids)
             if again is None:
                 raise
             try:
                 return do(again)
-            except Refused:
-                raise refused from None
+            except (Refused, WireError):
+                raise error from None
 
     def _reread(
         self, query: Query, values: Sequence[Value], oids: Sequence[int]
@@ -208,10 +210,7 @@ class RoleSession:
             return _noticed(known, notice)
         query = ask.query
         if self._route(query) == "catalog":
-            answer = self._shared.catalog.answer(query, self._who, ask.values)
-            if self._wise(query, answer):
-                self._shared.catalog_answers.put(self._catalog_key(ask), answer)
-            return answer
+            return self._made_up(ask)
         if wants_no_rows(query.tokens):
             columns = self.columns(query, ask.values, ask.oids)
             return Answer(columns, _nothing(columns))
@@ -223,6 +222,23 @@ class RoleSession:
             columns = self._shared.catalog.shape(query, self._who, ask.values).columns
             notice = _NO_PREVIEW if ask.notices else ""
             return Answer(columns, _nothing(columns), notice=notice)
+
+    def _made_up(self, ask: Run) -> Answer:
+        """The answer to a catalog query: whoever describes it first has it for the asking."""
+        query = ask.query
+        known = self._shared.catalog_answers.get(self._catalog_key(ask))
+        if known is not None:
+            return known
+        values = list(ask.values)
+        if self._shared.described.get(self._key(query, ask.oids)) is not None:
+            values = self._reread(query, values, ask.oids) or values
+        answer = self._with(
+            query, values, ask.oids,
+            lambda values: self._shared.catalog.answer(query, self._who, values),
+        )  # fmt: skip
+        if self._wise(query, answer):
+            self._shared.catalog_answers.put(self._catalog_key(ask), answer)
+        return answer
 
     def _rows_only(self, refused: Refused, query: Query) -> bool:
         """Whether nothing is wrong but that rows of a private table are asked for, and none are due."""
@@ -308,7 +324,7 @@ class RoleSession:
         return self._shared.balances.generation, self._key(query, values)
 
     def _catalog_key(self, ask: Run) -> Hashable:
-        return ask.query.text, _named(ask.values), self._who
+        return ask.query.text, _named(ask.values), ask.oids, self._who
 
     def _route(self, query: Query) -> str:
         found = self._shared.routes.get(query.text)

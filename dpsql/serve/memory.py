@@ -1,11 +1,14 @@
-"""A bounded memory: what was used least recently is forgotten first."""
+"""A bounded memory: what was used least recently is forgotten first; and giving memory back."""
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
+
+import pyarrow as pa
 
 V = TypeVar("V")
 
@@ -38,3 +41,11 @@ class Memory(Generic[V]):
         """Forget everything."""
         with self._lock:
             self._known.clear()
+
+
+def give_back() -> None:
+    """What allocators keep of an answer that is gone goes back to the system, where they can."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

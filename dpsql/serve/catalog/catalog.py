@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -35,7 +35,7 @@ from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, items
-from dpsql.serve.pgwire.probing import inferred, listed, sample
+from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, listed, sample
 from dpsql.serve.pgwire.variables import DEFAULTS
 from dpsql.serve.tokens import Token
 from dpsql.serve.uses import CATALOG_SCHEMAS, tables
@@ -47,6 +47,9 @@ _DATA = Path(__file__).parent / "data"
 _DATABASE_OID = 5
 SHAPES = "shapes"
 """Where the policy's tables are, without rows: only ``shape`` names it."""
+_VIEW = re.compile(r"CREATE VIEW (?:main\.)?([\w.]+)")
+_NOTHING = "pgx_nothing"
+"""A table without rows, with a column of each type."""
 MANY_NAMES = frozenset({"pg_catalog.pg_proc"})
 """Relations with so many names that theirs are kept as text."""
 
@@ -87,25 +90,39 @@ def _names_in(table: pa.Table, relation: str) -> set[str]:
     return found
 
 
-def _made(names: Iterable[str]) -> Iterator[str]:
-    """Types, and tables for every relation that is not a view of ours."""
-    views = set(re.findall(r"CREATE VIEW (?:main\.)?([\w.]+)", (_DATA / "views.sql").read_text()))
+def _made(names: Iterable[str], filled: Container[str]) -> Iterator[str]:
+    """Types, and a relation for each that is not a view of ours.
+
+    Each column of a table has a copy of its enumeration, so relations without rows are views.
+    """
+    views = set(re.findall(_VIEW, (_DATA / "views.sql").read_text() + _DATABASES))
     letters = ", ".join(quoted(chr(c)) for c in range(32, 127))
     yield f"CREATE TYPE {CHAR_TYPE} AS ENUM ('', {letters})"
     listed = ", ".join(map(quoted, sorted(names, key=str.encode)))
     yield f"CREATE TYPE {NAME_TYPE} AS ENUM ({listed})"
     yield f"CREATE SCHEMA {INFORMATION}"
     yield f"CREATE SCHEMA {SHAPES}"
+    kinds = {kind: f"c{i}" for i, kind in enumerate(sorted({*STORED.values(), "VARCHAR"}))}
+    yield f"CREATE TABLE {_NOTHING} ({', '.join(f'{c} {kind}' for kind, c in kinds.items())})"
     for name, columns in relations().items():
-        if _own(name).replace('"', "") not in views:
-            known = {**STORED, "name": "VARCHAR"} if name in MANY_NAMES else STORED
-            declared = ", ".join(f'"{c}" {known.get(t, "VARCHAR")}' for c, t in columns)
-            yield f"CREATE TABLE {_own(name)} ({declared})"
+        if _own(name).replace('"', "") in views:
+            continue
+        known = {**STORED, "name": "VARCHAR"} if name in MANY_NAMES else STORED
+        typed = [(_name(c), known.get(t, "VARCHAR")) for c, t in columns]
+        if _own(name) in filled:
+            yield f"CREATE TABLE {_own(name)} ({', '.join(f'{c} {kind}' for c, kind in typed)})"
+        else:
+            shown = ", ".join(f"{kinds[kind]} AS {c}" for c, kind in typed)
+            yield f"CREATE VIEW {_own(name)} AS SELECT {shown} FROM {_NOTHING}"
 
 
 @cache
 def _postgres_rows() -> Mapping[str, pa.Table]:
-    return {f'"{path.stem}"': pq.read_table(path) for path in sorted(_DATA.glob("*.parquet"))}
+    """Small files, read one after the other: threads would keep memory for each."""
+    return {
+        f'"{path.stem}"': pq.ParquetFile(path).read(use_threads=False)
+        for path in sorted(_DATA.glob("*.parquet"))
+    }
 
 
 @cache
@@ -179,9 +196,19 @@ class RoleCatalog:
         types = inferred(query.tokens, [0] * count, lambda _: False)
         try:
             found = self.answer(query, who, [sample(oid) for oid in types])
-        except WireError:
+        except WireError as error:
+            if error.sqlstate in ABOUT_TYPES:
+                types = inferred(query.tokens, [0] * count, lambda v: self._takes(query, who, v))
             found = self.answer(query, who, [None] * count)
         return Description(found.columns, types)
+
+    def _takes(self, query: Query, who: Who, values: Sequence[Value]) -> bool:
+        """Whether the catalog can do something with values of these types."""
+        try:
+            self.answer(query, who, values)
+        except WireError:
+            return False
+        return True
 
     def answer(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
         """The rows of a catalog query."""
@@ -246,7 +273,7 @@ class RoleCatalog:
                 if (relation := f"pg_catalog.{name.strip(chr(34))}") not in MANY_NAMES
             ),
         )
-        before = [s for s in _made(names) if not s.startswith('CREATE TABLE "pg_database"')]
+        before = _made(names, {*merged, *(f'"{name}"' for name in own)})
         after = [
             "UPDATE pg_namespace SET nspacl = NULL",
             "UPDATE pg_tablespace SET spcacl = NULL",

@@ -12,6 +12,7 @@ from ssl import SSLContext
 from typing import cast
 
 from dpsql.policy.model import Access
+from dpsql.serve.memory import give_back
 from dpsql.serve.pgwire.asking import Ask, Backend, Encode, EncodeCopy, RunOwn
 from dpsql.serve.pgwire.errors import CANCELED, TOO_MANY, Fatal, WireError
 from dpsql.serve.pgwire.frames import LARGEST_MESSAGE
@@ -48,6 +49,7 @@ class Room:
     open: set[Connection] = field(default_factory=set)
     keys: dict[int, Connection] = field(default_factory=dict)
     draining: bool = False
+    tidying: bool = False
     compare: Callable[[bytes, bytes], bool] = lambda a, b: a == b
 
     def admit(self, user: str) -> None:
@@ -58,6 +60,17 @@ class Room:
         most = wanted.access.connections or self.limits.connections_per_role
         if len(inside) >= most:
             raise Fatal(TOO_MANY, f'too many connections for role "{wanted.role}"')
+
+    def tidy(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give back what large answers took, once for all that end in the same second."""
+        if not self.tidying:
+            self.tidying = True
+            loop.call_later(1.0, self._tidy)
+
+    def _tidy(self) -> None:
+        self.tidying = False
+        if not self.draining:
+            self.workers.submit(give_back)
 
 
 def _hand_on(transport: asyncio.Transport, data: bytes) -> None:
@@ -291,7 +304,7 @@ class Connection(asyncio.Protocol):
             self._deliver(result, error)
 
     def _deliver(self, result: object, error: BaseException | None) -> None:
-        self._asked = None
+        large, self._asked = isinstance(self._asked, Encode | EncodeCopy), None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -299,6 +312,8 @@ class Connection(asyncio.Protocol):
             self.machine.fail(error)
         else:
             self.machine.resume(result)
+        if large and self.machine.ask is None:
+            self._room.tidy(self._loop)
         self._settle()
 
     def interrupt(self, said: str) -> None:

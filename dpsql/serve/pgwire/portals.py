@@ -18,6 +18,8 @@ from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.pgwire.replies import WireColumn
 
 MOST = 2_000
+MOST_BYTES = 256_000_000
+"""What the open portals of a session hold of answers, together."""
 
 
 @dataclass(slots=True)
@@ -89,6 +91,15 @@ class Names:
         if found is None:
             raise WireError(NO_CURSOR, f'{what} "{name}" does not exist')
         return found
+
+    def check_room(self) -> None:
+        """Refuse another answer, before it is asked for, while too much is kept already."""
+        held = sum(p.answer.table.nbytes for p in self.portals.values() if p.answer is not None)
+        if held >= MOST_BYTES:
+            raise WireError(
+                LIMIT, "the open cursors hold too many rows",
+                f"Together they may hold {MOST_BYTES} bytes.", "Close one of them.",
+            )  # fmt: skip
 
     def end_block(self, *, committed: bool) -> None:
         """A transaction ends: cursors WITH HOLD survive when it committed."""

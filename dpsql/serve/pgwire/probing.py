@@ -15,6 +15,8 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.tokens import Token
 
+ABOUT_TYPES = frozenset({"42703", "42883", "22P02"})
+"""SQLSTATEs of a statement that might do with a value of another type."""
 Accepts = Callable[[Sequence[Value]], bool]
 
 _SAMPLES: Mapping[int, Value] = {

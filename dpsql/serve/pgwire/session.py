@@ -66,6 +66,7 @@ class Session:
         """The answer of a portal of a query, asked for once."""
         if portal.answer is None:
             assert isinstance(portal.command, c.Query)
+            self.names.check_room()
             portal.answer = yield from self.answer(portal.command, portal.values, portal.oids)
             portal.columns = portal.answer.columns
         return portal.answer
