@@ -137,7 +137,8 @@ def _factor(bounding: Bounding, units: str) -> str:
     if bounding.norm is not None:
         top = int(bounding.norm * one)
         squares = f"sum(CAST(m AS HUGEINT) * rows) OVER (PARTITION BY {units})"
-        factor = f"greatest(0, CAST(floor({top} / sqrt(CAST({squares} AS DOUBLE))) AS BIGINT) - 1)"
+        scaled = f"floor({top} / sqrt(CAST({squares} AS DOUBLE)))"
+        factor = f"CAST(greatest(1, least({one}, {scaled})) AS BIGINT) - 1"
         return f"CASE WHEN {squares} <= {int(bounding.norm**2)} THEN {one} ELSE {factor} END"
     if bounding.per_group is not None:
         cap = bounding.per_group

@@ -227,7 +227,8 @@ def _clipped(per_unit: str, bounding: Bounding, units: tuple[str, ...]) -> str:
     one = 1 << bounding.bits
     top = int(bounding.norm * one)
     squares = f"sum(CAST(n AS HUGEINT) * n) OVER (PARTITION BY {listed('u', units)})"
-    factor = f"greatest(0, CAST(floor({top} / sqrt(CAST({squares} AS DOUBLE))) AS BIGINT) - 1)"
+    scaled = f"floor({top} / sqrt(CAST({squares} AS DOUBLE)))"
+    factor = f"CAST(greatest(1, least({one}, {scaled})) AS BIGINT) - 1"
     exact = f"CASE WHEN {squares} <= {int(bounding.norm**2)} THEN {one} ELSE {factor} END"
     return f"SELECT *, {exact} AS factor FROM ({per_unit}) AS l"
 
