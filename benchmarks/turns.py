@@ -32,7 +32,11 @@ class Spread:
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
         """Of several values."""
-        quarters = statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
+        quarters = (
+            statistics.quantiles(values, n=4, method="inclusive")
+            if len(values) > 1
+            else [values[0]] * 3
+        )
         return cls(statistics.median(values), quarters[0], quarters[2])
 
 

@@ -1,0 +1,1 @@
+"""Other tools that answer SQL with differential privacy, each in an environment of its own."""
