@@ -1,4 +1,8 @@
-"""SmartNoise SQL over DuckDB, which it takes for PostgreSQL; its usual options."""
+"""SmartNoise SQL over DuckDB, which it takes for PostgreSQL; its usual options.
+
+Its epsilon is that of a column. So that a whole query costs what it costs elsewhere, each query is
+asked at the epsilon at which it says that it costs that much.
+"""
 
 from __future__ import annotations
 
@@ -49,16 +53,24 @@ def main() -> None:
         "x": {"type": "float", "lower": 0.0, "upper": 500.0},
     }
     table = {"max_ids": asked["most"], "rows": asked["rows"], "censor_dims": False, **columns}
-    privacy = Privacy(epsilon=asked["epsilon"], delta=asked["delta"])
-    reader = from_connection(
-        Connection(connection), privacy=privacy, metadata={"": {"main": {"t": table}}},
-        engine="postgres",
-    )  # fmt: skip
-    turns(
-        asked,
-        lambda text: connection.sql(text).fetchall(),
-        lambda text: reader.execute(text.replace("FROM t", "FROM main.t"))[1:],
-    )
+    place = Connection(connection)
+
+    def reader(epsilon: float) -> Any:
+        privacy = Privacy(epsilon=epsilon, delta=asked["delta"])
+        metadata = {"": {"main": {"t": table}}}
+        return from_connection(place, privacy=privacy, metadata=metadata, engine="postgres")
+
+    readers: dict[str, Any] = {}
+
+    def answered(text: str) -> list[Any]:
+        text = text.replace("FROM t", "FROM main.t")
+        if text not in readers:
+            cost = reader(asked["epsilon"]).get_privacy_cost(text)[0]
+            readers[text] = reader(asked["epsilon"] ** 2 / cost)
+        found: list[Any] = readers[text].execute(text)[1:]
+        return found
+
+    turns(asked, lambda text: connection.sql(text).fetchall(), answered)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,6 +26,8 @@ LOCKED = {
     "lock_configuration": "true",
 }
 """Given when a database is opened, since several openings in one process share its configuration."""
+MOST_RELATIONS = 64
+"""Bound statements that each thread keeps."""
 
 
 class DuckDB:
@@ -104,17 +107,39 @@ class DuckDB:
         self._running[thread] = cursor
         try:
             with self._deadlines.within(self._timeout, cursor.interrupt):
-                return cursor.sql(sql, params=parameters).to_arrow_table()
+                return self._relation(cursor, sql, parameters).to_arrow_table()
         except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
+            self._local.relations.pop(sql, None)
             failure = failed(what, error, sql)
         finally:
             self._running.pop(thread, None)
         raise failure
 
+    def _relation(
+        self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, Value] | None
+    ) -> duckdb.DuckDBPyRelation:
+        """What the statement reads, bound once: it is lazy, so each use of it runs it anew.
+
+        Statements with parameters differ from run to run and are bound each time; so is what is
+        not lazy, and already has its rows.
+        """
+        if parameters is not None:
+            return cursor.sql(sql, params=parameters)
+        kept: OrderedDict[str, duckdb.DuckDBPyRelation] = self._local.relations
+        found = kept.pop(sql, None)
+        if found is None:  # not `or`: asking a relation whether it is true counts its rows
+            found = cursor.sql(sql)
+        if found.type == "QUERY_RELATION":
+            kept[sql] = found
+            if len(kept) > MOST_RELATIONS:
+                kept.popitem(last=False)
+        return found
+
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)
         if cursor is None:
             cursor = self._local.cursor = self._root.cursor()
+            self._local.relations = OrderedDict()
         return cursor
 
 

@@ -12,7 +12,7 @@ import pytest
 from support.datasets import database
 
 from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
-from dpsql.engines.duckdb import Constants, DuckDB
+from dpsql.engines.duckdb import MOST_RELATIONS, Constants, DuckDB
 from dpsql.engines.exact_rows import unseal
 from dpsql.policy.model import Limits
 
@@ -47,6 +47,34 @@ def test_parameters_reach_the_statement(engine: DuckDB) -> None:
     assert unseal(engine.measure("SELECT $salt + 1 AS p0", {"salt": 41})).to_pydict() == {
         "p0": [42]
     }
+    engine.close()
+
+
+def test_a_statement_that_is_kept_is_run_again(engine: DuckDB) -> None:
+    """Rows are never kept, only what the statement means; and not of everything that was asked."""
+    sql = "SELECT hash(random()) AS p0 FROM range(3)"
+    drawn = [unseal(engine.measure(sql, {})).column(0).to_pylist() for _ in range(3)]
+    assert len({v for values in drawn for v in values}) == 9
+    assert list(engine._local.relations) == [sql]
+    first = engine._local.relations[sql]
+    engine.measure(sql, {})
+    assert engine._local.relations[sql] is first
+    for i in range(MOST_RELATIONS):
+        engine.measure(f"SELECT {i} AS p0", {})
+    assert len(engine._local.relations) == MOST_RELATIONS
+    assert sql not in engine._local.relations
+    engine.close()
+
+
+def test_what_failed_or_has_its_rows_or_has_parameters_is_not_kept(engine: DuckDB) -> None:
+    with pytest.raises(EngineFailed):
+        engine.measure("SELECT CAST(country AS INTEGER) AS p0 FROM customers", {})
+    engine.read_public("PRAGMA version")
+    for salt in (1, 2):
+        assert unseal(engine.measure("SELECT $salt AS p0", {"salt": salt})).to_pydict() == {
+            "p0": [salt]
+        }
+    assert not engine._local.relations
     engine.close()
 
 
