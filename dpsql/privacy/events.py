@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal, assert_never, get_args
 
 from dpsql.exact import parse_exact
@@ -110,7 +109,6 @@ _NAMES: dict[str, Callable[..., Event]] = {
 }
 
 
-@lru_cache(maxsize=1024)
 def to_json(event: Event) -> str:
     """One line that ``from_json`` reads back to an equal event.
 
