@@ -19,7 +19,7 @@ from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Hold, Kept, Ledger, Note
 from dpsql.plan.build import build
 from dpsql.plan.due import Due
-from dpsql.plan.nodes import Enumerator
+from dpsql.plan.nodes import Enumerator, Plan
 from dpsql.plan.price import price
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import Piece, pieces
@@ -111,10 +111,17 @@ def prepare(
     source: Source, catalog: Catalog, request: Request, enumerator: Enumerator
 ) -> PricedPlan:
     """The pure stages. Raises ``Refused``; depends on text, policy and settings only."""
-    parsed = parse(source)
-    bound = bind(parsed, catalog)
-    checked = check(bound)
-    plan = build(checked, enumerator, catalog.policy.limits.max_cells)
+    return priced(planned(source, catalog, enumerator), source, request)
+
+
+def planned(source: Source, catalog: Catalog, enumerator: Enumerator) -> Plan:
+    """The pure stages that do not depend on what may be spent."""
+    checked = check(bind(parse(source), catalog))
+    return build(checked, enumerator, catalog.policy.limits.max_cells)
+
+
+def priced(plan: Plan, source: Source, request: Request) -> PricedPlan:
+    """The plan with the noise that a request pays for."""
     try:
         return price(plan, request)
     except Refused as refused:

@@ -14,7 +14,7 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.store import Note
-from dpsql.pipeline import Payer, answer, kept_of, prepare
+from dpsql.pipeline import Payer, answer, kept_of, planned, priced
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
@@ -106,16 +106,18 @@ class Session:
         catalog = self._service.catalog(self.role, now)
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
-        enumerator = self._service.tools.enumerator
+        wanted, request = _widest_error(mine), self._request(mine)
+        plan = planned(source, catalog, self._service.tools.enumerator)
 
-        def priced(epsilon: Fraction) -> PricedPlan:
-            request = replace(self._request(mine), epsilon=epsilon)
-            return prepare(source, catalog, request, enumerator)
+        def at(epsilon: Fraction) -> PricedPlan:
+            return priced(plan, source, replace(request, epsilon=epsilon))
 
-        wanted = _widest_error(mine)
-        limit = self._request(mine).epsilon
-        plan = priced(limit)
-        return plan if wanted is None or not plan.parts else _cheapest(priced, limit, wanted)
+        found = at(request.epsilon)
+        return (
+            found
+            if wanted is None or not found.parts
+            else _cheapest(at, found, request.epsilon, wanted)
+        )
 
     def explain(self, text: str, parameters: Parameters = ()) -> str:
         """Plan, generated SQL, sensitivity, mechanism, scale, expected error, cost, remainder."""
@@ -268,10 +270,12 @@ def _widest_error(mine: s.Settings) -> Fraction | None:
 
 
 def _cheapest(
-    priced: Callable[[Fraction], PricedPlan], limit: Fraction, wanted: Fraction
+    at: Callable[[Fraction], PricedPlan], best: PricedPlan, limit: Fraction, wanted: Fraction
 ) -> PricedPlan:
-    """The plan with the smallest epsilon whose every error is within what is wanted."""
-    best = priced(limit)
+    """The plan with the smallest epsilon whose every error is within what is wanted.
+
+    ``best`` is the one at the ``limit``.
+    """
     if _widest(best) > wanted:
         raise Refused(
             Refusal(
@@ -286,7 +290,7 @@ def _cheapest(
     while high > low * Fraction(101, 100):
         middle = (low + high) / 2 if high < 4 * low else low * 2
         middle = middle.limit_denominator(10**9)
-        trial = priced(middle)
+        trial = at(middle)
         if _widest(trial) <= wanted:
             best, high = trial, middle
         else:
