@@ -12,6 +12,7 @@ from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan import ends
 from dpsql.plan.cells import TooManyCells, cells
+from dpsql.plan.centred import centred
 from dpsql.plan.declared import declared
 from dpsql.plan.identity import identity
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
@@ -173,6 +174,7 @@ class _Builder:
             nothing = Values((), ((),), Released())
             values = tuple(low.finish(()) for low in lowered)
             return Project(nothing, values, aggregate.fields, Released(), aggregate.span)
+        lowered = centred(lowered)
         measurement = self._added(aggregate, lowered, cells)
         stored = Stored(measurement.name, measurement.key_fields + measurement.columns)
         return finished(aggregate, stored, measurement.key_fields, measurement, lowered)
@@ -245,7 +247,7 @@ class _Builder:
         finest = replace(whole, sets=())
         if tuple(range(len(whole.keys))) not in whole.sets:
             return None
-        lowered = [_lowered(finest, call) for call in finest.calls]
+        lowered = centred([_lowered(finest, call) for call in finest.calls])
         cells, coarse = self._cells(finest), self._cells(part)
         additive = all(_adds_up(s) for low in lowered for s in low.statistics)
         if cells is None or coarse is None or not additive or not finest.calls:

@@ -94,9 +94,28 @@ def _reduced(
         statistics=tuple(part.measurement.statistics[i] for i in chosen),
         columns=tuple(part.measurement.columns[i] for i in chosen),
     )
-    noised = tuple(_with_noise(part.noised[i], refined[at, i]) for i in chosen)
+    noised = tuple(
+        _with_noise(_placed(part, i, chosen, refined, at), refined[at, i]) for i in chosen
+    )
     made = replace(part, measurement=measurement, noised=noised)
     return replace(made, sql=statement_of(made))
+
+
+def _placed(
+    part: PricedMeasurement, position: int, chosen: tuple[int, ...],
+    refined: Mapping[tuple[int, int], Noise | None], at: int,
+) -> Noised | Chosen:  # fmt: skip
+    """A statistic among those that are chosen: halves only where both of them are, and alike.
+
+    Claim: a half is never released for the price of two without its twin.
+    """
+    item = part.noised[position]
+    if isinstance(item, Chosen) or item.halves is None:
+        return item
+    other = item.halves.other
+    if other not in chosen or refined[at, position] != refined[at, other]:
+        return item.alone
+    return replace(item, halves=replace(item.halves, other=chosen.index(other)))
 
 
 def _with_noise(item: Noised | Chosen, noise: Noise | None) -> Noised | Chosen:
@@ -119,29 +138,50 @@ def _cost(events: Sequence[Event], share: Share) -> Cost:
     return Cost(sum((c.epsilon for c in costs), Fraction(0)), threshold, rho, threshold)
 
 
-def refinement(part: PricedMeasurement, position: int, stored: NoiseSum) -> Refinement | None:
+def refinement(
+    part: PricedMeasurement, position: int, stored: NoiseSum, *,
+    whole: bool = False, law: Noise | None = None,
+) -> Refinement | None:  # fmt: skip
     """The widest new noise that, merged with a stored number, is as good as what is asked.
 
     Claim: the merged number errs as little as the plan says, and costs less than a new one.
     Argument: independent unbiased errors merged by inverse variance have the variance
         1 / (1/v + 1/w); under zCDP the cost is 1/w up to a factor, so this pays the difference.
         None where merging does not help: values chosen by rank, or tails that are too heavy.
+    A half is refined alone, unless the ``whole`` pair is, which then gets one ``law``.
     """
     item, wanted = part.noised[position], part.noise(position)
     if isinstance(item, Chosen) or wanted is None:
         return None
+    item = item if whole else item.alone
     if item.noise.standard_deviation() < 1:  # noise on integers has no finer shades than a step
         return None
     have, want = stored.standard_deviation() ** 2, wanted.standard_deviation() ** 2
     if have <= want:  # it misses more often only: nothing to average away
         return None
-    missing = 1 / (1 / want - 1 / have) / float(item.step) ** 2
-    for share in _TRIES:
-        law = _law(item.noise, min(missing * share, WIDEST_NOISE**2 / 4))
-        found = _merged(part, position, replace(item, noise=law), stored)
-        if law.standard_deviation() > item.noise.standard_deviation() and _good(found, wanted):
+    missing = 1 / (1 / want - 1 / have) / float(item.step) ** 2 / item.term.count
+    laws = (_law(item.noise, min(missing * share, WIDEST_NOISE**2 / 4)) for share in _TRIES)
+    for wider in laws if law is None else (law,):
+        found = _merged(part, position, replace(item, noise=wider), stored)
+        if wider.standard_deviation() > item.noise.standard_deviation() and _good(found, wanted):
             return found
     return None
+
+
+def refined_together(
+    part: PricedMeasurement, twins: tuple[tuple[int, NoiseSum], tuple[int, NoiseSum]]
+) -> tuple[Refinement, Refinement] | None:
+    """The refinements of two halves by one measurement of both; None where it does not help.
+
+    Claim: it costs less than both halves measured anew.
+    """
+    each = [refinement(part, *twin, whole=True) for twin in twins]
+    laws = [found.noise for found in each if found is not None]
+    if len(laws) < len(each):
+        return None
+    law = min(laws, key=lambda noise: noise.standard_deviation())
+    one, other = (refinement(part, *twin, whole=True, law=law) for twin in twins)
+    return None if one is None or other is None else (one, other)
 
 
 def _law(noise: Noise, variance: float) -> Noise:

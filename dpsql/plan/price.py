@@ -18,6 +18,7 @@ from dpsql.plan import caps
 from dpsql.plan.bounding import Bounding, Sensitivity, candidates, sensitivity
 from dpsql.plan.buckets import buckets
 from dpsql.plan.grid import Grid, grid
+from dpsql.plan.halves import paired
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.pots import apart
 from dpsql.plan.priced import (
@@ -148,9 +149,10 @@ def _coarser(noised: Noised | Chosen, total: Total) -> int:
 def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> PricedMeasurement:
     bounding = _with_bits(bounding, share)
     noised = tuple(_measured(s, measurement, bounding, share) for s in measurement.statistics)
+    position = _shared(measurement) if measurement.cells is None else None
+    noised = paired(noised, bounding, share, WIDEST_NOISE, position)
     if measurement.cells is not None:
         return PricedMeasurement(measurement, bounding, "", noised, None, share)
-    position = _shared(measurement)
     selection = _selection(bounding, position, share)
     least = None if measurement.terms is None else measurement.terms.least
     if least is not None:
@@ -270,7 +272,9 @@ def events_of(part: PricedMeasurement) -> Iterator[Event]:
     noised = part.noised
     if selection is not None and selection.shares is None:
         noised = (*noised, selection.units)
-    for item in noised:
+    for i, item in enumerate(noised):
+        if isinstance(item, Noised) and item.halves is not None and item.halves.other < i:
+            continue  # the event of its twin is of both
         yield _event(item, share)
     if selection is not None and not isinstance(selection.units.noise, TruncatedGeometric):
         groups = part.bounding.groups * part.bounding.size
@@ -284,7 +288,7 @@ def _event(item: Noised | Chosen, share: Share) -> Event:
         case Exponential(scale=scale):
             return ExponentialEvent(moved.l1, moved.l2_squared, scale)
         case DiscreteLaplace(scale=scale):
-            return LaplaceEvent(item.sensitivity.l1, scale)
+            return LaplaceEvent(moved.l1 if item.halves is None else item.halves.l1, scale)
         case DiscreteGaussian(variance=variance):
             delta = share.noise_delta / share.statistics
             return GaussianEvent(item.sensitivity.l2_squared, variance, delta)
@@ -307,9 +311,12 @@ def _cost(parts: tuple[PricedMeasurement, ...], request: Request, share: Share) 
     if share.family == "gaussian":
         delta = share.noise_delta + threshold
         return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)
-    choices = sum(isinstance(n, Chosen) for part in parts for n in part.noised)
-    rho = rho_of_pure(share.epsilon) * (share.statistics - choices)
+    noised = [item for part in parts for item in part.noised]
+    choices = sum(isinstance(item, Chosen) for item in noised)
+    halves = sum(isinstance(item, Noised) and item.halves is not None for item in noised)
+    rho = rho_of_pure(share.epsilon) * (share.statistics - choices - halves)
     rho += rho_of_exponential(share.epsilon) * choices
+    rho += rho_of_pure(2 * share.epsilon) * halves / 2
     return Cost(share.epsilon * share.statistics, threshold, rho, threshold)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,31 +21,84 @@ from dpsql.privacy.mechanisms import (
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 
 Noise = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
+_DIGITS = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """A total and the number of its rows, noised together: see ``plan.halves``.
+
+    With t the total and n the number in integers as the engine counts them, the halves are
+    ``t * one + reach * n`` and ``reach * n - t * one``, in steps of ``2**coarse``. ``l1`` is how
+    far one unit moves both over all groups. ``other`` is the position of the twin.
+    """
+
+    other: int
+    reach: int
+    one: int
+    coarse: int
+    l1: Fraction
+
+    def worth(self, statistic: Statistic, shift: int) -> Fraction:
+        """What one step of the halves is worth to a statistic of them."""
+        if isinstance(statistic, Total):
+            return Fraction(2) ** (self.coarse - shift) / (2 * self.one)
+        return Fraction(2) ** self.coarse / (2 * self.reach * self.one)
 
 
 @dataclass(frozen=True, slots=True)
 class Noised:
-    """One statistic, its sensitivity, and the noise it gets: integers of ``2**-shift``."""
+    """One statistic, its sensitivity, and the noise it gets: integers of ``2**-shift``.
+
+    With ``halves`` the noise is what each of two halves gets, in their steps.
+    """
 
     statistic: Statistic
     shift: int
     sensitivity: Sensitivity
     noise: Noise
+    halves: Halves | None = None
+
+    @property
+    def grain(self) -> Fraction:
+        """What one grid step of the exact value is worth."""
+        return Fraction(2) ** -self.shift
 
     @property
     def step(self) -> Fraction:
-        """What one grid step is worth."""
-        return Fraction(2) ** -self.shift
+        """What one step of the noise is worth."""
+        return self.grain if self.halves is None else self.halves.worth(self.statistic, self.shift)
+
+    @property
+    def term(self) -> NoiseTerm:
+        """The noise in the statistic's own units."""
+        if self.halves is not None:
+            return NoiseTerm(self.noise, self.step, count=2)
+        whole = not isinstance(self.statistic, Total) or self.statistic.whole
+        return NoiseTerm(self.noise, self.step, rounded=whole and self.shift > 0)
 
     @property
     def standard_deviation(self) -> float:
         """Of the noise, in the statistic's own units."""
-        return self.noise.standard_deviation() * float(self.step)
+        count = 1 if self.halves is None else 2
+        return self.noise.standard_deviation() * float(self.step) * math.sqrt(count)
 
     @property
     def half_width(self) -> float:
         """Within this of the exact value in 19 of 20 answers."""
+        if self.halves is not None:
+            return NoiseSum((self.term,)).half_width()
         return self.noise.half_width() * float(self.step)
+
+    @property
+    def alone(self) -> Noised:
+        """The statistic without its twin, with Laplace noise that is no wider."""
+        if self.halves is None:
+            return self
+        narrow = min(self.standard_deviation / math.sqrt(2), self.half_width / math.log(20))
+        scale = Fraction(narrow / float(self.grain)).limit_denominator(_DIGITS)
+        law = DiscreteLaplace(max(scale, Fraction(1, _DIGITS)))
+        return Noised(self.statistic, self.shift, self.sensitivity, law)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +173,7 @@ class PricedMeasurement:
         if isinstance(item, Chosen):
             return None
         whole = not isinstance(item.statistic, Total) or item.statistic.whole
-        term = NoiseTerm(item.noise, item.step, rounded=whole and item.shift > 0)
-        return NoiseSum((term,), whole)
+        return NoiseSum((item.term,), whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,12 +203,17 @@ def _piece(priced: PricedPlan, slots: tuple[Slot, ...], asked: list[object]) -> 
         part = priced.parts[slot.part]
         for position in slot.columns:
             item = part.noised[position]
-            laws.append([repr(item.noise), str(item.shift)])
+            laws.append([repr(item.noise), str(item.shift), *_of_halves(item)])
             noise += widths(part.noise(position) or item)
         if part.selection is not None:
             laws.append([repr(part.selection.units.noise), part.selection.threshold])
             noise += (*widths(part.selection.units), float(part.selection.threshold))
     return Piece(slots, _digest([family, laws]), family, tuple(noise))
+
+
+def _of_halves(item: Noised | Chosen) -> tuple[str, ...]:
+    """What noise of two halves is worth, where that does not follow from the shift."""
+    return () if isinstance(item, Chosen) or item.halves is None else (str(item.step),)
 
 
 def widths(noise: NoiseSum | Noised | Chosen) -> tuple[float, float]:

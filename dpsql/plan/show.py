@@ -134,7 +134,7 @@ def moved(item: Noised | Chosen) -> Fraction:
     """How far one unit can move the statistic, by the norm that its noise is scaled to."""
     match item.noise:
         case DiscreteLaplace() | TruncatedGeometric():
-            return item.sensitivity.l1 * item.step
+            return item.sensitivity.l1 * item.grain
         case Exponential():
             two_ways = 2 if isinstance(item.statistic, Quantile) else 1
             return item.sensitivity.l1 * item.step / two_ways
@@ -150,7 +150,9 @@ def law_text(item: Noised | Chosen) -> str:
         case Exponential(scale=scale, candidates=count):
             return f"exponential mechanism among {count}, scale {number(scale * item.step)} rows"
         case DiscreteLaplace(scale=scale):
-            return f"discrete Laplace, scale {number(scale * item.step)}"
+            law = f"discrete Laplace, scale {number(scale * item.step)}"
+            twin = item.halves
+            return law if twin is None else f"{law} for each of two halves, with s{twin.other}"
         case TruncatedGeometric(epsilon=epsilon, bound=bound):
             return f"truncated geometric, scale {number(1 / epsilon)}, at most {bound}"
         case DiscreteGaussian():

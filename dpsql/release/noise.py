@@ -12,6 +12,8 @@ Argument: noise is added to each integer exactly, in integers, and values are ch
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -21,7 +23,7 @@ from dpsql.aggregates.statistic import Total
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.engines.incident import failed
-from dpsql.plan.priced import Chosen, Noised, PricedMeasurement
+from dpsql.plan.priced import Chosen, Halves, Noised, PricedMeasurement
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.choose import chosen
 from dpsql.release.rows import ColumnNoise, NoisyRows, schema
@@ -50,10 +52,15 @@ def _noised(table: pa.Table, part: PricedMeasurement, entropy: Randomness) -> No
     measurement = part.measurement
     keys = [kept.column(f"k{i}") for i in range(len(measurement.keys))]
     values: list[pa.Array] = []
+    twins = HalfNoise(entropy)
     for i, item in enumerate(part.noised):
         column = kept.column(f"p{i}")
         if isinstance(item, Chosen):
             values.append(chosen(column, item, entropy))
+            continue
+        if item.halves is not None:
+            twin = integers(kept.column(f"p{item.halves.other}"))
+            values.append(twins.released(i, integers(column), twin, item))
             continue
         if units is not None and part.selection is not None and part.selection.shares == i:
             noisy: Integers = units
@@ -125,6 +132,42 @@ def _limbs(array: pa.Decimal128Array) -> Integers:
     if np.array_equal(high, low >> 63):
         return low.copy()
     return np.array([int(v) for v in array.to_pylist()], dtype=object)
+
+
+@dataclass(slots=True)
+class HalfNoise:
+    """Twins, released from the same two noised halves."""
+
+    entropy: Randomness
+    drawn: dict[int, tuple[Integers, Integers]] = field(default_factory=dict)
+
+    def released(self, position: int, exact: Integers, twin: Integers, item: Noised) -> pa.Array:
+        """The statistic at this position; the halves are noised once for both.
+
+        Claim: both columns are functions of the two noised halves.
+        """
+        assert item.halves is not None
+        is_total = isinstance(item.statistic, Total)
+        if item.halves.other not in self.drawn:
+            pair = (exact, twin) if is_total else (twin, exact)
+            self.drawn[position] = tuple(
+                added(half, item, self.entropy) for half in halves(*pair, item.halves)
+            )  # type: ignore[assignment]
+        one, other = self.drawn.get(item.halves.other) or self.drawn[position]
+        if is_total:
+            return pa.array((one - other).astype(np.float64) * float(item.step), pa.float64())
+        rows = np.rint((one + other).astype(np.float64) * float(item.step))
+        return pa.array(np.clip(rows, -(2.0**62), 2.0**62).astype(np.int64), pa.int64())
+
+
+def halves(total: Integers, count: Integers, of: Halves) -> tuple[Integers, Integers]:
+    """The distances of all values to both ends of their range, exactly, in steps of the halves."""
+    most = sum(float(np.abs(v).max(initial=0)) * f for v, f in ((total, of.one), (count, of.reach)))
+    if most >= _SAFE:
+        total, count = total.astype(object), count.astype(object)
+    rounding = (1 << of.coarse) >> 1
+    scaled, rows = total * of.one, count * of.reach
+    return (rows + scaled + rounding) >> of.coarse, (rows - scaled + rounding) >> of.coarse
 
 
 def decoded(noisy: Integers, item: Noised) -> pa.Array:

@@ -10,7 +10,7 @@ Argument: stored numbers are recalled as they are, added up, or averaged with ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsql.ledger.store import Kept, RecallKey
-from dpsql.plan.due import Due, DuePart, Refinement, due, refinement
-from dpsql.plan.priced import Noise, PricedMeasurement, PricedPlan
+from dpsql.plan.due import Due, DuePart, Refinement, due, refined_together, refinement
+from dpsql.plan.priced import Noise, Noised, PricedMeasurement, PricedPlan
 from dpsql.plan.recall import AS_GOOD, Finer, Piece, Slot, key_of, widths
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import ColumnNoise, NoisyRows, schema
 from dpsql.release.stored import StoredTable, from_bytes, to_bytes
@@ -51,6 +52,11 @@ class Had:
     added_up: bool = False
     refinement: Refinement | None = None
 
+    @property
+    def measured(self) -> bool:
+        """Whether something must be measured for it."""
+        return self.kept is None or self.refinement is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
@@ -69,16 +75,52 @@ def foresee(
 ) -> Outlook:
     """How the pieces of a plan are had from what is kept (``kin``), at no less accuracy."""
     store = _Store(priced, kin, bodies, postprocessor)
-    had = tuple(store.find(piece) for piece in wanted)
+    had = tuple(_in_pairs(priced, [store.find(piece) for piece in wanted]))
     refined: dict[tuple[int, int], Noise | None] = {}
     for found in had:
-        if found.kept is None or found.refinement is not None:
+        if found.measured:
             noise = None if found.refinement is None else found.refinement.noise
             for slot in found.piece.slots:
                 refined |= {(slot.part, position): noise for position in slot.columns}
                 if priced.parts[slot.part].selection is not None:
                     refined[slot.part, -1] = None
     return Outlook(had, due(priced, refined))
+
+
+def _in_pairs(priced: PricedPlan, had: list[Had]) -> list[Had]:
+    """Halves that are both due are measured together: refined by one law, or else anew.
+
+    Claim: what is due costs no more than the plan.
+    Argument: a half by itself costs less than both; both by themselves could cost more.
+    """
+    places = {
+        (slot.part, slot.columns[0]): i for i, h in enumerate(had) for slot in h.piece.slots[:1]
+        if slot.columns
+    }  # fmt: skip
+    found = list(had)
+    for (part, position), i in places.items():
+        item = priced.parts[part].noised[position]
+        twin = item.halves if isinstance(item, Noised) else None
+        if twin is None or twin.other < position or (part, twin.other) not in places:
+            continue
+        j = places[part, twin.other]
+        one, other = found[i], found[j]
+        if not (one.measured and other.measured and (one.refinement or other.refinement)):
+            continue
+        both = None
+        if one.refinement and other.refinement:
+            twins = (position, _law_of(one)), (twin.other, _law_of(other))
+            both = refined_together(priced.parts[part], twins)
+        for k, refined in zip((i, j), both or (None, None), strict=True):
+            found[k] = replace(found[k], refinement=refined) if both else Had(found[k].piece)
+    return found
+
+
+def _law_of(had: Had) -> NoiseSum:
+    """The noise of the stored number that a piece is merged with."""
+    [noise] = had.columns[0].noise
+    assert noise is not None
+    return noise.laws[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +244,7 @@ def complete(
     keep: dict[RecallKey, bytes] = {}
     for had in outlook.had:
         tables, slots = had.columns, had.piece.slots
-        if had.kept is None or had.refinement is not None:
+        if had.measured:
             tables = tuple(_taken(slot, *new[slot.part]) for slot in slots)
             if had.refinement is not None:
                 tables = (_average(had.columns[0], tables[0], had.refinement),)

@@ -20,7 +20,7 @@ from support.datasets import folder
 from support.services import FreeLedger, noon
 
 from dpsql.engines.duckdb import DuckDB
-from dpsql.plan import price
+from dpsql.plan import halves, price
 from dpsql.plan.priced import Noise
 from dpsql.policy.load import load
 from dpsql.privacy.entropy import Entropy
@@ -82,6 +82,9 @@ SCENARIOS: dict[str, Scenario] = {
     "SUM, out of bounds": Scenario(
         "SELECT cell, SUM(value) FROM facts GROUP BY cell",
         "(9, 'inf'), (9, 1e300), (9, 77), (9, 'nan')", rows=2,
+    ),
+    "SUM beside COUNT": Scenario(
+        "SELECT cell, SUM(value), COUNT(value) FROM facts GROUP BY cell", "(9, 10), (9, 10)", rows=2
     ),
     "AVG": Scenario("SELECT cell, AVG(value) FROM facts GROUP BY cell", "(9, 10)"),
     "AVG, alone": Scenario(
@@ -189,6 +192,12 @@ def _narrower(real: Callable[..., Noise], factor: Fraction) -> Callable[..., Noi
 def test_noise_of_half_the_scale_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(price, "_noise", _narrower(price._noise, Fraction(1, 2)))
     assert audited(SCENARIOS[name], 10) > 1.3
+
+
+def test_halves_that_each_cost_half_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = halves.laplace_for
+    monkeypatch.setattr(halves, "laplace_for", lambda l1, epsilon: real(l1, 2 * epsilon))
+    assert audited(SCENARIOS["SUM beside COUNT"], 10) > 1.3
 
 
 def test_a_forgotten_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

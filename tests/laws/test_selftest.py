@@ -123,12 +123,12 @@ def _greedy(change: Patch) -> None:
     change.setattr(price, "_cost", honest)
 
 
-def _one_unnoised(change: Patch) -> None:
-    """The count under an average is exact."""
+def _halves_unnoised(change: Patch) -> None:
+    """The total and the count under an average are exact."""
     real = noise.added
 
     def added(exact: Any, item: Any, entropy: Any) -> Any:
-        return exact if type(item.statistic).__name__ == "Rows" else real(exact, item, entropy)
+        return exact if item.halves is not None else real(exact, item, entropy)
 
     change.setattr(noise, "added", added)
 
@@ -202,7 +202,7 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], str, str, int]] = {
     "a threshold without noise": (_exact_units, HIDDEN, TWICE, 6),
     "an average that is not centred, priced as one that is": (_uncentred, 'AVG( "amount")', TWICE, 80),
     "twice the epsilon that is charged": (_greedy, "COUNT", TWICE, 8),
-    "an exact count under an average": (_one_unnoised, 'AVG( "amount")', TWICE, 20),
+    "exact halves under an average": (_halves_unnoised, 'AVG( "amount")', TWICE, 20),
     "a median that is too sure": (_sure_choice, 'MEDIAN( "amount")', TWICE, 32),
     "an extreme that is too sure": (_sure_choice, 'MAX( "amount")', TWICE, 40),
     "an answer that is not paid": (_unpaid, "COUNT", ALONE, 2),

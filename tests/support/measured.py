@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from dpsql.aggregates.statistic import Total
 from dpsql.checks import run as check
@@ -23,6 +24,7 @@ from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.priced import Chosen, PricedMeasurement, Share
 from dpsql.plan.request import Request
 from dpsql.plan.statement import statement
+from dpsql.release.noise import halves
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
@@ -157,6 +159,7 @@ def broken(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str
     """The claims that a pair of neighbours disproves."""
     if part.measurement.cells is not None and before.keys() != after.keys():
         yield "public groups depend on the data"
+    yield from _halves(part, before, after)
     for claim in claims(part):
         moved = list(_moves(before, after, claim))
         l1, squares = sum(moved), sum(m * m for m in moved)
@@ -166,6 +169,26 @@ def broken(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str
         if squares > claim.bound.l2_squared * (1 + rounding):
             bound = math.sqrt(claim.bound.l2_squared)
             yield f"{claim.what}: L2 {math.sqrt(squares):.6g} > {bound:.6g}"
+
+
+def _halves(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str]:
+    """Twins whose two halves move farther together than their price says."""
+    for i, item in enumerate(part.noised):
+        of = None if isinstance(item, Chosen) else item.halves
+        if of is None or not isinstance(item.statistic, Total):
+            continue
+        keys = sorted(before.keys() | after.keys(), key=repr)
+        sides = []
+        for side in (before, after):
+            rows = [side.get(key, (0,) * len(part.noised)) for key in keys]
+            numbers = (np.array([int(row[c] or 0) for row in rows]) for c in (i, of.other))
+            sides.append(halves(*numbers, of))
+        moved = sum(
+            int(np.abs(a.astype(object) - b.astype(object)).sum())
+            for a, b in zip(*sides, strict=True)
+        )
+        if moved > of.l1:
+            yield f"halves: L1 {moved} > {float(of.l1):.6g}"
 
 
 def _moves(before: Exact, after: Exact, claim: Claim) -> Iterator[float]:

@@ -12,7 +12,7 @@ from dpsql.release.postprocess import PostProcessor, output_sql
 from dpsql.release.rows import schema
 
 TAKEN = (
-    "SELECT country, COUNT(*), SUM(age) FROM customers GROUP BY country",
+    "SELECT country, COUNT(DISTINCT customer_id), SUM(age) FROM customers GROUP BY country",
     (
         "SELECT n AS b, country AS a, n AS c FROM"
         " (SELECT country, COUNT(*) AS n FROM customers GROUP BY 1) AS t"

@@ -307,6 +307,53 @@ def test_sums_of_values_are_added_up_too(session):
     assert column(total) == [pytest.approx(sum(column(groups, 1)))]
 
 
+MEANS = (
+    "SELECT country, AVG(age) AS a, COUNT(*) AS n, SUM(age) AS s FROM customers GROUP BY country"
+)
+
+
+def test_a_sum_a_count_and_a_mean_are_two_numbers_in_whatever_order(session):
+    first = ask(session, MEANS, epsilon("0.1"))
+    for sql in ("AVG(age)", "COUNT(*), SUM(age)", "SUM(age) / COUNT(*), AVG(age)"):
+        again = ask(
+            session, f"SELECT country, {sql} FROM customers GROUP BY country", epsilon("0.1")
+        )
+        assert again.recalled
+    assert not first.recalled
+
+
+@pytest.mark.parametrize("before", ["0.02", "0.05", "0.09"])
+@pytest.mark.parametrize("count", [True, False])
+def test_what_is_due_of_two_halves_costs_no_more_than_both(session, before, count):
+    if count:
+        ask(session, "SELECT country, COUNT(*) FROM customers GROUP BY country", epsilon(before))
+    else:
+        ask(session, MEANS, epsilon(before))
+    session.execute("SET dpsql.epsilon = 0.1")
+    priced = session.prepare(MEANS)
+    outlook = session.outlook(priced)
+    assert outlook is not None
+    assert 0 < outlook.due.cost.epsilon <= priced.cost.epsilon
+    refined = [had.refinement is not None for had in outlook.had]
+    assert all(refined) or not any(refined)
+    reply = session.execute(MEANS)
+    assert reply.cost == outlook.due.cost
+    again = session.execute(MEANS)
+    assert again.recalled
+    assert again.table == reply.table
+
+
+def test_one_half_is_refined_where_the_other_is_stored(session):
+    ask(session, "SELECT country, COUNT(*) FROM customers GROUP BY country", epsilon("0.2"))
+    ask(session, MEANS, epsilon("0.05"))
+    session.execute("SET dpsql.epsilon = 0.06")
+    outlook = session.outlook(session.prepare(MEANS))
+    assert outlook is not None
+    assert [had.measured for had in outlook.had] == [True, False]
+    assert outlook.had[0].refinement is not None
+    assert outlook.due.cost.epsilon < Fraction(6, 100)
+
+
 def test_finer_groups_that_were_refined_are_added_up(session):
     finer(session)
     better = ask(session, BY_CHANNEL, epsilon("9"))

@@ -1,0 +1,82 @@
+"""A total and the number of its rows, noised together as two halves.
+
+A value x of the range c - h .. c + h is a share of the way from one end to the other. Instead of a
+total T of x - c and a number n of rows, the sums of the distances to both ends are noised,
+a = T + h n and b = h n - T: a row moves both together by 2 h, wherever it lies. T and n are then
+(a - b) / 2 and (a + b) / 2 h.
+
+Claim: with Laplace noise the errors of T and of n are both 1/sqrt(2) of what they are if each gets
+    half the epsilon, at the same price.
+Argument: half of the epsilon gives T noise of scale 2 h / epsilon and n of scale 2 / epsilon, for
+    each row that a unit may have. Both halves get noise of scale 2 h / epsilon, and half of the
+    sum of two such has 1/sqrt(2) of the deviation. (Gaussian noise is as wide either way.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.aggregates.build import not_null
+from dpsql.aggregates.statistic import Rows, Statistic, Total
+from dpsql.plan.bounding import Bounding, sensitivity
+from dpsql.plan.grid import grid
+from dpsql.plan.priced import Chosen, Halves, Noised, Share
+from dpsql.privacy.mechanisms import laplace_for
+
+
+def paired(
+    noised: tuple[Noised | Chosen, ...], bounding: Bounding, share: Share, widest: float,
+    taken: int | None,
+) -> tuple[Noised | Chosen, ...]:  # fmt: skip
+    """The statistics with those noised as halves that have a twin. ``taken`` selects groups."""
+    if share.family != "laplace":
+        return noised
+    found = list(noised)
+    for i, j in _twins(tuple(item.statistic for item in noised)):
+        total, count = found[i], found[j]
+        if j == taken or isinstance(total, Chosen) or isinstance(count, Chosen):
+            continue
+        found[i] = _half(total, total, j, bounding, share, widest)
+        found[j] = _half(count, total, i, bounding, share, widest)
+    return tuple(found)
+
+
+def _twins(statistics: tuple[Statistic, ...]) -> Iterator[tuple[int, int]]:
+    """Totals, each with a number of its own rows; no number has more than one."""
+    free = {s: j for j, s in enumerate(statistics) if isinstance(s, Rows) and s.cap is None}
+    for i, statistic in enumerate(statistics):
+        if isinstance(statistic, Total) and statistic.cap is None and not statistic.whole:
+            j = free.pop(Rows(not_null(statistic.value, statistic.where)), None)
+            if j is not None:
+                yield i, j
+
+
+def _half(
+    item: Noised, total: Noised, other: int, bounding: Bounding, share: Share, widest: float
+) -> Noised:
+    """A statistic of two, with the noise of both halves.
+
+    Claim: adding or removing one unit moves both halves over all groups by at most ``l1``, so that
+        their noise together is two shares of the epsilon: ``2 * share.epsilon``-DP.
+    Assumes: a unit's total in a group is at most ``reach`` times its number of rows there, both
+        as the engine counts them, and its numbers have the sensitivity of ``plan.bounding``.
+    Argument: then a unit's halves are not negative, and add up to 2 * reach times its number. Every
+        stage keeps the assumption, since numbers and totals of a unit are made smaller by the same
+        weight or factor, with totals rounded toward zero; where both are capped in a group, the
+        number at c and the total at reach * c, it holds as well. Rounding the sums of a group to
+        coarser steps adds at most one step for each half of each group that the unit is in.
+    """
+    statistic, one = total.statistic, 1 << bounding.bits
+    assert isinstance(statistic, Total)
+    reach = grid(statistic, grid(statistic).shift - total.shift).reach
+    rows = sensitivity(Rows(), one, bounding).l1
+    epsilon, coarse = 2 * share.epsilon, 0
+    l1 = 2 * reach * rows
+    while l1 / epsilon >= widest:
+        coarse += max(1, math.ceil(math.log2(l1 / epsilon / Fraction(widest))))
+        l1 = Fraction(2 * reach * rows) / 2**coarse + 2 * bounding.groups * bounding.size
+    halves = Halves(other, reach, one, coarse, l1)
+    return replace(item, noise=laplace_for(l1, epsilon), halves=halves)
