@@ -2,14 +2,16 @@
 
 Claim: adding or removing one unit changes the numbers of all groups by at most ``kept`` in sum.
 Argument: a unit keeps at most ``kept`` pairs of group and value, in an order that only the salt and
-the unit's own rows decide; without it, a group loses no more values than pairs of the unit.
+the unit's own rows decide; without it, a group loses no more values than pairs of the unit. A unit
+with no more rows than that has no more pairs, so all of them are kept without an order, where rows
+are the same in each place that reads them.
 """
 
 from __future__ import annotations
 
 from dpsql.aggregates.statistic import Values
 from dpsql.plan.bounding import Bounding, kept
-from dpsql.plan.stages import Source, group_by, listed, named, salted
+from dpsql.plan.stages import Source, above, group_by, listed, named, salted
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Expression
 from dpsql.sql.render import expression
@@ -29,11 +31,24 @@ def counted(statistic: Values, bounding: Bounding, rows: Source) -> str:
         inner = f"SELECT {', '.join(items)}{rows.block.tail()}"
         return f"SELECT {head}count(DISTINCT v) AS n FROM ({inner}) AS b{by}"
     items = [*named("u", rows.units), *items]
-    pairs = f"SELECT DISTINCT * FROM (SELECT {', '.join(items)}{rows.block.tail()}) AS b"
-    place = f"row_number() OVER ({salted(rows.units, rows.keys, 'v')}) AS place"
-    placed = f"SELECT *, {place} FROM ({pairs} WHERE v IS NOT NULL) AS d"
     most = kept(statistic, bounding)
-    return f"SELECT {head}count(DISTINCT v) AS n FROM ({placed}) AS p WHERE place <= {most}{by}"
+    base = f"(SELECT {', '.join(items)}{rows.block.tail()}) AS b"
+    if not rows.steady:
+        return f"SELECT {head}count(DISTINCT v) AS n FROM ({_few(base, most, rows)}) AS p{by}"
+    many = f"({above(most, rows.block, rows.units)}) AS m USING ({listed('u', rows.units)})"
+    return (
+        f"SELECT {head}count(DISTINCT v) AS n FROM (SELECT {head}v FROM {base} ANTI JOIN {many}"
+        f" UNION ALL {_few(f'{base} SEMI JOIN {many}', most, rows)}) AS p{by}"
+    )
+
+
+def _few(source: str, most: int, rows: Source) -> str:
+    """So many pairs of group and value of each unit, at most."""
+    keys = listed("k", rows.keys)
+    pairs = f"SELECT DISTINCT * FROM {source} WHERE v IS NOT NULL"
+    place = f"row_number() OVER ({salted(rows.units, rows.keys, 'v')}) AS place"
+    head = f"{keys}, " if keys else ""
+    return f"SELECT {head}v FROM (SELECT *, {place} FROM ({pairs}) AS d) AS q WHERE place <= {most}"
 
 
 def _told(value: Expression, rows: Source) -> str:

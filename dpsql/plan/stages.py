@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.nodes import Measurement
+from dpsql.plan.steady import steady
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.render import expression
 
@@ -15,18 +16,23 @@ SALT = "salt"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The rows of a measurement: a block, and how unit and keys are written over it."""
+    """The rows of a measurement: a block, and how unit and keys are written over it.
+
+    ``steady`` rows are the same wherever they are read in one statement.
+    """
 
     block: Block
     units: tuple[str, ...]
     keys: tuple[str, ...]
+    steady: bool
 
 
 def source(measurement: Measurement) -> Source:
     """The rows that a measurement is of."""
     block = Writer().open(measurement.input)
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
-    return Source(block, units, tuple(expression(k, block.items) for k in measurement.keys))
+    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    return Source(block, units, keys, steady(measurement.input))
 
 
 def weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:
@@ -38,6 +44,12 @@ def weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:
         f"SELECT {items}, {weight}{block.tail()}"
         f"{group_by(len(units))} HAVING count(*) > {bounding.rows}"
     )
+
+
+def above(limit: int, block: Block, units: tuple[str, ...]) -> str:
+    """Units with more rows than a limit."""
+    items = ", ".join(named("u", units))
+    return f"SELECT {items}{block.tail()}{group_by(len(units))} HAVING count(*) > {limit}"
 
 
 def salted(units: tuple[str, ...], keys: tuple[str, ...], value: str = "") -> str:
