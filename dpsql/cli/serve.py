@@ -16,7 +16,7 @@ from dpsql.cli.opened import operator_log
 from dpsql.diagnostics.refusal import Error
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import Certificate, ServiceHouse
-from dpsql.serve.pgwire.connection import Limits
+from dpsql.serve.pgwire.room import Limits
 from dpsql.serve.pgwire.server import Server
 from dpsql.service import Service
 

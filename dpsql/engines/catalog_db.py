@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,6 +19,11 @@ LARGEST_ANSWER = 256_000_000
 """Bytes: rows that were made out of nothing are memory too."""
 _BATCH = 100_000
 
+
+Stop = Callable[[int, bool], bool]
+"""Stops a session, or (with true) ends it; false when there is none."""
+Variable = str | int | Sequence[Sequence[str | None]]
+"""What a statement may be told of the session it is asked in."""
 
 AS_POSTGRESQL = {
     "integer_division": "true",
@@ -85,6 +91,26 @@ def _gathered(reader: pa.RecordBatchReader) -> pa.Table:
     return pa.Table.from_batches(batches, reader.schema)
 
 
+def _constant(value: Variable | None) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return "[" + ", ".join("[" + ", ".join(map(_constant, v)) + "]" for v in value) + "]"
+
+
+def _stopping(stops: Mapping[int, Stop]) -> Callable[[int, int, bool], bool]:
+    """``pgx_stop``: what the statement that asks may stop. The engine owns it: it owns no engine."""
+
+    def stopped(asker: int, process: int, ends: bool) -> bool:  # noqa: FBT001
+        stop = stops.get(asker)
+        return stop is not None and stop(process, ends)
+
+    return stopped
+
+
 class CatalogDatabase:
     """Made once from a script and tables; after that it is locked, and only read."""
 
@@ -103,6 +129,11 @@ class CatalogDatabase:
         self._local = threading.local()
         self._running: dict[int, duckdb.DuckDBPyConnection] = {}
         self._deadlines = Deadlines()
+        self._stops: dict[int, Stop] = {}
+        self._numbers = itertools.count(1)
+        self._root.create_function(
+            "pgx_stop", _stopping(self._stops), ["BIGINT", "BIGINT", "BOOLEAN"], "BOOLEAN", side_effects=True
+        )
         for statement in before:
             self._root.execute(statement)
         for name, rows in tables.items():
@@ -114,14 +145,24 @@ class CatalogDatabase:
         self._root.execute("SET lock_configuration = true")
 
     def run(
-        self, sql: str, parameters: Sequence[Any] = (), variables: Mapping[str, str] | None = None
-    ) -> CatalogRows:
-        """Answer one SELECT, in a transaction that can write nothing."""
-        with self._reading(variables or {}) as cursor:
-            self._one_select(sql)
-            found = cursor.sql(sql, params=list(parameters) or None)
-            columns = zip(found.columns, (str(t) for t in found.types), strict=True)
-            return CatalogRows(tuple(columns), _gathered(found.to_arrow_reader(_BATCH)))
+        self, sql: str, parameters: Sequence[Any] = (),
+        variables: Mapping[str, Variable] | None = None, stop: Stop | None = None,
+    ) -> CatalogRows:  # fmt: skip
+        """Answer one SELECT, in a transaction that can write nothing.
+
+        ``stop`` is what ``pgx_stop`` does for this statement, and for no other.
+        """
+        asker = next(self._numbers) if stop is not None else 0
+        if stop is not None:
+            self._stops[asker] = stop
+        try:
+            with self._reading({**(variables or {}), "asker": asker}) as cursor:
+                self._one_select(sql)
+                found = cursor.sql(sql, params=list(parameters) or None)
+                columns = zip(found.columns, (str(t) for t in found.types), strict=True)
+                return CatalogRows(tuple(columns), _gathered(found.to_arrow_reader(_BATCH)))
+        finally:
+            self._stops.pop(asker, None)
 
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs here, if it runs one."""
@@ -135,7 +176,7 @@ class CatalogDatabase:
             raise CatalogFailed("syntax", "only one SELECT is answered")
 
     @contextmanager
-    def _reading(self, variables: Mapping[str, str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _reading(self, variables: Mapping[str, Variable]) -> Iterator[duckdb.DuckDBPyConnection]:
         cursor = self._cursor(variables)
         failure: CatalogFailed | None = None
         cursor.execute("BEGIN TRANSACTION READ ONLY")
@@ -151,7 +192,7 @@ class CatalogDatabase:
         if failure is not None:
             raise failure
 
-    def _cursor(self, variables: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    def _cursor(self, variables: Mapping[str, Variable]) -> duckdb.DuckDBPyConnection:
         """This thread's cursor, with the session's variables set."""
         cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)
         if cursor is None:
@@ -159,7 +200,6 @@ class CatalogDatabase:
             self._local.variables = {}
         for name, value in variables.items():
             if self._local.variables.get(name) != value:
-                quoted = value.replace("'", "''")
-                cursor.execute(f"SET VARIABLE {name} = '{quoted}'")
+                cursor.execute(f"SET VARIABLE {name} = {_constant(value)}")
                 self._local.variables[name] = value
         return cursor

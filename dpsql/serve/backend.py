@@ -7,21 +7,16 @@ which is made from the policy and holds no data. Everything else goes to the ser
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
 from typing import TypeVar
 
-import pyarrow as pa
-
 from dpsql.diagnostics.refusal import Refused
-from dpsql.plan.priced import PricedPlan
-from dpsql.release.intervals import simulated, widths
 from dpsql.serve import remaining as words
+from dpsql.serve.answers import answered, exact, nothing, noticed, planned
 from dpsql.serve.lists import with_lists
 from dpsql.serve.pgwire import oids as types
 from dpsql.serve.pgwire.asking import Answer, Description, Run
 from dpsql.serve.pgwire.commands import Query
+from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import AUTHORIZATION, PRIVILEGE, UNSUPPORTED, Fatal, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, value
@@ -47,9 +42,9 @@ MOST_ROWS_REMEMBERED = 5_000
 class RoleSession:
     """The machine's ``Backend``."""
 
-    def __init__(self, now: Callable[[], World], who: Who, name: str) -> None:
+    def __init__(self, now: Callable[[], World], who: Who, name: str, place: Place) -> None:
         """``now`` gives the newest reading of the policy; ``name`` chooses the session's account."""
-        self._now, self._who, self._name = now, who, name
+        self._now, self._who, self._name, self._place = now, who, name, place
         self._taken: str | None = None
         self._world, self._shared, self._session = self._opened()
         self._start = self._session.settings
@@ -136,7 +131,7 @@ class RoleSession:
         if not values:
             return self.describe(query, ()).columns
         if self._route(query) == "catalog":
-            return self._made_up(Run(query, tuple(values), tuple(oids))).columns
+            return self._made_up(Run(query, tuple(values), tuple(oids)), None).columns
         return self._with(query, values, oids, lambda v: self._columns(query, v))
 
     def _columns(self, query: Query, values: Sequence[Value]) -> tuple[WireColumn, ...]:
@@ -149,7 +144,7 @@ class RoleSession:
             if self._rows_only(refused, query):
                 return self._shared.catalog.shape(query, self._who, values).columns
             raise
-        return _planned(priced, intervals=self._session.settings.intervals)
+        return planned(priced, intervals=self._session.settings.intervals)
 
     def _with(
         self,
@@ -193,7 +188,7 @@ class RoleSession:
         if found is None or not found.notice or not ask.notices:
             return found
         left = self._shared.balances.known(self._accounts())
-        return None if left is None else _noticed(found, words.recalled(left))
+        return None if left is None else noticed(found, words.recalled(left))
 
     def _at_hand(self, ask: Run) -> Answer | None:
         made_up = self._shared.catalog_answers.get(self._catalog_key(ask))
@@ -207,13 +202,13 @@ class RoleSession:
         known = self._at_hand(ask)
         if known is not None:
             notice = words.recalled(self._left()) if known.notice and ask.notices else ""
-            return _noticed(known, notice)
+            return noticed(known, notice)
         query = ask.query
         if self._route(query) == "catalog":
-            return self._made_up(ask)
+            return self._made_up(ask, self._place)
         if wants_no_rows(query.tokens):
             columns = self.columns(query, ask.values, ask.oids)
-            return Answer(columns, _nothing(columns))
+            return Answer(columns, nothing(columns))
         try:
             return self._asked(ask)
         except Refused as refused:
@@ -221,9 +216,9 @@ class RoleSession:
                 raise
             columns = self._shared.catalog.shape(query, self._who, ask.values).columns
             notice = _NO_PREVIEW if ask.notices else ""
-            return Answer(columns, _nothing(columns), notice=notice)
+            return Answer(columns, nothing(columns), notice=notice)
 
-    def _made_up(self, ask: Run) -> Answer:
+    def _made_up(self, ask: Run, place: Place | None) -> Answer:
         """The answer to a catalog query: whoever describes it first has it for the asking."""
         query = ask.query
         known = self._shared.catalog_answers.get(self._catalog_key(ask))
@@ -234,7 +229,7 @@ class RoleSession:
             values = self._reread(query, values, ask.oids) or values
         answer = self._with(
             query, values, ask.oids,
-            lambda values: self._shared.catalog.answer(query, self._who, values),
+            lambda values: self._shared.catalog.answer(query, self._who, values, place),
         )  # fmt: skip
         if self._wise(query, answer):
             self._shared.catalog_answers.put(self._catalog_key(ask), answer)
@@ -256,12 +251,12 @@ class RoleSession:
         reply = self._session.execute(*_sent(query, values))
         if reply.cost.epsilon or reply.cost.delta:
             self._shared.balances.spent()
-        answer = _answer(reply)
+        answer = answered(reply)
         if self._session.settings.fresh:
             self._shared.answers.clear()
         elif self._wise(query, answer):
             stored = bool(reply.recalled or reply.cost.epsilon)
-            kept = _noticed(answer, "recalled" if stored else "")
+            kept = noticed(answer, "recalled" if stored else "")
             self._shared.answers.put(self._answer_key(query, values), kept)
         answer.notice = self._notice(reply) if notices else ""
         return answer
@@ -292,10 +287,15 @@ class RoleSession:
     def own(self, text: str) -> Answer:
         """SET, RESET, SHOW and EXPLAIN of dpsql's own."""
         self._renewed()
-        answer = _answer(self._session.execute(text))
+        answer = answered(self._session.execute(text))
         if text.lstrip()[:5].lower() == "reset":
             answer.tag = "RESET"
         return answer
+
+    @property
+    def taken(self) -> str | None:
+        """The role that was taken in place of the one that logged in."""
+        return self._taken
 
     def settings(self) -> object:
         """The role and dpsql's settings as they are now."""
@@ -354,42 +354,8 @@ def _sent(query: Query, values: Sequence[Value]) -> tuple[str, list[Value]]:
     """What the service is given of a query and its values."""
     text, read, listed = with_lists(query.text, query.tokens, values)
     text, left = with_limits(text, read, listed)
-    return text, _exact(left)
+    return text, exact(left)
 
 
 def _named(values: Sequence[Value]) -> tuple[tuple[str, str], ...]:
     return tuple((type(v).__name__, repr(v)) for v in values)
-
-
-def _answer(reply: Reply) -> Answer:
-    columns = tuple(types.column(c.name, types.KINDS[c.kind]) for c in reply.columns)
-    return Answer(columns, reply.table, reply.tag, notes=reply.notes)
-
-
-def _planned(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
-    """The columns of an answer, known from its plan; ``dpsql.intervals`` adds two to some."""
-    outputs = priced.plan.columns
-    bounded: set[int] = set()
-    if intervals and priced.parts:
-        bounded = {*widths(priced, outputs), *(s.position for s in simulated(priced))}
-    found: list[WireColumn] = []
-    for position, output in enumerate(outputs):
-        found.append(types.column(output.name, types.KINDS[output.shape.kind]))
-        if position in bounded:
-            found += [types.column(f"{output.name}_{w}", types.FLOAT8) for w in ("low", "high")]
-    return tuple(found)
-
-
-def _noticed(answer: Answer, notice: str) -> Answer:
-    """The same rows with another notice; what was encoded is shared."""
-    return replace(answer, notice=notice)
-
-
-def _nothing(columns: Sequence[WireColumn]) -> pa.Table:
-    empty = [pa.array([], pa.string()) for _ in columns]
-    return pa.Table.from_arrays(empty, names=[str(i) for i in range(len(columns))])
-
-
-def _exact(values: Sequence[Value]) -> list[Value]:
-    """Values as the service takes them."""
-    return [Fraction(v) if isinstance(v, Decimal) and v.is_finite() else v for v in values]

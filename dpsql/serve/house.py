@@ -19,6 +19,7 @@ from dpsql.policy.model import Access
 from dpsql.serve import users
 from dpsql.serve.backend import RoleSession
 from dpsql.serve.pgwire.connection import PROTOCOL_NAME
+from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.scram import ITERATIONS, Verifier
 from dpsql.serve.pgwire.startup import Admission
 from dpsql.serve.world import Catalog, Who, World
@@ -123,9 +124,9 @@ class ServiceHouse:
         counts = Counter(v.iterations for v in verifiers if v is not None)
         return counts.most_common(1)[0][0] if counts else ITERATIONS
 
-    def enter(self, role: str, database: str, session: str) -> RoleSession:
+    def enter(self, role: str, database: str, session: str, place: Place) -> RoleSession:
         """A session of a user; the name of the database is the client's to choose."""
-        return RoleSession(lambda: self.world, Who(database, role), session)
+        return RoleSession(lambda: self.world, Who(database, role), session, place)
 
     def admission(self, user: str) -> Admission:
         """What the policy says of a user's connections."""

@@ -174,7 +174,8 @@ _NEVER = frozenset(
 _TIMES = frozenset({
     "current_date", "current_timestamp", "current_time", "localtime", "localtimestamp", "now",
     "clock_timestamp", "statement_timestamp", "transaction_timestamp", "random",
-    "gen_random_uuid", "timeofday", "pg_backend_pid", "txid_current", "nextval", "set_config",
+    "gen_random_uuid", "timeofday", "pg_backend_pid", "pg_cancel_backend", "pg_terminate_backend",
+    "pg_stat_activity", "txid_current", "nextval", "set_config",
     "pg_postmaster_start_time", "dpsql",
 })  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from dpsql.serve.memory import Memory
 from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
+from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.remaining import Balances
 from dpsql.serve.users import User, hashed
@@ -34,8 +35,10 @@ class Catalog(Protocol):
         """What a catalog query takes and returns."""
         ...
 
-    def answer(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
-        """The rows of a catalog query."""
+    def answer(
+        self, query: Query, who: Who, values: Sequence[Value], place: Place | None = None
+    ) -> Answer:
+        """The rows of a catalog query; without a place it is only described, and stops nobody."""
         ...
 
     def interrupt(self, thread: int) -> None:

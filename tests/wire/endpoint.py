@@ -18,7 +18,7 @@ from support.services import real_service
 from dpsql.ledger.charge import NANO
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import Certificate, ServiceHouse
-from dpsql.serve.pgwire.connection import Limits
+from dpsql.serve.pgwire.room import Limits
 from dpsql.serve.pgwire.server import Server
 from dpsql.service import Service
 

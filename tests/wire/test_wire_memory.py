@@ -11,8 +11,7 @@ from endpoint import Endpoint
 
 from dpsql.engines import catalog_db
 from dpsql.engines.catalog_db import CatalogDatabase
-from dpsql.serve.pgwire import connection as connections
-from dpsql.serve.pgwire import portals
+from dpsql.serve.pgwire import portals, room
 
 
 @pytest.fixture
@@ -90,13 +89,13 @@ def test_memory_is_given_back_after_a_large_answer(
     client: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = threading.Event()
-    give_back = connections.give_back
+    give_back = room.give_back
 
     def noted() -> None:
         give_back()
         given.set()
 
-    monkeypatch.setattr(connections, "give_back", noted)
+    monkeypatch.setattr(room, "give_back", noted)
     rows = client.execute("SELECT x FROM generate_series(1, 40000) AS s(x)").fetchall()
     assert len(rows) == 40_000
     assert given.wait(10)

@@ -18,7 +18,7 @@ from endpoint import PASSWORD, ROLE, Endpoint, endpoint, generous
 from talk import errors, message, query, startup
 
 from dpsql.serve.pgwire.asking import Run
-from dpsql.serve.pgwire.connection import Limits
+from dpsql.serve.pgwire.room import Limits
 
 QUICK = Limits(
     connections=4, connections_per_role=2, startup_seconds=0.4, largest_message=50_000,

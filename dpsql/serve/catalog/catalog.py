@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from dpsql.policy.model import Column, Policy
 from dpsql.serve.catalog.names import column_names
 from dpsql.serve.catalog.rewrite import quoted, rewritten
 from dpsql.serve.catalog.rows import Row, policy_rows
+from dpsql.serve.catalog.sessions import STOPS, Stopping, about
 from dpsql.serve.catalog.types import (
     CHAR_TYPE,
     NAME_TYPE,
@@ -32,6 +34,7 @@ from dpsql.serve.catalog.words import INFORMATION
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
+from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, items
@@ -210,8 +213,10 @@ class RoleCatalog:
             return False
         return True
 
-    def answer(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
-        """The rows of a catalog query."""
+    def answer(
+        self, query: Query, who: Who, values: Sequence[Value], place: Place | None = None
+    ) -> Answer:
+        """The rows of a catalog query; without a place it is only described, and stops nobody."""
         numbers: dict[str, int] = {}
         for named in tables(query.tokens):
             schema = named.schema or "pg_catalog"
@@ -219,7 +224,7 @@ class RoleCatalog:
             if schema not in CATALOG_SCHEMAS or f"{schema}.{named.name}" not in relations():
                 shown = f"{named.schema}.{named.name}" if named.schema else named.name
                 raise WireError("42P01", f'relation "{shown}" does not exist')
-        return self._run(query, query.tokens, who, values, numbers)
+        return self._run(query, query.tokens, who, values, numbers, place or Place())
 
     def interrupt(self, thread: int) -> None:
         """Stop what another thread asks."""
@@ -235,11 +240,11 @@ class RoleCatalog:
             own = tokens[named.end - 1]
             where = [own._replace(kind="word", text=SHAPES), own._replace(kind="op", text=".")]
             tokens[named.at : named.end] = [*where, own]
-        return self._run(query, tokens, who, values, {})
+        return self._run(query, tokens, who, values, {}, Place())
 
     def _run(
         self, query: Query, tokens: Sequence[Token], who: Who, values: Sequence[Value],
-        numbers: Mapping[str, int],
+        numbers: Mapping[str, int], place: Place,
     ) -> Answer:  # fmt: skip
         sql = rewritten(tokens, macros(), numbers)
         lists = listed(tokens)
@@ -247,13 +252,17 @@ class RoleCatalog:
             items(v) if at in lists and isinstance(v, str) else _plain(v)
             for at, v in enumerate(values)
         ]
+        named = {t.name for t in tokens}
+        stopping = Stopping(place)
         try:
             found = self._opened().run(
-                sql, parameters, {"database": who.database, "login": who.login}
-            )
+                sql, parameters,
+                {"database": who.database, "login": who.login, **about(place, named)},
+                stopping if named & STOPS else None,
+            )  # fmt: skip
         except CatalogFailed as failure:
-            raise _error(failure) from None
-        return _answer(query, found)
+            raise stopping.refused or _error(failure) from None
+        return replace(_answer(query, found), warnings=tuple(stopping.warnings))
 
     def _opened(self) -> CatalogDatabase:
         with self._lock:

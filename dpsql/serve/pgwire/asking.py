@@ -28,6 +28,7 @@ class Answer:
     notice: str = ""
     encoded: dict[tuple[int, ...], bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -83,6 +84,11 @@ class Backend(Protocol):
 
     def become(self, role: str | None) -> None:
         """Take another role, or (None) the one that logged in; refused unless the policy grants it."""
+        ...
+
+    @property
+    def taken(self) -> str | None:
+        """The role that was taken in place of the one that logged in."""
         ...
 
     def settings(self) -> object:

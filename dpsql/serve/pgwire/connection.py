@@ -5,72 +5,20 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from ssl import SSLContext
 from typing import cast
 
 from dpsql.policy.model import Access
-from dpsql.serve.memory import give_back
 from dpsql.serve.pgwire.asking import Ask, Backend, Encode, EncodeCopy, RunOwn
-from dpsql.serve.pgwire.errors import CANCELED, TOO_MANY, Fatal, WireError
-from dpsql.serve.pgwire.frames import LARGEST_MESSAGE
+from dpsql.serve.pgwire.crowd import Seen
+from dpsql.serve.pgwire.errors import CANCELED, ENDED, TOO_MANY, Fatal, WireError
 from dpsql.serve.pgwire.machine import Machine, Phase
-from dpsql.serve.pgwire.startup import House
+from dpsql.serve.pgwire.room import Room
+from dpsql.serve.pgwire.transaction import Status
 
 HIGH_WATER = 1 << 20
 PROTOCOL_NAME = "postgresql"
 """What both sides must agree on (ALPN) when TLS begins without having been asked for."""
 _TLS_HANDSHAKE = b"\x16"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one endpoint bears."""
-
-    connections: int = 1_000
-    connections_per_role: int = 800
-    startup_seconds: float = 15.0
-    idle_seconds: float = 0.0
-    """0: a session may be idle for ever."""
-    largest_message: int = LARGEST_MESSAGE
-    drain_seconds: float = 30.0
-
-
-@dataclass(slots=True)
-class Room:
-    """What the connections of one endpoint have in common."""
-
-    house: House
-    workers: Executor
-    limits: Limits
-    tls: SSLContext | None = None
-    open: set[Connection] = field(default_factory=set)
-    keys: dict[int, Connection] = field(default_factory=dict)
-    draining: bool = False
-    tidying: bool = False
-    compare: Callable[[bytes, bytes], bool] = lambda a, b: a == b
-
-    def admit(self, user: str) -> None:
-        """Refuse a role that has as many connections as it may."""
-        wanted = self.house.admission(user)
-        entered = [c.machine.role for c in self.open if c.machine.session is not None]
-        inside = [u for u in entered if self.house.admission(u).role == wanted.role]
-        most = wanted.access.connections or self.limits.connections_per_role
-        if len(inside) >= most:
-            raise Fatal(TOO_MANY, f'too many connections for role "{wanted.role}"')
-
-    def tidy(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Give back what large answers took, once for all that end in the same second."""
-        if not self.tidying:
-            self.tidying = True
-            loop.call_later(1.0, self._tidy)
-
-    def _tidy(self) -> None:
-        self.tidying = False
-        if not self.draining:
-            self.workers.submit(give_back)
 
 
 def _hand_on(transport: asyncio.Transport, data: bytes) -> None:
@@ -104,7 +52,11 @@ class Connection(asyncio.Protocol):
         self._lock = threading.Lock()
         self._thread = 0
         self._silent = True
-        self.machine = Machine(room.house, largest=room.limits.largest_message, admit=room.admit)
+        self.machine = Machine(
+            room.house, largest=room.limits.largest_message, admit=room.admit, crowd=room
+        )
+        self._begun = self._changed = self._loop.time()
+        self._woken: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is here; also called again when TLS has begun."""
@@ -126,6 +78,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes from the client; TLS may begin with the first, without having been asked for."""
         first, self._silent = self._silent, False
+        if self.machine.idle:
+            self._woken = self._changed = self._loop.time()
         if first and self._room.tls is not None and data[:1] == _TLS_HANDSHAKE:
             assert self._transport is not None
             self.machine.encrypting()
@@ -167,6 +121,8 @@ class Connection(asyncio.Protocol):
         if transport is None:
             return
         data = machine.take()
+        if machine.idle:
+            self._changed = self._loop.time()
         if data and machine.delay:
             self._loop.call_later(machine.delay, self._last_words, data)
             self._reads(wanted=False)
@@ -322,12 +278,50 @@ class Connection(asyncio.Protocol):
         What it was charged stays charged. The lock keeps the worker from going on to another
         connection's statement before this one's is stopped.
         """
-        if self.machine.ask is not None and self._asked is not None:
-            self._result = None
-            with self._lock:
-                if self._thread and self.machine.session is not None:
-                    self.machine.session.backend.interrupt(self._thread)
+        if self._halt():
             self._deliver(None, WireError(CANCELED, said, hint=_STORED))
+
+    def _halt(self) -> bool:
+        """Stop what runs, if something does. Nobody waits for its result any more."""
+        if self.machine.ask is None or self._asked is None:
+            return False
+        self._result = None
+        with self._lock:
+            if self._thread and self.machine.session is not None:
+                self.machine.session.backend.interrupt(self._thread)
+        return True
+
+    def seen(self) -> Seen | None:
+        """What pg_stat_activity says of this connection, once it has logged in."""
+        machine, session = self.machine, self.machine.session
+        if session is None or machine.key is None:
+            return None
+        shift = self._room.clock() - self._loop.time()
+        peer = None if self._transport is None else self._transport.get_extra_info("peername")
+        address, port = (str(peer[0]), int(peer[1])) if peer else (None, None)
+        return Seen(
+            machine.key[0], machine.role, session.backend.taken, machine.database,
+            session.variables.get("application_name"), address, port, shift + self._begun,
+            None if self._woken is None else shift + self._woken, shift + self._changed,
+            _RESTING[session.transaction.status] if machine.idle else "active",
+            session.asked,
+        )  # fmt: skip
+
+    def stop(self, *, ends: bool) -> None:
+        """Cancel what runs here, or end the session; may be said in any thread."""
+        if ends:
+            self._loop.call_soon_threadsafe(self._end)
+        else:
+            said = "canceling statement due to user request"
+            self._loop.call_soon_threadsafe(self.interrupt, said)
+
+    def _end(self) -> None:
+        """End the session as its role asked; what it was charged stays charged."""
+        if self.machine.phase is Phase.CLOSED:
+            return
+        self._halt()
+        self.machine.refuse(Fatal(ENDED, "terminating connection due to administrator command"))
+        self._settle()
 
     def _watch(self) -> None:
         """Close sessions that are idle for longer than the endpoint allows."""
@@ -353,6 +347,11 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
+_RESTING = {
+    Status.IDLE: "idle",
+    Status.OPEN: "idle in transaction",
+    Status.FAILED: "idle in transaction (aborted)",
+}
 _STORED = (
     "What it was charged stays charged; if its answer was stored, asking again returns it for free."
 )

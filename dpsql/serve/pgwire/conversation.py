@@ -19,6 +19,7 @@ from dpsql.serve.pgwire.transaction import Saved, Status
 
 def _query(session: Session, message: m.Query) -> Steps:
     """A script: its statements one after the other, up to the first that fails."""
+    session.asked = message.text
     session.names.portals.pop("", None)
     session.names.prepared.pop("", None)
     statements = script.read(message.text)
@@ -165,6 +166,8 @@ def _execute(session: Session, message: m.Execute) -> Steps:
 def _read(session: Session, portal: Portal, limit: int) -> Steps:
     """The next rows of a portal. It was paid for once; reading on is free."""
     session.transaction.check()
+    assert isinstance(portal.command, c.Query)
+    session.asked = portal.command.text
     answer = yield from session.open(portal)
     start = min(portal.position, answer.count)
     stop = min(start + limit, answer.count) if limit else answer.count

@@ -18,6 +18,8 @@ ABORTED, NO_TRANSACTION, CANCELED = "25P02", "25P01", "57014"
 PRIVILEGE, NO_SETTING, NO_FUNCTION = "42501", "42704", "42883"
 PASSWORD, AUTHORIZATION, TOO_MANY = "28P01", "28000", "53300"
 LIMIT = "54000"
+ENDED = "57P01"
+"""A session was ended by its own role: the one code that drivers may take as a reason to reconnect."""
 
 
 class WireError(Exception):

@@ -19,6 +19,7 @@ from dpsql.serve.pgwire import replies, startup
 from dpsql.serve.pgwire.asking import Ask, Steps
 from dpsql.serve.pgwire.commands import Own
 from dpsql.serve.pgwire.conversation import handle, ready
+from dpsql.serve.pgwire.crowd import Crowd, Nobody, Place
 from dpsql.serve.pgwire.errors import PASSWORD, PROTOCOL, Fatal, WireError, wire_error
 from dpsql.serve.pgwire.execute import execute
 from dpsql.serve.pgwire.frames import LARGEST_MESSAGE, Frames
@@ -56,9 +57,10 @@ class Machine:
         *,
         largest: int = LARGEST_MESSAGE,
         admit: Callable[[str], None] = lambda _: None,
+        crowd: Crowd | None = None,
     ) -> None:
         """Waiting for the first message; ``admit`` may refuse a role that has proved itself."""
-        self._house, self._admit = house, admit
+        self._house, self._admit, self._crowd = house, admit, crowd or Nobody()
         self._frames = Frames(largest)
         self._out: list[bytes] = []
         self._steps: Steps | None = None
@@ -77,6 +79,11 @@ class Machine:
     def role(self) -> str:
         """Who it is, or claims to be."""
         return "" if self._wanted is None else self._wanted.role
+
+    @property
+    def database(self) -> str:
+        """What it has connected to."""
+        return "" if self._wanted is None else self._wanted.database
 
     @property
     def idle(self) -> bool:
@@ -217,7 +224,9 @@ class Machine:
         asked, warnings = self._wanted, list[str]()
         try:
             self._admit(asked.role)
-            backend = self._house.enter(asked.role, asked.database, asked.session)
+            process = self._house.process()
+            place = Place(process, self._crowd)
+            backend = self._house.enter(asked.role, asked.database, asked.session, place)
         except Exception as error:
             told = wire_error(error)
             raise Fatal(told.sqlstate, told.message, told.detail, told.hint) from error
@@ -227,7 +236,7 @@ class Machine:
             self._send(replies.notice(words, severity="WARNING"))
         for name, value in variables.reported().items():
             self._send(replies.parameter_status(name, value))
-        self.key = self._house.process(), startup.cancel_key(self._house, asked.minor)
+        self.key = process, startup.cancel_key(self._house, asked.minor)
         self._send(replies.key_data(*self.key))
         self._frames.logged_in()
         self._login, self.phase, self._simple = None, Phase.READY, True

@@ -8,12 +8,18 @@ import hmac
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from ssl import SSLContext
 
-from dpsql.serve.pgwire.connection import Connection, Limits, Room
+from dpsql.serve.pgwire.connection import Connection
+from dpsql.serve.pgwire.room import Limits, Room
 from dpsql.serve.pgwire.startup import House
 
 WORKERS = 8
+
+
+def _now() -> float:
+    return datetime.now(UTC).timestamp()
 
 
 class Server:
@@ -30,7 +36,7 @@ class Server:
         """Nothing is opened before ``start``; ``reload`` is called in a worker on SIGHUP."""
         self._reload = reload
         self._workers = ThreadPoolExecutor(WORKERS, "dpsql-wire")
-        self._room = Room(house, self._workers, limits, tls, compare=hmac.compare_digest)
+        self._room = Room(house, self._workers, limits, _now, tls, compare=hmac.compare_digest)
         self._server: asyncio.Server | None = None
         self._stopping = asyncio.Event()
 

@@ -26,6 +26,8 @@ class Session:
         self.backend, self.variables = backend, variables
         self.names, self.transaction = Names(), Transaction()
         self.out: list[bytes] = []
+        self.asked = ""
+        """What was asked for last, in the client's words."""
         self._reported = variables.reported()
 
     def send(self, data: bytes) -> None:
@@ -60,6 +62,8 @@ class Session:
             found = yield ask
         for words in filter(None, (*found.notes, found.notice) if self.variables.notices else ()):
             self.send(replies.notice(words))
+        for words in found.warnings:
+            self.send(replies.notice(words, severity="WARNING", sqlstate="01000"))
         return found
 
     def open(self, portal: Portal) -> Steps:

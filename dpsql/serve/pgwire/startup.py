@@ -10,6 +10,7 @@ from typing import Protocol
 from dpsql.policy.model import Access
 from dpsql.serve.pgwire import replies
 from dpsql.serve.pgwire.asking import Backend
+from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, Fatal, WireError
 from dpsql.serve.pgwire.messages import Startup, decoded
 from dpsql.serve.pgwire.scram import Exchange, Verifier
@@ -43,7 +44,7 @@ class House(Protocol):
         """What proves a role's password, and whether there is such a log-in at all."""
         ...
 
-    def enter(self, role: str, database: str, session: str) -> Backend:
+    def enter(self, role: str, database: str, session: str, place: Place) -> Backend:
         """Open a session of a role that has proved itself; raises what the client is told."""
         ...
 

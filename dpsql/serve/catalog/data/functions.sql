@@ -23,7 +23,9 @@ CREATE MACRO pgf_current_user() AS (SELECT min(setting) FROM pg_settings cu WHER
 CREATE MACRO pgf_current_schemas(a) AS CASE WHEN a THEN ['pg_catalog', 'public'] ELSE ['public'] END;
 CREATE MACRO pgf_current_setting(a) AS (SELECT min(setting) FROM pg_settings cs WHERE cs.name = lower(a)), (a, b) AS (SELECT min(setting) FROM pg_settings cs WHERE cs.name = lower(a));
 CREATE MACRO pgf_set_config(a, b, c) AS b;
-CREATE MACRO pgf_pg_backend_pid() AS 1;
+CREATE MACRO pgf_pg_backend_pid() AS CAST(getvariable('process') AS INTEGER);
+CREATE MACRO pgf_pg_cancel_backend(a) AS pgx_stop(CAST(getvariable('asker') AS BIGINT), CAST(a AS BIGINT), false);
+CREATE MACRO pgf_pg_terminate_backend(a) AS pgx_stop(CAST(getvariable('asker') AS BIGINT), CAST(a AS BIGINT), true), (a, b) AS pgx_stop(CAST(getvariable('asker') AS BIGINT), CAST(a AS BIGINT), b >= 0);
 CREATE MACRO pgf_pg_is_in_recovery() AS false;
 CREATE MACRO pgf_pg_is_wal_replay_paused() AS false;
 CREATE MACRO pgf_pg_my_temp_schema() AS 0::UINTEGER;

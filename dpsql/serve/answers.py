@@ -1,0 +1,54 @@
+"""What the service says, as the wire has it: columns with PostgreSQL's types, rows, notices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import pyarrow as pa
+
+from dpsql.plan.priced import PricedPlan
+from dpsql.release.intervals import simulated, widths
+from dpsql.serve.pgwire import oids as types
+from dpsql.serve.pgwire.asking import Answer
+from dpsql.serve.pgwire.parameters import Value
+from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.service import Reply
+
+
+def answered(reply: Reply) -> Answer:
+    """A reply of the service."""
+    columns = tuple(types.column(c.name, types.KINDS[c.kind]) for c in reply.columns)
+    return Answer(columns, reply.table, reply.tag, notes=reply.notes)
+
+
+def planned(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
+    """The columns of an answer, known from its plan; ``dpsql.intervals`` adds two to some."""
+    outputs = priced.plan.columns
+    bounded: set[int] = set()
+    if intervals and priced.parts:
+        bounded = {*widths(priced, outputs), *(s.position for s in simulated(priced))}
+    found: list[WireColumn] = []
+    for position, output in enumerate(outputs):
+        found.append(types.column(output.name, types.KINDS[output.shape.kind]))
+        if position in bounded:
+            found += [types.column(f"{output.name}_{w}", types.FLOAT8) for w in ("low", "high")]
+    return tuple(found)
+
+
+def noticed(answer: Answer, notice: str) -> Answer:
+    """The same rows with another notice; what was encoded is shared."""
+    return replace(answer, notice=notice)
+
+
+def nothing(columns: Sequence[WireColumn]) -> pa.Table:
+    """No rows under these columns."""
+    empty = [pa.array([], pa.string()) for _ in columns]
+    return pa.Table.from_arrays(empty, names=[str(i) for i in range(len(columns))])
+
+
+def exact(values: Sequence[Value]) -> list[Value]:
+    """Values as the service takes them."""
+    return [Fraction(v) if isinstance(v, Decimal) and v.is_finite() else v for v in values]

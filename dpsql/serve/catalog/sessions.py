@@ -1,0 +1,54 @@
+"""What the catalog is told of the session that asks: its number, its own sessions, whom it stops."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Mapping
+
+from dpsql.engines.catalog_db import Variable
+from dpsql.serve.pgwire.crowd import LONGEST_SHOWN, Place, Seen
+from dpsql.serve.pgwire.errors import WireError
+
+STOPS = frozenset({"pg_cancel_backend", "pg_terminate_backend"})
+
+
+def about(place: Place, named: Collection[str]) -> Mapping[str, Variable]:
+    """The variables of a statement that names these. What it does not name it is not told."""
+    return {
+        "process": place.process if "pg_backend_pid" in named else 0,
+        "sessions": [_row(s) for s in place.own()] if "pg_stat_activity" in named else (),
+    }
+
+
+def _row(seen: Seen) -> list[str | None]:
+    """In the order of the view pg_stat_activity."""
+    return [
+        str(seen.process), seen.login, seen.database, seen.application, seen.address,
+        None if seen.port is None else str(seen.port), _moment(seen.begun), _moment(seen.asked),
+        _moment(seen.changed), seen.state, seen.text[:LONGEST_SHOWN],
+    ]  # fmt: skip
+
+
+def _moment(seconds: float | None) -> str | None:
+    return None if seconds is None else dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(" ")
+
+
+class Stopping:
+    """What pg_cancel_backend and pg_terminate_backend do in one statement."""
+
+    def __init__(self, place: Place) -> None:
+        """Nobody is stopped yet."""
+        self._place = place
+        self.refused: WireError | None = None
+        self.warnings: list[str] = []
+
+    def __call__(self, process: int, ends: bool) -> bool:  # noqa: FBT001 (as SQL calls it)
+        """Stop a session that may be stopped; the refusal is kept, for it is lost on its way."""
+        try:
+            found = self._place.stop(process, ends=ends)
+        except WireError as error:
+            self.refused = error
+            raise
+        if not found:
+            self.warnings.append(f"PID {process} is not a PostgreSQL backend process")
+        return found

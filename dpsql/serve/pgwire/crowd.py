@@ -1,0 +1,88 @@
+"""The sessions of an endpoint as one of them sees them: its own, and which of them it may stop.
+
+A session sees what the same login has opened; one that has taken another role sees those that have
+taken the same. Nobody is shown what somebody else asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dpsql.serve.pgwire.errors import PRIVILEGE, WireError
+
+LONGEST_SHOWN = 1_024
+"""Characters of a statement in pg_stat_activity, as PostgreSQL has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One session as pg_stat_activity shows it; moments are seconds since 1970."""
+
+    process: int
+    login: str
+    taken: str | None
+    database: str
+    application: str
+    address: str | None
+    port: int | None
+    begun: float
+    asked: float | None
+    changed: float
+    state: str
+    text: str
+
+
+class Crowd(Protocol):
+    """Who is connected."""
+
+    def seen(self) -> Sequence[Seen]:
+        """Every session that has logged in."""
+        ...
+
+    def stop(self, process: int, *, ends: bool) -> None:
+        """Cancel what a session runs, or end the session."""
+        ...
+
+
+class Nobody:
+    """A crowd of none: faces without connections of their own."""
+
+    def seen(self) -> Sequence[Seen]:
+        """No session."""
+        return ()
+
+    def stop(self, process: int, *, ends: bool) -> None:
+        """There is nobody to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a session stands in the crowd."""
+
+    process: int = 0
+    crowd: Crowd = field(default_factory=Nobody)
+
+    def own(self) -> list[Seen]:
+        """The sessions that this one may see."""
+        everyone = self.crowd.seen()
+        mine = next((s for s in everyone if s.process == self.process), None)
+        return [s for s in everyone if mine is not None and _sees(mine, s)]
+
+    def stop(self, process: int, *, ends: bool) -> bool:
+        """Stop a session of its own; False when there is none, refused when it is another's."""
+        if all(s.process != process for s in self.crowd.seen()):
+            return False
+        if all(s.process != process for s in self.own()):
+            what = "process is being terminated" if ends else "query is being canceled"
+            raise WireError(
+                PRIVILEGE, f"must be a member of the role whose {what}"
+                " or member of pg_signal_backend",
+            )  # fmt: skip
+        self.crowd.stop(process, ends=ends)
+        return True
+
+
+def _sees(mine: Seen, theirs: Seen) -> bool:
+    return theirs.login == mine.login and (mine.taken is None or theirs.taken == mine.taken)

@@ -1,0 +1,79 @@
+"""What the connections of one endpoint have in common: limits, workers, and who is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from ssl import SSLContext
+from typing import TYPE_CHECKING
+
+from dpsql.serve.memory import give_back
+from dpsql.serve.pgwire.crowd import Seen
+from dpsql.serve.pgwire.errors import TOO_MANY, Fatal
+from dpsql.serve.pgwire.frames import LARGEST_MESSAGE
+from dpsql.serve.pgwire.startup import House
+
+if TYPE_CHECKING:
+    from dpsql.serve.pgwire.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one endpoint bears."""
+
+    connections: int = 1_000
+    connections_per_role: int = 800
+    startup_seconds: float = 15.0
+    idle_seconds: float = 0.0
+    """0: a session may be idle for ever."""
+    largest_message: int = LARGEST_MESSAGE
+    drain_seconds: float = 30.0
+
+
+@dataclass(slots=True)
+class Room:
+    """What the connections of one endpoint have in common."""
+
+    house: House
+    workers: Executor
+    limits: Limits
+    clock: Callable[[], float]
+    """Seconds since 1970."""
+    tls: SSLContext | None = None
+    open: set[Connection] = field(default_factory=set)
+    keys: dict[int, Connection] = field(default_factory=dict)
+    draining: bool = False
+    tidying: bool = False
+    compare: Callable[[bytes, bytes], bool] = lambda a, b: a == b
+
+    def admit(self, user: str) -> None:
+        """Refuse a role that has as many connections as it may."""
+        wanted = self.house.admission(user)
+        entered = [c.machine.role for c in self.open if c.machine.session is not None]
+        inside = [u for u in entered if self.house.admission(u).role == wanted.role]
+        most = wanted.access.connections or self.limits.connections_per_role
+        if len(inside) >= most:
+            raise Fatal(TOO_MANY, f'too many connections for role "{wanted.role}"')
+
+    def seen(self) -> list[Seen]:
+        """Every session that has logged in."""
+        return [seen for c in list(self.keys.values()) if (seen := c.seen()) is not None]
+
+    def stop(self, process: int, *, ends: bool) -> None:
+        """Cancel what a session runs, or end it. Said by a worker, done by the loop."""
+        found = self.keys.get(process)
+        if found is not None:
+            found.stop(ends=ends)
+
+    def tidy(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give back what large answers took, once for all that end in the same second."""
+        if not self.tidying:
+            self.tidying = True
+            loop.call_later(1.0, self._tidy)
+
+    def _tidy(self) -> None:
+        self.tidying = False
+        if not self.draining:
+            self.workers.submit(give_back)
