@@ -132,7 +132,11 @@ class CatalogDatabase:
         self._stops: dict[int, Stop] = {}
         self._numbers = itertools.count(1)
         self._root.create_function(
-            "pgx_stop", _stopping(self._stops), ["BIGINT", "BIGINT", "BOOLEAN"], "BOOLEAN", side_effects=True
+            "pgx_stop",
+            _stopping(self._stops),
+            ["BIGINT", "BIGINT", "BOOLEAN"],
+            "BOOLEAN",
+            side_effects=True,
         )
         for statement in before:
             self._root.execute(statement)

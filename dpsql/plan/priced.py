@@ -80,8 +80,14 @@ class Noised:
     @property
     def standard_deviation(self) -> float:
         """Of the noise, in the statistic's own units."""
-        count = 1 if self.halves is None else 2
-        return self.noise.standard_deviation() * float(self.step) * math.sqrt(count)
+        if self.halves is None:
+            return self.noise.standard_deviation() * float(self.step)
+        deviation = self.noise.standard_deviation() * float(self.step) * math.sqrt(2)
+        if isinstance(self.statistic, Total) or deviation >= 0.5:
+            return deviation
+        # A number that is rounded to a whole one is off if both draws together pass one half.
+        beyond = 1 / max(deviation, 1e-9)
+        return min(deviation, math.sqrt((1 + beyond / 2) * math.exp(-beyond)))
 
     @property
     def half_width(self) -> float:

@@ -38,6 +38,21 @@ def test_both_numbers_err_less_than_by_themselves() -> None:
         assert 0.945 < inside < 0.97, "whole numbers have a little more inside"
 
 
+def test_numbers_that_are_rounded_have_the_noise_that_rounding_leaves() -> None:
+    for epsilon, least in ((3, 1e-3), (6, 1e-6), (10**9, 0)):
+        plan = plan_of("SELECT COUNT(*), AVG(age) FROM customers", SHOP)
+        wanted = Request(Fraction(epsilon), Fraction(0), mechanism="laplace")
+        [count, total] = price(plan, wanted).parts[0].noised
+        assert least <= count.standard_deviation <= 2.001 / epsilon
+        assert total.standard_deviation > 0
+    for epsilon in (5, 8):
+        wanted = Request(Fraction(epsilon), Fraction(0), mechanism="laplace")
+        count = price(plan, wanted).parts[0].noised[0]
+        assert isinstance(count, Noised)
+        drawn = count.term.sample(Seeded(epsilon), 1_000_000)
+        assert count.standard_deviation == pytest.approx(np.rint(drawn).std(), rel=0.15)
+
+
 def test_the_halves_are_independent_and_one_draw_for_both_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
