@@ -48,6 +48,15 @@ def _check(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _prepare(p: argparse.ArgumentParser) -> None:
+    _policy(p)
+    p.add_argument(
+        "--table", metavar="T", action="append",
+        help="a private table; may be given several times (all, when left out)",
+    )  # fmt: skip
+    p.add_argument("--remove", action="store_true", help="delete the copies instead")
+
+
 def _query(p: argparse.ArgumentParser) -> None:
     _policy(p)
     _who(p)
@@ -161,6 +170,7 @@ COMMANDS = (
     Command("demo", "write a small shop and its policy, to try dpsql on", _demo),
     Command("init", "draft a policy from a DuckDB file, Parquet or CSV files", _init),
     Command("check", "validate a policy and hold it against its source", _check),
+    Command("prepare", "copy private tables, so that queries read few rows of a unit", _prepare),
     Command("query", "answer one SQL statement, with noise and its intervals", _query),
     Command("explain", "show plan, noise and cost of a query; spends nothing", _explain),
     Command("budget", "show what each account has left", _budget),

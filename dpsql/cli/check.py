@@ -12,9 +12,11 @@ from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED
 from dpsql.cli.opened import stored
 from dpsql.diagnostics.refusal import PolicyError
+from dpsql.engines import copies
 from dpsql.engines.duckdb import DuckDB
 from dpsql.ledger.terms import below_spent, loosened, terms_of
 from dpsql.policy.against_source import compare
+from dpsql.policy.companion import Shelf
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.service.views import described
@@ -23,16 +25,17 @@ from dpsql.service.views import described
 def run(chosen: argparse.Namespace) -> int:
     """Say what the policy protects; problems are raised with their places. Reads no rows."""
     policy = load(chosen.policy)
-    engine = DuckDB(policy.source.path, policy.limits)
+    engine = DuckDB(policy.source.path, policy.limits, copies.place(policy))
     try:
         policy = compare(policy, engine.describe())
+        shelf, unprepared = copies.read(policy, engine.prepared)
     finally:
         engine.close()
     described(policy, {}, datetime.now(UTC))
-    for warning in policy.warnings:
+    for warning in (*policy.warnings, *unprepared):
         sys.stderr.write(f"warning: {warning}\n")
     sys.stdout.write(f"{chosen.policy}: sound, and its source is what it says\n")
-    for line in _summary(policy):
+    for line in _summary(policy, shelf):
         sys.stdout.write(f"  {line}\n")
     if chosen.against_ledger:
         sys.stdout.writelines(f"{line}\n" for line in _against_ledger(policy))
@@ -57,7 +60,7 @@ def _against_ledger(policy: Policy) -> list[str]:
     return ["weaker than when the policy was served last:", *(f"  {line}" for line in weaker)]
 
 
-def _summary(policy: Policy) -> list[str]:
+def _summary(policy: Policy, shelf: Shelf) -> list[str]:
     private = [t.name for t in policy.tables.values() if not t.public]
     public = [t.name for t in policy.tables.values() if t.public]
     units = [
@@ -68,6 +71,7 @@ def _summary(policy: Policy) -> list[str]:
         f"protects   {_listed(units)}",
         f"private    {_listed(private)}",
         f"public     {_listed(public)}",
+        *([f"prepared   {_listed(list(shelf.copies))}"] if shelf.copies else []),
         *([f"views      {_listed(list(policy.views))}"] if policy.views else []),
         f"roles      {_listed(list(policy.roles))}",
         f"dataset    {terminal.spent(policy.dataset.epsilon, policy.dataset.delta)} in all",

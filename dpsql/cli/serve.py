@@ -39,6 +39,8 @@ def run(chosen: argparse.Namespace) -> int:
             terminal.say(
                 f'role "{role}" has no usable password: nobody can log in as it', sys.stderr
             )
+        for line in service.unprepared:
+            terminal.say(line, sys.stderr)
         tls = None if certificate is None else certificate.context()
         server = Server(house, tls=tls, limits=Limits(), reload=lambda: _reload(house))
         http = None if chosen.http_port is None else _http(house, chosen, certificate)

@@ -15,26 +15,27 @@ from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.incident import failed
+from dpsql.policy.companion import CATALOG
 from dpsql.policy.model import Limits
 from dpsql.policy.source import SourceDescription, TableDescription
 
 LOCKED = {
-    "enable_external_access": "false",
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "allow_community_extensions": "false",
-    "lock_configuration": "true",
 }
 """Given when a database is opened, since several openings in one process share its configuration."""
 MOST_RELATIONS = 64
 """Bound statements that each thread keeps."""
+SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
+"""What follows once all files are open: no other is read, and nothing of this is changed."""
 
 
 class DuckDB:
     """An open database file. Safe to use from several threads: each gets a cursor."""
 
-    def __init__(self, path: Path, limits: Limits) -> None:
-        """Open the file read-only and lock the configuration."""
+    def __init__(self, path: Path, limits: Limits, copies: Path | None = None) -> None:
+        """Open the file read-only, and prepared copies if there are some; lock the configuration."""
         self._timeout = limits.timeout_seconds
         self._deadlines = Deadlines()
         self._local = threading.local()
@@ -49,6 +50,7 @@ class DuckDB:
             raise SourceMismatch(f"{path}: there is no such database file")
         try:
             self._root = duckdb.connect(str(path), read_only=True, config=config)
+            self.prepared = _sealed(self._root, copies)
         except duckdb.Error as error:
             raise SourceMismatch(
                 f"{path}: not a DuckDB database that can be opened: {error}"
@@ -60,7 +62,8 @@ class DuckDB:
         not_null: dict[str, set[str]] = {}
         found = self._root.execute(
             "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns()"
-            " WHERE NOT internal ORDER BY table_name, column_index"
+            " WHERE NOT internal AND database_name = current_database()"
+            " ORDER BY table_name, column_index"
         ).fetchall()
         for table, column, engine_type, nullable in found:
             columns.setdefault(table, {})[column] = engine_type
@@ -69,6 +72,7 @@ class DuckDB:
         for table, names in self._root.execute(
             "SELECT table_name, constraint_column_names FROM duckdb_constraints()"
             " WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE')"
+            " AND database_name = current_database()"
         ).fetchall():
             unique.setdefault(table, []).append(frozenset(names))
         return SourceDescription(
@@ -143,12 +147,31 @@ class DuckDB:
         return cursor
 
 
+def _sealed(root: duckdb.DuckDBPyConnection, copies: Path | None) -> str | None:
+    """Open the copies, then lock everything; gives the document that says what they are.
+
+    A database that this process has open already is sealed, with the copies there were then.
+    """
+    (done,) = root.execute("SELECT current_setting('lock_configuration')").fetchone() or (False,)
+    if not done:
+        if copies is not None and copies.is_file():
+            name = str(copies).replace("'", "''")
+            root.execute(f"ATTACH '{name}' AS {CATALOG} (READ_ONLY)")
+        for setting, value in SEALED.items():
+            root.execute(f"SET {setting} = {value}")
+    there = root.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+    if copies is None or (CATALOG,) not in there:
+        return None
+    found = root.execute(f'SELECT document FROM {CATALOG}."dpsql prepared"').fetchone()
+    return None if found is None else str(found[0])
+
+
 class Constants:
     """An in-memory DuckDB with no data: evaluates generated queries over constants."""
 
     def __init__(self) -> None:
         """Open and lock it."""
-        self._connection = duckdb.connect(":memory:", config={"threads": 1, **LOCKED})
+        self._connection = duckdb.connect(":memory:", config={"threads": 1, **LOCKED, **SEALED})
         self._counts: dict[str, int] = {}
         self._lock = threading.Lock()
 

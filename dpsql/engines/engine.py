@@ -16,7 +16,15 @@ Value = bool | int | float | str | date | datetime | None | list[Any]
 
 
 class Engine(Protocol):
-    """A database that holds the data. Errors leave it only as ``EngineFailed``."""
+    """A database that holds the data. Errors leave it only as ``EngineFailed``.
+
+    ``prepared`` is the document of the prepared copies that it can read, None where there are none.
+    """
+
+    @property
+    def prepared(self) -> str | None:
+        """What the prepared copies are."""
+        ...
 
     def describe(self) -> SourceDescription:
         """Tables, columns, types and constraints: the catalog, never rows."""

@@ -18,7 +18,7 @@ from dpsql.plan.steady import steady
 WEIGHT_BITS = 20
 STRATEGIES = (
     "one row per unit", "row weights", "unit totals", "group caps", "weights and groups",
-    "norm clip",
+    "norm clip", "prepared rows",
 )  # fmt: skip
 """Every ``name`` that a bounding has."""
 
@@ -28,7 +28,8 @@ class Bounding:
     """The stages between a unit's rows and the sums.
 
     ``rows``: each row weighs ``min(1, rows / rows of its unit)``, so a unit weighs at most
-    ``rows`` in all. ``grouped``: rows are first added up by (unit, group). Then a unit keeps at
+    ``rows`` in all; or, where ``ranked``, only so many rows of a unit are read (from a prepared
+    copy). ``grouped``: rows are first added up by (unit, group). Then a unit keeps at
     most ``groups`` groups, drawn by a salted hash, where ``limit`` says so (where not, it cannot
     have more), its count in each is capped at ``per_group``, and the Euclidean norm of its
     counts over groups at ``norm``. With no stage at all a unit has one row.
@@ -44,6 +45,12 @@ class Bounding:
     """Weights and factors are multiples of ``2**-bits``."""
     size: int = 1
     """How many units count as one: a household of the policy."""
+    ranked: bool = False
+
+    @property
+    def weighed(self) -> bool:
+        """Whether rows have weights."""
+        return self.rows is not None and not self.ranked
 
     @property
     def fine(self) -> int:
@@ -59,6 +66,8 @@ class Bounding:
         if self.norm is not None:
             return "norm clip"
         if not self.grouped:
+            if self.ranked:
+                return "prepared rows"
             return "one row per unit" if self.rows is None else "row weights"
         if self.rows is not None:
             return "weights and groups"
@@ -81,7 +90,8 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
         one, adding or removing all of them does.
     Assumes: the statement of ``plan.statement`` applies the stages of ``bounding``; where it has
         none, a unit has one row (its key is unique).
-    Argument: with row weights the unit's weights sum to at most ``rows`` and products are rounded
+    Argument: where rows are ranked no more than ``rows`` of a unit are read, each of weight one.
+        With row weights the unit's weights sum to at most ``rows`` and products are rounded
         toward zero, so the vector's L1 norm, hence its L2 norm, is at most rows * reach. With
         group caps at most ``groups`` cells change, each by at most per_group * reach. A norm clip
         bounds the counts' L2 norm by ``norm`` and scales totals by the same factor, so a cell's
@@ -143,17 +153,20 @@ def _bounds(bounding: Bounding) -> Iterator[Sensitivity]:
         yield Sensitivity(bounding.groups * bounding.norm, bounding.norm**2)
 
 
-def candidates(measurement: Measurement, most_groups: int, size: int) -> Iterator[Bounding]:
+def candidates(
+    measurement: Measurement, most_groups: int, size: int, ranked: int | None = None
+) -> Iterator[Bounding]:
     """Every way to bound this measurement, cheapest first among equals.
 
     ``most_groups`` is the role's limit on groups of one unit; it applies where the number of
-    groups that a unit touches matters.
+    groups that a unit touches matters. ``ranked`` is how many rows of a unit must be read from a
+    prepared copy so that none is lost of units that are as declared; None where there is no copy.
     """
-    for bounding in _stages(measurement, most_groups):
+    for bounding in _stages(measurement, most_groups, ranked):
         yield replace(bounding, size=size)
 
 
-def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
+def _stages(measurement: Measurement, most_groups: int, ranked: int | None) -> Iterator[Bounding]:
     privacy, cells, terms = measurement.privacy, measurement.cells, measurement.terms
     count = None if cells is None else cells.count
     if privacy.max_rows == 1:
@@ -171,15 +184,17 @@ def _stages(measurement: Measurement, most_groups: int) -> Iterator[Bounding]:
     if _by_group(measurement):
         yield Bounding(grouped=True, groups=groups, limit=limit, per_group=per_group)
         return
+    summed = count is not None and not _counts_units(measurement)
+    rows = min(most, groups * per_group)
+    if summed and ranked is not None and ranked <= rows:
+        yield Bounding(rows=ranked, groups=min(ranked, count or 1), ranked=True)
     if groups == 1 and not limit:
         yield Bounding(grouped=True, groups=1, per_group=min(per_group, most))
         return
     weighed = steady(measurement.input)
-    if count is not None and not _counts_units(measurement):
+    if count is not None and summed:
         if weighed:
-            yield Bounding(
-                rows=min(most, groups * per_group), groups=min(most, count), bits=WEIGHT_BITS
-            )
+            yield Bounding(rows=rows, groups=min(most, count), bits=WEIGHT_BITS)
         if per_group < most:
             yield Bounding(
                 grouped=True,

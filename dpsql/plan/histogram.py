@@ -14,17 +14,20 @@ from dpsql.plan.bounding import Bounding
 from dpsql.plan.buckets import binned, buckets
 from dpsql.plan.distinct import counted
 from dpsql.plan.nodes import Measurement
+from dpsql.plan.prepared import Reading
 from dpsql.plan.stages import Source, group_by, listed, named, salted, source, weights
 from dpsql.sql.render import expression
 
 
-def joined(measurement: Measurement, bounding: Bounding, beside: str) -> str:
+def joined(
+    measurement: Measurement, bounding: Bounding, beside: str, reading: Reading | None = None
+) -> str:
     """The statement of a measurement with histograms or numbers of values, next to all else.
 
     ``beside`` has every group, and the other statistics in order; it is empty where there is
     nothing else and just one group.
     """
-    rows = source(measurement)
+    rows = source(measurement, bounding, reading)
     queries = [_query(s, measurement, bounding, rows) for s in measurement.statistics]
     tables = {query: f"h{i}" for i, query in enumerate(dict.fromkeys(filter(None, queries)))}
     keys = [f"k{i}" for i in range(len(measurement.keys))]
@@ -71,7 +74,7 @@ def _lists(bounding: Bounding, rows: Source, text: str) -> str:
     keys = listed("k", rows.keys)
     if bounding.grouped:
         counted = _grouped(bounding, rows, text)
-    elif bounding.rows is not None:
+    elif bounding.weighed:
         counted = _weighted(bounding, rows, text)
     else:
         counted = _direct(rows, text)
@@ -84,7 +87,7 @@ def _lists(bounding: Bounding, rows: Source, text: str) -> str:
 
 
 def _direct(rows: Source, text: str) -> str:
-    """One row per unit: nothing to bound."""
+    """One row per unit, or so many as are read: nothing to bound."""
     items = [*named("k", rows.keys), f"{text} AS b", "count(*) AS n"]
     return f"SELECT {', '.join(items)}{rows.block.tail()}{group_by(len(rows.keys) + 1)}"
 

@@ -21,6 +21,7 @@ from dpsql.plan.grid import Grid, grid
 from dpsql.plan.halves import paired
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.pots import apart
+from dpsql.plan.prepared import reading
 from dpsql.plan.priced import (
     Chosen,
     Noise,
@@ -125,10 +126,13 @@ def _priced(plan: Plan, request: Request, share: Share) -> PricedPlan:
 def _best(measurement: Measurement, request: Request, share: Share) -> PricedMeasurement:
     """The bounding with the smallest predicted error; the earlier (cheaper) one among equals."""
     size = request.size(measurement.privacy.unit)
-    every = tuple(candidates(measurement, request.groups, size))
+    copies = reading(measurement, request.shelf)
+    ranked = None if copies is None else copies.most
+    every = tuple(candidates(measurement, request.groups, size, ranked))
     options = tuple(b for b in every if b.name == request.bounding) or every
     drafts = [_draft(measurement, bounding, share) for bounding in options]
     best = min(drafts, key=lambda d: round(_part_error(d), 9))
+    best = replace(best, reading=copies)
     return replace(best, sql=statement_of(best))
 
 
@@ -139,7 +143,7 @@ def statement_of(part: PricedMeasurement) -> str:
         grid(s, _coarser(n, s)) if isinstance(s, Total) else None
         for s, n in zip(measurement.statistics, part.noised, strict=True)
     )
-    return statement(measurement, part.bounding, grids)
+    return statement(measurement, part.bounding, grids, part.reading)
 
 
 def _coarser(noised: Noised | Chosen, total: Total) -> int:

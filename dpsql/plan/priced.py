@@ -10,6 +10,7 @@ from dpsql.aggregates.statistic import Ranked, Statistic, Total
 from dpsql.plan.bounding import Bounding, Sensitivity
 from dpsql.plan.buckets import Buckets
 from dpsql.plan.nodes import Measurement, Plan
+from dpsql.plan.prepared import Reading
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event
 from dpsql.privacy.mechanisms import (
@@ -172,6 +173,8 @@ class PricedMeasurement:
     selection: Selection | None
     share: Share
     """How the budget was divided that it is paid from."""
+    reading: Reading | None = None
+    """How rows are read from prepared copies; None where they are not."""
 
     def noise(self, position: int) -> NoiseSum | None:
         """The noise of a released column; None for values chosen by rank, whose error is in rank."""

@@ -243,7 +243,7 @@ def _asked(part: PricedMeasurement, chosen: tuple[int, ...]) -> list[object]:
     asked: list[object] = [
         part.sql if words is None else words.words(chosen),
         _cells(measurement.cells),
-        repr(replace(part.bounding, bits=0)),
+        repr(replace(part.bounding, bits=0, ranked=False)),  # the same number, read otherwise
         [_constants(part, i) for i in chosen],
         None if part.selection is None else part.selection.shares,
         [f.shape.kind.value for f in measurement.key_fields],

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from dpsql.policy.companion import Shelf
+
 Mechanism = Literal["auto", "laplace", "geometric", "gaussian"]
 
 
@@ -15,7 +17,8 @@ class Request:
     """The privacy of one query: ``epsilon`` and ``delta`` for a unit, and how to spend them.
 
     ``allowed`` are the mechanisms of the role; ``groups`` its limit on groups of one unit;
-    ``sizes`` how many units of a kind count as one (a household) where that is not 1.
+    ``sizes`` how many units of a kind count as one (a household) where that is not 1;
+    ``shelf`` the prepared copies that may be read.
     ``bounding`` names the strategy that is used wherever it is among the candidates: for audits of
     what would not be chosen. All candidates keep the claim, so it takes nothing from anyone.
     """
@@ -26,6 +29,7 @@ class Request:
     allowed: tuple[str, ...] = ("laplace", "geometric", "gaussian")
     groups: int = 3
     sizes: Mapping[str, int] = field(default_factory=dict)
+    shelf: Shelf = field(default_factory=Shelf)
     bounding: str | None = None
 
     def size(self, unit: str) -> int:

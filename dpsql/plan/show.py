@@ -65,8 +65,10 @@ def bounding_text(part: PricedMeasurement) -> str:
     """The stages that bound one unit's contribution."""
     bounding = part.bounding
     words = [bounding.name]
-    if bounding.rows is not None:
+    if bounding.weighed:
         words.append(f"a unit weighs at most {bounding.rows} rows")
+    elif bounding.rows is not None:
+        words.append(f"at most {bounding.rows} rows of a unit are read")
     if bounding.limit:
         words.append(f"at most {bounding.groups} groups of a unit")
     if bounding.per_group is not None:

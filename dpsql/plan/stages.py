@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from dpsql.plan.bounding import Bounding
+from dpsql.plan.grid import Grid
 from dpsql.plan.nodes import Measurement
+from dpsql.plan.prepared import Reading, stepped
 from dpsql.plan.steady import steady
+from dpsql.policy.companion import Steps
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.render import expression
 
@@ -19,20 +23,38 @@ class Source:
     """The rows of a measurement: a block, and how unit and keys are written over it.
 
     ``steady`` rows are the same wherever they are read in one statement.
+    ``stepped`` has the columns that a copy holds in steps, by how they are written.
     """
 
     block: Block
     units: tuple[str, ...]
     keys: tuple[str, ...]
     steady: bool
+    stepped: Mapping[str, tuple[str, Steps]] = field(default_factory=dict)
+
+    def steps(self, text: str, grid: Grid) -> str | None:
+        """What holds the values of ``text`` clamped on this very grid, before its centre is off."""
+        held, steps = self.stepped.get(text, ("", None))
+        if steps is None or (steps.shift, steps.low, steps.high) != (
+            grid.shift,
+            grid.low,
+            grid.high,
+        ):
+            return None
+        return held
 
 
-def source(measurement: Measurement) -> Source:
-    """The rows that a measurement is of."""
-    block = Writer().open(measurement.input)
+def source(measurement: Measurement, bounding: Bounding, reading: Reading | None) -> Source:
+    """The rows that a measurement is of, read from prepared copies where there are some."""
+    relation = measurement.input if reading is None else reading.relation
+    if bounding.ranked:
+        assert reading is not None
+        assert bounding.rows is not None
+        relation = reading.limited(bounding.rows)
+    block = Writer().open(relation)
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
     keys = tuple(expression(k, block.items) for k in measurement.keys)
-    return Source(block, units, keys, steady(measurement.input))
+    return Source(block, units, keys, steady(measurement.input), stepped(relation, block.items))
 
 
 def weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:

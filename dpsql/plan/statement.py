@@ -9,7 +9,8 @@ from dpsql.plan import caps, histogram
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import Grid, clamped
 from dpsql.plan.nodes import Measurement
-from dpsql.plan.stages import group_by, listed, named, salted, source, weights
+from dpsql.plan.prepared import Reading
+from dpsql.plan.stages import Source, group_by, listed, named, salted, source, weights
 from dpsql.sql.blocks import Block
 from dpsql.sql.render import expression
 
@@ -32,7 +33,10 @@ class _Row:
         return pairs.index(pairs[i])
 
 
-def statement(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...]) -> str:
+def statement(
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...],
+    reading: Reading | None = None,
+) -> str:  # fmt: skip
     """The SQL of a measurement.
 
     Columns: keys ``k0..``, statistics ``p0..``, and ``units`` where groups must pass a threshold.
@@ -42,31 +46,35 @@ def statement(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | 
     statistics = measurement.statistics
     plain = [i for i, s in enumerate(statistics) if not isinstance(s, Apart)]
     if len(plain) == len(statistics):
-        return _plain(measurement, bounding, grids)
+        return _plain(measurement, bounding, grids, reading)
     rest = replace(measurement, statistics=tuple(statistics[i] for i in plain))
     beside = ""
     if plain or measurement.cells is None:
-        beside = _plain(rest, bounding, tuple(grids[i] for i in plain))
+        beside = _plain(rest, bounding, tuple(grids[i] for i in plain), reading)
     elif measurement.keys:
         beside = measurement.cells.sql
-    return histogram.joined(measurement, bounding, beside)
+    return histogram.joined(measurement, bounding, beside, reading)
 
 
-def _plain(measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...]) -> str:
+def _plain(
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...],
+    reading: Reading | None,
+) -> str:  # fmt: skip
     """The SQL of numbers and totals."""
-    rows = source(measurement)
+    rows = source(measurement, bounding, reading)
     block, units, keys = rows.block, rows.units, rows.keys
-    row = _row(measurement.statistics, grids, block)
+    row = _row(measurement.statistics, grids, rows)
     if bounding.grouped:
         inner = _grouped(measurement, bounding, grids, block, units, keys, row)
-    elif bounding.rows is not None:
+    elif bounding.weighed:
         inner = _weighted(measurement, bounding, block, units, keys, row)
     else:
         inner = _direct(measurement, bounding, grids, block, keys, row)
     return inner if measurement.cells is None else _all_cells(measurement, inner)
 
 
-def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], block: Block) -> _Row:
+def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], rows: Source) -> _Row:
+    block = rows.block
     wheres: list[str | None] = []
     values: list[str | None] = []
     alike: list[str | None] = []
@@ -76,8 +84,13 @@ def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], bloc
         if isinstance(statistic, Total):
             assert grid is not None
             text = expression(statistic.value, block.items)
-            values.append(clamped(text, statistic, grid))
-            alike.append(clamped(text, statistic, replace(grid, centre=0)))
+            held = rows.steps(text, grid)
+            if held is None:
+                values.append(clamped(text, statistic, grid))
+                alike.append(clamped(text, statistic, replace(grid, centre=0)))
+            else:
+                values.append(f"{held} - {grid.centre}" if grid.centre else held)
+                alike.append(held)
         else:
             values.append(None)
             alike.append(None)
@@ -89,7 +102,7 @@ def _direct(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], block: Block,
     keys: tuple[str, ...], row: _Row,
 ) -> str:  # fmt: skip
-    """One row per unit: nothing to bound but what the aggregate itself caps."""
+    """Few rows of a unit are there, or read: nothing to bound but what the aggregate itself caps."""
     items = named("k", keys)
     for i, statistic in enumerate(measurement.statistics):
         if isinstance(statistic, Rows | Total) and statistic.cap is not None:

@@ -36,7 +36,12 @@ def version_of(policy: Policy) -> str:
     places of files. Neither the layout
     of the file nor the order of its keys matters.
     """
-    text = json.dumps(_canonical(policy), sort_keys=True)
+    return digest(policy)
+
+
+def digest(value: object) -> str:
+    """A hex digest of parts of a policy, that differs where their meanings do."""
+    text = json.dumps(_canonical(value), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -52,7 +57,7 @@ def _canonical(value: object) -> object:
     match value:
         case Mapping():
             return {f"={name}": _canonical(part) for name, part in value.items()}
-        case tuple():
+        case tuple() | list():
             return [_canonical(part) for part in value]
         case frozenset():
             return sorted(map(str, value))

@@ -11,6 +11,7 @@ from typing import Self
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Refusal, Refused, SourceMismatch
+from dpsql.engines import copies
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
 from dpsql.engines.guard import Guarded
@@ -54,7 +55,8 @@ class Service:
         self.counters = Counters()
         memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
         self._engine = engine
-        guarded = Guarded(engine, policy)
+        self.shelf, self.unprepared = copies.read(policy, engine.prepared)
+        guarded = Guarded(engine, policy, self.shelf)
         self.tools = Tools(
             guarded, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory
         )
@@ -65,7 +67,7 @@ class Service:
     def open(cls, path: Path | str, *, clock: Clock = _now) -> Service:
         """Load the policy, check it against its source, open the ledger."""
         policy = load(path)
-        engine = DuckDB(policy.source.path, policy.limits)
+        engine = DuckDB(policy.source.path, policy.limits, copies.place(policy))
         try:
             checked = compare(policy, engine.describe())
             _check_public_keys(checked, engine)

@@ -227,6 +227,7 @@ class Session:
             allowed=role.mechanisms,
             groups=role.max_groups_per_unit,
             sizes={u.name: u.group_size for u in self._service.policy.units.values()},
+            shelf=self._service.shelf,
             bounding=mine.bounding,
         )
 

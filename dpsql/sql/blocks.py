@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from dpsql.policy.companion import CATALOG, RANK, owners
 from dpsql.policy.model import ForeignKey
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Aggregated, Column
 from dpsql.sql.relations import (
     Aggregate,
+    Copied,
     Distinct,
     Filter,
     Join,
@@ -143,6 +145,8 @@ class Writer:
         return self.sealed(block) if block.closed or block.computed else block
 
     def _scan(self, scan: Scan) -> Block:
+        if scan.copied is not None:
+            return self._copied(scan, scan.copied)
         self.tables += 1
         name = f"t{self.tables}"
         items = {f.number: _typed(f"{name}.{quoted(f.name)}", f.shape.kind) for f in scan.fields}
@@ -161,6 +165,20 @@ class Writer:
             items.setdefault(column.number, f"{holder}.{quoted(column.name)}")
         owned = tuple(f"{items[c.number]} IS NOT NULL" for c in owners)
         return Block(items, source, owned if isinstance(scan.privacy, Private) else ())
+
+    def _copied(self, scan: Scan, copied: Copied) -> Block:
+        """A prepared copy: every row there has a unit, and no path need be followed."""
+        self.tables += 1
+        name = f"t{self.tables}"
+        items = {f.number: _typed(f"{name}.{quoted(f.name)}", f.shape.kind) for f in scan.fields}
+        held = zip(scan.unit_fields, owners(scan.table), strict=True)
+        hidden = [] if scan.lean else [(column, text) for column, text in held]
+        hidden += [(s.column, s.steps.name) for s in copied.stepped]
+        for column, text in hidden:
+            self.names.setdefault(column.number, column)
+            items.setdefault(column.number, f"{name}.{quoted(text)}")
+        kept = () if copied.most is None else (f"{name}.{quoted(RANK)} <= {copied.most}",)
+        return Block(items, f"{CATALOG}.{quoted(scan.table.name)} AS {name}", kept)
 
     def _values(self, values: Values) -> Block:
         if not values.fields:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dpsql.diagnostics.span import Span
+from dpsql.policy.companion import Steps
 from dpsql.policy.model import Table
 from dpsql.policy.types import Scalar
 from dpsql.sql.expressions import Aggregated, Column, Expression, SortKey, Subquery, Window
@@ -48,6 +49,26 @@ Privacy = Public | Private | Released
 
 
 @dataclass(frozen=True, slots=True)
+class Stepped:
+    """A column of a prepared copy that holds the values of column ``of`` in steps."""
+
+    of: int
+    column: Column
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A scan reads the prepared copy of its table.
+
+    Of each unit's rows the first ``most`` by rank are read; None reads all.
+    """
+
+    stepped: tuple[Stepped, ...]
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """A listed table. ``unit_columns`` are the columns of the table its path ends in."""
 
@@ -58,6 +79,8 @@ class Scan:
     span: Span | None = field(default=None, compare=False)
     lean: bool = False
     """The unit is taken from a parent table in the same query, so no path is followed."""
+    copied: Copied | None = None
+    """Set where a plan is written as a statement, if there is a prepared copy."""
 
 
 @dataclass(frozen=True, slots=True)

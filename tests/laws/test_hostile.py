@@ -48,6 +48,10 @@ class Spy:
     read: list[str] = field(default_factory=list)
     heard: dict[str, Value] = field(default_factory=dict)
 
+    @property
+    def prepared(self) -> str | None:
+        return self.engine.prepared
+
     def describe(self) -> SourceDescription:
         return self.engine.describe()
 

@@ -21,6 +21,7 @@ from dpsql.plan.bounding import Bounding, Sensitivity, candidates
 from dpsql.plan.build import build
 from dpsql.plan.grid import grid
 from dpsql.plan.nodes import Measurement, Plan
+from dpsql.plan.prepared import Reading, reading
 from dpsql.plan.priced import Chosen, PricedMeasurement, Share
 from dpsql.plan.request import Request
 from dpsql.plan.statement import statement
@@ -92,14 +93,16 @@ def values_in(sql: str, here: Service, dialect: str = "postgres") -> Mapping[str
     return listening.heard | {"salt": SALT}
 
 
-def forced(measurement: Measurement, bounding: Bounding, share: Share) -> PricedMeasurement:
+def forced(
+    measurement: Measurement, bounding: Bounding, share: Share, copies: Reading | None = None
+) -> PricedMeasurement:
     """The measurement priced with a bounding of the test's choice."""
     draft = price._draft(measurement, bounding, share)
     pairs = zip(measurement.statistics, draft.noised, strict=False)
     grids = tuple(
         grid(s, grid(s).shift - n.shift) if isinstance(s, Total) else None for s, n in pairs
     )
-    return replace(draft, sql=statement(measurement, draft.bounding, grids))
+    return replace(draft, sql=statement(measurement, draft.bounding, grids, copies))
 
 
 def every_way(
@@ -111,8 +114,10 @@ def every_way(
             continue
         for measurement in plan.measurements:
             size = wanted.size(measurement.privacy.unit)
-            for bounding in candidates(measurement, wanted.groups, size):
-                yield forced(measurement, bounding, share)
+            copies = reading(measurement, wanted.shelf)
+            ranked = None if copies is None else copies.most
+            for bounding in candidates(measurement, wanted.groups, size, ranked):
+                yield forced(measurement, bounding, share, copies)
 
 
 def exact(

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.engines import copies
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.balance import Balance
@@ -132,6 +133,7 @@ class SpyEngine:
     public: Callable[[str], pa.Table] | None = None
     statements: list[str] = field(default_factory=list)
     parameters: list[Mapping[str, int]] = field(default_factory=list)
+    prepared: str | None = None
 
     def describe(self) -> SourceDescription:
         self.calls.append("describe")
@@ -172,10 +174,15 @@ def policy(name: str, data: str, change: Callable[[str], str] = str) -> Policy:
 
 
 def service(
-    name: str, data: str, change: Callable[[str], str] = str, *, seed: int | None = None
-) -> Service:
-    """A service over generated data whose ledger grants everything."""
-    opened = Service.open(policy_file(name, data, change), clock=noon)
+    name: str, data: str, change: Callable[[str], str] = str, *, seed: int | None = None,
+    prepared: bool = False,
+) -> Service:  # fmt: skip
+    """A service over generated data whose ledger grants everything; tables may be prepared."""
+    path = policy_file(name, data, change)
+    if prepared:
+        found = load(path)
+        copies.prepare(found, [t.name for t in found.tables.values() if not t.public])
+    opened = Service.open(path, clock=noon)
     opened.ledger.close()
     entropy = opened.tools.entropy if seed is None else Seeded(seed)
     return Service(opened.policy, opened._engine, FreeLedger(), clock=noon, entropy=entropy)

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -21,7 +22,9 @@ from dpsql.cli.demo import POLICY
 from dpsql.cli.numbers import decimals, digits, grouped, interval, symmetric
 from dpsql.cli.sql_text import WIDTH, laid_out
 from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.engines import copies
 from dpsql.engines.demo_data import write
+from dpsql.policy.load import load
 from dpsql.service import Session, plain
 
 COUNT = "SELECT COUNT(*) AS n FROM customers"
@@ -221,6 +224,27 @@ def test_statements_that_are_not_queries(policy: Path, capsys: Output) -> None:
     assert ask(policy, f"EXPLAIN {COUNT}") == 0
     assert "discrete Laplace" in capsys.readouterr().out
     assert spent(policy) == 0
+
+
+def test_tables_are_prepared_and_removed(policy: Path, capsys: Output) -> None:
+    place = copies.place(load(policy))
+    assert main(["prepare", "--policy", str(policy), "--table", "orders"]) == 0
+    assert "5,000" in capsys.readouterr().out
+    assert place.exists()
+    assert main(["check", str(policy)]) == 0
+    assert "prepared   orders" in capsys.readouterr().out
+    assert main(["explain", "--policy", str(policy), "SELECT COUNT(*) FROM orders"]) == 0
+    assert "prepared rows" in capsys.readouterr().out
+    text = re.sub(r"data_version: .*", "data_version: another", policy.read_text())
+    policy.write_text(text)
+    assert main(["check", str(policy)]) == 0
+    assert "another data_version" in capsys.readouterr().err
+    assert main(["prepare", "--policy", str(policy), "--remove"]) == 0
+    assert not place.exists()
+    assert main(["prepare", "--policy", str(policy), "--remove"]) == 0
+    assert "no prepared copies" in capsys.readouterr().err
+    assert main(["prepare", "--policy", str(policy), "--table", "countries"]) == 2
+    assert "no private table" in capsys.readouterr().err
 
 
 def test_explain_says_everything_and_spends_nothing(policy: Path, capsys: Output) -> None:

@@ -23,11 +23,12 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
-from dpsql.engines.guard.listed import Listed
+from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.listed import listed as _listed
 from dpsql.engines.guard.statement import measured, public
 from dpsql.engines.guard.terms import Node, Unsafe
 from dpsql.engines.incident import failed
+from dpsql.policy.companion import Shelf
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
@@ -53,9 +54,9 @@ def _constant(found: re.Match[str]) -> str:
 class Guard:
     """Checks statements over the tables of one policy."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, shelf: Shelf | None = None) -> None:
         """Nothing is known yet."""
-        self._tables: Mapping[str, Listed] = _listed(policy)
+        self._tables: Mapping[Place, Listed] = _listed(policy, shelf or Shelf())
         self._parser = duckdb.connect(":memory:", config={"threads": 1})
         self._lock = threading.Lock()
         self._known: set[tuple[str, bool]] = set()
@@ -84,9 +85,14 @@ class Guard:
 class Guarded:
     """An engine that runs only what passes; the rest is an incident, as if it had failed."""
 
-    def __init__(self, engine: Engine, policy: Policy) -> None:
-        """Wrap an open engine."""
-        self._engine, self._guard = engine, Guard(policy)
+    def __init__(self, engine: Engine, policy: Policy, shelf: Shelf | None = None) -> None:
+        """Wrap an open engine; ``shelf`` are the prepared copies that may be read."""
+        self._engine, self._guard = engine, Guard(policy, shelf)
+
+    @property
+    def prepared(self) -> str | None:
+        """What the prepared copies are."""
+        return self._engine.prepared
 
     def describe(self) -> SourceDescription:
         """Tables, columns, types and constraints."""

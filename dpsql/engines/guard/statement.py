@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from dpsql.engines.guard.listed import Listed
+from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.terms import (
     LIST,
     STORED,
@@ -60,7 +60,7 @@ class Rows:
         return {name: fact for _, columns in self.sources for name, fact in columns.items()}
 
 
-def measured(node: Node, tables: Mapping[str, Listed]) -> None:
+def measured(node: Node, tables: Mapping[Place, Listed]) -> None:
     """Refuse what is not a measurement: keys, and whole numbers of bounded size, by group."""
     found = _Walk(tables).query(node)
     if found.state != MEASURED:
@@ -71,7 +71,7 @@ def measured(node: Node, tables: Mapping[str, Listed]) -> None:
             raise Unsafe(f"{name}, which is not a bounded whole number")
 
 
-def public(node: Node, tables: Mapping[str, Listed]) -> None:
+def public(node: Node, tables: Mapping[Place, Listed]) -> None:
     """Refuse what reads private rows."""
     if _Walk(tables).query(node).state != PUBLIC:
         raise Unsafe("private rows where public ones are expected")
@@ -79,7 +79,7 @@ def public(node: Node, tables: Mapping[str, Listed]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    tables: Mapping[str, Listed]
+    tables: Mapping[Place, Listed]
 
     def query(self, node: Node) -> Rows:
         if node["cte_map"]["map"]:
@@ -194,12 +194,15 @@ class _Walk:
                 raise Unsafe(f"a FROM item of type {other}")
 
     def _table(self, node: Node) -> Rows:
-        name, table = node["table_name"], self.tables.get(node["table_name"])
-        if table is None or node["schema_name"] or node["catalog_name"] or node["at_clause"]:
+        name = node["table_name"]
+        table = self.tables.get((node["schema_name"], name))
+        if table is None or node["catalog_name"] or node["at_clause"]:
             raise Unsafe(f"the table {name}, which is not listed")
         columns = {c: Fact(STORED) for c in table.columns} if table.columns else _Every()
         for part, column in enumerate(table.unit):
             columns[column] = Fact(STORED, unit=frozenset({part}))
+        for column in table.whole:
+            columns[column] = Fact(WHOLE, True, True)
         state = PUBLIC if table.kind is None else PRIVATE
         return Rows(((node["alias"] or name, columns),), state, table.parts, table.kind)
 

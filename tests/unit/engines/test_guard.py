@@ -61,7 +61,7 @@ def test_whatever_is_planned_passes(third: int) -> None:
 def test_every_total_function_is_known(name: str) -> None:
     """A function that is added is listed here a second time, by someone who has looked again."""
     world = wild_world()
-    tables = {"w": Listed(frozenset(c.name for c in world.columns), "row")}
+    tables = {("", "w"): Listed(frozenset(c.name for c in world.columns), "row")}
     names = {
         c.number: f'TRY_CAST(w."{c.name}" AS {_type(c.shape.kind.value)})' for c in world.columns
     }
@@ -187,8 +187,8 @@ def test_private_rows_are_not_read_as_public() -> None:
 
 def test_units_of_two_kinds_do_not_meet(tmp_path: Path) -> None:
     tables = {
-        "a": Listed(frozenset({"i"}), "person", ("i",), 1),
-        "b": Listed(frozenset({"i"}), "shop", ("i",), 1),
+        ("", "a"): Listed(frozenset({"i"}), "person", ("i",), 1),
+        ("", "b"): Listed(frozenset({"i"}), "shop", ("i",), 1),
     }
     for text in (
         'SELECT count(*) AS p0 FROM "a" AS a JOIN "b" AS b ON a."i" = b."i"',
@@ -229,6 +229,6 @@ def test_statements_of_one_form_are_walked_once() -> None:
 def test_a_policy_says_whose_rows_a_table_holds() -> None:
     policy: Policy = opened(World("far", "trade")).policy
     tables = Guard(policy)._tables
-    assert tables["lineitem"].unit == ()
-    assert tables["orders"].unit == ("customer_region", "customer_number")
-    assert tables["part"].kind is None
+    assert tables["", "lineitem"].unit == ()
+    assert tables["", "orders"].unit == ("customer_region", "customer_number")
+    assert tables["", "part"].kind is None

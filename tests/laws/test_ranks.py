@@ -1,0 +1,160 @@
+"""What is read from prepared copies keeps its claim, and the law notices when it does not.
+
+A neighbour has copies of its own, made from its own rows under the same salt.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import duckdb
+import pytest
+from support.corpus import CORPUS, Entry, World
+from support.datasets import in_memory
+from support.measured import (
+    broken,
+    constants,
+    every_way,
+    exact,
+    opened,
+    plan_of,
+    request,
+)
+from test_neighbours import DIRTY, neighbours
+
+from dpsql.plan.copies import companion, copy_of
+from dpsql.plan.priced import PricedMeasurement
+from dpsql.policy.companion import CATALOG, RANK, Shelf, key_of
+from dpsql.policy.model import Policy, Table
+from dpsql.sql.render import quoted
+
+SALT = 7_001
+ORDERS = "SELECT channel, COUNT(*), SUM(amount), AVG(amount) FROM orders GROUP BY channel"
+VISITS = "SELECT page, SUM(seconds), MEDIAN(seconds) FROM visits GROUP BY page"
+
+
+def private(policy: Policy) -> list[Table]:
+    return [t for t in policy.tables.values() if not t.public]
+
+
+def shared(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
+    """Whether two rows have one key."""
+    key = ", ".join(map(quoted, key_of(table)))
+    sql = f"SELECT 1 FROM {quoted(table.name)} GROUP BY {key} HAVING count(*) > 1"
+    return not key or connection.execute(sql).fetchone() is not None
+
+
+@functools.cache
+def copied(
+    world: World, deleted: tuple[str, ...], change: Callable[[str], str] = str
+) -> duckdb.DuckDBPyConnection:
+    """The data without some units, beside copies of it; what makes a copy may be changed."""
+    connection = in_memory(DIRTY.get(world.data, world.data))
+    for deletion in deleted:
+        connection.execute(deletion)
+    connection.execute(f"ATTACH ':memory:' AS {CATALOG}")
+    for table in private(opened(world).policy):
+        text = change(copy_of(table, SALT))
+        connection.execute(f"CREATE TABLE {CATALOG}.main.{quoted(table.name)} AS {text}")
+    return connection
+
+
+@functools.cache
+def shelf(world: World) -> Shelf:
+    """Copies of everything; keys are those that are unique in data whose declarations are broken."""
+    tables = private(opened(world).policy)
+    connection = in_memory(DIRTY.get(world.data, world.data))
+    keyed = frozenset(t.name for t in tables if not shared(connection, t))
+    return Shelf({t.name: companion(t) for t in tables}, keyed)
+
+
+def ways(sql: str, world: World, groups: int = 3) -> list[PricedMeasurement]:
+    wanted = replace(request(groups, 1), shelf=shelf(world))
+    return list(every_way(plan_of(sql, world), wanted, ("gaussian",)))
+
+
+def law(
+    parts: list[PricedMeasurement], sql: str, world: World, change: Callable[[str], str] = str
+) -> list[str]:
+    """Every claim that some neighbour breaks."""
+    values = constants(sql, world)
+    before = exact(copied(world, (), change), parts, values)
+    found = []
+    for deleted in neighbours(world, sql):
+        after = exact(copied(world, deleted, change), parts, values)
+        for part, one, other in zip(parts, before, after, strict=True):
+            found += [f"{part.bounding.name}: {b}\n{part.sql}" for b in broken(part, one, other)]
+    return found
+
+
+READ = [
+    e for e in CORPUS if re.search("visits|orders|lineitem|returns", e.sql) and e.world.policy != "rows"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", READ[::2], ids=str)
+def test_a_unit_moves_what_is_read_from_copies_within_its_price(entry: Entry) -> None:
+    found = law(ways(entry.sql, entry.world), entry.sql, entry.world)
+    assert not found, found[0]
+
+
+def test_many_statements_are_bounded_by_what_they_read() -> None:
+    ranked = [p for e in READ for p in ways(e.sql, e.world) if p.bounding.ranked]
+    assert len(ranked) >= 40
+    assert all(f"{quoted(RANK)} <= " in p.sql for p in ranked)
+
+
+def _swap(pattern: str, new: str) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        return re.sub(pattern, new, text)
+
+    return change
+
+
+STATEMENTS = {
+    "no limit on ranks": _swap(r'WHERE t1\."dpsql rank" <= \d+', "WHERE TRUE"),
+    "twice the limit": _swap(r'("dpsql rank") <= (\d+)', r"\1 <= 2 * \2"),
+}
+COPIES = {
+    "ranks of all units together": _swap(
+        r"row_number\(\) OVER \(PARTITION BY [^)]* ORDER BY h1, h2\)",
+        "row_number() OVER (ORDER BY h1, h2) // 70",
+    ),
+    "equal ranks": _swap(r"row_number\(\) OVER \([^)]*\)", "1"),
+    "steps that are finer than said": _swap(r"\* 131072\.0|\* 131072e0", "* 1048576.0"),
+}
+
+
+@pytest.mark.parametrize("fault", STATEMENTS)
+def test_a_fault_in_a_statement_is_noticed(fault: str) -> None:
+    world = READ[0].world
+    parts = [p for p in ways(VISITS, world) if p.bounding.ranked]
+    assert law(parts, VISITS, world) == []
+    faulty = [replace(p, sql=STATEMENTS[fault](p.sql)) for p in parts]
+    assert [p.sql for p in faulty] != [p.sql for p in parts]
+    assert law(faulty, VISITS, world)
+
+
+@pytest.mark.parametrize("fault", COPIES)
+def test_a_fault_in_a_copy_is_noticed(fault: str) -> None:
+    world = READ[0].world
+    table = opened(world).policy.tables["orders"]
+    assert COPIES[fault](copy_of(table, SALT)) != copy_of(table, SALT)
+    parts = [p for p in ways(ORDERS, world) if p.bounding.ranked]
+    assert law(parts, ORDERS, world) == []
+    assert law(parts, ORDERS, world, COPIES[fault])
+
+
+def test_others_keep_their_rows_when_a_unit_leaves() -> None:
+    """So that a copy is a function of each unit's rows alone, for every salt."""
+    world = READ[0].world
+    most = opened(world).policy.tables["visits"].max_rows_per_unit
+    sql = (
+        f'SELECT customer_id, started, seconds, page, "{RANK}" FROM {CATALOG}.visits'
+        f' WHERE customer_id <> 104 AND "{RANK}" <= {most} ORDER BY ALL'
+    )
+    without = copied(world, ("DELETE FROM visits WHERE customer_id = 104",))
+    assert copied(world, ()).execute(sql).fetchall() == without.execute(sql).fetchall()

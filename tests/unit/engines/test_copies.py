@@ -1,0 +1,212 @@
+"""Prepared copies as a file: what it is made from, when it is read, and who may see it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+from support.services import Service, noon, policy_file, service
+
+from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines import copies
+from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.guard import Guard, Unsafe
+from dpsql.policy.companion import RANK, Shelf
+from dpsql.policy.load import load
+from dpsql.policy.model import Policy
+
+QUERY = "SELECT channel, COUNT(*), SUM(amount) FROM orders GROUP BY channel"
+PRIVATE = ["customers", "orders", "visits"]
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return load(policy_file("oracle", "shop"))
+
+
+def document(policy: Policy) -> str | None:
+    engine = DuckDB(policy.source.path, policy.limits, copies.place(policy))
+    engine.close()
+    return engine.prepared
+
+
+def rows(policy: Policy, sql: str) -> list[tuple[object, ...]]:
+    with duckdb.connect(str(copies.place(policy)), read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_what_was_prepared_is_read(policy: Policy) -> None:
+    written = copies.prepare(policy, PRIVATE)
+    assert [(w.table, w.beyond) for w in written] == [(name, 0) for name in PRIVATE]
+    shelf, said = copies.read(policy, document(policy))
+    assert sorted(shelf.copies) == PRIVATE
+    assert shelf.keyed == {"customers"}
+    assert said == ()
+    assert copies.read(policy, None) == (Shelf(), ())
+    with Service.open(policy.path, clock=noon) as opened:
+        session = opened.session()
+        (part,) = session.prepare(QUERY).parts
+        assert "dpsql_prepared" in part.sql
+        assert session.execute(QUERY).table.num_rows == 4
+
+
+def test_answers_are_recalled_whether_tables_are_prepared_or_not() -> None:
+    path = policy_file("shop", "shop")
+    with Service.open(path, clock=noon) as before:
+        first = before.session("analyst").execute(QUERY)
+    copies.prepare(load(path), ["orders"])
+    with Service.open(path, clock=noon) as after:
+        second = after.session("analyst").execute(QUERY)
+    assert second.recalled
+    assert second.table.equals(first.table)
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda p: replace(p, data_version="2"), "another data_version"),
+    (lambda p: replace(p, tables={**p.tables, "orders": replace(p.tables["orders"], columns={})}), "table orders"),
+])  # fmt: skip
+def test_what_was_prepared_for_something_else_is_not_read(
+    change: object, said: str, policy: Policy
+) -> None:
+    copies.prepare(policy, ["orders"])
+    found, why = copies.read(change(policy), document(policy))  # type: ignore[operator]
+    assert found.copies == {}
+    assert said in why[0]
+
+
+def test_copies_of_a_database_that_has_changed_are_not_read(policy: Policy) -> None:
+    copies.prepare(policy, ["orders"])
+    written = document(policy)
+    stamp = policy.source.path.stat().st_mtime_ns + 10**9
+    os.utime(policy.source.path, ns=(stamp, stamp))
+    shelf, (why,) = copies.read(policy, written)
+    assert shelf == Shelf()
+    assert "has changed" in why
+
+
+def test_copies_of_another_format_are_not_read(policy: Policy) -> None:
+    shelf, (why,) = copies.read(policy, '{"format": 0}')
+    assert shelf == Shelf()
+    assert "another version" in why
+
+
+def test_preparing_one_table_keeps_the_others_as_they_are(policy: Policy) -> None:
+    copies.prepare(policy, PRIVATE)
+    sql = f'SELECT customer_id, amount, "{RANK}" FROM {{}} ORDER BY ALL'
+    before = rows(policy, sql.format("orders"))
+    copies.prepare(policy, ["visits"])
+    shelf, _ = copies.read(policy, document(policy))
+    assert sorted(shelf.copies) == PRIVATE
+    copies.prepare(policy, ["orders"])
+    assert rows(policy, sql.format("orders")) == before, "the salt is kept, and so are the ranks"
+
+
+def test_copies_that_do_not_serve_are_replaced(policy: Policy) -> None:
+    copies.prepare(policy, PRIVATE)
+    newer = replace(policy, data_version="another")
+    copies.prepare(newer, ["orders"])
+    shelf, _ = copies.read(newer, document(policy))
+    assert list(shelf.copies) == ["orders"]
+
+
+def test_a_copy_has_every_row_of_a_unit_and_ranks_from_one(policy: Policy) -> None:
+    copies.prepare(policy, ["orders"])
+    sql = (
+        f'SELECT count(*), count(DISTINCT "{RANK}"), min("{RANK}"), max("{RANK}") FROM orders'
+        " GROUP BY customer_id"
+    )
+    assert all(n == d == top and low == 1 for n, d, low, top in rows(policy, sql))
+
+
+def test_a_key_that_rows_share_is_refused_and_nothing_is_left(policy: Policy) -> None:
+    with duckdb.connect(str(policy.source.path)) as connection:
+        connection.execute(
+            "CREATE TABLE other AS FROM customers UNION ALL FROM customers LIMIT 9999"
+        )
+        connection.execute("DROP TABLE customers")
+        connection.execute("ALTER TABLE other RENAME TO customers")
+    with pytest.raises(
+        SourceMismatch, match=r"several rows of customers have the same \(customer_id\)"
+    ):
+        copies.prepare(policy, ["orders"])
+    beside = {p.name for p in policy.path.parent.iterdir()}
+    assert not any("prepared" in name for name in beside)
+
+
+def test_what_cannot_be_written_is_said(policy: Policy) -> None:
+    columns = dict(policy.tables["orders"].columns)
+    columns["nothing"] = replace(columns["amount"], name="nothing")
+    tables = {**policy.tables, "orders": replace(policy.tables["orders"], columns=columns)}
+    with pytest.raises(SourceMismatch, match="could not be prepared"):
+        copies.prepare(replace(policy, tables=tables), ["orders"])
+    assert not copies.place(policy).exists()
+
+
+def test_the_file_is_as_private_as_the_database(policy: Policy) -> None:
+    policy.source.path.chmod(0o640)
+    copies.prepare(policy, ["orders"])
+    assert copies.place(policy).stat().st_mode & 0o777 == 0o640
+    assert copies.remove(policy)
+    assert not copies.remove(policy)
+
+
+def test_limits_of_the_policy_hold_while_copies_are_made(policy: Policy) -> None:
+    limited = replace(policy, limits=replace(policy.limits, threads=1, memory="200MB"))
+    assert copies.prepare(limited, ["visits"])[0].rows > 0
+
+
+def test_each_row_may_be_a_unit() -> None:
+    with service("rows", "shop", prepared=True) as opened:
+        assert list(opened.shelf.copies) == ["visits"]
+        assert (
+            opened.session().execute("SELECT COUNT(*), SUM(seconds) FROM visits").table.num_rows
+            == 1
+        )
+
+
+def test_a_database_that_is_open_keeps_the_copies_it_had(policy: Policy) -> None:
+    first = DuckDB(policy.source.path, policy.limits, copies.place(policy))
+    copies.prepare(policy, ["orders"])
+    second = DuckDB(policy.source.path, policy.limits, copies.place(policy))
+    assert first.prepared is None
+    assert second.prepared is None
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("sql", [
+    'SELECT count(*) AS p0 FROM dpsql_prepared."nothing"',
+    'SELECT count(*) AS p0 FROM dpsql_prepared."dpsql prepared"',
+    'SELECT count(*) AS p0 FROM elsewhere."orders"',
+    'SELECT count(*) AS p0 FROM elsewhere.dpsql_prepared."orders"',
+    'SELECT sum("dpsql steps age") AS p0 FROM dpsql_prepared."orders"',
+    'SELECT sum(amount) AS p0 FROM dpsql_prepared."orders"',
+    'SELECT "dpsql rank" AS p0 FROM dpsql_prepared."orders"',
+])  # fmt: skip
+def test_the_second_check_knows_what_copies_hold(sql: str, policy: Policy) -> None:
+    copies.prepare(policy, ["orders"])
+    shelf, _ = copies.read(policy, document(policy))
+    guard = Guard(policy, shelf)
+    guard.check(
+        'SELECT sum("dpsql steps amount") AS p0 FROM dpsql_prepared."orders" WHERE "dpsql rank" <= 50'
+    )
+    with pytest.raises(Unsafe):
+        guard.check(sql)
+    with pytest.raises(Unsafe):
+        Guard(policy).check('SELECT count(*) AS p0 FROM dpsql_prepared."orders"')
+
+
+def test_a_file_that_is_no_copy_is_refused(policy: Policy) -> None:
+    copies.place(policy).write_bytes(b"not a database" * 1000)
+    with pytest.raises(SourceMismatch, match="prepared"):
+        Service.open(policy.path, clock=noon)
+
+
+def test_the_catalog_has_no_copies(policy: Policy, tmp_path: Path) -> None:
+    copies.prepare(policy, PRIVATE)
+    engine = DuckDB(policy.source.path, policy.limits, copies.place(policy))
+    assert set(engine.describe().tables) == {*PRIVATE, "countries"}
+    engine.close()
