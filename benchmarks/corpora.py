@@ -1,7 +1,7 @@
 """TPC-H and ClickBench's shape: every answered query beside plain DuckDB, and their geometric mean.
 
 python -m benchmarks.corpora [tpch] [clickbench] [--scale 1 10] [--hits 10000000] [--only q01 ..]
-                             [--epsilon 1] [--data DIR] [--out DIR]
+                             [--epsilon 1] [--prepared] [--data DIR] [--out DIR]
 
 Queries, policies and data are those of ``benchmarks.coverage``, where every answer is compared with
 plain SQL's; here they are asked at an epsilon that people use.
@@ -15,18 +15,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.coverage.corpus import CORPORA, Corpus, Query
-from benchmarks.tables import plain
+from benchmarks.tables import plain, served
 from benchmarks.turns import Report, in_turns, options, places
 from dpsql.diagnostics.refusal import Refused
 from dpsql.service import Service, Session
 
-GOALS = {"tpch": 2.0}
+GOALS = {("tpch", False): 2.0, ("tpch", True): 1.2}
+"""Without copies of tables, and with them."""
 DELTA = "1e-8"
 """Of each query: the corpora's budgets of a day are enough for ten thousand."""
 
 
 @contextmanager
-def opened(corpus: Corpus, scale: float, kept: Path | None) -> Iterator[Service]:
+def opened(corpus: Corpus, scale: float, kept: Path | None, *, prepared: bool) -> Iterator[Service]:
     """The corpus at a scale."""
     with places(kept) as (folder, place):
         database = folder / f"{corpus.name}-{scale:g}.duckdb"
@@ -38,7 +39,7 @@ def opened(corpus: Corpus, scale: float, kept: Path | None) -> Iterator[Service]
         (place / f"{corpus.name}.duckdb").symlink_to(database)
         policy = place / "policy.yaml"
         policy.write_text((corpus.folder / "policy.yaml").read_text())
-        with Service.open(policy) as service:
+        with served(policy, prepared=prepared) as service:
             yield service
 
 
@@ -77,7 +78,7 @@ def measured(
     for kind in ("wall", "cpu"):
         middles = [getattr(f, kind).median for f in found]
         mean = statistics.geometric_mean(middles)
-        goal = GOALS.get(corpus.name)
+        goal = GOALS.get((corpus.name, bool(service.shelf.copies)))
         said = f"{mean:.2f}x of {len(found)} queries" + (f", goal {goal:g}x" if goal else "")
         report.note(f"{title}: geometric mean, {kind}", said)
     whole = sum(f.dpsql_ms for f in found) / sum(f.plain_ms for f in found)
@@ -93,14 +94,15 @@ def main() -> None:
     parser.add_argument("--hits", type=float, nargs="+", default=[1_000_000], help="of ClickBench")
     parser.add_argument("--only", nargs="+", default=[""], help="queries by how they begin")
     parser.add_argument("--epsilon", default="1", help="of each query")
+    parser.add_argument("--prepared", action="store_true", help="with copies of all tables")
     chosen = parser.parse_args()
-    report = Report("corpora", chosen.out)
+    report = Report("corpora-prepared" if chosen.prepared else "corpora", chosen.out)
     for corpus in CORPORA:
         if corpus.name not in (chosen.names or ("tpch", "clickbench")):
             continue
         asked = [q for q in corpus.queries if q.name.startswith(tuple(chosen.only))]
         for scale in chosen.scale if corpus.name == "tpch" else chosen.hits:
-            with opened(corpus, scale, chosen.data) as service:
+            with opened(corpus, scale, chosen.data, prepared=chosen.prepared) as service:
                 measured(corpus, scale, service, report, asked, chosen.epsilon, chosen.repeat)
     report.close()
 

@@ -1,6 +1,6 @@
 """What privacy costs in time: every way to bound a unit, beside plain DuckDB on the same rows.
 
-python -m benchmarks.speed [--rows N ..] [--only WORD ..] [--full] [--data DIR] [--out DIR]
+python -m benchmarks.speed [--rows N ..] [--only WORD ..] [--full] [--prepared] [--data DIR] [--out DIR]
 
 Without ``--full``: the cases with goals and their neighbours. With it: each aggregate over units of
 1, 10 and 100 rows in 20, 1,000 and 100,000 groups, public and thresholded, at 1 to 100 million rows.
@@ -106,12 +106,12 @@ def figure(case: Case, service: Service, rows: int, repeat: int) -> Ratio:
 
 
 def figures(
-    cases: Sequence[Case], sizes: Sequence[int], repeat: int, kept: Path | None
+    cases: Sequence[Case], sizes: Sequence[int], repeat: int, kept: Path | None, *, prepared: bool
 ) -> Iterator[Ratio]:
     """Every case at every size; data is made once for those that share it."""
     for rows in sizes:
         for data in dict.fromkeys(case.data for case in cases):
-            with opened(data, rows, kept) as service:
+            with opened(data, rows, kept, prepared=prepared) as service:
                 for case in cases:
                     if case.data == data:
                         yield figure(case, service, rows, repeat)
@@ -125,12 +125,15 @@ def main() -> None:
         "--only", nargs="+", default=[""], help="cases whose names have one of these"
     )
     parser.add_argument("--full", action="store_true", help="the whole matrix")
+    parser.add_argument("--prepared", action="store_true", help="with copies of all tables")
     chosen = parser.parse_args()
     cases = [*CASES, *matrix()] if chosen.full else list(CASES)
     cases = [case for case in cases if any(word in case.name for word in chosen.only)]
     usual = [1_000_000, 10_000_000, *([100_000_000] if chosen.full else [])]
-    report = Report("speed", chosen.out)
-    for found in figures(cases, chosen.rows or usual, chosen.repeat, chosen.data):
+    report = Report("speed-prepared" if chosen.prepared else "speed", chosen.out)
+    for found in figures(
+        cases, chosen.rows or usual, chosen.repeat, chosen.data, prepared=chosen.prepared
+    ):
         report.add(found)
     report.close()
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.turns import places
+from dpsql.engines import copies
+from dpsql.policy.load import load
 from dpsql.service import Service
 
 WORDS = tuple(f"w{i}" for i in range(20))
@@ -130,7 +132,20 @@ class Data:
 
 
 @contextmanager
-def opened(data: Data, rows: int, kept: Path | None) -> Iterator[Service]:
+def served(policy: Path, *, prepared: bool) -> Iterator[Service]:
+    """A policy at work, with copies of all private tables or without any."""
+    found = load(policy)
+    copies.remove(found)
+    if prepared:
+        copies.prepare(found, [t.name for t in found.tables.values() if not t.public])
+    with Service.open(policy) as service:
+        yield service
+
+
+@contextmanager
+def opened(
+    data: Data, rows: int, kept: Path | None, *, prepared: bool = False
+) -> Iterator[Service]:
     """The table at a size, with a ledger of its own; ``kept`` may have it from an earlier run."""
     with places(kept) as (folder, place):
         database = folder / f"{data.name}_{rows}.duckdb"
@@ -141,7 +156,7 @@ def opened(data: Data, rows: int, kept: Path | None) -> Iterator[Service]:
             made.rename(database)
         policy = place / "policy.yaml"
         policy.write_text(data.policy(database))
-        with Service.open(policy) as service:
+        with served(policy, prepared=prepared) as service:
             yield service
 
 
