@@ -26,3 +26,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def rewrite(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are written instead of compared."""
     return bool(request.config.getoption("--rewrite"))
+
+
+def pytest_sessionfinish() -> None:
+    """Data of this process goes with it."""
+    from support import datasets  # only now: pytest has set the path
+
+    datasets.remove()
