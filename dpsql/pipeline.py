@@ -17,10 +17,10 @@ from dpsql.engines.engine import Engine
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Hold, Kept, Ledger, Note
+from dpsql.plan import search
 from dpsql.plan.build import build
 from dpsql.plan.due import Due
 from dpsql.plan.nodes import Enumerator, Plan
-from dpsql.plan.price import price
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import Piece, pieces
 from dpsql.plan.request import Request
@@ -123,7 +123,7 @@ def planned(source: Source, catalog: Catalog, enumerator: Enumerator) -> Plan:
 def priced(plan: Plan, source: Source, request: Request) -> PricedPlan:
     """The plan with the noise that a request pays for."""
     try:
-        return price(plan, request)
+        return search.priced(plan, request)
     except Refused as refused:
         raise refused.within(source.text) from None
 
@@ -146,6 +146,16 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
             if outlook.due.parts:
                 return _paid(priced, outlook, payer, tools, intervals=intervals)
     return _free(past, outlook, tools, intervals=intervals)
+
+
+def stored(priced: PricedPlan, policy_version: str, tools: Tools) -> Release | None:
+    """The answer of a plan from the store alone; None where something would have to be measured."""
+    past = Remembrance(priced, pieces(priced, policy_version))
+    past = replace(past, kin=kept_of(past.pieces, tools.ledger))
+    outlook = _foreseen(past, tools)
+    if outlook.due.parts:
+        return None
+    return finish(priced, complete(priced, outlook, ())[0], tools.finishing, intervals=False)
 
 
 def _foreseen(past: Remembrance, tools: Tools) -> Outlook:

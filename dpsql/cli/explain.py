@@ -15,7 +15,15 @@ from dpsql.cli.opened import opened, statement
 from dpsql.cli.sql_text import laid_out, statements
 from dpsql.ledger.shortage import more
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
-from dpsql.plan.show import bounding_text, groups_text, law_text, moved, number, statistic_text
+from dpsql.plan.show import (
+    bounding_text,
+    groups_text,
+    law_text,
+    moved,
+    number,
+    search_lines,
+    statistic_text,
+)
 from dpsql.release.intervals import sources
 from dpsql.service import Session
 from dpsql.service.batch import Tile, total
@@ -32,6 +40,8 @@ def run(chosen: argparse.Namespace) -> int:
     sql = statement(chosen.sql)
     with opened(chosen) as session:
         priced = session.prepare(sql)
+        for search in priced.searches:
+            _section("What is found out first", list(search_lines(search)))
         for part in priced.parts:
             _measurement(part, _uses(priced))
         if priced.plan.publics:
@@ -125,9 +135,10 @@ def _cost(priced: PricedPlan, session: Session) -> None:
     if not priced.parts:
         _section("Cost", ["nothing: no private table is read"])
         return
-    rho = f" (rho {number(priced.cost.rho)})"
+    cost = priced.price
+    rho = f" (rho {number(cost.rho)})"
     again = "asked again, the stored answer is free"
-    spent = terminal.spent(priced.cost.epsilon, priced.cost.delta)
+    spent = terminal.spent(cost.epsilon, cost.delta)
     _section("Cost", [f"{spent}{rho}; {again}"])
     outlook = session.outlook(priced)
     if outlook is not None and (stored := foreseen(priced, outlook)):

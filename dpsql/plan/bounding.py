@@ -154,14 +154,24 @@ def _bounds(bounding: Bounding) -> Iterator[Sensitivity]:
 
 
 def candidates(
-    measurement: Measurement, most_groups: int, size: int, ranked: int | None = None
+    measurement: Measurement,
+    most_groups: int,
+    size: int,
+    ranked: int | None = None,
+    found: int | None = None,
 ) -> Iterator[Bounding]:
     """Every way to bound this measurement, cheapest first among equals.
 
     ``most_groups`` is the role's limit on groups of one unit; it applies where the number of
     groups that a unit touches matters. ``ranked`` is how many rows of a unit must be read from a
     prepared copy so that none is lost of units that are as declared; None where there is no copy.
+    ``found`` is the most rows of a unit that a search lets count.
     """
+    if found is not None and found < measurement.privacy.max_rows:
+        count = found if measurement.cells is None else measurement.cells.count
+        groups = min(most_groups, found, count)
+        limit = measurement.cells is None or count > groups
+        yield replace(_fewer_rows(measurement, found, groups, limit=limit), size=size)
     for bounding in _stages(measurement, most_groups, ranked):
         yield replace(bounding, size=size)
 

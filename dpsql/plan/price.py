@@ -128,7 +128,8 @@ def _best(measurement: Measurement, request: Request, share: Share) -> PricedMea
     size = request.size(measurement.privacy.unit)
     copies = reading(measurement, request.shelf)
     ranked = None if copies is None else copies.most
-    every = tuple(candidates(measurement, request.groups, size, ranked))
+    found = request.found.get(measurement.name)
+    every = tuple(candidates(measurement, request.groups, size, ranked, found))
     options = tuple(b for b in every if b.name == request.bounding) or every
     drafts = [_draft(measurement, bounding, share) for bounding in options]
     best = min(drafts, key=lambda d: round(_part_error(d), 9))

@@ -11,6 +11,7 @@ from dpsql.plan.bounding import Bounding, Sensitivity
 from dpsql.plan.buckets import Buckets
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.prepared import Reading
+from dpsql.plan.request import Request
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event
 from dpsql.privacy.mechanisms import (
@@ -186,11 +187,42 @@ class PricedMeasurement:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """A question that comes before a plan: which of ``rungs`` bounds the rows of a unit.
+
+    ``measurements`` are those of the plan that its answer, a position in ``rungs``, is for.
+    """
+
+    priced: PricedPlan
+    rungs: tuple[int, ...]
+    measurements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PricedPlan:
-    """What will be run, released and paid. Nothing about it depends on a row."""
+    """What will be run, released and paid. Nothing about it depends on a row.
+
+    With ``searches`` the bounds are yet to be found: parts are priced under those of the policy,
+    which is the most noise that there will be, as ``asked``.
+    """
 
     plan: Plan
     parts: tuple[PricedMeasurement, ...]
     cost: Cost
     events: tuple[Event, ...]
     family: str
+    searches: tuple[Search, ...] = ()
+    asked: Request | None = None
+
+    @property
+    def price(self) -> Cost:
+        """With the searches."""
+        return sum((search.priced.cost for search in self.searches), self.cost)
+
+    @property
+    def most(self) -> Cost:
+        """What it may cost whatever the searches find, which may change the kind of noise."""
+        if self.asked is None:
+            return self.cost
+        wanted = Cost(self.asked.epsilon, self.asked.delta)
+        return sum((search.priced.cost for search in self.searches), wanted)

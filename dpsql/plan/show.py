@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from dpsql.aggregates.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
-from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
+from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan, Search
 from dpsql.policy.types import Scalar
 from dpsql.privacy.mechanisms import (
     DiscreteGaussian,
@@ -19,7 +19,7 @@ from dpsql.privacy.mechanisms import (
 
 def show(priced: PricedPlan) -> str:
     """The whole plan: measurements, noise, cost."""
-    lines: list[str] = []
+    lines = [line for search in priced.searches for line in search_lines(search)]
     for part in priced.parts:
         lines += _measurement(part)
     for public in priced.plan.publics:
@@ -31,12 +31,27 @@ def show(priced: PricedPlan) -> str:
 
 def cost_line(priced: PricedPlan) -> str:
     """What the answer costs."""
-    cost = priced.cost
+    cost = priced.price
     if not priced.parts:
         return "cost: nothing (no private table is read)"
     return (
         f"cost: epsilon {number(cost.epsilon)}, delta {number(cost.delta)}, rho {number(cost.rho)}"
     )
+
+
+def search_lines(search: Search) -> Iterator[str]:
+    """What is found out before, what it costs, and what it is for."""
+    [part] = search.priced.parts
+    [item] = part.noised
+    rungs, cost = search.rungs, search.priced.cost
+    yield (
+        f"search: how many rows of a {part.measurement.privacy.unit} count, one of"
+        f" {len(rungs)} bounds up to {rungs[-1]}; epsilon {number(cost.epsilon)}, once"
+    )
+    yield f"      {noise_text(item)}"
+    names = ", ".join(search.measurements)
+    yield f"      {names}: errors below are for {rungs[-1]} rows, and fall with what is found"
+    yield f"  sql: {part.sql}"
 
 
 def _measurement(part: PricedMeasurement) -> Iterator[str]:

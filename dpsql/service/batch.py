@@ -91,6 +91,12 @@ class Rehearsal:
         return found.columns, found.num_rows
 
 
+def whole(tiles: Sequence[Tile]) -> Tile:
+    """A statement with the searches that come before it, as one; it is the last of them."""
+    alone, due = total(tiles)
+    return Tile(tiles[-1].statement, alone, due)
+
+
 def total(tiles: Iterable[Tile]) -> tuple[Cost, Cost]:
     """What all statements cost alone, and together."""
     listed: Sequence[Tile] = list(tiles)

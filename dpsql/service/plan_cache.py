@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from dpsql.plan.priced import PricedPlan
+from dpsql.plan.search import settled
 from dpsql.policy.types import Scalar
 from dpsql.service.settings import Settings
 
@@ -74,6 +75,7 @@ class PlanCache:
     def __init__(self) -> None:
         """Nothing is remembered yet."""
         self._plans = Remembered[Hashable, PricedPlan](MOST_PLANS)
+        self._settled = Remembered[Hashable, tuple[PricedPlan, PricedPlan]](MOST_PLANS)
 
     def plan(
         self,
@@ -94,3 +96,12 @@ class PlanCache:
             if not watched.asked:
                 self._plans.put(key, found)
         return found
+
+    def settled(self, base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
+        """The plan under the bounds that its searches found."""
+        key = id(base), levels
+        found = self._settled.get(key)
+        if found is None or found[0] is not base:
+            found = base, settled(base, levels)
+            self._settled.put(key, found)
+        return found[1]

@@ -25,9 +25,9 @@ from dpsql.privacy.cost import Cost
 from dpsql.release.finish import Finishing, finish
 from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
-from dpsql.service import own_tables
+from dpsql.service import own_tables, searching
 from dpsql.service import settings as s
-from dpsql.service.batch import Rehearsal, Tile
+from dpsql.service.batch import Rehearsal, Tile, whole
 from dpsql.service.foreseen import foreseen
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.remaining import estimates
@@ -91,13 +91,17 @@ class Session:
         self._service.tools.engine.interrupt(thread)
 
     def prepare(self, text: str, parameters: Parameters = ()) -> PricedPlan:
-        """The priced plan of a query: no data is read, nothing is spent."""
+        """The priced plan of a query: no data is read, nothing is spent.
+
+        Bounds that were searched for are in it, where they are stored.
+        """
         who = self.role if self._behind is None else f"{self.role} for {self._behind}"
         mine = s.hinted(self.settings, text)
         about = (who, replace(mine, session=None), text, parameters)
-        return self._service.plans.plan(
+        base = self._service.plans.plan(
             about, self._service.clock(), lambda now: self._planned(text, parameters, now, mine)
         )
+        return searching.known(base, self._service)
 
     def _planned(
         self, text: str, parameters: Parameters, now: datetime, mine: s.Settings
@@ -112,6 +116,8 @@ class Session:
         def at(epsilon: Fraction) -> PricedPlan:
             return priced(plan, source, replace(request, epsilon=epsilon))
 
+        if wanted is not None and mine.search:
+            raise Refused(_error_unknown())
         found = at(request.epsilon)
         return (
             found
@@ -154,7 +160,9 @@ class Session:
                     self.settings = changed
                     continue
                 try:
-                    found.append(rehearsal.tile(text, self.prepare(text)))
+                    base = self.prepare(text)
+                    plans = (*(search.priced for search in base.searches), base)
+                    found.append(whole([rehearsal.tile(text, plan) for plan in plans]))
                 except Refused as refused:
                     found.append(Tile(text, Cost.zero(), Cost.zero(), refused))
         finally:
@@ -182,10 +190,11 @@ class Session:
         accounts = self._accounts(tables_read(priced.plan))
         payer = Payer(accounts, note, version, self.settings.fresh, self._limit)
         wanted = intervals or self.settings.intervals
+        priced, before = searching.searched(priced, payer, self._service)
         given = answer(priced, payer, self._service.tools, intervals=wanted)
         reply = Reply(
             "SELECT", given.release.columns, given.release.table, given.release.intervals,
-            given.cost, given.recalled, self.budget, priced.plan.notes,
+            before + given.cost, given.recalled, self.budget, priced.plan.notes,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
 
@@ -229,6 +238,7 @@ class Session:
             sizes={u.name: u.group_size for u in self._service.policy.units.values()},
             shelf=self._service.shelf,
             bounding=mine.bounding,
+            search=mine.search,
         )
 
     def _account_name(self) -> str:
@@ -306,6 +316,15 @@ def _size_unknown(share: Fraction) -> Refusal:
         "Looking at the data to find out would itself cost.",
         f"SET dpsql.expected_size = 5000 (an error of {float(share):.6g} is then "
         f"{float(share * 5000):.6g})",
+    )
+
+
+def _error_unknown() -> Refusal:
+    return Refusal(
+        "DP401",
+        "an error cannot be promised while bounds are searched for",
+        "How wide the noise is depends on the bound that is found, and the price is fixed before.",
+        "RESET dpsql.search",
     )
 
 

@@ -33,6 +33,7 @@ class Settings:
     max_relative_error: Fraction | None = None
     expected_size: Fraction | None = None
     bounding: str | None = None
+    search: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,11 @@ SETTINGS: dict[str, Setting] = {
             "as max_error, as a share of expected_size: 0.02 is two per cent",
         ),
         Setting("expected_size", _positive, "about how large answers are, which you know or guess"),
+        Setting(
+            "search",
+            _switch,
+            "find out privately, for a tenth of the price, how many rows of a unit should count",
+        ),
     )
 }
 
@@ -116,7 +122,9 @@ _SET = re.compile(
 )
 _RESET = re.compile(r"\s*reset\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
 _HINT = re.compile(r"\s*/\*\s*(dpsql\s*\..*?)\*/", re.IGNORECASE | re.DOTALL)
-HINTS = ("epsilon", "delta", "max_error", "max_relative_error", "expected_size", "mechanism")
+HINTS = (
+    "epsilon", "delta", "max_error", "max_relative_error", "expected_size", "mechanism", "search",
+)  # fmt: skip
 """What a comment in front of a statement may set for that statement."""
 _SHOW = re.compile(r"\s*show\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*explain\s+(.+)", re.IGNORECASE | re.DOTALL)
@@ -208,6 +216,7 @@ def _bad_value(name: str) -> Refusal:
         "session": "'monday'",
         "max_relative_error": "0.02",
         "expected_size": "5000",
+        "search": "on",
     }
     return Refusal(
         "DP401",

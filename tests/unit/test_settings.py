@@ -23,6 +23,7 @@ VALUES = {
     "dialect": ("'postgres'", "'klingon'", "1"),
     "intervals": ("on", "perhaps", "2"),
     "fresh": ("on", "perhaps", "2"),
+    "search": ("on", "perhaps", "2"),
 }
 
 

@@ -149,7 +149,7 @@ def _arrow(reply: Reply) -> bytes:
 
 
 def _explain(session: Session, asked: Question) -> Response:
-    cost = session.prepare(asked.sql, asked.parameters).cost
+    cost = session.prepare(asked.sql, asked.parameters).price
     lines = session.explain(asked.sql, asked.parameters).splitlines()
     told = {"epsilon": float(cost.epsilon), "delta": float(cost.delta)}
     return JSONResponse({"plan": lines, "cost": told})

@@ -1,0 +1,50 @@
+"""Searches for bounds, before the answers that they are for: see ``plan.search``.
+
+Claim: whether a search is made, what it costs, and what the answer costs, depends on no row that
+    was not paid for.
+Argument: searches are fixed by statement, policy and settings, and are paid and stored like any
+    query; the answer's share of the budget is the same whatever they find.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dpsql.ledger.shortage import check_cap
+from dpsql.pipeline import Payer, answer, stored
+from dpsql.plan.priced import PricedPlan
+from dpsql.privacy.cost import Cost
+from dpsql.release.rows import Release
+
+if TYPE_CHECKING:
+    from dpsql.service.service import Service
+
+
+def known(base: PricedPlan, service: Service) -> PricedPlan:
+    """The plan under its bounds, where all of them are stored; it costs nothing to know them."""
+    found = [stored(s.priced, service.policy.version, service.tools) for s in base.searches]
+    levels = tuple(_level(release) for release in found if release is not None)
+    if not base.searches or len(levels) < len(found):
+        return base
+    return service.plans.settled(base, levels)
+
+
+def searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedPlan, Cost]:
+    """The plan under bounds that are found now, and what finding them cost.
+
+    Refuses what search and answer may cost together, before either is paid.
+    """
+    if not base.searches:
+        return base, Cost.zero()
+    if payer.limit is not None:
+        check_cap(payer.limit, base.most)
+    again = replace(payer, fresh=False)  # a bound that is stored is good enough
+    given = [answer(s.priced, again, service.tools, intervals=False) for s in base.searches]
+    cost = sum((one.cost for one in given), Cost.zero())
+    return service.plans.settled(base, tuple(_level(one.release) for one in given)), cost
+
+
+def _level(release: Release) -> int:
+    """The rung that was found."""
+    return int(release.table.column(0)[0].as_py())

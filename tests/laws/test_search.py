@@ -1,0 +1,285 @@
+"""Bounds that are searched for: what they cost, what they betray, and that they are enforced."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from support.corpus import CORPUS, SHOP
+from support.datasets import in_memory
+from support.measured import broken, exact, plan_of, removed, request
+from support.services import real_service
+from test_bounding_faults import UNITS_OF_DATA, _deleted
+
+from dpsql.cli import explain
+from dpsql.diagnostics.refusal import Refused
+from dpsql.ledger.store import Note
+from dpsql.pipeline import Payer, answer
+from dpsql.plan import search
+from dpsql.plan.priced import PricedMeasurement, PricedPlan
+from dpsql.service import Service, Session
+
+BY_CHANNEL = "SELECT channel, COUNT(*) AS n, AVG(amount) AS a FROM orders GROUP BY channel"
+QUESTIONS = (
+    BY_CHANNEL,
+    "SELECT COUNT(*) FROM orders WHERE amount > 100",
+    "SELECT city, COUNT(*) FROM customers JOIN orders USING (customer_id) GROUP BY city",
+    "SELECT page, SUM(seconds), COUNT(DISTINCT customer_id) FROM visits GROUP BY page",
+    "SELECT channel, MEDIAN(amount) FROM orders GROUP BY channel",
+)
+
+
+def searching(sql: str, epsilon: str = "1") -> PricedPlan:
+    wanted = replace(request(3, 1), search=True, epsilon=Fraction(epsilon))
+    return search.priced(plan_of(sql, SHOP), wanted)
+
+
+def _breaches(parts: list[PricedMeasurement]) -> list[str]:
+    connection = in_memory("dirty")
+    before = exact(connection, parts)
+    return [
+        said
+        for unit in UNITS_OF_DATA
+        for part, one, other in zip(
+            parts, before, removed(connection, _deleted((unit,)), parts), strict=True
+        )
+        for said in broken(part, one, other)
+    ]
+
+
+def _parts(plan: PricedPlan) -> list[PricedMeasurement]:
+    return [part for one in plan.searches for part in one.priced.parts]
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_a_unit_moves_the_search_by_no_more_than_it_is_priced_for(sql: str) -> None:
+    plan = searching(sql)
+    assert len(plan.searches) == 1
+    assert _breaches(_parts(plan)) == []
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+@pytest.mark.parametrize("level", [0, 2, 4])
+def test_what_is_found_is_enforced(sql: str, level: int) -> None:
+    plan = searching(sql)
+    found = search.settled(plan, (level,))
+    [one] = plan.searches
+    assert not found.searches
+    assert found.cost.epsilon <= Fraction(9, 10)
+    assert found.parts[0].bounding != plan.parts[0].bounding
+    assert found.parts[0].bounding.rows == one.rungs[level]
+    assert _breaches(list(found.parts)) == []
+
+
+FAULTS: dict[str, Callable[[str], str]] = {
+    "rows instead of units": lambda sql: sql.replace(
+        "count(*) AS n FROM (SELECT", 'sum("n_3") AS n FROM (SELECT'
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_search_that_counts_more_than_units_is_noticed(fault: str) -> None:
+    [part] = _parts(searching(BY_CHANNEL))
+    number = re.search(r'"n_(\d+)"', part.sql)
+    assert number is not None
+    wrong = FAULTS[fault](part.sql.replace(f'"n_{number[1]}"', '"n_3"'))
+    assert wrong != part.sql
+    assert _breaches([replace(part, sql=wrong)])
+
+
+def test_a_found_bound_that_is_not_enforced_is_noticed() -> None:
+    [part] = search.settled(searching(BY_CHANNEL), (1,)).parts
+    wrong = part.sql.replace("HAVING count(*) > 2", "HAVING count(*) > 2000")
+    assert wrong != part.sql
+    assert _breaches([replace(part, sql=wrong)])
+
+
+def test_rows_that_are_the_same_are_searched_once() -> None:
+    sql = "SELECT channel, COUNT(*) FROM orders GROUP BY GROUPING SETS ((channel), ())"
+    assert [len(s.measurements) for s in searching(sql).searches] in ([1], [2])
+    two = (
+        "SELECT a.n, b.n FROM (SELECT COUNT(*) AS n FROM orders) AS a,"
+        " (SELECT MEDIAN(amount) AS n FROM orders) AS b"
+    )
+    assert [s.measurements for s in searching(two).searches] == [("m0", "m1")]
+    other = two.replace("MEDIAN(amount) AS n FROM orders", "COUNT(*) AS n FROM visits")
+    plan = searching(other)
+    assert [s.measurements for s in plan.searches] == [("m0",), ("m1",)]
+    assert plan.price.epsilon == 1
+
+
+NOTHING_TO_FIND = (
+    "SELECT COUNT(*), AVG(age) FROM customers",
+    "SELECT COUNT(DISTINCT customer_id) FROM orders",
+    "SELECT COUNT(*) FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.5) COUNT(*) FROM orders",
+)
+
+
+@pytest.mark.parametrize("sql", NOTHING_TO_FIND)
+def test_where_there_is_nothing_to_find_nothing_is_searched_for(sql: str) -> None:
+    plan = searching(sql)
+    assert plan.searches == ()
+    assert plan.most == plan.price == plan.cost
+
+
+def test_the_price_is_fixed_before_the_search() -> None:
+    for entry in CORPUS[::9]:
+        wanted = replace(request(3, 1), search=True)
+        plan = search.priced(plan_of(entry.sql, entry.world), wanted)
+        for one in plan.searches:
+            for level in (0, len(one.rungs) - 1):
+                found = search.settled(plan, tuple(level for _ in plan.searches))
+                total = found.cost + sum(
+                    (s.priced.cost for s in plan.searches[1:]), plan.searches[0].priced.cost
+                )
+                assert total.epsilon <= plan.most.epsilon == 1
+                assert total.delta <= plan.most.delta <= wanted.delta
+
+
+# Sessions
+
+
+def rich(text: str) -> str:
+    for old, new in (
+        ("max_rows_per_unit: 50", "max_rows_per_unit: 5000"),
+        ("{epsilon: 20,", "{epsilon: 1e6,"),
+        ("epsilon: 5\n    delta: 1e-6\n    per: month", "epsilon: 1e6\n    delta: 1e-6"),
+        ("session: {epsilon: 1}", "session: {epsilon: 1e6}"),
+        ("query: {epsilon: 0.1}", "query: {epsilon: 10, delta: 1e-8}"),
+    ):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.fixture
+def opened() -> Iterator[Service]:
+    with real_service("shop", "shop", rich) as made:
+        yield made
+
+
+@pytest.fixture
+def session(opened: Service) -> Session:
+    made = opened.session("analyst")
+    made.execute("SET dpsql.search = on")
+    made.execute("SET dpsql.epsilon = 10")
+    return made
+
+
+def test_a_search_is_paid_once_and_its_answer_is_asked_again_for_free(session: Session) -> None:
+    said = session.explain(BY_CHANNEL)
+    assert "search: how many rows of a customer count" in said
+    assert "cost: epsilon 10," in said
+    first = session.execute(BY_CHANNEL)
+    assert (first.cost.epsilon, first.recalled) == (10, False)
+    again = session.execute(BY_CHANNEL)
+    assert (again.cost.epsilon, again.recalled) == (0, True)
+    assert again.table == first.table
+    said = session.explain(BY_CHANNEL)
+    assert "search:" not in said
+    assert "to pay: nothing" in said
+    other = session.execute("SELECT SUM(amount) FROM orders")
+    assert other.cost.epsilon == 9
+    session.execute("SET dpsql.fresh = on")
+    assert session.execute(BY_CHANNEL).cost.epsilon == 9
+    elsewhere = session.execute("SELECT SUM(amount) FROM orders WHERE amount > 100")
+    assert elsewhere.cost.epsilon == 10
+
+
+def test_answers_with_and_without_a_search_are_different_questions(session: Session) -> None:
+    session.execute("SET dpsql.search = off")
+    plain = session.execute(BY_CHANNEL)
+    assert plain.cost.epsilon == 10
+    session.execute("SET dpsql.search = on")
+    assert not session.execute(BY_CHANNEL).recalled
+    session.execute("SET dpsql.search = off")
+    assert session.execute(BY_CHANNEL).table == plain.table
+
+
+def test_what_is_found_makes_less_noise(session: Session) -> None:
+    session.execute("SET dpsql.mechanism = 'laplace'")
+    before = session.prepare("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
+    session.execute("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
+    after = session.prepare("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
+    assert after is session.prepare("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
+    rows = before.parts[0].bounding.rows, after.parts[0].bounding.rows
+    assert rows[0] == 5000
+    assert rows[1] is not None
+    assert rows[1] <= 64
+    wide, narrow = (p.parts[0].noised[0].standard_deviation for p in (before, after))
+    assert narrow == pytest.approx(wide * rows[1] / 5000, rel=0.01)
+
+
+def test_most_of_what_is_asked_is_checked_before_the_search(session: Session) -> None:
+    session.execute("SET dpsql.epsilon = 10.5")
+    spent = session.budget()
+    with pytest.raises(Refused) as caught:
+        session.execute(BY_CHANNEL)
+    assert caught.value.code == "DP403"
+    assert session.budget() == spent
+
+
+def test_an_error_cannot_be_asked_for_at_the_same_time(session: Session) -> None:
+    session.execute("SET dpsql.max_error = 5000000")
+    with pytest.raises(Refused) as caught:
+        session.execute(BY_CHANNEL)
+    assert caught.value.code == "DP401"
+    session.execute(caught.value.instead)
+    session.execute(BY_CHANNEL)
+
+
+def test_a_comment_asks_for_a_search_and_the_command_line_tells_what_it_is(
+    session: Session, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.execute("SET dpsql.search = off")
+    monkeypatch.setattr(explain, "opened", lambda _: nullcontext(session))
+    hinted = f"/* dpsql.search = on */ {BY_CHANNEL}"
+    assert explain.run(Namespace(batch=None, sql=hinted)) == 0
+    said = capsys.readouterr().out
+    assert "What is found out first" in said
+    assert "how many rows of a customer count" in said
+    assert explain.run(Namespace(batch=None, sql=BY_CHANNEL)) == 0
+    assert "What is found out first" not in capsys.readouterr().out
+
+
+def test_a_dashboard_pays_for_the_search_once(session: Session) -> None:
+    first, second = session.price(
+        ["SET dpsql.epsilon = 10", BY_CHANNEL, "SELECT COUNT(amount) FROM orders"]
+    )
+    assert (first.alone.epsilon, first.due.epsilon) == (10, 10)
+    assert (second.alone.epsilon, second.due.epsilon) == (10, 9)
+
+
+def test_the_choice_errs_as_predicted(session: Session) -> None:
+    """The bound leaves about as many units above it as the plan says, seldom more."""
+    session.execute("SET dpsql.fresh = on")
+    [one] = session._service.plans.plan(  # the plan before anything was found
+        ("analyst", session.settings, "x", ()), session._service.clock(),
+        lambda now: session._planned("SELECT COUNT(*) FROM orders", (), now, session.settings),
+    ).searches  # fmt: skip
+    [item] = one.priced.parts[0].noised
+    plain = session._service.tools.engine._engine._root.cursor()  # type: ignore[attr-defined]
+    sizes = np.array(
+        [n for (n,) in plain.sql("SELECT count(*) FROM orders GROUP BY customer_id").fetchall()]
+    )
+    beyond = []
+    for _ in range(60):
+        payer = Payer(session._accounts(()), _note(session), "test", fresh=True)
+        given = answer(one.priced, payer, session._service.tools, intervals=False)
+        level = int(given.release.table.column(0)[0].as_py())
+        lower = one.rungs[level - 1] if level else 0
+        beyond.append(int((sizes > lower).sum()))
+        assert (sizes > one.rungs[level]).sum() <= 2 * item.half_width + 1
+    assert np.mean(np.array(beyond) > 0) >= 0.85, "mostly a lower rung has units beyond it"
+
+
+def _note(session: Session) -> Note:
+    return Note("test", session.role)
