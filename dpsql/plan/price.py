@@ -60,6 +60,8 @@ from dpsql.privacy.mechanisms import (
 
 WIDEST_NOISE = 2.0**39
 """Noise wider than this many grid steps is drawn on a coarser grid."""
+NEGLIGIBLE = 1e-4
+"""Noise that is wider by so small a part (roundings are) is no reason for another bounding."""
 
 
 def price(plan: Plan, request: Request) -> PricedPlan:
@@ -132,7 +134,9 @@ def _best(measurement: Measurement, request: Request, share: Share) -> PricedMea
     every = tuple(candidates(measurement, request.groups, size, ranked, found))
     options = tuple(b for b in every if b.name == request.bounding) or every
     drafts = [_draft(measurement, bounding, share) for bounding in options]
-    best = min(drafts, key=lambda d: round(_part_error(d), 9))
+    errors = [_part_error(draft) for draft in drafts]
+    least = min(errors) + NEGLIGIBLE
+    best = next(d for d, error in zip(drafts, errors, strict=True) if error <= least)
     best = replace(best, reading=copies)
     return replace(best, sql=statement_of(best))
 

@@ -214,3 +214,16 @@ def test_sensitivities_count_all_units_that_are_one() -> None:
     assert sensitivity(Units(), 1, caps).l2_squared == 2 * 25
     clip = Bounding(grouped=True, groups=4, norm=Fraction(3, 2), bits=20)
     assert sensitivity(Rows(), 1, clip).l2_squared == Fraction(9, 4)
+
+
+def test_a_rounding_is_no_reason_for_another_bounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A total beside its count is rounded to coarser steps once for each group that a unit is in.
+
+    Keeping a few groups of each unit saves next to nothing of that, and most of the rows.
+    """
+    text = "SELECT placed, COUNT(amount), SUM(amount) FROM orders GROUP BY placed"
+    (part,) = priced(text).parts
+    assert part.bounding.name == "row weights"
+    monkeypatch.setattr("dpsql.plan.price.NEGLIGIBLE", 0.0)
+    (part,) = priced(text).parts
+    assert part.bounding.name == "weights and groups"
