@@ -60,7 +60,7 @@ from dpsql.privacy.mechanisms import (
 
 WIDEST_NOISE = 2.0**39
 """Noise wider than this many grid steps is drawn on a coarser grid."""
-NEGLIGIBLE = 1e-4
+NEGLIGIBLE = 1e-6
 """Noise that is wider by so small a part (roundings are) is no reason for another bounding."""
 
 
