@@ -23,6 +23,7 @@ from dpsql.policy.model import QueryLimit, Role
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.cost import Cost
 from dpsql.release.finish import Finishing, finish
+from dpsql.release.nonnegative import nonnegative
 from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
 from dpsql.service import own_tables, searching
@@ -192,8 +193,11 @@ class Session:
         wanted = intervals or self.settings.intervals
         priced, before = searching.searched(priced, payer, self._service)
         given = answer(priced, payer, self._service.tools, intervals=wanted)
+        release = given.release
+        if self.settings.nonnegative:
+            release = nonnegative(release, priced)
         reply = Reply(
-            "SELECT", given.release.columns, given.release.table, given.release.intervals,
+            "SELECT", release.columns, release.table, release.intervals,
             before + given.cost, given.recalled, self.budget, priced.plan.notes,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply

@@ -34,6 +34,7 @@ class Settings:
     expected_size: Fraction | None = None
     bounding: str | None = None
     search: bool = False
+    nonnegative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ SETTINGS: dict[str, Setting] = {
             _switch,
             "find out privately, for a tenth of the price, how many rows of a unit should count",
         ),
+        Setting("nonnegative", _switch, "show counts below zero as zero, and their intervals too"),
     )
 }
 
@@ -217,6 +219,7 @@ def _bad_value(name: str) -> Refusal:
         "max_relative_error": "0.02",
         "expected_size": "5000",
         "search": "on",
+        "nonnegative": "on",
     }
     return Refusal(
         "DP401",

@@ -24,6 +24,7 @@ VALUES = {
     "intervals": ("on", "perhaps", "2"),
     "fresh": ("on", "perhaps", "2"),
     "search": ("on", "perhaps", "2"),
+    "nonnegative": ("on", "perhaps", "2"),
 }
 
 

@@ -1,0 +1,85 @@
+"""Counts that are not below zero, for those who ask (``SET dpsql.nonnegative = on``).
+
+Claim: costs nothing, and no number moves away from the exact one.
+Argument: it is a function of released numbers and the plan. An exact count is not negative, so the
+    nearer of zero and a negative number errs less, in every cell. (Small counts then lean a little
+    high on average, which is why this is not done unasked, and only to what is shown: sums,
+    conditions and means of counts are computed from the numbers as they were released.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpsql.aggregates.statistic import Rows, Units, Values
+from dpsql.plan.priced import PricedPlan
+from dpsql.release.rows import Release
+from dpsql.sql.expressions import Column, Expression
+from dpsql.sql.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Sort,
+    Stored,
+    Union,
+    Windowed,
+    inputs,
+)
+
+
+def nonnegative(release: Release, priced: PricedPlan) -> Release:
+    """The answer with each number of rows, units or values, and its interval, at least zero."""
+    counted = {
+        column.number
+        for measurement in priced.plan.measurements
+        for column, statistic in zip(measurement.columns, measurement.statistics, strict=True)
+        if isinstance(statistic, Rows | Units | Values)
+    }
+    table, intervals = release.table, dict(release.intervals)
+    for i, column in enumerate(priced.plan.columns):
+        if not _is_count(priced.plan.output, column, counted):
+            continue
+        table = table.set_column(i, table.column_names[i], _raised(table.column(i)))
+        if i in intervals:
+            low, high = intervals[i]
+            intervals[i] = _raised(low), _raised(high)
+    return replace(release, table=table, intervals=intervals)
+
+
+def _raised(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The nearer of zero and what is below it; NULL stays."""
+    return pc.max_element_wise(values, pa.scalar(0, values.type), skip_nulls=False)
+
+
+def _is_count(relation: Relation, value: Expression, counted: set[int]) -> bool:
+    """Whether a column is a released count as it is, or several added up."""
+    if not isinstance(value, Column):
+        return False
+    place = next((i for i, f in enumerate(relation.fields) if f.number == value.number), None)
+    match relation:
+        case Stored():
+            return value.number in counted
+        case Project(values=values):
+            return place is not None and _is_count(relation.input, values[place], counted)
+        case Aggregate(keys=keys, calls=calls):
+            call = None if place is None else (*(None for _ in keys), *calls)[place]
+            if call is None or call.function != "sum":
+                return False
+            return _is_count(relation.input, call.args[0], counted)
+        case Union(operation="union all"):
+            sides = relation.columns or tuple(below.fields for below in relation.inputs)
+            return place is not None and all(
+                _is_count(below, side[place], counted)
+                for below, side in zip(relation.inputs, sides, strict=True)
+            )
+        case Limit() | Sort() | Filter() | Windowed() | Distinct() | Join():
+            return any(_is_count(below, value, counted) for below in inputs(relation))
+        case _:
+            return False
