@@ -117,7 +117,8 @@ def prepare(
 def planned(source: Source, catalog: Catalog, enumerator: Enumerator) -> Plan:
     """The pure stages that do not depend on what may be spent."""
     checked = check(bind(parse(source), catalog))
-    return build(checked, enumerator, catalog.policy.limits.max_cells)
+    limits = catalog.policy.limits
+    return build(checked, enumerator, limits.max_cells, strict_timing=limits.strict_timing)
 
 
 def priced(plan: Plan, source: Source, request: Request) -> PricedPlan:

@@ -48,6 +48,7 @@ _ALL = (
     Code("DP303", UNSUPPORTED, "rows that would belong to no unit"),
     Code("DP304", UNSUPPORTED, "a join whose fan-out is not bounded"),
     Code("DP305", UNSUPPORTED, "identifiers shown or grouped by"),
+    Code("DP306", UNSUPPORTED, "what strict timing has no steady form for"),
     # DP4xx: budget and settings
     Code("DP401", PARAMETER, "a setting or its value that is not accepted"),
     Code("DP402", BUDGET, "a charge larger than what an account has left"),

@@ -15,6 +15,7 @@ from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.centred import centred
 from dpsql.plan.declared import declared
 from dpsql.plan.identity import identity
+from dpsql.plan.lift import lifted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import (
@@ -47,10 +48,12 @@ from dpsql.sql.relations import (
 from dpsql.sql.render import alias, quoted
 
 
-def build(checked: Checked, enumerator: Enumerator, most_cells: int) -> Plan:
+def build(
+    checked: Checked, enumerator: Enumerator, most_cells: int, *, strict_timing: bool = False
+) -> Plan:
     """The plan of a checked query. Reads no data: ``enumerator`` only counts public groups."""
     bound = checked.bound
-    builder = _Builder(enumerator, most_cells, _numbers(bound.relation))
+    builder = _Builder(enumerator, most_cells, _numbers(bound.relation), strict_timing)
     try:
         output = builder.lift(bound.relation)
     except Refused as refused:
@@ -78,6 +81,7 @@ class _Builder:
     enumerator: Enumerator
     most_cells: int
     numbers: Iterator[int]
+    strict_timing: bool
     measurements: list[Measurement] = field(default_factory=list)
     publics: list[PublicQuery] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
@@ -204,6 +208,7 @@ class _Builder:
             statistics,
             tuple(self._column(s, i) for i, s in enumerate(statistics)),
             aggregate.terms,
+            lifted(aggregate.input, self.numbers) if self.strict_timing else None,
         )
         known = self.identities.setdefault(identity(measurement), measurement)
         if known is measurement:

@@ -21,8 +21,9 @@ def counted(statistic: Values, bounding: Bounding, rows: Source) -> str:
     """The groups that have values, each with their number ``n``."""
     texts = [_told(value, rows) for value in statistic.values]
     text = texts[0] if len(texts) == 1 else f"row({', '.join(texts)})"
-    if statistic.where is not None:
-        text = f"CASE WHEN {expression(statistic.where, rows.block.items)} THEN {text} END"
+    where = rows.where(statistic.where)
+    if where is not None:
+        text = f"CASE WHEN {where} THEN {text} END"
     keys = listed("k", rows.keys)
     head = f"{keys}, " if keys else ""
     by = group_by(len(rows.keys))
@@ -33,9 +34,14 @@ def counted(statistic: Values, bounding: Bounding, rows: Source) -> str:
     items = [*named("u", rows.units), *items]
     most = kept(statistic, bounding)
     base = f"(SELECT {', '.join(items)}{rows.block.tail()}) AS b"
+    if rows.strict:  # a condition on what is counted would be looked up where rows are read
+        place = f"row_number() OVER ({salted(rows.units, rows.keys, 'v', last='v IS NULL')})"
+        placed = f"SELECT *, {place} AS place FROM (SELECT DISTINCT * FROM {base}) AS d"
+        number = f"count(DISTINCT v) FILTER (WHERE place <= {most})"
+        return f"SELECT {head}{number} AS n FROM ({placed}) AS p{by}"
     if not rows.steady:
         return f"SELECT {head}count(DISTINCT v) AS n FROM ({_few(base, most, rows)}) AS p{by}"
-    many = f"({above(most, rows.block, rows.units)}) AS m USING ({listed('u', rows.units)})"
+    many = f"({above(most, rows)}) AS m USING ({listed('u', rows.units)})"
     return (
         f"SELECT {head}count(DISTINCT v) AS n FROM (SELECT {head}v FROM {base} ANTI JOIN {many}"
         f" UNION ALL {_few(f'{base} SEMI JOIN {many}', most, rows)}) AS p{by}"

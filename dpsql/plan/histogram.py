@@ -64,9 +64,8 @@ def _bin(statistic: Ranked, measurement: Measurement, rows: Source) -> str:
     """The bin of a row that counts, else NULL."""
     value = expression(statistic.value, rows.block.items)
     text = binned(value, statistic, buckets(statistic, measurement.cells))
-    if statistic.where is None:
-        return text
-    return f"CASE WHEN {expression(statistic.where, rows.block.items)} THEN {text} END"
+    where = rows.where(statistic.where)
+    return text if where is None else f"CASE WHEN {where} THEN {text} END"
 
 
 def _lists(bounding: Bounding, rows: Source, text: str) -> str:
@@ -82,7 +81,7 @@ def _lists(bounding: Bounding, rows: Source, text: str) -> str:
     most = 1 << 62
     return (
         f"SELECT {head}list({{'b': CAST(b AS BIGINT), 'n': CAST(least(n, {most}) AS BIGINT)}})"
-        f" AS bins FROM ({counted}) AS t WHERE b IS NOT NULL{group_by(len(rows.keys))}"
+        f" FILTER (WHERE b IS NOT NULL AND n IS NOT NULL) AS bins FROM ({counted}) AS t{group_by(len(rows.keys))}"
     )
 
 
@@ -99,7 +98,10 @@ def _weighted(bounding: Bounding, rows: Source, text: str) -> str:
     by = group_by(len(items))
     names = ", ".join(filter(None, (listed("k", rows.keys), "b")))
     base = ", ".join((*named("u", rows.units), *items))
-    heavy = f"({weights(bounding, rows.block, rows.units)}) AS w USING ({listed('u', rows.units)})"
+    heavy = f"({weights(bounding, rows)}) AS w USING ({listed('u', rows.units)})"
+    if rows.strict:
+        source = f"(SELECT {base}{rows.block.tail()}) AS b JOIN {heavy}"
+        return f"SELECT {names}, sum(weight) AS n FROM {source}{by}"
     return (
         f"SELECT {names}, sum(n) AS n FROM"
         f" (SELECT {', '.join(items)}, count(*) * {one} AS n{rows.block.tail()}{by}"
@@ -112,24 +114,31 @@ def _grouped(bounding: Bounding, rows: Source, text: str) -> str:
     """Rows of each unit, group and bin, then the factor of the unit there, then the sums."""
     units, keys = listed("u", rows.units), listed("k", rows.keys)
     one = 1 << bounding.fine
-    base = ", ".join((*named("u", rows.units), *named("k", rows.keys), f"{text} AS b"))
+    flag = [] if rows.kept is None else [f"{rows.kept} AS kept"]
+    base = ", ".join((*named("u", rows.units), *named("k", rows.keys), f"{text} AS b", *flag))
     source = f"(SELECT {base}{rows.block.tail()}) AS b"
     weight = f"{one}"
     if bounding.rows is not None:
-        source += f" LEFT JOIN ({weights(bounding, rows.block, rows.units)}) AS w USING ({units})"
+        source += f" LEFT JOIN ({weights(bounding, rows)}) AS w USING ({units})"
         weight = f"coalesce(min(w.weight), {one})"
     by = ", ".join(filter(None, (units, keys)))
-    per_unit = f"SELECT {by}, b, count(*) AS m, {weight} AS weight FROM {source} GROUP BY {by}, b"
+    present = "" if rows.kept is None else f" HAVING {rows.counting()} > 0"
+    per_unit = (
+        f"SELECT {by}, b, count(*) AS m, {weight} AS weight FROM {source} GROUP BY {by}, b{present}"
+    )
     within = f"sum(m) FILTER (WHERE b IS NOT NULL) OVER (PARTITION BY {by})"
     items = [by, "b", "m", "weight", f"{within} AS rows"]
     if bounding.limit:
         items.append(f"dense_rank() OVER ({salted(rows.units, rows.keys)}) AS place")
     placed = f"SELECT {', '.join(items)} FROM ({per_unit}) AS l"
-    kept = f" AND place <= {bounding.groups}" if bounding.limit else ""
+    few = f"place <= {bounding.groups}" if bounding.limit else ""
+    where = f" AND {few}" if few and not rows.strict else ""
+    which = f" FILTER (WHERE {few})" if few and rows.strict else ""
     counting = f"SELECT *, {_factor(bounding, units)} AS factor FROM ({placed}) AS g"
     head = f"{keys}, " if keys else ""
     return (
-        f"SELECT {head}b, sum(m * factor) AS n FROM ({counting} WHERE b IS NOT NULL{kept}) AS f"
+        f"SELECT {head}b, sum(m * factor){which} AS n"
+        f" FROM ({counting} WHERE b IS NOT NULL{where}) AS f"
         f"{group_by(len(rows.keys) + 1)}"
     )
 

@@ -28,11 +28,23 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifted:
+    """The rows of a measurement and others, as they are read where time must not tell.
+
+    Rows count where ``kept`` holds; None: all do.
+    """
+
+    input: Relation
+    kept: Column | None
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """Statistics of private rows by group: what noise is added to.
 
     ``cells`` None means that groups are not public and must pass a threshold. ``columns`` are
-    the released columns, one for each statistic.
+    the released columns, one for each statistic. ``lifted`` is how the engine reads ``input``
+    under strict timing; it changes no answer.
     """
 
     name: str
@@ -44,6 +56,7 @@ class Measurement:
     statistics: tuple[Statistic, ...]
     columns: tuple[Column, ...]
     terms: Terms | None = None
+    lifted: Lifted | None = None
 
 
 @dataclass(frozen=True, slots=True)

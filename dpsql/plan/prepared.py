@@ -58,7 +58,12 @@ class Reading:
 
 
 def reading(measurement: Measurement, shelf: Shelf) -> Reading | None:
-    """How the measurement reads copies; None where there are none of its tables."""
+    """How the measurement reads copies; None where there are none of its tables.
+
+    Under strict timing none is read: how many rows of a unit a rank lets through would be seen.
+    """
+    if measurement.lifted is not None:
+        return None
     scans = [r for r in walk(measurement.input) if isinstance(r, Scan)]
     if not any(scan.table.name in shelf.copies for scan in scans):
         return None

@@ -12,6 +12,7 @@ from dpsql.plan.prepared import Reading, stepped
 from dpsql.plan.steady import steady
 from dpsql.policy.companion import Steps
 from dpsql.sql.blocks import Block, Writer
+from dpsql.sql.expressions import Expression
 from dpsql.sql.render import expression
 
 SALT = "salt"
@@ -23,7 +24,9 @@ class Source:
     """The rows of a measurement: a block, and how unit and keys are written over it.
 
     ``steady`` rows are the same wherever they are read in one statement.
-    ``stepped`` has the columns that a copy holds in steps, by how they are written.
+    ``stepped`` has the columns that a copy holds in steps, by how they are written. Under
+    ``strict`` timing the block has other rows too, which do not count: those where ``kept`` does
+    not hold (None: there are no others).
     """
 
     block: Block
@@ -31,6 +34,8 @@ class Source:
     keys: tuple[str, ...]
     steady: bool
     stepped: Mapping[str, tuple[str, Steps]] = field(default_factory=dict)
+    strict: bool = False
+    kept: str | None = None
 
     def steps(self, text: str, grid: Grid) -> str | None:
         """What holds the values of ``text`` clamped on this very grid, before its centre is off."""
@@ -43,42 +48,69 @@ class Source:
             return None
         return held
 
+    def where(self, condition: Expression | None) -> str | None:
+        """The rows that count among those of a condition."""
+        if condition is None:
+            return self.kept
+        text = expression(condition, self.block.items)
+        return text if self.kept is None else f"({text} AND {self.kept})"
+
+    def counting(self, kept: str | None = "kept") -> str:
+        """How rows are counted: those that count."""
+        return "count(*)" if self.kept is None else f"count(*) FILTER (WHERE {kept or self.kept})"
+
 
 def source(measurement: Measurement, bounding: Bounding, reading: Reading | None) -> Source:
     """The rows that a measurement is of, read from prepared copies where there are some."""
+    lifted = measurement.lifted
     relation = measurement.input if reading is None else reading.relation
+    if lifted is not None:
+        relation = lifted.input
     if bounding.ranked:
         assert reading is not None
         assert bounding.rows is not None
         relation = reading.limited(bounding.rows)
     block = Writer().open(relation)
+    kept = None if lifted is None or lifted.kept is None else block.items[lifted.kept.number]
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
     keys = tuple(expression(k, block.items) for k in measurement.keys)
-    return Source(block, units, keys, steady(measurement.input), stepped(relation, block.items))
+    held = stepped(relation, block.items)
+    known = steady(measurement.input)
+    return Source(block, units, keys, known, held, lifted is not None, kept)
 
 
-def weights(bounding: Bounding, block: Block, units: tuple[str, ...]) -> str:
-    """Units with more rows than the limit, and what each of their rows weighs."""
+def weights(bounding: Bounding, rows: Source) -> str:
+    """Units with more rows than the limit, and what each of their rows weighs.
+
+    Under strict timing these are all units: a join with few of them would be over sooner.
+    """
     assert bounding.rows is not None
-    items = ", ".join(named("u", units))
-    weight = f"({bounding.rows}::BIGINT << {bounding.bits}) // count(*) AS weight"
-    return (
-        f"SELECT {items}, {weight}{block.tail()}"
-        f"{group_by(len(units))} HAVING count(*) > {bounding.rows}"
-    )
+    items = ", ".join(named("u", rows.units))
+    number, by = rows.counting(None), group_by(len(rows.units))
+    most = f"({bounding.rows}::BIGINT << {bounding.bits})"
+    if rows.strict:
+        weight = f"least({1 << bounding.bits}, {most} // greatest({number}, 1)) AS weight"
+        return f"SELECT {items}, {weight}{rows.block.tail()}{by}"
+    weight = f"{most} // {number} AS weight"
+    return f"SELECT {items}, {weight}{rows.block.tail()}{by} HAVING {number} > {bounding.rows}"
 
 
-def above(limit: int, block: Block, units: tuple[str, ...]) -> str:
+def above(limit: int, rows: Source) -> str:
     """Units with more rows than a limit."""
-    items = ", ".join(named("u", units))
-    return f"SELECT {items}{block.tail()}{group_by(len(units))} HAVING count(*) > {limit}"
+    items = ", ".join(named("u", rows.units))
+    by = group_by(len(rows.units))
+    return f"SELECT {items}{rows.block.tail()}{by} HAVING count(*) > {limit}"
 
 
-def salted(units: tuple[str, ...], keys: tuple[str, ...], value: str = "") -> str:
-    """An order of each unit's groups that only the salt and the unit's own rows decide."""
+def salted(units: tuple[str, ...], keys: tuple[str, ...], value: str = "", last: str = "") -> str:
+    """An order of each unit's groups that only the salt and the unit's own rows decide.
+
+    Those that do not count, where ``last`` holds, come last.
+    """
     groups = ", ".join(filter(None, (listed("k", keys), value)))
     mix = ", ".join(filter(None, (listed("u", units), groups, f"${SALT}")))
-    return f"PARTITION BY {listed('u', units)} ORDER BY hash({mix}), {groups}"
+    order = ", ".join(filter(None, (last, f"hash({mix})", groups)))
+    return f"PARTITION BY {listed('u', units)} ORDER BY {order}"
 
 
 def named(letter: str, texts: tuple[str, ...]) -> list[str]:

@@ -11,7 +11,6 @@ from dpsql.plan.grid import Grid, clamped
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import Reading
 from dpsql.plan.stages import Source, group_by, listed, named, salted, source, weights
-from dpsql.sql.blocks import Block
 from dpsql.sql.render import expression
 
 
@@ -62,28 +61,25 @@ def _plain(
 ) -> str:  # fmt: skip
     """The SQL of numbers and totals."""
     rows = source(measurement, bounding, reading)
-    block, units, keys = rows.block, rows.units, rows.keys
     row = _row(measurement.statistics, grids, rows)
     if bounding.grouped:
-        inner = _grouped(measurement, bounding, grids, block, units, keys, row)
+        inner = _grouped(measurement, bounding, grids, rows, row)
     elif bounding.weighed:
-        inner = _weighted(measurement, bounding, block, units, keys, row)
+        inner = _weighted(measurement, bounding, rows, row)
     else:
-        inner = _direct(measurement, bounding, grids, block, keys, row)
+        inner = _direct(measurement, bounding, grids, rows, row)
     return inner if measurement.cells is None else _all_cells(measurement, inner)
 
 
 def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], rows: Source) -> _Row:
-    block = rows.block
     wheres: list[str | None] = []
     values: list[str | None] = []
     alike: list[str | None] = []
     for statistic, grid in zip(statistics, grids, strict=True):
-        where = statistic.where
-        wheres.append(None if where is None else expression(where, block.items))
+        wheres.append(rows.where(statistic.where))
         if isinstance(statistic, Total):
             assert grid is not None
-            text = expression(statistic.value, block.items)
+            text = expression(statistic.value, rows.block.items)
             held = rows.steps(text, grid)
             if held is None:
                 values.append(clamped(text, statistic, grid))
@@ -99,20 +95,33 @@ def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], rows
 
 
 def _direct(
-    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], block: Block,
-    keys: tuple[str, ...], row: _Row,
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
+    row: _Row,
 ) -> str:  # fmt: skip
     """Few rows of a unit are there, or read: nothing to bound but what the aggregate itself caps."""
-    items = named("k", keys)
+    items = named("k", rows.keys)
+    kept = _filter(rows.kept)
     for i, statistic in enumerate(measurement.statistics):
         if isinstance(statistic, Rows | Total) and statistic.cap is not None:
             text = caps.clamped(_single(statistic, row, i), statistic, grids[i], bounding)
-            items.append(f"coalesce(sum({text}), 0) AS p{i}")
+            items.append(f"coalesce(sum({text}){kept}, 0) AS p{i}")
         else:
             items.append(f"{_aggregate(statistic, row, i)} AS p{i}")
+    present = ""
     if measurement.cells is None:
-        items.append("count(*) AS units")
-    return f"SELECT {', '.join(items)}{block.tail()}{group_by(len(keys))}"
+        items.append(f"{rows.counting(None)} AS units")
+        present = _present(rows, rows.counting(None))
+    by = group_by(len(rows.keys))
+    return f"SELECT {', '.join(items)}{rows.block.tail()}{by}{present}"
+
+
+def _filter(condition: str | None) -> str:
+    return "" if condition is None else f" FILTER (WHERE {condition})"
+
+
+def _present(rows: Source, number: str) -> str:
+    """Groups that are not public are there only if a row of them counts."""
+    return "" if rows.kept is None else f" HAVING {number} > 0"
 
 
 def _single(statistic: Rows | Total, row: _Row, i: int) -> str:
@@ -126,8 +135,7 @@ def _single(statistic: Rows | Total, row: _Row, i: int) -> str:
 
 
 def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
-    where = row.wheres[i]
-    kept = "" if where is None else f" FILTER (WHERE {where})"
+    kept = _filter(row.wheres[i])
     match statistic:
         case Rows() | Units():
             return f"count(*){kept}"
@@ -140,19 +148,19 @@ def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
             return f"{total} + {moved} * CAST(count({row.values[twin]}){kept} AS HUGEINT)"
 
 
-def _weighted(
-    measurement: Measurement, bounding: Bounding, block: Block, units: tuple[str, ...],
-    keys: tuple[str, ...], row: _Row,
-) -> str:  # fmt: skip
+def _weighted(measurement: Measurement, bounding: Bounding, rows: Source, row: _Row) -> str:
     """Row weights, as exact totals less what units above the limit have too much.
 
     A row of such a unit weighs ``weight``, all others one; written this way, the rows of all
     others are added up without a join, and the join reads only the few units above the limit.
+    Whether there are any would be seen in the time: under strict timing every row is weighed.
     """
+    if rows.strict:
+        return _weighed(measurement, bounding, rows, row)
     statistics = measurement.statistics
     one = 1 << bounding.bits
-    direct = named("k", keys)
-    excess = [f"k{i}" for i in range(len(keys))]
+    direct = named("k", rows.keys)
+    excess = [f"k{i}" for i in range(len(rows.keys))]
     total = list(excess)
     for i, statistic in enumerate(statistics):
         scale = "" if isinstance(statistic, Total) else f" * {one}"
@@ -161,51 +169,82 @@ def _weighted(
         over = f"v{i} - (v{i} * weight) // {one}" if scale == "" else f"{one} - weight"
         excess.append(f"-coalesce(sum({over}){kept}, 0) AS p{i}")
         total.append(f"coalesce(sum(p{i}), 0) AS p{i}")
-    by = group_by(len(keys))
-    heavy = f"({weights(bounding, block, units)}) AS w USING ({listed('u', units)})"
+    by = group_by(len(rows.keys))
     return (
-        f"SELECT {', '.join(total)} FROM (SELECT {', '.join(direct)}{block.tail()}{by}"
+        f"SELECT {', '.join(total)} FROM (SELECT {', '.join(direct)}{rows.block.tail()}{by}"
         f" UNION ALL SELECT {', '.join(excess)}"
-        f" FROM ({_base(block, units, keys, row)}) AS b JOIN {heavy}{by}) AS s{by}"
+        f" FROM {_with_weights(bounding, rows, row, 'JOIN')}{by}) AS s{by}"
     )
 
 
-def _base(block: Block, units: tuple[str, ...], keys: tuple[str, ...], row: _Row) -> str:
+def _weighed(measurement: Measurement, bounding: Bounding, rows: Source, row: _Row) -> str:
+    """Row weights, each row with its own."""
+    items = [f"k{i}" for i in range(len(rows.keys))]
+    for i, statistic in enumerate(measurement.statistics):
+        kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
+        weight = _weight_of(i, bounding.bits) if isinstance(statistic, Total) else "weight"
+        items.append(f"coalesce(sum({weight}){kept}, 0) AS p{i}")
+    source = _with_weights(bounding, rows, row, "JOIN")
+    return f"SELECT {', '.join(items)} FROM {source}{group_by(len(rows.keys))}"
+
+
+def _weight_of(i: int, bits: int, weight: str = "weight") -> str:
+    return f"(v{i} * {weight}) // {1 << bits}"
+
+
+def _with_weights(bounding: Bounding, rows: Source, row: _Row, words: str) -> str:
+    """Rows, each with the weight of its unit's rows."""
+    heavy = f"({weights(bounding, rows)}) AS w USING ({listed('u', rows.units)})"
+    return f"({_base(rows, row)}) AS b {words} {heavy}"
+
+
+def _base(rows: Source, row: _Row) -> str:
     """Rows with unit, keys, conditions and clamped values."""
-    items = [*named("u", units), *named("k", keys)]
+    items = [*named("u", rows.units), *named("k", rows.keys)]
     items += [f"{w} AS f{i}" for i, w in enumerate(row.wheres) if w is not None]
     items += [f"{v} AS v{i}" for i, v in enumerate(row.values) if v is not None]
-    return f"SELECT {', '.join(items)}{block.tail()}"
+    items += [] if rows.kept is None else [f"{rows.kept} AS kept"]
+    return f"SELECT {', '.join(items)}{rows.block.tail()}"
 
 
 def _grouped(
-    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], block: Block,
-    units: tuple[str, ...], keys: tuple[str, ...], row: _Row,
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
+    row: _Row,
 ) -> str:  # fmt: skip
     """One row for each unit and group, then caps, then the sums."""
-    source = f"({_base(block, units, keys, row)}) AS b"
-    weight = "1"
+    units, keys = rows.units, rows.keys
+    source, weight = f"({_base(rows, row)}) AS b", "1"
     if bounding.rows is not None:
-        source += (
-            f" LEFT JOIN ({weights(bounding, block, units)}) AS w USING ({listed('u', units)})"
-        )
+        source = _with_weights(bounding, rows, row, "LEFT JOIN")
         weight = f"coalesce(w.weight, {1 << bounding.bits})"
     by = ", ".join(filter(None, (listed("u", units), listed("k", keys))))
-    items = [by, "count(*) AS n"]
+    items = [by, f"{rows.counting()} AS n"]
     for i, statistic in enumerate(measurement.statistics):
         items.append(f"{_per_unit(statistic, weight, bounding.bits, i, row)} AS s{i}")
     per_unit = f"SELECT {', '.join(items)} FROM {source} GROUP BY {by}"
     if bounding.limit:
-        per_unit = _limited(per_unit, units, keys)
+        place = f"row_number() OVER ({salted(units, keys, last=_absent(rows))}) AS place"
+        per_unit = f"SELECT *, {place} FROM ({per_unit}) AS l"
     if bounding.norm is not None:
         per_unit = _clipped(per_unit, bounding, units)
+    few = f"place <= {bounding.groups}" if bounding.limit else ""
+    kept = " AND ".join(filter(None, (few, "n > 0" if rows.kept else ""))) if rows.strict else ""
+    which = _filter(kept or None)
     outputs = [f"k{i}" for i in range(len(keys))]
     for i, statistic in enumerate(measurement.statistics):
-        outputs.append(f"{_capped(statistic, bounding, grids[i], i)} AS p{i}")
+        outputs.append(f"coalesce({_capped(statistic, bounding, grids[i], i)}{which}, 0) AS p{i}")
+    present = ""
     if measurement.cells is None:
-        outputs.append("count(*) AS units")
-    kept = f" WHERE place <= {bounding.groups}" if bounding.limit else ""
-    return f"SELECT {', '.join(outputs)} FROM ({per_unit}) AS g{kept}{group_by(len(keys))}"
+        outputs.append(f"count(*){which} AS units")
+        present = f" HAVING count(*){which} > 0" if kept else ""
+    where = f" WHERE {few}" if few and not rows.strict else ""
+    by = f"{where}{group_by(len(keys))}{present}"
+    return f"SELECT {', '.join(outputs)} FROM ({per_unit}) AS g{by}"
+
+
+def _absent(rows: Source) -> str:
+    """What puts groups without rows that count last."""
+    return "" if rows.kept is None else "n = 0"
 
 
 def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -> str:
@@ -218,17 +257,11 @@ def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -
         case Total(averaged=True):
             return f"sum(v{i}){kept} // nullif(count(v{i}){kept}, 0)"
         case Total(cap=cap) if cap is not None:
-            value = f"v{i}" if weight == "1" else f"(v{i} * {weight}) // {1 << bits}"
+            value = f"v{i}" if weight == "1" else _weight_of(i, bits, weight)
             return f"sum({value}){kept}"
         case _:
-            value = f"v{i}" if weight == "1" else f"(v{i} * {weight}) // {1 << bits}"
+            value = f"v{i}" if weight == "1" else _weight_of(i, bits, weight)
             return f"coalesce(sum({value}){kept}, 0)"
-
-
-def _limited(per_unit: str, units: tuple[str, ...], keys: tuple[str, ...]) -> str:
-    """Each unit's groups in an order that only the salt and the unit's own rows decide."""
-    place = f"row_number() OVER ({salted(units, keys)}) AS place"
-    return f"SELECT *, {place} FROM ({per_unit}) AS l"
 
 
 def _clipped(per_unit: str, bounding: Bounding, units: tuple[str, ...]) -> str:
@@ -249,22 +282,22 @@ def _clipped(per_unit: str, bounding: Bounding, units: tuple[str, ...]) -> str:
 def _capped(statistic: Statistic, bounding: Bounding, grid: Grid | None, i: int) -> str:
     """The sum over units of a capped contribution."""
     if isinstance(statistic, Units):
-        return f"coalesce(sum(s{i}), 0)"
+        return f"sum(s{i})"
     if isinstance(statistic, Rows | Total) and statistic.cap is not None:
-        return f"coalesce(sum({caps.clamped(f's{i}', statistic, grid, bounding)}), 0)"
+        return f"sum({caps.clamped(f's{i}', statistic, grid, bounding)})"
     if bounding.norm is not None:
         scaled = f"s{i} * factor"
         if isinstance(statistic, Total):
             scaled = f"({scaled}) // {1 << bounding.bits}"
-        return f"coalesce(sum({scaled}), 0)"
+        return f"sum({scaled})"
     if bounding.per_group is None:
-        return f"coalesce(sum(s{i}), 0)"
+        return f"sum(s{i})"
     if isinstance(statistic, Rows):
-        return f"coalesce(sum(least(s{i}, {bounding.per_group})), 0)"
+        return f"sum(least(s{i}, {bounding.per_group}))"
     assert grid is not None
     low = min(0, (grid.low - grid.centre) * bounding.per_group)
     high = max(0, (grid.high - grid.centre) * bounding.per_group)
-    return f"coalesce(sum(least(greatest(s{i}, {low}), {high})), 0)"
+    return f"sum(least(greatest(s{i}, {low}), {high}))"
 
 
 def _all_cells(measurement: Measurement, inner: str) -> str:

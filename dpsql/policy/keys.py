@@ -316,6 +316,13 @@ POLICY = Record(
             "off",
         ),
         Key(
+            "strict_timing",
+            Choice(("on", "off")),
+            "whether engine statements read, join and group all rows whatever their conditions "
+            "find, and what cannot be asked so is refused",
+            "off",
+        ),
+        Key(
             "preview",
             Choice(("refuse", "empty")),
             "what a connected tool that asks for rows of private tables gets: a refusal, or their "

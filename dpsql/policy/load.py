@@ -65,7 +65,7 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         version="",
         ledger_server=server_of(root.sub("ledger", "ledger"), problems),
         time_zone=time_zone_of(root, problems),
-        limits=_limits(root.sub("limits", "limits"), _latency(root)),
+        limits=_limits(root.sub("limits", "limits"), root),
         latency=_latency(root),
         front=_front(root, file),
         views={name: View(name, word.text) for name, word in (listing.views or {}).items()},
@@ -92,8 +92,8 @@ def _latency(root: Section) -> Latency | None:
     return Latency(int(found[2]) / (1000 if found[3] == "ms" else 1), found[1] == "fixed")
 
 
-def _limits(section: Section, latency: Latency | None) -> Limits:
-    usual = Limits()
+def _limits(section: Section, root: Section) -> Limits:
+    usual, latency = Limits(), _latency(root)
     timeout: float = section.get("timeout_seconds", int) or usual.timeout_seconds
     if latency is not None and latency.fixed:
         timeout = min(timeout, latency.seconds)
@@ -102,6 +102,7 @@ def _limits(section: Section, latency: Latency | None) -> Limits:
         memory=section.get("memory", str) or usual.memory,
         threads=section.get("threads", int) or usual.threads,
         timeout_seconds=timeout,
+        strict_timing=root.get("strict_timing", str) == "on",
     )
 
 

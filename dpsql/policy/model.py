@@ -190,6 +190,8 @@ class Limits:
     threads: int = 0
     """0 leaves the choice to the engine."""
     timeout_seconds: float = 300
+    strict_timing: bool = False
+    """Whether statements do the same work whatever their conditions find."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,10 @@ def planned(sql: str, here: Service, dialect: str = "postgres") -> Plan:
     """The same, of a query to a service."""
     catalog = here.catalog(next(iter(here.policy.roles)), here.clock())
     checked = check(bind(parse(Source(sql, dialect)), catalog))
-    return build(checked, here.tools.enumerator, here.policy.limits.max_cells)
+    limits = here.policy.limits
+    return build(
+        checked, here.tools.enumerator, limits.max_cells, strict_timing=limits.strict_timing
+    )
 
 
 @dataclass

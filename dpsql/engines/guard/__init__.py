@@ -57,6 +57,7 @@ class Guard:
     def __init__(self, policy: Policy, shelf: Shelf | None = None) -> None:
         """Nothing is known yet."""
         self._tables: Mapping[Place, Listed] = _listed(policy, shelf or Shelf())
+        self._steady = policy.limits.strict_timing
         self._parser = duckdb.connect(":memory:", config={"threads": 1})
         self._lock = threading.Lock()
         self._known: set[tuple[str, bool]] = set()
@@ -66,7 +67,11 @@ class Guard:
         form = _FORM.sub(_constant, sql), over_public
         if form in self._known:
             return
-        (public if over_public else measured)(self._parsed(sql), self._tables)
+        tree = self._parsed(sql)
+        if over_public:
+            public(tree, self._tables)
+        else:
+            measured(tree, self._tables, steady=self._steady)
         with self._lock:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()

@@ -16,6 +16,7 @@ from dpsql.engines.guard.terms import (
     Terms,
     Unsafe,
     arguments,
+    conjuncts,
     constant,
     kind_of,
     merged,
@@ -60,9 +61,12 @@ class Rows:
         return {name: fact for _, columns in self.sources for name, fact in columns.items()}
 
 
-def measured(node: Node, tables: Mapping[Place, Listed]) -> None:
-    """Refuse what is not a measurement: keys, and whole numbers of bounded size, by group."""
-    found = _Walk(tables).query(node)
+def measured(node: Node, tables: Mapping[Place, Listed], *, steady: bool = False) -> None:
+    """Refuse what is not a measurement: keys, and whole numbers of bounded size, by group.
+
+    ``steady`` refuses conditions that decide which private rows are read, too.
+    """
+    found = _Walk(tables, steady).query(node)
     if found.state != MEASURED:
         raise Unsafe("rows of units, or of none, where a measurement is expected")
     for name, fact in found.columns.items():
@@ -80,6 +84,7 @@ def public(node: Node, tables: Mapping[Place, Listed]) -> None:
 @dataclass(frozen=True, slots=True)
 class _Walk:
     tables: Mapping[Place, Listed]
+    steady: bool = False
 
     def query(self, node: Node) -> Rows:
         if node["cte_map"]["map"]:
@@ -113,6 +118,8 @@ class _Walk:
         plain = self._terms(rows)
         if node["where_clause"] is not None:
             plain.fact(node["where_clause"])
+            if self.steady and rows.state == PRIVATE and not _present(node["where_clause"]):
+                raise Unsafe("a condition that decides which private rows are read")
         keys = [plain.fact(self._key(node, key)) for key in node["group_expressions"]]
         grouped = bool(keys) or any(map(_aggregates, node["select_list"]))
         terms, state = plain, rows.state
@@ -257,9 +264,51 @@ class _Walk:
             self._terms(both).fact(condition)
         if states == {PRIVATE} and not (pairs or using):
             raise Unsafe("a join of rows of different units")
-        if kind in ("SEMI", "ANTI"):
+        half = kind in ("SEMI", "ANTI")
+        if self.steady and state == PRIVATE and (half or not _pairing(condition, left)):
+            raise Unsafe("a condition that decides which private rows are joined")
+        if half:
             return replace(both, sources=left.sources)
-        return _with_units(both, pairs) if kind == "INNER" else both
+        if kind == "LEFT":
+            return replace(both, sources=left.sources + _optional(right.sources))
+        return _with_units(both, pairs)
+
+
+def _optional(sources: tuple[tuple[str, Columns], ...]) -> tuple[tuple[str, Columns], ...]:
+    """Columns that are NULL in rows without a partner: no unit's key, since those are many units'."""
+    return tuple(
+        (alias, {name: replace(fact, unit=frozenset()) for name, fact in columns.items()})
+        for alias, columns in sources
+    )
+
+
+def _present(condition: Node) -> bool:
+    """Whether a condition only leaves out rows without a key, or without a value."""
+    return all(part["type"] == "OPERATOR_IS_NOT_NULL" for part in conjuncts(condition))
+
+
+def _pairing(condition: Node | None, left: Rows) -> bool:
+    """Whether each part of a join's condition compares one side with the other."""
+    if condition is None:
+        return True
+    mine = {alias for alias, _ in left.sources}
+    return all(
+        0 < len([t for t in tables if t in mine]) < len(tables)
+        for part in conjuncts(condition)
+        for tables in [{names[0] for names in _columns(part)}]
+    )
+
+
+def _columns(node: object) -> Iterator[list[str]]:
+    """The names of every column in an expression."""
+    if isinstance(node, dict):
+        if node.get("class") == "COLUMN_REF":
+            yield node["column_names"]
+        for child in node.values():
+            yield from _columns(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _columns(child)
 
 
 def _unnested(item: Node) -> Fact:

@@ -333,7 +333,7 @@ def _microseconds(name: str, args: list[Node]) -> bool:
 def between(condition: Node) -> frozenset[str]:
     """What a condition puts between two constants: compared with one from either side."""
     lows, highs = set(), set()
-    for part in _conjuncts(condition):
+    for part in conjuncts(condition):
         if part["class"] == "COMPARISON" and constant(part["right"]):
             name = spelled(part["left"])
             if part["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"):
@@ -352,10 +352,11 @@ def constant(node: Node) -> bool:
     return bool(node["class"] == "CONSTANT")
 
 
-def _conjuncts(node: Node) -> Iterator[Node]:
+def conjuncts(node: Node) -> Iterator[Node]:
+    """The parts of a condition that all must hold."""
     if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
         for child in node["children"]:
-            yield from _conjuncts(child)
+            yield from conjuncts(child)
     else:
         yield node
 

@@ -179,6 +179,46 @@ def test_a_faulty_statement_does_not_run(fault: str) -> None:
         guard().check(FAULTY[fault])
 
 
+LEFT = 'FROM "orders" AS t LEFT JOIN "visits" AS v ON TRY_CAST(t."customer_id" AS BIGINT) = TRY_CAST(v."customer_id" AS BIGINT)'
+
+
+def test_a_side_that_may_lack_holds_nobody_s_key() -> None:
+    """Rows without a partner are of many units, and all have NULL there: they are not one unit."""
+    guard().check(
+        f'SELECT coalesce(sum(least(n, 5)), 0) AS p0 FROM (SELECT count(*) AS n {LEFT} GROUP BY t."customer_id") AS g'
+    )
+    with pytest.raises(Unsafe, match="several units"):
+        guard().check(
+            f'SELECT coalesce(sum(m), 0) AS p0 FROM (SELECT max({CLAMPED}) AS m {LEFT} GROUP BY v."customer_id") AS g'
+        )
+    joined = (
+        "FROM orders o LEFT JOIN visits v ON v.customer_id = o.customer_id GROUP BY v.customer_id"
+    )
+    for query in (
+        f"SELECT v.customer_id, COUNT(*) {joined}",
+        f"SELECT SUM(n) FROM (SELECT v.customer_id, LEAST(COUNT(*), 5) AS n {joined}) AS g",
+    ):
+        for text, _ in statements(SHOP, query):
+            guard().check(text)
+
+
+STEADY = {
+    "a filter": f"SELECT count(*) AS p0 {FROM} WHERE {AMOUNT} > 5",
+    "a filter beside a key": f"SELECT count(*) AS p0 {FROM} WHERE {ID} IS NOT NULL AND {AMOUNT} > 5",
+    "a filter of a side": f'SELECT count(*) AS p0 {FROM} JOIN (SELECT v."customer_id" AS i FROM "visits" AS v WHERE TRY_CAST(v."seconds" AS BIGINT) > 5) AS s ON {ID} = TRY_CAST(s.i AS BIGINT)',
+    "a condition of a join": f'SELECT count(*) AS p0 {FROM} JOIN "visits" AS v ON {ID} = TRY_CAST(v."customer_id" AS BIGINT) AND {AMOUNT} > 5',
+    "a semi join": f'SELECT count(*) AS p0 {FROM} SEMI JOIN "visits" AS v ON {ID} = TRY_CAST(v."customer_id" AS BIGINT)',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", STEADY)
+def test_strict_timing_lets_no_condition_choose_rows(what: str) -> None:
+    strict = World(SHOP.policy, SHOP.data, lambda text: SHOP.change(text) + "\nstrict_timing: on\n")
+    guard().check(STEADY[what])
+    with pytest.raises(Unsafe, match="decides which"):
+        Guard(opened(strict).policy).check(STEADY[what])
+
+
 def test_private_rows_are_not_read_as_public() -> None:
     guard().check('SELECT t."country" AS c FROM "countries" AS t', over_public=True)
     with pytest.raises(Unsafe, match="private rows"):
