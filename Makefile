@@ -48,7 +48,7 @@ hostile: $(READY)
 	DPSQL_HOSTILE=1000000 $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py -k hostile
 
 selftest: $(READY)
-	$(BIN)/dpsql selftest --policy fixtures/policies/shop.yaml --seconds 200
+	$(BIN)/dpsql selftest --policy fixtures/policies/shop.yaml
 	$(PYTEST) tests/laws/test_selftest.py -k "noticed or sharp"
 
 fuzz: $(READY)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -127,9 +129,16 @@ def _serve(p: argparse.ArgumentParser) -> None:
 def _selftest(p: argparse.ArgumentParser) -> None:
     _policy(p)
     p.add_argument(
-        "--seconds", type=float, default=60, metavar="N",
-        help="how long to try; more finds smaller faults",
+        "--samples", type=int, default=100_000, metavar="N",
+        help="how many answers about each side of a question; more find smaller faults",
     )  # fmt: skip
+    p.add_argument(
+        "--seconds", type=float, default=math.inf, metavar="N",
+        help="about how long to try at most: what is left is then asked less often",
+    )  # fmt: skip
+    p.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="how many processes"
+    )
 
 
 def _user(p: argparse.ArgumentParser) -> None:

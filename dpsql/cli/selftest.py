@@ -8,22 +8,23 @@ import sys
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, FAILED
 from dpsql.policy.load import load
-from dpsql.selftest import EPSILON
 from dpsql.selftest import run as audit
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Every question, with what epsilon is at least; the exit code says whether all passed."""
     made = terminal.table(
-        ("table", "scenario", "question", "epsilon at least", "samples", ""), (3, 4)
+        ("table", "scenario", "question", "epsilon at least", "charged", "delta", "samples", ""),
+        (3, 4, 5, 6),
     )
-    failed = 0
-    for found in audit(load(chosen.policy), chosen.seconds):
-        said = "" if found.passed else found.shape or f"more than the {EPSILON:g} charged"
+    failed, seconds, policy = 0, chosen.seconds, load(chosen.policy)
+    for found in audit(policy, chosen.samples, seconds=seconds, jobs=chosen.jobs):
+        said = "" if found.passed else found.shape or "more than the charge"
         failed += not found.passed
         made.add_row(
             terminal.plain(found.table), found.scenario, terminal.plain(found.question),
-            f"{found.bound:.3f}", str(found.samples), said,
+            f"{found.bound:.3f}", f"{found.charged.epsilon:.3f}", f"{found.charged.delta:.3g}",
+            str(found.samples), said,
         )  # fmt: skip
     terminal.show(made)
     verdict = (

@@ -1,160 +1,191 @@
-"""An end-to-end audit: does an answer betray more than it is charged for?
+"""An end-to-end audit: does an answer betray more than the ledger says?
 
 The real pipeline answers questions about two synthetic databases that differ by one person in
-each of a thousand cells, and a statistical test asks how well the answers tell the two apart.
+each of thousands of cells, and a statistical test asks how well the answers tell the two apart.
 
 Claim: a finding says that answers were not as private as charged, wrong with probability at most
     ``ALPHA`` over a whole run. No finding proves nothing: it is a lower bound.
+Assumes: the exact numbers of a statement without random parameters do not change from one run to
+    the next, so that they are computed twice and the noise is drawn anew each time.
 """
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from fractions import Fraction
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
 from pathlib import Path
 
-import numpy as np
-
-from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.repeated import Repeated
 from dpsql.engines.scratch import made
 from dpsql.ledger.open import open_ledger
-from dpsql.policy.model import Policy, Table
-from dpsql.selftest.bound import ABSENT, NULL, Samples, lower_bound
-from dpsql.selftest.copies import CELLS, SCENARIOS, WIDE, WIDE_DELTA, Scenario, derived, statements
-from dpsql.selftest.questions import Question, questions
-from dpsql.service import Service, Session
+from dpsql.policy.model import Policy
+from dpsql.selftest.bound import Claim, Found, lower_bound
+from dpsql.selftest.copies import derived, statements
+from dpsql.selftest.matrix import matrix
+from dpsql.selftest.questions import Question, of_table
+from dpsql.selftest.scenarios import SCENARIOS, Scenario
+from dpsql.selftest.side import Side, claims_of
+from dpsql.service import Service
 
 ALPHA = 1e-3
-EPSILON = 1.0
-LEAST_ANSWERS, MOST_ANSWERS = 2, 200
-Stopwatch = Callable[[], float]
+SAMPLES = 100_000
+MOST_CELLS = 20_000
+MOST_SINGLE = 200
+"""Samples of a question that has one cell only: enough to see faults of several times the charge."""
+_FIRST = datetime(2025, 1, 1, tzinfo=UTC)
+_TOGETHER = 40
+"""Questions that one process asks before it takes others."""
+Wanted = Callable[[Scenario, Question], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One question about one scenario: what epsilon is at least, of ``EPSILON`` charged."""
+    """One question about one scenario: what epsilon is at least, and what was charged."""
 
     table: str
     scenario: str
     question: str
     bound: float
+    charged: Claim
     samples: int
     shape: str = ""
-    """What differed beside values: an error, columns, types; empty for nothing."""
+    """What differed beside values: an error, columns, types, the charge; empty for nothing."""
 
     @property
     def passed(self) -> bool:
         """Whether nothing speaks against the charge."""
-        return not self.shape and self.bound <= EPSILON
+        return not self.shape and self.bound <= self.charged.epsilon
 
 
-@dataclass(slots=True)
-class Side:
-    """One database, and what it answered."""
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Some questions about one scenario, for one process."""
 
-    session: Callable[[str], Session]
-    samples: list[Samples] = field(default_factory=list)
-    shapes: set[str] = field(default_factory=set)
-    faults: set[str] = field(default_factory=set)
-
-    def ask(self, question: Question) -> bool:
-        """Ask once more; False where it is refused."""
-        session = self.session(question.role)
-        try:
-            session.execute(f"SET dpsql.mechanism = '{question.mechanism}'")
-            session.execute("SET dpsql.fresh = on")
-            reply = session.execute(question.sql)
-        except Refused as refused:
-            self.shapes.add(str(refused))
-            return False
-        except EngineFailed:
-            self.faults.add("the engine failed")
-            return False
-        keys = reply.table.column(0).to_pylist()
-        if keys != sorted(keys):
-            self.faults.add("rows are not in the order of their keys")
-        if reply.cost.epsilon < Fraction(EPSILON) * Fraction(99, 100):
-            self.faults.add("less was charged than was asked for")
-        self.shapes.add(f"{reply.table.schema}")
-        self.samples.append(_values(keys, reply.table.column(-1).to_pylist()))
-        return True
-
-
-def _values(names: Sequence[object], values: Sequence[float | None]) -> Samples:
-    """What each cell shows."""
-    found = np.full(CELLS, ABSENT)
-    keys = [int(str(k).lstrip("w")) for k in names]
-    shown = [NULL if v is None else float(v) for v in values]
-    found[np.array(keys, dtype=np.int64) - 1] = shown
-    return found
+    policy: Policy
+    scenario: Scenario
+    questions: tuple[Question, ...]
+    samples: int
+    seconds: float
+    alpha: float
 
 
 def run(
-    policy: Policy, seconds: float, *, watch: Stopwatch = time.monotonic,
-    wanted: Callable[[Table, Scenario, Question], bool] = lambda *_: True,
+    policy: Policy, samples: int = SAMPLES, *, seconds: float = math.inf, jobs: int = 1,
+    wanted: Wanted = lambda *_: True,
 ) -> Iterator[Finding]:  # fmt: skip
-    """The findings, one after the other, in about so many seconds."""
+    """The findings of a policy, in the order of scenarios; after ``seconds`` from fewer samples."""
+    works = list(_works(policy, samples, seconds * jobs, wanted))
+    if jobs == 1:
+        for work in works:
+            yield from _findings(work)
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        for found in pool.map(_listed, works):
+            yield from found
+
+
+def asked(policy: Policy) -> Iterator[tuple[Scenario, Question]]:
+    """Every question, in every scenario that it is for."""
     tables = [t for t in policy.tables.values() if t.unit is not None]
-    plan = [
-        (table, scenario, [q for q in questions(policy, table) if wanted(table, scenario, q)])
-        for scenario in SCENARIOS
-        for table in tables
-    ]
-    left, end = sum(len(asked) for _, _, asked in plan), watch() + seconds
-    alpha = ALPHA / max(1, left)
-    for table, scenario, asked in plan:
-        with tempfile.TemporaryDirectory(prefix="dpsql-selftest-") as place, ExitStack() as open_:
-            pair = _pair(policy, table, scenario, Path(place), open_) if asked else []
-            for question in asked:
-                until = watch() + (end - watch()) / left
-                yield _found(table, scenario, question, pair, until, alpha, watch)
-                left -= 1
+    questions = [q for table in tables for q in of_table(policy, table)] + list(matrix())
+    for scenario in SCENARIOS:
+        yield from ((scenario, q) for q in questions if scenario in q.scenarios)
 
 
-def _pair(
-    policy: Policy, table: Table, scenario: Scenario, place: Path, stack: ExitStack
-) -> list[Service]:
+def _works(policy: Policy, samples: int, seconds: float, wanted: Wanted) -> Iterator[_Work]:
+    chosen = [pair for pair in asked(policy) if wanted(*pair)]
+    each = 1 / max(1, len(chosen))
+    for scenario in SCENARIOS:
+        mine = [question for s, question in chosen if s == scenario]
+        for start in range(0, len(mine), _TOGETHER):
+            some = tuple(mine[start : start + _TOGETHER])
+            share = seconds * each * len(some)
+            yield _Work(policy, scenario, some, samples, share, ALPHA * each)
+
+
+def _listed(work: _Work) -> list[Finding]:
+    return list(_findings(work))
+
+
+def _findings(work: _Work) -> Iterator[Finding]:
+    end = time.monotonic() + work.seconds
+    cells = min(MOST_CELLS, max(2, work.samples // 2))
+    with tempfile.TemporaryDirectory(prefix="dpsql-selftest-") as place, ExitStack() as stack:
+        days = _Days()
+        pair = _pair(work, cells, Path(place), stack, days)
+        for at, question in enumerate(work.questions):
+            days.pass_on()
+            now = time.monotonic()
+            until = now + (end - now) / (len(work.questions) - at)
+            yield _found(work, question, pair, cells, until)
+
+
+def _pair(work: _Work, cells: int, place: Path, stack: ExitStack, clock: _Days) -> list[Service]:
     """A service over the copy with the person, and one over the copy without."""
-    services = []
+    services, texts = [], [question.sql for question in work.questions]
     for name, without in (("with", False), ("without", True)):
         (place / name).mkdir()
-        copy = derived(policy, place / name, table.name)
-        made(copy.source.path, statements(copy, copy.tables[table.name], scenario, without=without))
-        engine = DuckDB(copy.source.path, copy.limits)
-        service = Service(copy, engine, open_ledger(copy, _clock))
+        copy = derived(work.policy, place / name, cells)
+        tables = statements(copy, work.scenario, texts, cells, without=without)
+        made(copy.source.path, tables)
+        engine = Repeated(DuckDB(copy.source.path, copy.limits), _half(work, cells))
+        service = Service(copy, engine, open_ledger(copy, clock), clock=clock)
         services.append(stack.enter_context(service))
     return services
 
 
-def _clock() -> datetime:
-    return datetime.now(UTC)
+def _half(work: _Work, cells: int) -> int:
+    """How often an exact answer serves: every question's is computed twice."""
+    return max(1, work.samples // cells // 2)
+
+
+@dataclass(slots=True)
+class _Days:
+    """A clock that is a day on for every question, when accounts are renewed."""
+
+    now: datetime = _FIRST
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_on(self) -> None:
+        self.now += timedelta(days=1)
 
 
 def _found(
-    table: Table, scenario: Scenario, question: Question, pair: list[Service], until: float,
-    alpha: float, watch: Stopwatch,
-) -> Finding:  # fmt: skip
-    one, other = (Side(service.session) for service in pair)
-    for count in range(MOST_ANSWERS):
-        if count >= LEAST_ANSWERS and watch() > until:
+    work: _Work, question: Question, pair: list[Service], cells: int, until: float
+) -> Finding:
+    most = 1 if question.single else cells
+    one, other = (Side(service, question, most) for service in pair)
+    times = min(work.samples, MOST_SINGLE) if question.single else math.ceil(work.samples / cells)
+    asked = 0
+    while asked < times and (asked < 2 or time.monotonic() < until):
+        asked += 1
+        if not all([one.ask(), other.ask()]):
             break
-        if not all([one.ask(question), other.ask(question)]):
-            break
-    delta = WIDE_DELTA if question.role == WIDE else 0.0
+    faults, found = _faults(one, other), Found(0.0, claims_of(one.charge)[0])
+    samples = [column for side in (one, other) for column in side.columns[:1]]
+    count = len(samples[0]) if samples else 0
+    if len(samples) == 2 and len(samples[0]) == len(samples[1]):
+        claims = claims_of(min(one.charge, other.charge))
+        found = lower_bound(one.columns, other.columns, claims, work.alpha)
+    return Finding(
+        question.table, work.scenario.name, question.name, found.bound, found.claim, count, faults
+    )
+
+
+def _faults(one: Side, other: Side) -> str:
     faults = sorted(one.faults | other.faults)
     if one.shapes != other.shapes:
         faults.append("errors, columns or types differ")
-    shape = "; ".join(faults)
-    samples = sum(map(len, one.samples))
-    bound = 0.0
-    if samples and len(one.samples) == len(other.samples):
-        bound = lower_bound(
-            np.concatenate(one.samples), np.concatenate(other.samples), delta, alpha
-        )
-    return Finding(table.name, scenario.name, question.name, bound, samples, shape)
+    if one.charge != other.charge:
+        faults.append("the charges differ")
+    return "; ".join(faults)

@@ -4,15 +4,17 @@ One half of the samples chooses an event that tells the two runs apart, the othe
 if its probability is at least p in one run and at most q in the other, then epsilon is at least
 ``ln((p - delta) / q)``. Both ends are Clopper-Pearson bounds.
 
-Claim: for answers that are (epsilon, delta)-DP the bound exceeds epsilon with probability at most
-    ``alpha``.
-Argument: the event is fixed before the second half is looked at; each of the two ends of each
-    feature and direction fails with probability at most its share of ``alpha``.
+Claim: for answers that keep every claim given, no bound exceeds its claim's epsilon, with
+    probability at least ``1 - alpha``.
+Argument: the events are fixed before the second half is looked at; each of the two ends of each
+    claim, feature and direction fails with probability at most its share of ``alpha``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,33 +25,82 @@ ABSENT = -(2.0**60)
 """Stands for a group that was not shown."""
 NULL = -(2.0**61)
 """Stands for a group that was shown without a value."""
+_NAN = -(2.0**59)
+_PRECISE = 1e-9
+"""How near to the true bounds those are that are computed, relatively."""
+_EXACT = 3
+"""Of so many events the bounds are computed exactly; the others were never near."""
+_BINS = 160
+"""On each side of the median, an eighth of the middle half's width each."""
 
 
-def lower_bound(one: Samples, other: Samples, delta: float, alpha: float) -> float:
-    """What epsilon is at least, with confidence ``1 - alpha``, over features and directions."""
-    half, found = len(one), [0.0]
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That answers are (epsilon, delta)-differentially private."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What epsilon is at least where a claim says how much it is at most."""
+
+    bound: float
+    claim: Claim
+
+    @property
+    def excess(self) -> float:
+        """By how much the claim is disproved; below zero if it is not."""
+        return self.bound - self.claim.epsilon
+
+
+def lower_bound(
+    one: Sequence[Samples], other: Sequence[Samples], claims: Sequence[Claim], alpha: float
+) -> Found:
+    """What comes nearest to disproving a claim, over columns of samples, features and directions."""
+    halves = [codes for pair in zip(one, other, strict=True) for codes in _features(*pair)]
+    each = alpha / (4 * len(halves) * len(claims))
+    events = [
+        event
+        for codes in halves
+        for first, second in (codes, codes[::-1])
+        for event in _events(first, second, claims)
+    ]
+    likely = sorted(events, key=lambda event: event.guess, reverse=True)[:_EXACT]
+    found = [Found(0.0, claim) for claim in claims] + [event.found(each) for event in likely]
+    return max(found, key=lambda f: f.excess)
+
+
+def _features(one: Samples, other: Samples) -> Iterator[tuple[Codes, Codes]]:
+    """The samples of both runs as small whole numbers, in three ways."""
+    both, middle = np.concatenate([one, other]), len(one)
     for feature in (_values, _low_bits, _presence):
-        codes = feature(np.concatenate([one, other]))
-        for first, second in ((codes[:half], codes[half:]), (codes[half:], codes[:half])):
-            found.append(_directed(first, second, delta, alpha / 12))
-    return max(found)
+        codes = feature(both)
+        codes = codes - codes.min()
+        yield codes[:middle], codes[middle:]
 
 
 def _values(samples: Samples) -> Codes:
-    """Values in bins of about a twentieth of their spread; what is no number is a bin."""
-    samples = np.nan_to_num(samples, nan=-(2.0**59))
-    shown = samples > ABSENT
+    """Values in bins of an eighth of their spread; what is no number is a bin."""
+    samples = np.nan_to_num(samples, nan=_NAN, posinf=2.0**58, neginf=-(2.0**58))
+    shown = samples > _NAN
     present = samples[shown]
-    width = max(float(np.std(present)) / 20, 2.0**-30) if len(present) else 1.0
-    bins = np.rint(np.clip(samples / width, -1e15, 1e15)).astype(np.int64)
-    return np.where(shown, bins, np.where(samples == ABSENT, -(2**60), -(2**61)))
+    if not len(present):
+        present = np.zeros(1)
+    quarters = [len(present) * i // 4 for i in (1, 2, 3)]
+    low, middle, high = np.partition(present, quarters)[quarters]
+    width = max(high - low or float(np.std(np.clip(present, -1e9, 1e9))), 2.0**-30) / 8
+    bins = np.clip(np.rint((samples - middle) / width), -_BINS, _BINS).astype(np.int64)
+    kinds = np.where(samples == ABSENT, _BINS + 1, np.where(samples == NULL, _BINS + 2, _BINS + 3))
+    return np.where(shown, bins, kinds)
 
 
 def _low_bits(samples: Samples) -> Codes:
     """The lowest binary digit that is set: what naive floating-point noise gives away."""
     mantissa, exponent = np.frexp(np.nan_to_num(samples))
     whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
-    lowest = np.log2((whole & -whole).astype(np.float64) + (whole == 0)).astype(np.int64)
+    lowest = np.frexp(((whole & -whole) + (whole == 0)).astype(np.float64))[1]
     return np.asarray(lowest + exponent, dtype=np.int64)
 
 
@@ -58,21 +109,45 @@ def _presence(samples: Samples) -> Codes:
     return np.asarray((samples == ABSENT) + 2 * (samples == NULL), dtype=np.int64)
 
 
-def _directed(one: Codes, other: Codes, delta: float, alpha: float) -> float:
-    """The bound from events that are likelier in ``one``."""
-    half = len(one) // 2
-    codes, places = np.unique(np.concatenate([one[:half], other[:half]]), return_inverse=True)
-    first = np.bincount(places[:half], minlength=len(codes))
-    second = np.bincount(places[half:], minlength=len(codes))
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An event that the first halves chose, and how often it happened in the second ones."""
+
+    claim: Claim
+    hits: int
+    misses: int
+    n: int
+
+    @property
+    def guess(self) -> float:
+        """About by how much it disproves its claim: which events are worth exact bounds."""
+        least, most = (self._end(k, s) for k, s in ((self.hits, -1), (self.misses, 1)))
+        return math.log(max(least - self.claim.delta, 1e-300) / most) - self.claim.epsilon
+
+    def _end(self, count: int, side: int) -> float:
+        share = count / self.n
+        return share + side * (4 * math.sqrt(share * (1 - share) / self.n) + 8 / self.n)
+
+    def found(self, alpha: float) -> Found:
+        """What it says about epsilon, each end wrong with probability ``alpha``."""
+        least = at_least(self.hits, self.n, alpha) - self.claim.delta
+        most = at_most(self.misses, self.n, alpha)
+        return Found(math.log(least / most) if least > 0 else 0.0, self.claim)
+
+
+def _events(one: Codes, other: Codes, claims: Sequence[Claim]) -> Iterator[_Event]:
+    """For each claim the event, likelier in ``one``, that speaks most against it."""
+    half, n = len(one) // 2, len(one) - len(one) // 2
+    codes = 1 + max(int(one.max()), int(other.max()))
+    first, second = (np.bincount(c[:half], minlength=codes) for c in (one, other))
     order = np.argsort(-(first + 0.5) / (second + 0.5), kind="stable")
     ups, downs = np.cumsum(first[order]) / half, np.cumsum(second[order]) / half
-    low = ups - 3.5 * np.sqrt(ups * (1 - ups) / half) - 6 / half - delta
+    low = ups - 3.5 * np.sqrt(ups * (1 - ups) / half) - 6 / half
     high = downs + 3.5 * np.sqrt(downs * (1 - downs) / half) + 6 / half
-    event = codes[order[: int(np.argmax(np.maximum(low, 1e-300) / high)) + 1]]
-    n = len(one) - half
-    hits, misses = int(np.isin(one[half:], event).sum()), int(np.isin(other[half:], event).sum())
-    least, most = at_least(hits, n, alpha) - delta, at_most(misses, n, alpha)
-    return math.log(least / most) if least > 0 else -math.inf
+    hits, misses = (np.cumsum(np.bincount(c[half:], minlength=codes)[order]) for c in (one, other))
+    for claim in claims:
+        at = int(np.argmax(np.maximum(low - claim.delta, 1e-300) / high))
+        yield _Event(claim, int(hits[at]), int(misses[at]), n)
 
 
 def at_least(hits: int, n: int, alpha: float) -> float:
@@ -95,9 +170,11 @@ def at_most(hits: int, n: int, alpha: float) -> float:
 
 def _quantile(a: int, b: int, alpha: float) -> float:
     """Below which a beta variable is with probability ``alpha``; never above the true value."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
+    low, high = 0.0, a / (a + b) if alpha < 0.25 else 1.0
+    if _below(a, b, high) <= alpha:
+        high = 1.0
+    while high - low > _PRECISE * high:
+        middle = (low + high) / 2 if low else high / 2
         if _below(a, b, middle) > alpha * (1 - 1e-9):
             high = middle
         else:

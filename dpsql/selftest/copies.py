@@ -6,81 +6,59 @@ made up. Every cell holds its own people; in the neighbour, one of them is missi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 from dpsql.policy.model import Allowance, Column, Policy, QueryLimit, Role, Table
 from dpsql.policy.types import Kind, Scalar
+from dpsql.selftest.probes import CELL, KINDS, PART, PARTS, TABLES, UNITS, WORD
+from dpsql.selftest.scenarios import OTHERS_PART, Scenario
 from dpsql.sql.render import literal, quoted
 
-CELLS = 1_000
-PARTS = 8
-MOST_ROWS = 10
+MOST_ROWS = 4
 """Rows of one unit that a copy declares at most: how bounds work does not depend on how many."""
-CELL, PART, WORD = "dpsql_cell", "dpsql_part", "dpsql_word"
-ROLE, WIDE = "selftest", "selftest_wide"
-WIDE_DELTA = 0.02
-"""The delta under which groups of unknown keys are tested: a smaller one is never seen to fail."""
-_EXTRA = {
-    CELL: Column(CELL, "integer", Kind.INTEGER, range=(1, CELLS)),
-    PART: Column(PART, "integer", Kind.INTEGER, range=(1, PARTS)),
-    WORD: Column(WORD, "text", Kind.TEXT),
-}
-_BEYOND = {
-    Kind.DOUBLE: ("'inf'", "'-inf'", "'nan'", "NULL", "'1e300'", "'-1e300'"),
-    Kind.INTEGER: ("2000000000", "-2000000000", "NULL"),
-    Kind.TEXT: ("'nobody lists this'", "NULL"),
-    Kind.DATE: ("'9999-12-31'", "'0001-01-01'", "NULL"),
-    Kind.TIMESTAMP: ("'9999-12-31'", "'0001-01-01'", "NULL"),
-    Kind.BOOLEAN: ("NULL", "TRUE"),
+MOST_PER_GROUP = 2
+ROLE, WIDE, SEVERAL = "selftest", "selftest_wide", "selftest_several"
+WIDE_DELTA = Fraction(1, 50)
+"""A delta that can be seen to fail; that of ``ROLE`` is as small as those of real roles."""
+TARGET = 100
+"""The number of the person that is missing in the neighbour; with a group, of the first of it."""
+_BEYOND: Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    Kind.DOUBLE: (("'inf'", "'1e300'", "'nan'"), ("'-inf'", "'-1e300'", "NULL")),
+    Kind.INTEGER: (("2000000000",), ("-2000000000", "NULL")),
+    Kind.TEXT: (("'nobody lists this'",), ("NULL",)),
+    Kind.DATE: (("'9999-12-31'",), ("'0001-01-01'", "NULL")),
+    Kind.TIMESTAMP: (("'9999-12-31'",), ("'0001-01-01'", "NULL")),
+    Kind.BOOLEAN: (("TRUE", "NULL"), ("NULL", "FALSE")),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """What one person has in a cell, and how many others are there.
-
-    ``value`` is ``top``, ``low``, or ``beyond`` every declaration; ``many`` rows are twice what
-    the policy declares.
-    """
-
-    name: str
-    value: str
-    many: bool
-    others: int
-
-
-SCENARIOS = (
-    Scenario("twice the rows allowed", "top", many=True, others=2),
-    Scenario("alone in the group", "top", many=False, others=0),
-    Scenario("values beyond every bound", "beyond", many=True, others=2),
-    Scenario("the lowest values", "low", many=False, others=2),
-)
-
-
-def derived(policy: Policy, place: Path, table: str) -> Policy:
-    """The policy over a synthetic file, with budgets that are never used up."""
-    tables = {t.name: _table(t) for t in policy.tables.values() if t.unit is not None}
+def derived(policy: Policy, place: Path, cells: int) -> Policy:
+    """The policy over a synthetic file, with the probes, and budgets that are never used up."""
     first = next(iter(policy.roles.values()))
-    plenty = Allowance(Fraction(10**8), Fraction(9, 10), "basic")
-    pure = all(role.query.delta == 0 for role in policy.roles.values())
+    private = {t.name: _table(t, cells) for t in policy.tables.values() if t.unit is not None}
+    plenty = Allowance(Fraction(10**8), Fraction(9, 10), "basic", "day")
     roles = {}
-    for name, delta in ((ROLE, Fraction(1, 10**6)), (WIDE, Fraction(WIDE_DELTA))):
-        limit = QueryLimit(Fraction(1), Fraction(0) if pure else delta)
-        groups = first.max_groups_per_unit if name == ROLE else 1
+    for name, delta, groups in (
+        (ROLE, Fraction(1, 10**6), first.max_groups_per_unit),
+        (WIDE, WIDE_DELTA, 1),
+        (SEVERAL, WIDE_DELTA, 3),
+    ):
+        limit = QueryLimit(Fraction(1), delta)
         roles[name] = Role(name, plenty, plenty, limit, None, groups)
     return replace(
-        policy, tables=tables, roles=roles, dataset=plenty, views={}, ledger=place / "ledger.db",
-        ledger_server=None, version=f"selftest of {table}",
+        policy, tables=private | {t.name: _celled(t, cells) for t in TABLES}, roles=roles,
+        units={**policy.units, **UNITS}, dataset=plenty, views={}, latency=None,
+        ledger=place / "ledger.db", ledger_server=None, version="selftest",
         source=replace(policy.source, path=place / "data.duckdb"),
-        limits=replace(policy.limits, max_cells=100_000),
+        limits=replace(policy.limits, max_cells=2 * PARTS * cells, threads=1),
     )  # fmt: skip
 
 
-def _table(table: Table) -> Table:
-    """With the cell, and without what is read from public tables."""
+def _table(table: Table, cells: int) -> Table:
+    """With few rows of a unit, and without what is read from public tables."""
     columns = {
         name: replace(
             column, values_from=None,
@@ -88,54 +66,105 @@ def _table(table: Table) -> Table:
         )
         for name, column in table.columns.items()
     }  # fmt: skip
-    most = min(table.max_rows_per_unit, MOST_ROWS)
-    return replace(
-        table, columns=columns | _EXTRA, account=None, max_rows_per_unit=most,
-        max_rows_per_group=None if table.max_rows_per_group is None
-        else min(table.max_rows_per_group, most),
-    )  # fmt: skip
+    most, fewer = min(table.max_rows_per_unit, MOST_ROWS), table.max_rows_per_group
+    if fewer is not None:
+        fewer = min(fewer, MOST_PER_GROUP if fewer < table.max_rows_per_unit else most)
+    table = replace(table, columns=columns, account=None, max_rows_per_group=fewer)
+    return _celled(replace(table, max_rows_per_unit=most), cells)
+
+
+def _celled(table: Table, cells: int) -> Table:
+    """With the columns that say which copy of the scenario a row is in."""
+    if table.public:
+        return table
+    extra = {
+        CELL: Column(CELL, "integer", Kind.INTEGER, range=(1, cells)),
+        PART: Column(PART, "integer", Kind.INTEGER, range=(1, PARTS)),
+        WORD: Column(WORD, "text", Kind.TEXT),
+    }
+    return replace(table, columns={**table.columns, **extra})
 
 
 def statements(
-    policy: Policy, tested: Table, scenario: Scenario, *, without: bool
+    policy: Policy, scenario: Scenario, texts: Sequence[str], cells: int, *, without: bool
 ) -> Iterator[str]:
-    """The tables of one side: the tested one with its scenario, a row for each person in others."""
-    rows = 2 * tested.max_rows_per_unit if scenario.many and tested.max_rows_per_unit > 1 else 1
-    people = [(p, "mid", 2) for p in range(1, scenario.others + 1)]
-    people += [] if without else [(9, scenario.value, rows)]
-    listed = ", ".join(f"({p}, '{kind}', {count})" for p, kind, count in people)
+    """The tables of one side that these texts name, and those that lead from them to units."""
+    named = [t for t in policy.tables.values() if any(t.name in text for text in texts)]
+    names = {key.references for table in named for key in table.path} | {t.name for t in named}
     for table in policy.tables.values():
-        counts = "n" if table.name == tested.name else "1"
-        items = ", ".join(_item(table, c) for c in table.columns.values())
-        listing = listed or "(0, 'mid', 0)"
-        yield (
-            f"CREATE TABLE {quoted(table.name)} AS SELECT {items}"
-            f" FROM range(1, {CELLS + 1}) AS r(c), (VALUES {listing}) AS v(p, kind, n),"
-            f" range(0, {2 * MOST_ROWS}) AS s(j) WHERE j < least(n, {counts})"
-        )
+        if table.name not in names:
+            continue
+        if table.public:
+            yield f"CREATE TABLE {quoted(table.name)} AS {KINDS}"
+            continue
+        assert table.unit is not None
+        size = policy.units[table.unit].group_size
+        yield _made(table, scenario, cells, 0 if without else size)
 
 
-def _item(table: Table, column: Column) -> str:
-    """One column of a person's rows."""
-    extra = {CELL: "c", PART: f"1 + j % {PARTS}", WORD: "'w' || c"}.get(column.name)
-    keys = {*table.key, *table.unit_columns, *(c for k in table.foreign_keys for c in k.columns)}
-    if extra is None and column.name in keys:
-        number = "c * 1000 + p"
-        extra = f"'u' || ({number})" if column.kind is Kind.TEXT else number
-    text = extra or _values(column)
-    return f"TRY_CAST({text} AS {column.declared.upper()}) AS {quoted(column.name)}"
+def _made(table: Table, scenario: Scenario, cells: int, targets: int) -> str:
+    """A table: the rows of one cell are written once, and then copied to all cells."""
+    rows = 2 * table.max_rows_per_unit if scenario.many and table.max_rows_per_unit > 1 else 1
+    people = [(p, scenario.theirs, 1) for p in range(1, scenario.others + 1)]
+    people += [(TARGET + i, scenario.value, rows) for i in range(targets)]
+    listed = ", ".join(f"({p}, '{value}', {n})" for p, value, n in people or [(0, "middle", 0)])
+    named = {name: _cellwise(table, c, scenario) for name, c in table.columns.items()}
+    once = [
+        f"{_typed(_values(c), c)} AS {quoted(name)}"
+        for name, c in table.columns.items()
+        if named[name] is None
+    ]
+    items = ", ".join(
+        quoted(name) if text is None else f"{_typed(text, table.columns[name])} AS {quoted(name)}"
+        for name, text in named.items()
+    )
+    return (
+        f"CREATE TABLE {quoted(table.name)} AS WITH cell AS MATERIALIZED"
+        f" (SELECT {', '.join(['p', 'j', *once])} FROM (VALUES {listed}) AS v(p, value, n),"
+        f" range(0, {2 * MOST_ROWS}) AS s(j) WHERE j < n)"
+        f" SELECT {items} FROM range(1, {cells + 1}) AS r(c), cell"
+    )
+
+
+def _typed(text: str, column: Column) -> str:
+    return f"TRY_CAST({text} AS {column.declared.upper()})"
+
+
+def _cellwise(table: Table, column: Column, scenario: Scenario) -> str | None:
+    """What differs from cell to cell; None for the rest."""
+    own = f"p >= {TARGET}"
+    if column.name == CELL:
+        return "c"
+    if column.name == PART:
+        return f"CASE WHEN {own} THEN {scenario.part('j')} ELSE {OTHERS_PART} END"
+    if column.name == WORD:
+        return f"CASE WHEN {own} THEN 'w' ELSE 'o' END || c" if scenario.apart else "'w' || c"
+    referring = {c for key in table.foreign_keys for c in key.columns}
+    if column.name not in {*table.key, *table.unit_columns, *referring}:
+        return None
+    if column.declared == "smallint":
+        return "1"  # too small for a number of its own: another column of the key has one
+    number = "c * 1000 + p"
+    if column.name not in table.unit_columns:
+        number = f"({number}) * {2 * MOST_ROWS} + j"
+    elif scenario.keyless:
+        number = f"CASE WHEN {own} THEN NULL ELSE {number} END"
+    return f"'u' || ({number})" if column.kind is Kind.TEXT else number
 
 
 def _values(column: Column) -> str:
-    """A value by the row's kind."""
-    low, middle, top = (literal(v, column.kind) for v in _ends(column))
-    beyond = _BEYOND[column.kind]
-    options = " ".join(f"WHEN {i} THEN CAST({v} AS VARCHAR)" for i, v in enumerate(beyond))
+    """A value by what the row's person has."""
+    low, middle, top = (f"CAST({literal(v, column.kind)} AS VARCHAR)" for v in _ends(column))
+    above, below = (_taking_turns(texts) for texts in _BEYOND[column.kind])
     return (
-        f"CASE kind WHEN 'beyond' THEN CASE j % {len(beyond)} {options} END"
-        f" WHEN 'top' THEN CAST({top} AS VARCHAR) WHEN 'low' THEN CAST({low} AS VARCHAR)"
-        f" ELSE CAST({middle} AS VARCHAR) END"
+        f"CASE value WHEN 'top' THEN {top} WHEN 'low' THEN {low}"
+        f" WHEN 'above' THEN {above} WHEN 'below' THEN {below} ELSE {middle} END"
     )
+
+
+def _taking_turns(texts: tuple[str, ...]) -> str:
+    whens = " ".join(f"WHEN {i} THEN CAST({t} AS VARCHAR)" for i, t in enumerate(texts))
+    return f"CASE j % {len(texts)} {whens} END"
 
 
 def _ends(column: Column) -> tuple[Scalar, Scalar, Scalar]:
@@ -148,6 +177,7 @@ def _ends(column: Column) -> tuple[Scalar, Scalar, Scalar]:
             middle = (Fraction(low) + Fraction(high)) / 2
             return low, int(middle) if column.kind is Kind.INTEGER else middle, high
         return low, low, high
-    plain: dict[Kind, Scalar] = {Kind.TEXT: "x", Kind.BOOLEAN: True}
-    value = plain.get(column.kind, 1)
+    if column.kind is Kind.BOOLEAN:
+        return False, False, True
+    value: Scalar = "x" if column.kind is Kind.TEXT else 1
     return value, value, value

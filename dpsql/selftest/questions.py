@@ -1,89 +1,91 @@
-"""What is asked of a copy: every aggregate over every cell, in the shapes that bounding has."""
+"""What is asked about the policy's own tables: the common aggregates, over every cell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
+from dpsql.plan.request import Mechanism
 from dpsql.policy.model import Policy, Table
-from dpsql.policy.types import Kind
-from dpsql.selftest.copies import CELL, PART, ROLE, WIDE, WORD
+from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
+from dpsql.selftest.probes import CELL, PART, WORD
+from dpsql.selftest.scenarios import ABOVE, BELOW, EMPTY, SCENARIOS, TWICE, Scenario
 from dpsql.sql.render import quoted
 
-_NUMBERS = (
-    "SUM", "AVG", "VAR_POP", "STDDEV", "MEDIAN", "MIN", "MAX", "COUNT(DISTINCT", "PERCENTILE",
-)  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One asking of a statement, at this epsilon; ``fresh`` wants new noise, and pays for it.
+
+    ``sql`` is another statement than the question's; both may have a ``{number}`` that is another
+    each time the question is asked.
+    """
+
+    epsilon: Fraction | None = None
+    fresh: bool = True
+    sql: str | None = None
+
+
+ONCE = (Step(),)
+_SOME = (TWICE, EMPTY, ABOVE, BELOW)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One statement; its last column is looked at, by the cell in its first."""
+    """One statement; its last column is looked at, by the cell in its first.
+
+    ``single`` is for what cannot be asked about many cells at once: one answer is one sample.
+    """
 
     name: str
+    table: str
     sql: str
     role: str = ROLE
-    mechanism: str = "auto"
+    mechanism: Mechanism = "laplace"
+    bounding: str | None = None
+    dialect: str = "postgres"
+    steps: tuple[Step, ...] = ONCE
+    scenarios: tuple[Scenario, ...] = SCENARIOS
+    single: bool = False
+
+    def text(self, step: Step, number: int) -> str:
+        """The statement of a step as it is asked for the ``number``-th time."""
+        return (step.sql or self.sql).replace("{number}", str(number))
 
 
-def questions(policy: Policy, table: Table) -> Iterator[Question]:
-    """Every question about a table, each with every mechanism that may answer it."""
-    for question in _plain(policy, table):
-        yield question
-        twice = (
-            question.name.startswith(("COUNT", "SUM", "a group")) and "DISTINCT" not in question.sql
-        )
-        if twice and any(role.query.delta for role in policy.roles.values()):
-            yield Question(f"{question.name}, gaussian", question.sql, question.role, "gaussian")
-
-
-def _plain(policy: Policy, table: Table) -> Iterator[Question]:
+def of_table(policy: Policy, table: Table) -> Iterator[Question]:
+    """Every question about a table of the policy."""
     name = quoted(table.name)
-    yield Question("COUNT", _grouped("COUNT(*)", name))
+    count = f"SELECT {CELL}, COUNT(*) FROM {name} GROUP BY {CELL}"
+    yield Question("COUNT", table.name, count)
+    yield Question("COUNT, gaussian", table.name, count, SEVERAL, "gaussian", scenarios=_SOME)
     for aggregate in _aggregates(table):
-        yield Question(aggregate, _grouped(aggregate, name))
-    yield Question(
-        "COUNT in many groups",
+        sql = f"SELECT {CELL}, {aggregate} FROM {name} GROUP BY {CELL}"
+        some = SCENARIOS if aggregate.startswith("SUM") else _SOME
+        yield Question(aggregate, table.name, sql, scenarios=some)
+    parts = (
         f"SELECT {CELL}, SUM(n) FROM (SELECT {CELL}, {PART}, COUNT(*) AS n FROM {name}"
-        f" GROUP BY {CELL}, {PART}) AS g GROUP BY {CELL}",
+        f" GROUP BY {CELL}, {PART}) AS g GROUP BY {CELL} ORDER BY {CELL}"
     )
-    yield Question(
-        "COUNT by ROLLUP",
-        f"SELECT {CELL}, n FROM (SELECT {CELL}, {PART}, COUNT(*) AS n FROM {name}"
-        f" GROUP BY GROUPING SETS (({CELL}), ({PART}))) AS g WHERE {CELL} IS NOT NULL",
-    )
-    if any(role.query.delta for role in policy.roles.values()):
-        yield Question(
-            "a group that nobody lists",
-            f"SELECT {WORD}, COUNT(*) FROM {name} GROUP BY {WORD}",
-            WIDE,
-        )
+    yield Question("COUNT in many groups", table.name, parts, scenarios=_SOME)
+    hidden = f"SELECT {WORD}, COUNT(*) FROM {name} GROUP BY {WORD}"
+    yield Question("groups that nobody lists", table.name, hidden, WIDE)
     key = _key(policy, table)
-    if key:
-        yield from _of_units(name, key)
-
-
-def _grouped(aggregate: str, name: str) -> str:
-    return f"SELECT {CELL}, {aggregate} FROM {name} GROUP BY {CELL}"
+    for what, sql in _of_units(name, key) if key else ():
+        yield Question(what, table.name, sql, scenarios=_SOME)
 
 
 def _aggregates(table: Table) -> Iterator[str]:
-    """The aggregates of the first column of each sort."""
+    """Aggregates of the first column of each sort."""
     numbers = [
-        c for c in table.columns.values()
-        if c.kind.numeric and c.range is not None and not c.name.startswith("dpsql_")
+        quoted(c.name) for c in table.columns.values()
+        if c.kind.numeric and c.range is not None and c.name not in (CELL, PART)
     ]  # fmt: skip
-    listed = [c for c in table.columns.values() if c.values]
     for column in numbers[:1]:
-        for aggregate in _NUMBERS:
-            text = quoted(column.name)
-            if aggregate == "PERCENTILE":
-                yield f"PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {text})"
-            else:
-                yield f"{aggregate}{'' if '(' in aggregate else '('} {text})"
-    for column in listed[:1]:
-        yield f"COUNT({quoted(column.name)})"
-        if column.kind in (Kind.TEXT, Kind.INTEGER):
-            yield f"COUNT(*) FILTER (WHERE {quoted(column.name)} IS NULL)"
+        yield from (f"{word}({column})" for word in ("SUM", "AVG", "STDDEV", "MEDIAN"))
+    for column in [quoted(c.name) for c in table.columns.values() if c.values][:1]:
+        yield f"COUNT({column})"
 
 
 def _key(policy: Policy, table: Table) -> list[str]:
@@ -93,33 +95,18 @@ def _key(policy: Policy, table: Table) -> list[str]:
     return [quoted(c) for c in table.unit_columns if c in table.columns]
 
 
-def _of_units(name: str, key: list[str]) -> Iterator[Question]:
-    keys = ", ".join(key)
+def _of_units(name: str, key: list[str]) -> Iterator[tuple[str, str]]:
+    """Names and statements of questions that need to know who is who."""
     if len(key) == 1:
-        yield Question("COUNT of units", _grouped(f"COUNT(DISTINCT {keys})", name))
-        yield Question(
-            "COUNT of units in many groups",
-            f"SELECT {CELL}, SUM(n) FROM (SELECT {CELL}, {PART}, COUNT(DISTINCT {keys}) AS n"
-            f" FROM {name} GROUP BY {CELL}, {PART}) AS g GROUP BY {CELL}",
-            WIDE,
-        )
+        units = f"COUNT(DISTINCT {key[0]})"
+        yield "COUNT of units", f"SELECT {CELL}, {units} FROM {name} GROUP BY {CELL}"
     same = " AND ".join(f"a.{k} = b.{k}" for k in key)
-    yield Question(
-        "COUNT over a join",
-        f"SELECT a.{CELL}, COUNT(*) FROM {name} AS a JOIN {name} AS b ON {same} GROUP BY a.{CELL}",
-    )
-    yield Question(
-        "COUNT of those without",
-        f"SELECT a.{CELL}, COUNT(*) FROM {name} AS a WHERE NOT EXISTS (SELECT 1 FROM {name} AS b"
-        f" WHERE {same} AND b.{PART} = 2) GROUP BY a.{CELL}",
-    )
-    yield Question(
-        "AVG of a number of each unit",
-        f"SELECT {CELL}, AVG(n) FROM (SELECT {keys}, {CELL}, COUNT(*) AS n FROM {name}"
-        f" GROUP BY {keys}, {CELL}) AS g GROUP BY {CELL}",
-    )
-    yield Question(
-        "COUNT by rank within a unit",
-        f"SELECT {CELL}, COUNT(*) FROM (SELECT {CELL}, RANK() OVER (PARTITION BY {keys} ORDER BY"
-        f" {PART}) AS r FROM {name}) AS g WHERE r <= 2 GROUP BY {CELL}",
-    )
+    join = f"{name} AS a JOIN {name} AS b ON {same}"
+    yield "COUNT over a join", f"SELECT a.{CELL}, COUNT(*) FROM {join} GROUP BY a.{CELL}"
+    none = f"NOT EXISTS (SELECT 1 FROM {name} AS b WHERE {same} AND b.{PART} = 2)"
+    without = f"SELECT a.{CELL}, COUNT(*) FROM {name} AS a WHERE {none} GROUP BY a.{CELL}"
+    yield "COUNT of those without", without
+    keys = ", ".join((*key, CELL))
+    each = f"SELECT {keys}, COUNT(*) AS n FROM {name} GROUP BY {keys}"
+    mean = f"SELECT {CELL}, AVG(n) FROM ({each}) AS g GROUP BY {CELL}"
+    yield "AVG of a number of each unit", mean

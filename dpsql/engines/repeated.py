@@ -1,0 +1,54 @@
+"""An engine whose answers serve again for a while: for audits, which draw noise a thousand times.
+
+The exact numbers of a statement are the same each time, apart from what a random parameter changes:
+those statements are always run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from dpsql.engines.engine import Engine, Value
+from dpsql.engines.exact_rows import ExactRows
+from dpsql.policy.source import SourceDescription
+
+
+class Repeated:
+    """Runs a statement the first time and every ``times``-th; between, its last answer serves.
+
+    Only for data that does not change, and for one thread. It remembers one statement at a time.
+    """
+
+    def __init__(self, engine: Engine, times: int) -> None:
+        """Stand before ``engine``."""
+        self._engine, self._times = engine, times
+        self._last: tuple[str, Mapping[str, Value], ExactRows] | None = None
+        self._served = 0
+
+    def describe(self) -> SourceDescription:
+        """The engine's catalog."""
+        return self._engine.describe()
+
+    def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
+        """The statement's answer, or that of a moment ago."""
+        last = self._last
+        if last is not None and last[:2] == (sql, parameters) and self._served < self._times:
+            self._served += 1
+            return last[2]
+        rows = self._engine.measure(sql, parameters)
+        self._last, self._served = (sql, dict(parameters), rows), 1
+        return rows
+
+    def read_public(self, sql: str) -> pa.Table:
+        """The engine's answer."""
+        return self._engine.read_public(sql)
+
+    def interrupt(self, thread: int) -> None:
+        """Stop the engine's statement."""
+        self._engine.interrupt(thread)
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._engine.close()

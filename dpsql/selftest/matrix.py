@@ -1,0 +1,272 @@
+"""What is asked about the probes: every aggregate, mechanism, strategy and rule, in every scenario.
+
+Tests hold these lists against the registries, so that nothing new is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from dpsql.plan.request import Mechanism
+from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
+from dpsql.selftest.probes import CELL, HOMES, PART, PEOPLE, PERSON, PUBLIC, ROWS, WORD
+from dpsql.selftest.questions import Question, Step
+from dpsql.selftest.scenarios import ALONE, CROWD, EMPTY, MAIN, SCENARIOS, SPREAD, TWICE
+
+AGGREGATES = (
+    "COUNT(*)", "COUNT(x)", "COUNT(*) FILTER (WHERE x IS NULL)", "COUNT(DISTINCT n)",
+    "COUNT(DISTINCT (n, kind))", f"COUNT(DISTINCT {PERSON})",
+    "SUM(x)", "SUM(n)", "SUM(x) FILTER (WHERE flag)", "AVG(x)", "AVG(n)",
+    "VAR_POP(x)", "VAR_SAMP(x)", "STDDEV_POP(n)", "STDDEV_SAMP(x)",
+    "MEDIAN(x)", "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)",
+    "PERCENTILE_DISC(0) WITHIN GROUP (ORDER BY n)", "QUANTILE_DISC(kind, 0.5)",
+    "MIN(x)", "MAX(n)", "MAX(day)", "MIN(moment)", "MODE(kind)", "MODE(n)",
+    "COVAR_POP(x, y)", "COVAR_SAMP(x, y)", "CORR(x, y)",
+    "REGR_SLOPE(y, x)", "REGR_INTERCEPT(y, x)", "REGR_R2(y, x)", "REGR_COUNT(y, x)",
+    "BOOL_AND(flag)", "BOOL_OR(x > 1)",
+)  # fmt: skip
+_EACH_KIND = ("COUNT(*)", "SUM(x)", "AVG(x)", "MEDIAN(x)", "MODE(kind)", "COUNT(DISTINCT n)")
+"""One aggregate for each kind of statistic that bounds act on."""
+RULES: tuple[tuple[str, str, Mechanism], ...] = (
+    ("truncated", WIDE, "laplace"), ("Laplace", SEVERAL, "laplace"),
+    ("Gaussian", SEVERAL, "gaussian"),
+)  # fmt: skip
+"""Every rule that selects groups, and the role and mechanism that lead to it."""
+LAWS: tuple[tuple[str, str, Mechanism], ...] = (
+    ("COUNT(*)", ROLE, "laplace"), ("SUM(x)", SEVERAL, "gaussian"), ("MEDIAN(x)", ROLE, "laplace"),
+)  # fmt: skip
+"""Every law that noise has or a choice follows, and what is answered by it."""
+_FORCED = ("row weights", "group caps", "weights and groups", "norm clip")
+
+
+def matrix() -> Iterator[Question]:
+    """Every question about the probes."""
+    yield from _aggregates()
+    yield from _strategies()
+    yield from _selections()
+    yield from _clauses()
+    yield from _joins()
+    yield from _nested()
+    yield from _levels()
+    yield from _in_steps()
+    yield from _households()
+
+
+def by_cell(aggregate: str, table: str = ROWS) -> str:
+    """An aggregate for each cell."""
+    return f"SELECT {CELL}, {aggregate} FROM {table} GROUP BY {CELL}"
+
+
+def _aggregates() -> Iterator[Question]:
+    for text in AGGREGATES:
+        yield Question(text, ROWS, by_cell(text))
+        yield Question(
+            f"{text}, gaussian", ROWS, by_cell(text), SEVERAL, "gaussian", "row weights",
+            scenarios=(TWICE, EMPTY),
+        )  # fmt: skip
+        alone = (ALONE, EMPTY)
+        yield Question(f"{text} of people", PEOPLE, by_cell(text, PEOPLE), scenarios=alone)
+    for law in ("geometric", "gaussian", "auto"):
+        mechanism: Mechanism = law
+        count = by_cell("COUNT(*)", PEOPLE)
+        yield Question(f"COUNT(*) of people, {law}", PEOPLE, count, SEVERAL, mechanism)
+
+
+def _strategies() -> Iterator[Question]:
+    """Each way to bound, for each kind of statistic; and how much is left over several groups."""
+    for strategy in _FORCED:
+        law: Mechanism = "gaussian" if strategy == "norm clip" else "laplace"
+        for text in _EACH_KIND:
+            yield Question(
+                f"{text} by {strategy}", ROWS, by_cell(text), SEVERAL, law, strategy,
+                scenarios=SCENARIOS if text == "COUNT(*)" else (SPREAD,),
+            )  # fmt: skip
+        for text, most in (("COUNT(*)", 2), ("SUM(x)", 6)):
+            yield Question(
+                f"{text} in many groups by {strategy}", ROWS, _parts(text, most), SEVERAL, law,
+                strategy, scenarios=MAIN,
+            )  # fmt: skip
+    yield Question(
+        "COUNT(*) in one group of many", ROWS, _parts("COUNT(*)", 2), WIDE, "laplace", "group caps",
+        scenarios=MAIN,
+    )  # fmt: skip
+    count = by_cell("COUNT(*)")
+    yield Question("COUNT(*) of one group", ROWS, count, WIDE, "laplace", "group caps")
+    total = "LEAST(GREATEST((AVG(y) - 1) * GREATEST(COUNT(y), 1), 0), 8)"
+    both = f"{total} + LEAST(GREATEST(COUNT(y) - 12, 0), 4)"  # beyond what twelve others have
+    yield Question("what AVG(y) is made of", ROWS, by_cell(both), scenarios=(CROWD, *MAIN))
+    for text in ("COUNT(*)", "SUM(x)"):
+        yield Question(
+            f"{text} of everybody", ROWS,
+            f"SELECT 1 AS {CELL}, {text} FROM {ROWS} WHERE {CELL} = 1",
+            single=True, scenarios=(TWICE,),
+        )  # fmt: skip
+
+
+def _parts(aggregate: str, most: int, words: str = CELL) -> str:
+    """How much one person can have added to any of the first parts, added up over them."""
+    return (
+        f"SELECT {words}, SUM(LEAST(GREATEST(v, 0), {most})) FROM (SELECT {words}, {PART},"
+        f" {aggregate} AS v FROM {ROWS} GROUP BY {words}, {PART}) AS g WHERE {PART} < 5"
+        f" GROUP BY {words} ORDER BY {words}"
+    )
+
+
+def _selections() -> Iterator[Question]:
+    """Groups that nobody lists, by every rule that chooses among them."""
+    several = (
+        f"SELECT {WORD}, COUNT(*) FROM (SELECT {WORD}, {PART}, COUNT(*) AS n FROM {ROWS}"
+        f" GROUP BY {WORD}, {PART}) AS g WHERE {PART} < 5 GROUP BY {WORD} ORDER BY {WORD}"
+    )
+    some = (ALONE, EMPTY)
+    for rule, role, law in RULES:
+        for text in ("COUNT(*)", f"COUNT(DISTINCT {PERSON})", "SUM(x)", "MEDIAN(x)"):
+            yield Question(
+                f"{text} of hidden groups, {rule}", ROWS,
+                f"SELECT {WORD}, {text} FROM {ROWS} GROUP BY {WORD}", role, law,
+                scenarios=SCENARIOS if text == "COUNT(*)" else some,
+            )  # fmt: skip
+        people = f"SELECT {WORD}, COUNT(*) FROM {PEOPLE} GROUP BY {WORD}"
+        yield Question(
+            f"people of hidden groups, {rule}", PEOPLE, people, role, law, scenarios=some
+        )
+        yield Question(f"several hidden groups, {rule}", ROWS, several, role, law, scenarios=MAIN)
+        homes = f"SELECT {WORD}, COUNT(*) FROM {HOMES} GROUP BY {WORD}"
+        yield Question(f"homes of hidden groups, {rule}", HOMES, homes, role, law, scenarios=some)
+    for strategy in ("group caps", "weights and groups"):
+        yield Question(
+            f"several hidden groups by {strategy}", ROWS, several, SEVERAL, "laplace", strategy,
+            scenarios=MAIN,
+        )  # fmt: skip
+
+
+def _clauses() -> Iterator[Question]:
+    """What WITH DIFFERENTIAL_PRIVACY and bounds of aggregates ask for."""
+    for options, text, words in (
+        ("epsilon = 0.7", "AVG(x)", CELL),
+        ("max_rows_contributed = 2", "COUNT(*)", CELL),
+        ("max_groups_contributed = 1", "SUM(x)", CELL),
+        ("group_selection_strategy = PUBLIC_GROUPS", "COUNT(*)", CELL),
+        ("group_selection_strategy = LAPLACE_THRESHOLD", "COUNT(*)", WORD),
+        ("min_privacy_units_per_group = 2", "COUNT(*)", WORD),
+        ("epsilon = 1", "COUNT(*, contribution_bounds_per_group => (0, 1))", CELL),
+        ("epsilon = 1", "SUM(x, contribution_bounds_per_group => (0, 2))", CELL),
+        ("epsilon = 1", "SUM(x, contribution_bounds_per_row => (0, 1))", CELL),
+    ):
+        sql = (
+            f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({options}) {words}, {text} FROM {ROWS}"
+            f" GROUP BY {words}"
+        )
+        yield Question(
+            f"{text}, {options}",
+            ROWS,
+            sql,
+            SEVERAL,
+            "auto",
+            scenarios=(TWICE, SPREAD, ALONE, EMPTY),
+        )
+
+
+def _joins() -> Iterator[Question]:
+    """Joins of a person's rows with each other, and with public ones."""
+    same = f"USING ({PERSON})"
+    equal = f"r.{PERSON} = p.{PERSON}"
+    people, rows = f"{PEOPLE} AS p", f"{ROWS} AS r"
+    for name, items, source in (
+        ("fan-out", "COUNT(*)", f"{ROWS} AS p JOIN {rows} {same}"),
+        ("fan-out of sums", "SUM(r.x)", f"{ROWS} AS p JOIN {rows} {same}"),
+        ("inner join", "SUM(r.x)", f"{people} JOIN {rows} {same}"),
+        ("left join", "COUNT(*)", f"{people} LEFT JOIN {rows} ON {equal}"),
+        ("left join of sums", "SUM(r.x)", f"{people} LEFT JOIN {rows} ON {equal}"),
+        ("right join", "COUNT(*)", f"{rows} RIGHT JOIN {people} ON {equal}"),
+        ("semi join", "COUNT(*)", f"{people} WHERE EXISTS (SELECT 1 FROM {rows} WHERE {equal})"),
+        ("semi join of rows", "COUNT(*)", f"{ROWS} AS p WHERE p.{PERSON} IN (SELECT r.{PERSON} FROM {rows} WHERE r.n > 1)"),
+        ("anti join", "COUNT(*)", f"{people} WHERE NOT EXISTS (SELECT 1 FROM {rows} WHERE {equal} AND r.{PART} = 2)"),
+        ("anti join of rows", "COUNT(*)", f"{ROWS} AS p WHERE p.{PERSON} NOT IN (SELECT r.{PERSON} FROM {rows} WHERE r.{PART} = 2)"),
+        ("left join of those without", "COUNT(*)", f"{people} LEFT JOIN {rows} ON {equal} AND r.{PART} = 2 WHERE r.{PERSON} IS NULL"),
+        ("public join", "COUNT(*)", f"{ROWS} AS p JOIN {PUBLIC} AS k ON p.{PART} = k.part"),
+        ("outer public join", "COUNT(k.label)", f"{ROWS} AS p LEFT JOIN {PUBLIC} AS k ON p.{PART} = k.part"),
+    ):  # fmt: skip
+        sql = f"SELECT p.{CELL}, {items} FROM {source} GROUP BY p.{CELL}"
+        yield Question(name, ROWS, sql, scenarios=(*MAIN, ALONE))
+    yield Question(
+        "union", ROWS,
+        f"SELECT {CELL}, COUNT(*) FROM (SELECT {PERSON}, {CELL} FROM {PEOPLE} UNION ALL"
+        f" SELECT {PERSON}, {CELL} FROM {ROWS}) AS u GROUP BY {CELL}", scenarios=MAIN,
+    )  # fmt: skip
+
+
+def _nested() -> Iterator[Question]:
+    """Numbers of each person, and windows and distinct rows of each person."""
+    own = f"{PERSON}, {CELL}"
+    twice = f"SELECT {own}, {PART}, COUNT(*) AS n FROM {ROWS} GROUP BY {own}, {PART}"
+    for name, items, inner in (
+        ("AVG of counts", "AVG(v)", f"SELECT {own}, COUNT(*) AS v FROM {ROWS} GROUP BY {own}"),
+        ("SUM of the largest", "SUM(v)", f"SELECT {own}, MAX(x) AS v FROM {ROWS} GROUP BY {own}"),
+        ("COUNT of those with many", "COUNT(*)", f"SELECT {own} FROM {ROWS} GROUP BY {own} HAVING COUNT(*) > 2"),
+        ("nested twice", "SUM(v)", f"SELECT {own}, MAX(n) AS v FROM ({twice}) AS t GROUP BY {own}"),
+        ("groups of each person", "COUNT(*)", twice),
+        ("rank", "COUNT(*)", f"SELECT {CELL}, RANK() OVER (PARTITION BY {PERSON} ORDER BY {PART}) AS v FROM {ROWS}"),
+        ("row number", "SUM(LEAST(GREATEST(v, 0), 4))", f"SELECT {CELL}, ROW_NUMBER() OVER (PARTITION BY {PERSON} ORDER BY {PART}) AS v FROM {ROWS}"),
+        ("distinct", "COUNT(*)", f"SELECT DISTINCT {own}, kind FROM {ROWS}"),
+        ("ratio", "SUM(v)", f"SELECT {CELL}, LEAST(GREATEST(x / n, 0), 2) AS v FROM {ROWS}"),
+        ("casts", "SUM(v)", f"SELECT {CELL}, LEAST(GREATEST(CAST({WORD} AS INTEGER) % n, 0), 2) AS v FROM {ROWS}"),
+    ):  # fmt: skip
+        sql = f"SELECT {CELL}, {items} FROM ({inner}) AS t GROUP BY {CELL}"
+        yield Question(name, ROWS, sql, scenarios=MAIN)
+
+
+def _levels() -> Iterator[Question]:
+    """Totals beside what they are totals of: a person is in each level."""
+    for name, text, sets in (
+        ("ROLLUP of counts", "COUNT(*)", f"ROLLUP ({CELL}, {PART})"),
+        ("ROLLUP of units", f"COUNT(DISTINCT {PERSON})", f"ROLLUP ({CELL}, {PART})"),
+        ("GROUPING SETS", f"COUNT(DISTINCT {PERSON})", f"GROUPING SETS (({CELL}), ({CELL}, {PART}))"),
+    ):  # fmt: skip
+        yield Question(
+            name, ROWS,
+            f"SELECT {CELL}, SUM(LEAST(GREATEST(v, 0), 1)) FROM (SELECT {CELL}, {PART}, {text} AS v"
+            f" FROM {ROWS} GROUP BY {sets}) AS g WHERE {CELL} IS NOT NULL AND ({PART} IS NULL OR"
+            f" {PART} = 1) GROUP BY {CELL} ORDER BY {CELL}",
+            WIDE, scenarios=(SPREAD, ALONE, EMPTY),
+        )  # fmt: skip
+
+
+def _in_steps() -> Iterator[Question]:
+    """What needs a released answer first, and what is asked again."""
+    units = f"COUNT(DISTINCT {PERSON})"
+    passed = f"SELECT {CELL}, {units} AS v FROM {ROWS} GROUP BY {CELL}"
+    joined = f"{ROWS} AS r JOIN ({passed}) AS g ON r.{CELL} = g.{CELL} WHERE g.v > 12.5"
+    listed = f"SELECT {CELL} FROM {ROWS} GROUP BY {CELL} HAVING {units} > 12.5"
+    for name, sql in (
+        ("join", f"SELECT r.{CELL}, {units} FROM {joined} GROUP BY r.{CELL}"),
+        ("list", by_cell(units, f"{ROWS} WHERE {CELL} IN ({listed})")),
+        ("number", by_cell(units, f"{ROWS} WHERE x > (SELECT AVG(x) FROM {ROWS})")),
+    ):
+        yield Question(f"two phases by a {name}", ROWS, sql, WIDE, scenarios=(CROWD, TWICE))
+    rows = f"{ROWS} WHERE {PART} <> 100 + {{number}}"
+    finer = (Step(Fraction(2, 5), fresh=False), Step(fresh=False))
+    some = (TWICE, EMPTY)
+    for text, role, law in LAWS:
+        yield Question(
+            f"{text} asked again, {law}", ROWS, by_cell(text), role, law,
+            steps=(Step(), Step(fresh=False)), scenarios=some,
+        )  # fmt: skip
+        yield Question(
+            f"{text} refined, {law}", ROWS, by_cell(text, rows), role, law,
+            steps=finer, scenarios=some,
+        )  # fmt: skip
+    rows = f"{ROWS} WHERE {PART} <> 200 + {{number}}"
+    finest = f"SELECT {CELL}, {PART}, COUNT(*) FROM {rows} GROUP BY {CELL}, {PART}"
+    yield Question(
+        "coarser groups from stored ones", ROWS, by_cell("COUNT(*)", rows),
+        steps=(Step(sql=finest, fresh=False), Step(Fraction(1, 5), fresh=False)), scenarios=some,
+    )  # fmt: skip
+
+
+def _households() -> Iterator[Question]:
+    """Two people of a household count as one."""
+    for text in ("COUNT(*)", "SUM(x)", "AVG(x)", "MEDIAN(x)"):
+        sql = by_cell(text, HOMES)
+        yield Question(f"{text} of homes", HOMES, sql, SEVERAL, scenarios=(ALONE, EMPTY))

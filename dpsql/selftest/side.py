@@ -1,0 +1,141 @@
+"""One of two neighbouring databases: what it answers, and what its ledger says was charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpsql.diagnostics.refusal import EngineFailed, Refused
+from dpsql.exact import float_up
+from dpsql.ledger.accounts import accounts_for
+from dpsql.ledger.charge import ATTO, NANO, Charge
+from dpsql.privacy.accounting import epsilon_of_zcdp
+from dpsql.selftest.bound import ABSENT, NULL, Claim, Samples
+from dpsql.selftest.questions import Question
+from dpsql.service import Service
+
+_DELTAS = (1e-3, 0.01, 0.05, 0.2)
+"""What is charged in rho is a claim for every delta; at these it is tested."""
+
+
+class Side:
+    """One database, asked the same question again and again.
+
+    ``columns`` has the samples: those of each step of the question, and their mean where there are
+    several. ``shapes`` is what may not differ between neighbours, ``faults`` what may not be at all.
+    """
+
+    def __init__(self, service: Service, question: Question, cells: int) -> None:
+        """Open a session and note what was spent before."""
+        self._service, self._question, self._cells = service, question, cells
+        self._session = service.session(question.role)
+        self._session.settings = replace(
+            self._session.settings, bounding=question.bounding, mechanism=question.mechanism,
+            dialect=question.dialect,
+        )  # fmt: skip
+        self._before, self._asked = self._spent(), 0
+        self._samples: list[list[Samples]] = []
+        self.shapes: set[str] = set()
+        self.faults: set[str] = set()
+
+    def ask(self) -> bool:
+        """Ask once more; False where it is refused."""
+        self._asked += 1
+        found = []
+        try:
+            for step in self._question.steps:
+                self._session.settings = replace(
+                    self._session.settings, epsilon=step.epsilon, fresh=step.fresh
+                )
+                reply = self._session.execute(self._question.text(step, self._asked))
+                self.shapes.add(str(reply.table.schema))
+                found.append(self._cellwise(reply.table))
+        except Refused as refused:
+            self.shapes.add(str(refused))
+            return False
+        except EngineFailed:
+            self.faults.add("the engine failed")
+            return False
+        if len(found) > 1:
+            found.append(_mean(found))
+        self._samples.append(found)
+        return True
+
+    @property
+    def columns(self) -> list[Samples]:
+        """The samples of all askings, column by column."""
+        return [np.concatenate(column) for column in zip(*self._samples, strict=True)]
+
+    @property
+    def charge(self) -> tuple[float, float, float, float]:
+        """Epsilon, delta, rho and the delta beside it, of one asking, as the ledger has it."""
+        total, times = self._spent() - self._before, max(1, self._asked)
+        scaled = zip(total.numbers, (NANO, ATTO, NANO, ATTO), strict=True)
+        epsilon, delta, rho, threshold = (n / unit / times for n, unit in scaled)
+        return epsilon, delta, rho, threshold
+
+    def _spent(self) -> Charge:
+        """What the account knows that knows least: every one of them has been promised it."""
+        now = self._service.clock()
+        accounts = accounts_for(self._service.policy, self._question.role, now=now)
+        balances = self._service.ledger.balances(accounts)
+        numbers = zip(*(balance.spent.numbers for balance in balances), strict=True)
+        return Charge(*map(min, numbers))
+
+    def _cellwise(self, table: pa.Table) -> Samples:
+        """The last column, by the cell that is named in the first."""
+        keys, values = table.column(0).combine_chunks(), _numbers(table.column(-1))
+        known = pc.is_valid(keys)
+        keys, values = keys.filter(known), values[np.asarray(known)]
+        if pa.types.is_string(keys.type):
+            if not keys.equals(keys.sort()):
+                self.faults.add("rows are not in the order of their keys")
+            own = pc.starts_with(keys, "w")
+            keys = pc.utf8_slice_codeunits(keys.filter(own), 1).cast(pa.int64())
+            values = values[np.asarray(own)]
+        places = np.asarray(keys).astype(np.int64) - 1
+        if pa.types.is_integer(table.column(0).type) and np.any(np.diff(places) < 0):
+            self.faults.add("rows are not in the order of their keys")
+        found = np.full(self._cells, ABSENT)
+        found[places] = values
+        return found
+
+
+def claims_of(charge: tuple[float, float, float, float]) -> tuple[Claim, ...]:
+    """What a charge promises: an (epsilon, delta), and one more for every delta from its rho.
+
+    A promise that says less than the first is left out.
+    """
+    epsilon, delta, rho, threshold = charge
+    plain, exact = Claim(epsilon, delta), (Fraction(rho), [Fraction(d) for d in _DELTAS])
+    curve = (
+        []
+        if rho == 0
+        else [Claim(float_up(epsilon_of_zcdp(exact[0], d)), float(d) + threshold) for d in exact[1]]
+    )
+    return (plain, *(c for c in curve if c.epsilon < epsilon or c.delta < delta))
+
+
+def _mean(columns: Sequence[Samples]) -> Samples:
+    """The mean of several answers about each cell; what is no number in one is none."""
+    least = np.min(columns, axis=0)
+    return np.asarray(np.where(least <= ABSENT, least, np.mean(columns, axis=0)))
+
+
+def _numbers(column: pa.ChunkedArray) -> Samples:
+    """Whatever was answered as numbers that differ where the answers do."""
+    array = column.combine_chunks()
+    if pa.types.is_string(array.type):
+        array = array.dictionary_encode()
+        words = [int.from_bytes(w.encode()[:6], "big") for w in array.dictionary.to_pylist()]
+        array = pa.array(words, pa.int64()).take(array.indices)
+    elif pa.types.is_date32(array.type):
+        array = array.cast(pa.int32())
+    elif pa.types.is_timestamp(array.type):
+        array = array.cast(pa.int64())
+    return np.asarray(pc.fill_null(array.cast(pa.float64()), NULL))
