@@ -27,6 +27,11 @@ class Repeated:
         self._last: tuple[str, Mapping[str, Value], ExactRows] | None = None
         self._served = 0
 
+    @property
+    def prepared(self) -> str | None:
+        """The engine's copies."""
+        return self._engine.prepared
+
     def describe(self) -> SourceDescription:
         """The engine's catalog."""
         return self._engine.describe()

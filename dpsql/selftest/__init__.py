@@ -17,11 +17,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
 from pathlib import Path
 
+from dpsql.engines import copies as prepared
 from dpsql.engines.duckdb import DuckDB
 from dpsql.engines.repeated import Repeated
 from dpsql.engines.scratch import made
@@ -30,6 +31,7 @@ from dpsql.policy.model import Policy
 from dpsql.selftest.bound import Claim, Found, lower_bound
 from dpsql.selftest.copies import derived, statements
 from dpsql.selftest.matrix import matrix
+from dpsql.selftest.probes import PREPARED
 from dpsql.selftest.questions import Question, of_table
 from dpsql.selftest.scenarios import SCENARIOS, Scenario
 from dpsql.selftest.side import Side, claims_of
@@ -136,7 +138,10 @@ def _pair(work: _Work, cells: int, place: Path, stack: ExitStack, clock: _Days) 
         copy = derived(work.policy, place / name, cells)
         tables = statements(copy, work.scenario, texts, cells, without=without)
         made(copy.source.path, tables)
-        engine = Repeated(DuckDB(copy.source.path, copy.limits), _half(work, cells))
+        if any(PREPARED in text for text in texts):
+            prepared.prepare(replace(copy, tables={PREPARED: copy.tables[PREPARED]}), [PREPARED])
+        opened = DuckDB(copy.source.path, copy.limits, prepared.place(copy))
+        engine = Repeated(opened, _half(work, cells))
         service = Service(copy, engine, open_ledger(copy, clock), clock=clock)
         services.append(stack.enter_context(service))
     return services

@@ -10,9 +10,20 @@ from fractions import Fraction
 
 from dpsql.plan.request import Mechanism
 from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
-from dpsql.selftest.probes import CELL, HOMES, PART, PEOPLE, PERSON, PUBLIC, ROWS, WORD
+from dpsql.selftest.probes import CELL, HOMES, PART, PEOPLE, PERSON, PREPARED, PUBLIC, ROWS, WORD
 from dpsql.selftest.questions import Question, Step
-from dpsql.selftest.scenarios import ALONE, CROWD, EMPTY, MAIN, SCENARIOS, SPREAD, TWICE
+from dpsql.selftest.scenarios import (
+    ABOVE,
+    ALONE,
+    BELOW,
+    CROWD,
+    EMPTY,
+    KEYLESS,
+    MAIN,
+    SCENARIOS,
+    SPREAD,
+    TWICE,
+)
 
 AGGREGATES = (
     "COUNT(*)", "COUNT(x)", "COUNT(*) FILTER (WHERE x IS NULL)", "COUNT(DISTINCT n)",
@@ -44,6 +55,7 @@ def matrix() -> Iterator[Question]:
     """Every question about the probes."""
     yield from _aggregates()
     yield from _strategies()
+    yield from _prepared()
     yield from _selections()
     yield from _clauses()
     yield from _joins()
@@ -104,12 +116,30 @@ def _strategies() -> Iterator[Question]:
         )  # fmt: skip
 
 
-def _parts(aggregate: str, most: int, words: str = CELL) -> str:
+def _prepared() -> Iterator[Question]:
+    """A table that has a prepared copy: units are bounded by what is read."""
+    strategy = "prepared rows"
+    for text in _EACH_KIND:
+        yield Question(
+            f"{text} by {strategy}", PREPARED, by_cell(text, PREPARED), SEVERAL, "laplace",
+            strategy, scenarios=SCENARIOS if text == "COUNT(*)" else (TWICE, ABOVE, BELOW),
+        )  # fmt: skip
+    for text, most in (("COUNT(*)", 2), ("SUM(x)", 6)):
+        yield Question(
+            f"{text} in many groups by {strategy}", PREPARED, _parts(text, most, PREPARED),
+            SEVERAL, "gaussian", strategy, scenarios=(SPREAD, KEYLESS),
+        )  # fmt: skip
+    people = f"{PEOPLE} AS p JOIN {PREPARED} AS r USING ({PERSON})"
+    sql = f"SELECT p.{CELL}, COUNT(*) FROM {people} GROUP BY p.{CELL}"
+    yield Question("join with prepared rows", PREPARED, sql, scenarios=MAIN)
+
+
+def _parts(aggregate: str, most: int, table: str = ROWS) -> str:
     """How much one person can have added to any of the first parts, added up over them."""
     return (
-        f"SELECT {words}, SUM(LEAST(GREATEST(v, 0), {most})) FROM (SELECT {words}, {PART},"
-        f" {aggregate} AS v FROM {ROWS} GROUP BY {words}, {PART}) AS g WHERE {PART} < 5"
-        f" GROUP BY {words} ORDER BY {words}"
+        f"SELECT {CELL}, SUM(LEAST(GREATEST(v, 0), {most})) FROM (SELECT {CELL}, {PART},"
+        f" {aggregate} AS v FROM {table} GROUP BY {CELL}, {PART}) AS g WHERE {PART} < 5"
+        f" GROUP BY {CELL} ORDER BY {CELL}"
     )
 
 

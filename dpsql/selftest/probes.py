@@ -15,6 +15,8 @@ from dpsql.policy.types import Kind
 CELL, PART, WORD = "dpsql_cell", "dpsql_part", "dpsql_word"
 PARTS = 5
 PEOPLE, ROWS, HOMES, PUBLIC = "dpsql_people", "dpsql_rows", "dpsql_homes", "dpsql_kinds"
+PREPARED = "dpsql_prepared"
+"""A table that is read from a prepared copy."""
 PERSON = "dpsql_person"
 KINDS = (
     f"SELECT CAST(i AS INTEGER) AS part, 'part ' || i AS label FROM range(1, {PARTS + 1}) AS r(i)"
@@ -52,6 +54,7 @@ UNITS = {
 TABLES = (
     _table(PEOPLE, "dpsql_person", 1, None),
     _table(ROWS, "dpsql_person", 4, 2),
+    _table(PREPARED, "dpsql_person", 4, None),
     _table(HOMES, "dpsql_home", 1, None),
     Table(
         PUBLIC,

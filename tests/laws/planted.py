@@ -329,6 +329,7 @@ PLANTED = (
     Planted("heavy units are not found", written(r"HAVING count\(\*\) > 4", "HAVING count(*) > 99"), WEIGHED, s.TWICE),
     Planted("weights that forget to divide", written(r"// count\(\*\) AS weight", "// 1 AS weight"), WEIGHED, s.TWICE),
     Planted("units without a key are not weighed", written(r'WHERE TRY_CAST\(t1."dpsql_person" AS BIGINT\) IS NOT NULL', "WHERE TRUE"), WEIGHED, s.KEYLESS),
+    Planted("a prepared copy that is read whole", written(r'"dpsql rank" <= 4', '"dpsql rank" <= 99'), "COUNT(*) by prepared rows", s.TWICE),
     Planted("a forgotten cap of a group", written(r"least\(s0, 2\)", "s0"), "COUNT(*) of one group", s.TWICE),
     Planted("groups of a unit without a limit", written(r" WHERE place <= \d+", ""), CAPPED, s.SPREAD, 40_000),
     Planted("hidden groups of a unit without a limit", written(r" WHERE place <= \d+", ""), SEVERAL, s.SPREAD, 20_000),
