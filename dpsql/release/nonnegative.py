@@ -73,7 +73,7 @@ def _is_count(relation: Relation, value: Expression, counted: set[int]) -> bool:
             if call is None or call.function != "sum":
                 return False
             return _is_count(relation.input, call.args[0], counted)
-        case Union(operation="union all"):
+        case Union():
             sides = relation.columns or tuple(below.fields for below in relation.inputs)
             return place is not None and all(
                 _is_count(below, side[place], counted)

@@ -153,7 +153,7 @@ def rich(text: str) -> str:
         ("{epsilon: 20,", "{epsilon: 1e6,"),
         ("epsilon: 5\n    delta: 1e-6\n    per: month", "epsilon: 1e6\n    delta: 1e-6"),
         ("session: {epsilon: 1}", "session: {epsilon: 1e6}"),
-        ("query: {epsilon: 0.1}", "query: {epsilon: 10, delta: 1e-8}"),
+        ("query: {epsilon: 0.1}", "query: {epsilon: 1000, delta: 1e-8}"),
     ):
         assert text.count(old) == 1, old
         text = text.replace(old, new)
@@ -206,6 +206,7 @@ def test_answers_with_and_without_a_search_are_different_questions(session: Sess
 
 def test_what_is_found_makes_less_noise(session: Session) -> None:
     session.execute("SET dpsql.mechanism = 'laplace'")
+    session.execute("SET dpsql.epsilon = 1000")
     before = session.prepare("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
     session.execute("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
     after = session.prepare("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
@@ -219,7 +220,7 @@ def test_what_is_found_makes_less_noise(session: Session) -> None:
 
 
 def test_most_of_what_is_asked_is_checked_before_the_search(session: Session) -> None:
-    session.execute("SET dpsql.epsilon = 10.5")
+    session.execute("SET dpsql.epsilon = 1000.5")
     spent = session.budget()
     with pytest.raises(Refused) as caught:
         session.execute(BY_CHANNEL)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from support.shop import ANALYST, priced
 
-from dpsql.plan.due import due, refinement
+from dpsql.plan.due import due, refined_together, refinement
 from dpsql.plan.priced import Noised
 from dpsql.plan.recall import AS_GOOD, pieces
 from dpsql.privacy.accounting import rho_of_pure
@@ -81,6 +81,15 @@ def test_halves_keep_their_twin_where_others_are_stored_and_lose_it_where_it_is_
     assert (first.noise, first.halves, second.halves) == (wide, None, None)
     assert len(mixed.events) == 2
     assert part.noised[1] != second
+
+
+def test_halves_of_which_one_is_good_enough_are_not_refined_together() -> None:
+    [part] = priced("SELECT COUNT(*), AVG(age) FROM customers").parts
+    wide, fine = (NoiseSum((NoiseTerm(DiscreteLaplace(Fraction(s))),)) for s in (10**7, 1))
+    assert refined_together(part, ((0, wide), (1, fine))) is None
+    both = refined_together(part, ((0, laplace(30)), (1, laplace(3000))))
+    assert both is not None
+    assert both[0].noise == both[1].noise
 
 
 def test_each_clause_is_a_budget_of_its_own() -> None:

@@ -23,6 +23,10 @@ COUNTS = (
     ),
 )
 OTHERS = (
+    (
+        "SELECT country, COUNT(*) FROM customers WHERE age > 99 GROUP BY country"
+        " UNION ALL SELECT a, b FROM (VALUES ('x', -5)) AS t (a, b)"
+    ),
     "SELECT country, SUM(age - 59) FROM customers WHERE age > 99 GROUP BY country",
     "SELECT country, COUNT(*) - 100 FROM customers WHERE age > 99 GROUP BY country",
     (
