@@ -6,6 +6,7 @@
 # make fuzz      SECONDS=600 of wrong statements and messages for each target
 # make clients   every client of the endpoint beside PostgreSQL, dbt too
 # make superset  Apache Superset connects, browses and charts, beside PostgreSQL
+# make cube      Cube does, with a model that it drafts itself
 # make hostile   a million messages with mistakes in them
 # make bench     speed and accuracy, printed; tables, JSON and plots in build/bench
 # make lock      pin every dependency anew
@@ -18,7 +19,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-.PHONY: demo test lint nightly clients superset hostile bench lock
+.PHONY: demo test lint nightly clients superset cube hostile bench lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
@@ -42,7 +43,11 @@ clients: $(READY)
 
 superset: $(READY)
 	sh tests/support/clients.sh superset
-	$(BIN)/python -m pytest -m "" --timeout=0 tests/wire/test_superset.py
+	DPSQL_REQUIRE_SUPERSET=1 $(BIN)/python -m pytest -m "" --timeout=0 tests/wire/test_superset.py
+
+cube: $(READY)
+	sh tests/support/clients.sh cube
+	DPSQL_REQUIRE_CUBE=1 $(BIN)/python -m pytest -m "" --timeout=0 tests/wire/test_cube.py
 
 hostile: $(READY)
 	DPSQL_HOSTILE=1000000 $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py -k hostile

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Fetches clients of the endpoint that are not in the lock: the JDBC and ODBC drivers, node-postgres
-# and, when asked for everything (clients.sh all), dbt; or Apache Superset (clients.sh superset). What
-# cannot be had is left out, and its tests are skipped.
+# and, when asked for everything (clients.sh all), dbt; or Apache Superset (clients.sh superset); or Cube
+# (clients.sh cube), in the newest version that needs no library from outside npm. What cannot be had is
+# left out, and its tests are skipped, unless whoever asked for it requires it.
 set -u
 cd "$(dirname "$0")/../.."
 place=build/clients
@@ -33,5 +34,11 @@ if [ "${1:-}" = superset ] && [ ! -x "$place/superset/bin/superset" ]; then
         "$place/superset/bin/python" -m pip install -q "apache-superset==6.1.0" "flask-caching<2.4" \
             rich cachetools psycopg2-binary ||
         echo "Superset cannot be had" >&2
+fi
+if [ "${1:-}" = cube ] && [ ! -d "$place/cube/node_modules/@cubejs-backend/server-core" ]; then
+    npm install --silent --no-progress --no-audit --no-fund --ignore-scripts --legacy-peer-deps \
+        --prefix "$place/cube" @cubejs-backend/server-core@0.31.69 \
+        @cubejs-backend/postgres-driver@0.31.69 express@4 ||
+        echo "Cube cannot be had" >&2
 fi
 exit 0

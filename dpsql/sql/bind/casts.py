@@ -40,6 +40,8 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     """The value as another type; what does not fit is NULL, and ``varchar(n)`` cuts."""
     target = node.args["to"]
     kind = _TYPES.get(target.this)
+    if _is_moment(node) and isinstance(_around(node), _COMPARISONS):
+        kind = Kind.TIMESTAMP
     sizes = _sizes(target)
     if kind is None or sizes is None:
         raise _refused(node, target)
@@ -57,6 +59,41 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     if kind is Kind.TEXT:
         return self.call("left", (value, literals.literal(sizes[0], node)), node)
     return _decimal(self, node, value, *sizes)
+
+
+def bind_at_time_zone(self: Scalars, node: exp.Expr) -> Expression:
+    """``x::timestamptz AT TIME ZONE 'UTC'``: the same timestamp, for every session is in UTC."""
+    inner, zone = node.this.unnest(), node.args["zone"]
+    named = str(zone.this).lower() if isinstance(zone, exp.Literal) and zone.is_string else ""
+    if not _is_moment(inner) or named not in _UTC:
+        raise refuse(
+            "DP201",
+            node,
+            "AT TIME ZONE is answered of x::timestamptz and 'UTC' only",
+            "Timestamps have no zone here, and every session is in UTC.",
+            "Shift timestamps with INTERVAL '2 hours'.",
+        )
+    plain = type(inner)(this=inner.this, to=exp.DataType(this=exp.DType.TIMESTAMP))
+    plain.meta.update(inner.meta)
+    return bind_cast(self, plain)
+
+
+_UTC = frozenset({"utc", "etc/utc", "gmt", "z", "zulu"})
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
+"""Where a timestamp with a zone is used up, and none is shown: UTC adds nothing to it."""
+
+
+def _is_moment(node: exp.Expr) -> bool:
+    cast = isinstance(node, exp.Cast | exp.TryCast)
+    return cast and node.args["to"].this is exp.DType.TIMESTAMPTZ
+
+
+def _around(node: exp.Expr) -> exp.Expr | None:
+    """What a value is an operand of."""
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    return around
 
 
 def _sizes(target: exp.Expr) -> tuple[int, ...] | None:

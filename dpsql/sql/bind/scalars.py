@@ -12,7 +12,7 @@ from sqlglot import exp
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import cases, literals, operators, steps, times
-from dpsql.sql.bind.casts import bind_cast
+from dpsql.sql.bind.casts import bind_at_time_zone, bind_cast
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.copies import copied
 from dpsql.sql.bind.operators import aligned, word
@@ -282,6 +282,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {
     exp.If: cases.bind_if,
     exp.Cast: bind_cast,
     exp.TryCast: bind_cast,
+    exp.AtTimeZone: bind_at_time_zone,
     exp.Trim: operators.trim,
     exp.WidthBucket: steps.width_bucket,
     exp.Concat: operators.concat,

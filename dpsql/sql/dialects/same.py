@@ -25,9 +25,10 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
     # numbers
     exp.Abs, exp.Floor, exp.Ceil, exp.Trunc, exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow,
     exp.Round, exp.WidthBucket,
-    # text and time
+    # text and time; of zones only UTC is answered
     exp.Lower, exp.Upper, exp.Left, exp.Right, exp.Replace, exp.StartsWith, exp.TimeToStr,
-    exp.UnixToTime, exp.CurrentDate, exp.CurrentTimestamp,
+    exp.UnixToTime, exp.AtTimeZone, exp.CurrentDate,
+    exp.CurrentTimestamp,
     # aggregates: deviations are of samples everywhere
     exp.Count, exp.ApproxDistinct, exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev,
     exp.StddevSamp, exp.StddevPop, exp.Min, exp.Max, exp.CovarPop, exp.CovarSamp, exp.Corr,

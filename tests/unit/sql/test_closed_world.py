@@ -418,8 +418,12 @@ CONDITIONS = [
     ("CAST(amount AS numeric) = 1", "CAST(amount AS integer) = 1"),
     ("CAST(placed AS text) = 'a'", "CAST(placed AS text FORMAT 'YYYY') = 'a'"),
     ("CAST(placed AS timestamp) > '2025-01-01'", "CAST(placed AS timestamp(0)) > '2025-01-01'"),
-    ("CAST(placed AS timestamp) > '2025-01-01'", "CAST(placed AS timestamptz) > '2025-01-01'"),
+    ("CAST(placed AS text) = 'a'", "CAST(CAST(placed AS timestamptz) AS text) = 'a'"),
     ("placed > CURRENT_DATE", "placed AT TIME ZONE 'UTC' > CURRENT_DATE"),
+    (
+        "CAST(placed AS timestamp) > '2025-01-01'",
+        "CAST(placed AS timestamptz) AT TIME ZONE 'Asia/Tokyo' > '2025-01-01'",
+    ),
     ("placed > CURRENT_TIMESTAMP", "placed > CURRENT_TIMESTAMP(0)"),
     ("placed > CURRENT_TIMESTAMP", "placed > LOCALTIMESTAMP"),
     ("EXTRACT(year FROM placed) = 1", "EXTRACT(month FROM placed) = 1"),

@@ -3,7 +3,7 @@
 import os
 
 SECRET_KEY = "for one test, and thrown away"
-SQLALCHEMY_DATABASE_URI = f"sqlite:///{os.environ['SUPERSET_PLACE']}/superset.db"
+SQLALCHEMY_DATABASE_URI = f"sqlite:///{os.environ['STEPS_PLACE']}/superset.db"
 WTF_CSRF_ENABLED = False
 TALISMAN_ENABLED = False
 RATELIMIT_ENABLED = False
