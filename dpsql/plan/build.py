@@ -16,6 +16,7 @@ from dpsql.plan.centred import centred
 from dpsql.plan.declared import declared
 from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted
+from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import (
@@ -88,16 +89,21 @@ class _Builder:
     identities: dict[object, Measurement] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def lift(self, relation: Relation) -> Relation:
-        """The relation with everything below the frontier replaced by stored tables."""
+    def lift(self, relation: Relation, needed: Numbers = None) -> Relation:
+        """The relation with everything below the frontier replaced by stored tables.
+
+        Of public rows only the columns that are ``needed`` are read.
+        """
         if isinstance(relation, Aggregate) and is_measured(relation):
             return self._levels(relation) if relation.sets else self._measure(relation)
         if isinstance(relation.privacy, Public):
             relation = ends.unnoised(relation)
             if _reads_tables(relation):
-                return self._public(relation)
-        below = tuple(self.lift(r) for r in inputs(relation))
-        return with_expressions(with_inputs(relation, below), self._settled)
+                return self._public(relation, needed)
+            relation = parted(relation)
+        wanted = needed_below(relation, needed)
+        below = tuple(self.lift(r, wanted) for r in inputs(relation))
+        return fitting(with_expressions(with_inputs(relation, below), self._settled))
 
     def _settled(self, node: Expression) -> Expression:
         """The expression with the result of each subquery as a parameter."""
@@ -136,8 +142,9 @@ class _Builder:
         self.lookups.append(Lookup(name, "rows", chosen, None, len(self.measurements)))
         return Stored(name, fields, Public(), given=True)
 
-    def _public(self, relation: Relation) -> Relation:
-        fields = _unique(relation.fields)
+    def _public(self, relation: Relation, needed: Numbers) -> Relation:
+        there = _unique(relation.fields)
+        fields = tuple(f for f in there if needed is None or f.number in needed) or there[:1]
         return self._read(Writer().select(relation, fields), fields)
 
     def _read(self, sql: str, fields: tuple[Column, ...]) -> Stored:

@@ -1,0 +1,60 @@
+"""Public tables are read as far as they are needed: conditions first, and no idle columns.
+
+What the engine cannot answer whole, since a subquery must be settled before, is finished over rows
+that it gives. Nothing here is about privacy: those rows are public, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.sql.bind.join_graph import conjunction
+from dpsql.sql.expressions import Subquery, columns
+from dpsql.sql.expressions import walk as parts
+from dpsql.sql.narrow import conjuncts
+from dpsql.sql.relations import (
+    Aggregate,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Sort,
+    expressions,
+    inputs,
+)
+
+Numbers = frozenset[int] | None
+"""Columns that are needed; None for all."""
+
+
+def parted(relation: Relation) -> Relation:
+    """A filter as two: conditions without subqueries below those with them."""
+    if not isinstance(relation, Filter):
+        return relation
+    found = conjuncts(relation.predicate)
+    plain = [c for c in found if not any(isinstance(p, Subquery) for p in parts(c))]
+    rest = [c for c in found if c not in plain]
+    if not plain or not rest:
+        return relation
+    below = Filter(relation.input, conjunction(plain), relation.input.fields, relation.privacy)
+    return replace(relation, input=below, predicate=conjunction(rest))
+
+
+def needed_below(relation: Relation, needed: Numbers) -> Numbers:
+    """What an operator needs of its inputs so that it has what is needed of it."""
+    own = frozenset(c.number for c in columns(*expressions(relation)))
+    match relation:
+        case Project() | Aggregate():
+            return own
+        case Filter() | Join() | Sort():
+            return None if needed is None else needed | own
+        case _:
+            return None
+
+
+def fitting(relation: Relation) -> Relation:
+    """An operator that passes columns on, with those that its inputs still have."""
+    if not isinstance(relation, Filter | Join | Sort):
+        return relation
+    there = {f.number for below in inputs(relation) for f in below.fields}
+    return replace(relation, fields=tuple(f for f in relation.fields if f.number in there))
