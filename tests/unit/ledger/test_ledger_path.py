@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import secrets
@@ -10,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 
@@ -287,7 +287,7 @@ def dashboard(people: int, refreshes: int) -> None:
     with real_service("shop", "shop", rich) as service:
         sessions = [service.session("analyst", f"person {i}") for i in range(people)]
         first = [sessions[0].execute(tile) for tile in TILES]
-        paid = sum((reply.cost.epsilon for reply in first), Fraction(0))
+        paid = sum(math.ceil(reply.cost.epsilon * NANO) for reply in first)
         asked = sum(not reply.recalled for reply in first)
         assert asked == 16, "the last tile of each four has what two others paid for"
         for session in sessions:
@@ -297,7 +297,7 @@ def dashboard(people: int, refreshes: int) -> None:
                     assert again.recalled
                     assert again.table.equals(reply.table)
         accounts = sessions[0]._accounts()
-        assert service.ledger.balances(accounts)[0].spent.epsilon == paid * NANO
+        assert service.ledger.balances(accounts)[0].spent.epsilon == paid
         assert (
             sum(b.spent.epsilon for b in service.ledger.balances(sessions[1]._accounts())[2:]) == 0
         )
