@@ -100,12 +100,18 @@ class Noised:
 
     @property
     def alone(self) -> Noised:
-        """The statistic without its twin, with Laplace noise that is no wider."""
+        """The statistic without its twin, with Laplace noise that is no wider.
+
+        Claim: it costs no more than both halves.
+        Argument: the noise is never narrower than what their whole price pays for.
+        """
         if self.halves is None:
             return self
+        assert isinstance(self.noise, DiscreteLaplace)
+        paid = self.sensitivity.l1 * self.noise.scale / self.halves.l1
         narrow = min(self.standard_deviation / math.sqrt(2), self.half_width / math.log(20))
         scale = Fraction(narrow / float(self.grain)).limit_denominator(_DIGITS)
-        law = DiscreteLaplace(max(scale, Fraction(1, _DIGITS)))
+        law = DiscreteLaplace(max(scale, paid))
         return Noised(self.statistic, self.shift, self.sensitivity, law)
 
 

@@ -118,3 +118,15 @@ def test_halves_of_large_numbers_are_exact() -> None:
         assert (int(one[i]), int(other[i])) == ((n + t + 4) >> 3, (n - t + 4) >> 3)
     small, _ = halves(np.array([5]), np.array([1]), replace(of, one=1, coarse=0))
     assert small.dtype == np.int64
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), 1, 10**3, 10**9])
+def test_a_half_by_itself_costs_no_more_than_both(epsilon: Fraction) -> None:
+    wanted = Request(Fraction(epsilon), Fraction(0), mechanism="laplace")
+    [part] = price(plan_of("SELECT COUNT(*), SUM(age) FROM customers", SHOP), wanted).parts
+    for item in part.noised:
+        assert isinstance(item, Noised)
+        assert item.halves is not None
+        alone = item.alone
+        assert alone.noise.standard_deviation() > 0 or epsilon > 10**6
+        assert alone.sensitivity.l1 / alone.noise.scale <= epsilon  # type: ignore[union-attr]
