@@ -11,6 +11,7 @@ from dpsql.release.picked import picked
 from dpsql.release.postprocess import PostProcessor, output_sql
 from dpsql.release.rows import schema
 
+SUMS = "SELECT channel, COUNT(amount), SUM(amount) FROM orders GROUP BY channel"
 TAKEN = (
     "SELECT country, COUNT(DISTINCT customer_id), SUM(age) FROM customers GROUP BY country",
     (
@@ -18,6 +19,7 @@ TAKEN = (
         " (SELECT country, COUNT(*) AS n FROM customers GROUP BY 1) AS t"
     ),
     "SELECT city, COUNT(*) FROM customers GROUP BY city",
+    SUMS,
 )
 COMPUTED = (
     "SELECT country, COUNT(*) + 1 FROM customers GROUP BY country",
@@ -63,3 +65,40 @@ def test_what_is_computed_sorted_or_cut_is_left_to_the_engine(sql: str) -> None:
 def test_no_columns_are_left_to_the_engine() -> None:
     priced = _plan(TAKEN[0])
     assert picked(priced.plan.output, (), _tables(priced)) is None
+
+
+def _numbers(priced: PricedPlan, counts: list[int], totals: list[float]) -> dict[str, pa.Table]:
+    (part,) = priced.parts
+    target = schema(part.measurement.key_fields + part.measurement.columns)
+    values = {
+        f.name: totals if pa.types.is_floating(f.type) else
+        counts if pa.types.is_integer(f.type) else ["a"] * len(counts)
+        for f in target
+    }  # fmt: skip
+    return {part.measurement.name: pa.table(values, schema=target)}
+
+
+def test_sums_beside_a_count_are_the_engines_to_the_last_bit() -> None:
+    priced = _plan(SUMS)
+    counts = [0, -3, 7, 2**53 + 1, 2**62 + 3, 12345]
+    totals = [0.1, -7.3e-12, 1e300, 0.3, -(2.0**60) - 2.0**9, 1 / 3]
+    tables, columns = _numbers(priced, counts, totals), priced.plan.columns
+    mine = picked(priced.plan.output, columns, tables)
+    theirs = PostProcessor().run(output_sql(priced.plan.output, columns), tables)
+    assert mine is not None
+    assert [list(map(repr, c.to_pylist())) for c in mine.columns] == [
+        list(map(repr, c.to_pylist())) for c in theirs.columns
+    ]
+
+
+def test_what_is_not_finite_is_left_to_the_engine() -> None:
+    priced = _plan(SUMS)
+    assert (
+        picked(priced.plan.output, priced.plan.columns, _numbers(priced, [1], [float("inf")]))
+        is None
+    )
+
+
+def test_products_of_what_has_to_be_computed_are_left_to_the_engine() -> None:
+    priced = _plan("SELECT country, SQRT(COUNT(*)) * 2.5e0 AS r FROM customers GROUP BY country")
+    assert picked(priced.plan.output, priced.plan.columns, _tables(priced)) is None
