@@ -325,8 +325,9 @@ def _aggregates(node: object) -> bool:
         return any(map(_aggregates, node))
     if not isinstance(node, dict) or node.get("class") in ("WINDOW", "SUBQUERY"):
         return False
-    name = node.get("function_name")
-    return name in _NAMES or any(map(_aggregates, node.values()))
+    if node.get("function_name") in _NAMES:
+        return True
+    return any(_aggregates(v) for v in node.values() if type(v) in (dict, list))
 
 
 _NAMES = frozenset(

@@ -90,7 +90,7 @@ class Terms:
     groups: str = "none"
     parts: int = 0
     private: bool = False
-    guarded: frozenset[str] = frozenset()
+    guarded: tuple[Node, ...] = ()
     tried: bool = False
 
     def fact(self, node: Node) -> Fact:
@@ -99,7 +99,7 @@ class Terms:
         if handler is None:
             raise Unsafe(f"an expression of class {node['class']}")
         found = handler(self, node)
-        if self.guarded and found.kind != LIST and spelled(node) in self.guarded:
+        if self.guarded and found.kind != LIST and node in self.guarded:
             return replace(found, low=True, high=True)
         return found
 
@@ -121,22 +121,15 @@ class Terms:
     def of_cast(self, node: Node) -> Fact:
         kinds = kind_of(node["type_expr"])
         child = self.fact(node["child"])
-        constant = node["child"]["class"] in ("CONSTANT", "PARAMETER", "CAST") and child.bounded
-        size = (child.low, child.high) if kinds.kind in NUMBERS and child.kind in NUMBERS else ()
-        sure = (
-            node["try_cast"] or self.tried or constant or kinds.kind in (TEXT, child.kind)
-            or child.kind == NULL
-            or (child.kind == WHOLE and node["type_expr"]["type_name"] in ("DOUBLE", "HUGEINT"))
-            or (child.kind in NUMBERS and child.bounded and kinds.kind == WHOLE)
-            or (child.kind == TRUTH and kinds.kind == WHOLE)
-        )  # fmt: skip
-        if not sure or (child.kind == STORED and not node["try_cast"]):
+        given = constant(node["child"])
+        if not (node["try_cast"] or self.tried or given or _total_cast(node, child, kinds)):
             raise Unsafe(f"a CAST from {child.kind} to {kinds.kind} that may fail")
-        if (child.kind in (TRUTH, NULL) and kinds.kind in NUMBERS) or (
-            constant and kinds.kind in TIMES
-        ):
+        if (child.kind in (TRUTH, NULL) and kinds.kind in NUMBERS) or given:
             size = (True, True)
-        low, high = size or (False, False)
+        else:
+            numbers = kinds.kind in NUMBERS and child.kind in NUMBERS
+            size = (child.low and numbers, child.high and numbers)
+        low, high = size
         same = child.kind in (STORED, kinds.kind)
         return replace(kinds, low=low, high=high, unit=child.unit if same else frozenset())
 
@@ -167,7 +160,7 @@ class Terms:
         results = []
         for check in node["case_checks"]:
             self.fact(check["when_expr"])
-            inside = self.guarded | between(check["when_expr"])
+            inside = (*self.guarded, *between(check["when_expr"]))
             results.append(replace(self, guarded=inside).fact(check["then_expr"]))
         return merged([*results, self.fact(node["else_expr"])])
 
@@ -279,6 +272,44 @@ def arguments(node: Node) -> list[Node]:
     return [a.get("expression", a) for a in node["arguments"]]
 
 
+SURE = frozenset(
+    [(kind, TEXT) for kind in (WHOLE, DOUBLE, TEXT, TRUTH, DATE, TIME, SPAN)]
+    + [(kind, kind) for kind in (DOUBLE, TRUTH, DATE, TIME, SPAN)]
+    + [(NULL, kind) for kind in (WHOLE, DOUBLE, TEXT, TRUTH, DATE, TIME, SPAN)]
+    + [(WHOLE, DOUBLE), (TRUTH, WHOLE)]
+)
+"""Kinds between which a plain CAST never fails, whatever the value."""
+
+
+SHORT = frozenset(["date_part", "epoch_us", "length", "strpos", "sign"])
+"""Functions of whole numbers below 2**63, whatever the value."""
+
+
+def _total_cast(node: Node, child: Fact, target: Fact) -> bool:
+    """Whether a plain CAST cannot fail: a pair of the list, or whole numbers that have room.
+
+    The widest whole numbers hold every other. Into narrower ones goes what constants of the text
+    bound; that these constants fit is what ``plan.grid`` claims.
+    """
+    if node["type_expr"]["type_name"] in ("LIST", "STRUCT"):
+        return False
+    if (child.kind, target.kind) in SURE:
+        return True
+    if target.kind != WHOLE:
+        return False
+    widest = node["type_expr"]["type_name"] == "HUGEINT" and child.kind == WHOLE
+    return widest or _in_64_bits(node) or (child.kind in NUMBERS and child.bounded)
+
+
+def _in_64_bits(node: Node) -> bool:
+    """Whether what is cast to BIGINT is a function whose numbers have no more bits than that."""
+    inner = node["child"]
+    while inner["class"] == "OPERATOR" and inner["type"] == "OPERATOR_TRY":
+        (inner,) = inner["children"]
+    short = inner["class"] == "FUNCTION" and inner["function_name"] in SHORT
+    return short and bool(node["type_expr"]["type_name"] == "BIGINT")
+
+
 def kind_of(node: Node) -> Fact:
     """The kind of a type; lists of records have a fact for each field."""
     name = node["type_name"].upper()
@@ -330,26 +361,29 @@ def _microseconds(name: str, args: list[Node]) -> bool:
     return name == "date_part" and args[0].get("literal", {}).get("text") == "microsecond"
 
 
-def between(condition: Node) -> frozenset[str]:
-    """What a condition puts between two constants: compared with one from either side."""
-    lows, highs = set(), set()
+def between(condition: Node) -> list[Node]:
+    """What a condition puts between two constants: compared with one from either side.
+
+    Equal parts of a tree are equal expressions: the places where they stand are not in it.
+    """
+    lows: list[Node] = []
+    highs: list[Node] = []
     for part in conjuncts(condition):
         if part["class"] == "COMPARISON" and constant(part["right"]):
-            name = spelled(part["left"])
             if part["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"):
-                lows.add(name)
+                lows.append(part["left"])
             if part["type"] in ("COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"):
-                highs.add(name)
-    return frozenset(lows & highs)
+                highs.append(part["left"])
+    return [value for value in lows if value in highs]
 
 
 def constant(node: Node) -> bool:
-    """Whether a value is written in the statement."""
+    """Whether a value is written in the statement, or comes with it."""
     if node["class"] == "CAST":
         return constant(node["child"])
     if node["class"] == "FUNCTION" and node["function_name"] in ("-", "+"):
         return all(constant(a) for a in arguments(node))
-    return bool(node["class"] == "CONSTANT")
+    return node["class"] in ("CONSTANT", "PARAMETER")
 
 
 def conjuncts(node: Node) -> Iterator[Node]:
@@ -359,15 +393,3 @@ def conjuncts(node: Node) -> Iterator[Node]:
             yield from conjuncts(child)
     else:
         yield node
-
-
-_PLACE = ("query_location", "query_location_length", "alias")
-
-
-def spelled(node: object) -> str:
-    """A text that equal expressions share, wherever they stand."""
-    if isinstance(node, dict):
-        return "{" + ",".join(f"{k}:{spelled(v)}" for k, v in node.items() if k not in _PLACE) + "}"
-    if isinstance(node, list):
-        return "[" + ",".join(map(spelled, node)) + "]"
-    return repr(node)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from support.corpus import CORPUS, SHOP, WORLDS, World
 from support.hostile import HOSTILE
@@ -18,6 +19,7 @@ from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.engines.guard import MOST_KNOWN, Guard, Unsafe
 from dpsql.engines.guard.listed import Listed
 from dpsql.engines.guard.statement import measured
+from dpsql.engines.guard.terms import KINDS, SHORT, SURE
 from dpsql.policy.model import Policy
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
@@ -106,6 +108,11 @@ FAULTY: dict[str, str] = {
     "a cast that fails": f"SELECT count(*) AS p0 {FROM} WHERE CAST(t.\"channel\" AS BIGINT) = 1",
     "a cast of a double": f"SELECT count(*) AS p0 {FROM} WHERE CAST({AMOUNT} AS BIGINT) = 1",
     "a cast to a type that nobody lists": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(t.\"channel\" AS UUID) IS NULL",
+    "whole numbers without room": f'SELECT count(*) AS p0 {FROM} WHERE CAST(TRY_CAST(t."amount" AS HUGEINT) AS BIGINT) = 1',
+    "fewer bits": f"SELECT count(*) AS p0 {FROM} WHERE CAST({ID} AS INTEGER) = 1",
+    "a cast of a cast": f"SELECT count(*) AS p0 {FROM} WHERE CAST(CAST(least(greatest({ID}, 0), 9) AS BIGINT) AS DATE) IS NULL",
+    "a list of a number": f"SELECT count(*) AS p0 {FROM} WHERE CAST({ID} AS BIGINT[]) IS NULL",
+    "a hash as a number": f"SELECT count(*) AS p0 {FROM} WHERE CAST(hash({ID}) AS BIGINT) = 1",
     "a comparison that converts": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(t.\"channel\" AS VARCHAR) = {ID}",
     "a raw column": f'SELECT count(*) AS p0 {FROM} WHERE t."amount" > 1',
     "a division by nothing": f"SELECT count(*) AS p0 {FROM} WHERE {ID} // {ID} = 1",
@@ -177,6 +184,45 @@ def test_sound_statements_pass(sql: str) -> None:
 def test_a_faulty_statement_does_not_run(fault: str) -> None:
     with pytest.raises(Unsafe):
         guard().check(FAULTY[fault])
+
+
+EXTREMES = {
+    "BIGINT": ("-9223372036854775808", "9223372036854775807", "0"),
+    "HUGEINT": ("-170141183460469231731687303715884105728", "170141183460469231731687303715884105727"),
+    "DOUBLE": ("'nan'", "'inf'", "'-inf'", "1.7e308", "-5e-324"),
+    "VARCHAR": ("''", "'x'", "chr(0)"),
+    "BOOLEAN": ("TRUE", "FALSE"),
+    "DATE": ("'infinity'", "'-infinity'", "'5881580-07-10'", "'5877642-06-25 (BC)'"),
+    "TIMESTAMP": ("'infinity'", "'-infinity'", "'294247-01-10 04:00:54.775806'"),
+    "INTERVAL": ("INTERVAL '-178956970 years'", "INTERVAL '9223372036854775807 microseconds'"),
+}  # fmt: skip
+
+
+def test_a_cast_that_needs_no_proof_never_fails() -> None:
+    """Every pair of types that the list of sure casts covers, at the ends of their values."""
+    tried = 0
+    with duckdb.connect(":memory:") as connection:
+        for source, values in EXTREMES.items():
+            for target in EXTREMES:
+                kinds = KINDS[source], KINDS[target]
+                widest = target == "HUGEINT" and kinds == ("whole", "whole")
+                if (not widest and kinds not in SURE) or (source, target) == ("HUGEINT", "BIGINT"):
+                    continue
+                for value in (*values, "NULL"):
+                    connection.execute(
+                        f"SELECT hash(CAST(v AS {target})) FROM (SELECT CAST({value} AS {source}) AS v) AS t"
+                    ).fetchall()
+                    tried += 1
+    assert tried > 50
+
+
+@pytest.mark.parametrize("name", sorted(SHORT))
+def test_short_functions_give_64_bits(name: str) -> None:
+    given = {"date_part": "'epoch', TIMESTAMP '2024-01-01'", "epoch_us": "TIMESTAMP '2024-01-01'",
+             "length": "'x'", "strpos": "'x', 'y'", "sign": "5"}[name]  # fmt: skip
+    with duckdb.connect(":memory:") as connection:
+        (found,) = connection.execute(f"SELECT typeof({name}({given}))").fetchone() or ("",)
+    assert found in ("BIGINT", "INTEGER", "TINYINT", "DOUBLE")
 
 
 LEFT = 'FROM "orders" AS t LEFT JOIN "visits" AS v ON TRY_CAST(t."customer_id" AS BIGINT) = TRY_CAST(v."customer_id" AS BIGINT)'
