@@ -31,7 +31,7 @@ from dpsql.aggregates.statistic import Quantile, Units
 from dpsql.plan.identity import identity
 from dpsql.plan.nodes import Cells, Measurement, Plan
 from dpsql.plan.price import price
-from dpsql.plan.priced import PricedPlan, Search
+from dpsql.plan.priced import Chosen, PricedPlan, Search
 from dpsql.plan.request import Request
 from dpsql.plan.steady import steady
 from dpsql.policy.types import Kind
@@ -41,6 +41,9 @@ from dpsql.sql.relations import Aggregate, Relation, Scan, Stored, walk
 
 SHARE = Fraction(1, 10)
 """What a search costs of the whole budget of a query."""
+CAUTION = 50
+"""A bound far too high spoils the answer, one a little low clips a few units: the target is so far from
+the end that one search in a thousand, and not one in twenty, may choose a bound that no unit reaches."""
 
 
 def priced(plan: Plan, request: Request) -> PricedPlan:
@@ -81,7 +84,16 @@ def _searches(plan: Plan, request: Request) -> Iterator[Search]:
         names.append(measurement.name)
     for search, rungs, names in wanted.values():
         share = _part(request, SHARE / len(wanted))
-        yield Search(price(search, share), rungs, tuple(names))
+        yield Search(_careful(price(search, share)), rungs, tuple(names))
+
+
+def _careful(search: PricedPlan) -> PricedPlan:
+    """The search with a deeper target, as if there were more candidates; its law is the same."""
+    [part] = search.parts
+    [item] = part.noised
+    assert isinstance(item, Chosen)
+    law = replace(item.noise, candidates=item.noise.candidates * CAUTION)
+    return replace(search, parts=(replace(part, noised=(replace(item, noise=law),)),))
 
 
 def _profits(measurement: Measurement) -> bool:

@@ -48,7 +48,12 @@ def search_lines(search: Search) -> Iterator[str]:
         f"search: how many rows of a {part.measurement.privacy.unit} count, one of"
         f" {len(rungs)} bounds up to {rungs[-1]}; epsilon {number(cost.epsilon)}, once"
     )
-    yield f"      {noise_text(item)}"
+    assert isinstance(item, Chosen)
+    scale = number(item.noise.scale * item.step)
+    yield (
+        f"      exponential mechanism, scale {scale} units;"
+        f" meant to leave about {item.half_width:.6g} units beyond it"
+    )
     names = ", ".join(search.measurements)
     yield f"      {names}: errors below are for {rungs[-1]} rows, and fall with what is found"
     yield f"  sql: {part.sql}"

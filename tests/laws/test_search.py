@@ -10,11 +10,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.corpus import CORPUS, SHOP
 from support.datasets import in_memory
 from support.measured import broken, exact, plan_of, removed, request
-from support.services import real_service
+from support.services import Seeded, real_service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
 
 from dpsql.cli import explain
@@ -22,9 +23,11 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
 from dpsql.plan import search
-from dpsql.plan.priced import PricedMeasurement, PricedPlan
+from dpsql.plan.priced import Chosen, PricedMeasurement, PricedPlan
+from dpsql.release.choose import chosen
 from dpsql.service import Service, Session
 
+search_ladder = search.ladder
 BY_CHANNEL = "SELECT channel, COUNT(*) AS n, AVG(amount) AS a FROM orders GROUP BY channel"
 QUESTIONS = (
     BY_CHANNEL,
@@ -280,6 +283,26 @@ def test_the_choice_errs_as_predicted(session: Session) -> None:
         beyond.append(int((sizes > lower).sum()))
         assert (sizes > one.rungs[level]).sum() <= 2 * item.half_width + 1
     assert np.mean(np.array(beyond) > 0) >= 0.85, "mostly a lower rung has units beyond it"
+
+
+def _too_high(monkeypatch: pytest.MonkeyPatch, caution: int) -> float:
+    """How often no unit reaches the bound, where 100,000 units have up to 100 of 10,000 rows."""
+    monkeypatch.setattr(search, "CAUTION", caution)
+    monkeypatch.setattr(search, "ladder", lambda _: search_ladder(10_000))
+    [one] = searching("SELECT COUNT(*) FROM orders").searches
+    [item] = one.priced.parts[0].noised
+    assert isinstance(item, Chosen)
+    reached = one.rungs.index(128)
+    weights = [{"b": 0, "n": 99_000}, {"b": reached, "n": 1_000}]
+    drawn = chosen(pa.chunked_array([[weights] * 20_000]), item, Seeded(9))
+    levels = np.asarray(drawn)
+    assert (levels >= reached).mean() > 0.999
+    return float((levels > reached).mean())
+
+
+def test_a_bound_that_no_unit_reaches_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _too_high(monkeypatch, search.CAUTION) < 0.002
+    assert _too_high(monkeypatch, 1) > 0.01, "the law sees what caution is for"
 
 
 def _note(session: Session) -> Note:
