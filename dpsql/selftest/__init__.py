@@ -33,7 +33,7 @@ from dpsql.selftest.copies import derived, statements
 from dpsql.selftest.matrix import matrix
 from dpsql.selftest.probes import PREPARED
 from dpsql.selftest.questions import Question, of_table
-from dpsql.selftest.scenarios import SCENARIOS, Scenario
+from dpsql.selftest.scenarios import ALL, Scenario
 from dpsql.selftest.side import Side, claims_of
 from dpsql.service import Service
 
@@ -98,14 +98,14 @@ def asked(policy: Policy) -> Iterator[tuple[Scenario, Question]]:
     """Every question, in every scenario that it is for."""
     tables = [t for t in policy.tables.values() if t.unit is not None]
     questions = [q for table in tables for q in of_table(policy, table)] + list(matrix())
-    for scenario in SCENARIOS:
+    for scenario in ALL:
         yield from ((scenario, q) for q in questions if scenario in q.scenarios)
 
 
 def _works(policy: Policy, samples: int, seconds: float, wanted: Wanted) -> Iterator[_Work]:
     chosen = [pair for pair in asked(policy) if wanted(*pair)]
     each = 1 / max(1, len(chosen))
-    for scenario in SCENARIOS:
+    for scenario in ALL:
         mine = [question for s, question in chosen if s == scenario]
         for start in range(0, len(mine), _TOGETHER):
             some = tuple(mine[start : start + _TOGETHER])
@@ -119,7 +119,7 @@ def _listed(work: _Work) -> list[Finding]:
 
 def _findings(work: _Work) -> Iterator[Finding]:
     end = time.monotonic() + work.seconds
-    cells = min(MOST_CELLS, max(2, work.samples // 2))
+    cells = min(MOST_CELLS, max(2, work.samples // 4 * 2))
     with tempfile.TemporaryDirectory(prefix="dpsql-selftest-") as place, ExitStack() as stack:
         days = _Days()
         pair = _pair(work, cells, Path(place), stack, days)
@@ -169,8 +169,10 @@ def _found(
     work: _Work, question: Question, pair: list[Service], cells: int, until: float
 ) -> Finding:
     most = 1 if question.single else cells
-    one, other = (Side(service, question, most) for service in pair)
-    times = min(work.samples, MOST_SINGLE) if question.single else math.ceil(work.samples / cells)
+    beside = work.scenario.beside
+    one, other = (Side(service, question, most, beside=beside) for service in pair)
+    each = cells // 2 if beside else cells
+    times = min(work.samples, MOST_SINGLE) if question.single else math.ceil(work.samples / each)
     asked = 0
     while asked < times and (asked < 2 or time.monotonic() < until):
         asked += 1

@@ -123,6 +123,7 @@ def _made(table: Table, scenario: Scenario, cells: int, targets: int) -> str:
         f" (SELECT {', '.join(['p', 'j', *once])} FROM (VALUES {listed}) AS v(p, value, n),"
         f" range(0, {2 * MOST_ROWS}) AS s(j) WHERE j < n)"
         f" SELECT {items} FROM range(1, {cells + 1}) AS r(c), cell"
+        + (f" WHERE p < {TARGET} OR c % 2 = 1" if scenario.beside else "")
     )
 
 

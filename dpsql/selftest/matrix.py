@@ -16,6 +16,7 @@ from dpsql.selftest.scenarios import (
     ABOVE,
     ALONE,
     BELOW,
+    BESIDE,
     CROWD,
     EMPTY,
     KEYLESS,
@@ -63,6 +64,7 @@ def matrix() -> Iterator[Question]:
     yield from _levels()
     yield from _in_steps()
     yield from _households()
+    yield from _beside()
 
 
 def by_cell(aggregate: str, table: str = ROWS) -> str:
@@ -300,3 +302,14 @@ def _households() -> Iterator[Question]:
     for text in ("COUNT(*)", "SUM(x)", "AVG(x)", "MEDIAN(x)"):
         sql = by_cell(text, HOMES)
         yield Question(f"{text} of homes", HOMES, sql, SEVERAL, scenarios=(ALONE, EMPTY))
+
+
+def _beside() -> Iterator[Question]:
+    """Whether groups have noise of their own, by every law and rule."""
+    for text, role, law in LAWS:
+        sql = by_cell(text)
+        yield Question(f"{text} less another, {law}", ROWS, sql, role, law, scenarios=(BESIDE,))
+    for rule, role, law in RULES:
+        sql = f"SELECT {WORD}, COUNT(DISTINCT {PERSON}) FROM {PEOPLE} GROUP BY {WORD}"
+        name = f"groups less another, {rule}"
+        yield Question(name, PEOPLE, sql, role, law, scenarios=(BESIDE,))

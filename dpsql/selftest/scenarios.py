@@ -16,7 +16,8 @@ class Scenario:
 
     ``many`` rows are twice what is declared, ``spread`` ones are in four groups of the cell. One
     that is ``apart`` has a group of the cell alone. ``keyless`` rows have NULL for a key, so that
-    they belong to one unit in all cells.
+    they belong to one unit in all cells. Where it is ``beside`` a cell without it, the
+    difference of both cells is looked at: noise that they share would cancel.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Scenario:
     spread: bool = False
     apart: bool = False
     keyless: bool = False
+    beside: bool = False
     others: int = 2
     theirs: Value = "middle"
 
@@ -50,3 +52,6 @@ CROWD = Scenario("many others", many=True, others=12, theirs="low")
 MAIN = (TWICE, SPREAD, EMPTY, ABOVE, BELOW, KEYLESS)
 """Those in which most goes wrong that can."""
 SCENARIOS = (TWICE, SPREAD, ALONE, EMPTY, ABOVE, BELOW, LOWEST, EDGE, KEYLESS, CROWD)
+BESIDE = Scenario("beside a cell without them", many=True, beside=True)
+"""For one question of each law: whether noise is drawn for each group by itself."""
+ALL = (*SCENARIOS, BESIDE)

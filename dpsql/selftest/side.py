@@ -30,9 +30,15 @@ class Side:
     several. ``shapes`` is what may not differ between neighbours, ``faults`` what may not be at all.
     """
 
-    def __init__(self, service: Service, question: Question, cells: int) -> None:
-        """Open a session and note what was spent before."""
+    def __init__(
+        self, service: Service, question: Question, cells: int, *, beside: bool = False
+    ) -> None:
+        """Open a session and note what was spent before.
+
+        A sample is a cell's value, or less the next one's where those missing are ``beside``.
+        """
         self._service, self._question, self._cells = service, question, cells
+        self._beside = beside
         self._session = service.session(question.role)
         self._session.settings = replace(
             self._session.settings, bounding=question.bounding, mechanism=question.mechanism,
@@ -103,7 +109,7 @@ class Side:
             self.faults.add("rows are not in the order of their keys")
         found = np.full(self._cells, ABSENT)
         found[places] = values
-        return found
+        return _less(found[0::2], found[1::2]) if self._beside else found
 
 
 def claims_of(charge: tuple[float, float, float, float]) -> tuple[Claim, ...]:
@@ -119,6 +125,12 @@ def claims_of(charge: tuple[float, float, float, float]) -> tuple[Claim, ...]:
         else [Claim(float_up(epsilon_of_zcdp(exact[0], d)), float(d) + threshold) for d in exact[1]]
     )
     return (plain, *(c for c in curve if c.epsilon < epsilon or c.delta < delta))
+
+
+def _less(one: Samples, other: Samples) -> Samples:
+    """The difference of two answers; what is no number in one is none."""
+    least = np.minimum(one, other)
+    return np.asarray(np.where(least <= ABSENT, least, one - other))
 
 
 def _mean(columns: Sequence[Samples]) -> Samples:

@@ -322,6 +322,7 @@ PLANTED = (
     Planted("sums with noise of half the scale", scaled(Fraction(1, 2)), "SUM(x)", s.TWICE),
     Planted("Gaussian noise of half the deviation", scaled(Fraction(1, 2)), "COUNT(*), gaussian", s.TWICE, 60_000),
     Planted("no noise", drawn(lambda values: values * 0), "COUNT(*)", s.EMPTY, 2_000),
+    Planted("noise that groups share", shared_noise, "COUNT(*) less another, laplace", s.BESIDE),
     Planted("noise of one sign", drawn(abs), "COUNT(*)", s.EMPTY),
     Planted("noise that is cut", drawn(lambda values: np.clip(values, -3 << 20, 3 << 20)), "COUNT(*)", s.TWICE),
     Planted("noise of another law", gaussian_for_laplace, "COUNT(*) of people", s.ALONE, 100_000),
