@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import re
 import signal
 import string
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +19,7 @@ import pytest
 from endpoint import certificate, generous
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from serving import serving
 from support.services import policy_file, real_service
 
 from dpsql.cli import main
@@ -299,28 +297,14 @@ def test_the_command_serves_both(
         main(["user", "add", "robot", "--token", "--role", "analyst", "--policy", str(path)]) == 0
     )
     token = capsys.readouterr().out.strip()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dpsql", "serve", "--policy", str(path), "--port", "0", "--http-port", "0"],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    killer = threading.Timer(60, process.kill)
-    killer.start()
-    try:
-        assert process.stderr is not None
-        said = process.stderr.readline() + process.stderr.readline()
-        port = re.search(r"HTTP on 127.0.0.1 port (\d+)", said)
-        assert port, said
-        found = httpx.post(
-            f"http://127.0.0.1:{port[1]}/v1/query", json={"sql": "SELECT 1 AS one"},
+    with serving(path, "--http-port", "0") as found:
+        answer = httpx.post(
+            f"http://127.0.0.1:{found.http}/v1/query", json={"sql": "SELECT 1 AS one"},
             headers={"Authorization": f"Bearer {token}"},
         )  # fmt: skip
-        assert found.json()["rows"] == [[1]]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
-    finally:
-        killer.cancel()
-        process.kill()
-        process.communicate()
+        assert answer.json()["rows"] == [[1]]
+        found.process.send_signal(signal.SIGTERM)
+        assert found.process.wait(timeout=20) == 0
 
 
 def test_without_its_packages_it_is_said(

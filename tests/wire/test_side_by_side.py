@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -12,17 +11,14 @@ import pytest
 import side_by_side
 from differences import DIFFERENCES
 from endpoint import endpoint
-from postgres_server import binaries, shared_server
+from postgres_server import shared_server
 from sides import CHECKS, Side, postgres
+from support.required import leave_out
 
 pytestmark = [
     pytest.mark.xdist_group("sides"),
     pytest.mark.filterwarnings("ignore"),  # clients have warnings of their own
-    pytest.mark.skipif(
-        binaries() is None and os.environ.get("DPSQL_REQUIRE_POSTGRES") != "1",
-        reason="no PostgreSQL server here; tests/support/postgres.sh installs one",
-    ),
-]  # fmt: skip
+]
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -59,7 +55,7 @@ def test_a_client_sees_what_it_sees_of_postgres(
     sides: tuple[Side, Side], client: str, name: str
 ) -> None:
     if _missing(client):
-        pytest.skip(_missing(client))
+        leave_out(_missing(client))
     ours, theirs = (CHECKS[client, name](side) for side in sides)
     assert "FAILED" not in repr(ours) + repr(theirs)
     if (client, name) in DIFFERENCES:

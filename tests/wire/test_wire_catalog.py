@@ -11,6 +11,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from endpoint import PASSWORD, ROLE, Endpoint, endpoint, generous
+from support.required import required
 
 TABLES = ["countries", "customers", "orders", "visits"]
 
@@ -174,7 +175,7 @@ def test_a_role_sees_its_own_tables_only() -> None:
 # -- psql: left out where there is none, unless CI says that there must be (tests/support/postgres.sh).
 
 with_psql = pytest.mark.skipif(
-    shutil.which("psql") is None and os.environ.get("DPSQL_REQUIRE_POSTGRES") != "1",
+    shutil.which("psql") is None and not required(),
     reason="no psql here; tests/support/postgres.sh installs one",
 )
 

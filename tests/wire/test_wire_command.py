@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import signal
-import subprocess
-import sys
 
 import psycopg
 import pytest
 from endpoint import PASSWORD, ROLE, certificate, generous
+from serving import serving
 from support.services import policy_file
 
 from dpsql.cli import main
@@ -17,26 +15,15 @@ from dpsql.cli import main
 
 def test_serve_until_a_signal() -> None:
     path = policy_file("shop", "shop", generous)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dpsql", "serve", "--policy", str(path), "--port", "0"],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert process.stderr is not None
-        said = process.stderr.readline() + process.stderr.readline()
-        found = re.search(r"port (\d+)", said)
-        assert found, said
-        assert 'role "pure" has no usable password' in said
+    with serving(path) as found:
+        assert 'role "pure" has no usable password' in found.said
         with psycopg.connect(
-            host="127.0.0.1", port=int(found[1]), user=ROLE, password=PASSWORD, dbname="x",
+            host="127.0.0.1", port=found.port, user=ROLE, password=PASSWORD, dbname="x",
             autocommit=True,
         ) as connection:  # fmt: skip
             assert connection.execute("SELECT current_database()").fetchone() == ("x",)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=20) == 0
-    finally:
-        process.kill()
-        process.communicate()
+            found.process.send_signal(signal.SIGTERM)
+            assert found.process.wait(timeout=20) == 0
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import asyncpg
 import pytest
 from endpoint import PASSWORD, ROLE, generous
+from serving import serving
 from support.services import policy_file
 
 BY_CHANNEL = "SELECT channel, count(*) FROM orders GROUP BY channel ORDER BY channel"
@@ -51,24 +49,10 @@ async def _crowd(port: int, idle: int, active: int) -> int:
 )
 def test_a_crowd_is_served(idle: int, active: int) -> None:
     path = policy_file("shop", "shop", generous)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dpsql", "serve", "--policy", str(path), "--port", "0"],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    killer = threading.Timer(200, process.kill)
-    killer.start()
-    try:
-        assert process.stderr is not None
-        said = process.stderr.readline() + process.stderr.readline()
-        port = re.search(r"port (\d+)", said)
-        assert port, said
-        assert asyncio.run(_crowd(int(port[1]), idle, active)) == active * 10
-        status = Path(f"/proc/{process.pid}/status")
-        if status.exists():
+    with serving(path, seconds=200) as found:
+        assert asyncio.run(_crowd(found.port, idle, active)) == active * 10
+        status = Path(f"/proc/{found.process.pid}/status")
+        if status.exists():  # Linux tells what a process held; elsewhere the answers are checked
             held = re.search(r"VmHWM:\s+(\d+)", status.read_text())
             assert held is not None
             assert int(held[1]) * 1024 < MOST_MEMORY
-    finally:
-        killer.cancel()
-        process.terminate()
-        process.communicate()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import signal
 import stat
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from endpoint import PASSWORD, ROLE, Endpoint, endpoint, generous
+from serving import serving
 from support.services import policy_file
 
 from dpsql.cli import main
@@ -311,33 +309,19 @@ def test_a_reload_reaches_sessions_that_are_open() -> None:
 
 def test_a_signal_reloads() -> None:
     path = policy_file("shop", "shop", generous)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dpsql", "serve", "--policy", str(path), "--port", "0"],
-        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
-    killer = threading.Timer(60, process.kill)
-    killer.start()
-    try:
-        assert process.stderr is not None
-        said = process.stderr.readline() + process.stderr.readline()
-        port = re.search(r"port (\d+)", said)
-        assert port, said
+    with serving(path) as found:
         text = path.read_text()
         path.write_text(text + "nonsense: 1\n")
-        process.send_signal(signal.SIGHUP)
-        assert process.stderr.readline().startswith("not reloaded: ")
+        found.process.send_signal(signal.SIGHUP)
+        assert found.line().startswith("not reloaded: ")
         path.write_text(text.replace(PASSWORD, "another long password"))
-        process.send_signal(signal.SIGHUP)
-        while process.stderr.readline() != "reloaded\n":
-            assert process.poll() is None
+        found.process.send_signal(signal.SIGHUP)
+        while found.line() != "reloaded\n":
+            assert found.process.poll() is None
         with psycopg.connect(
-            host="127.0.0.1", port=int(port[1]), user=ROLE, password="another long password",
+            host="127.0.0.1", port=found.port, user=ROLE, password="another long password",
             dbname="x", autocommit=True,
         ) as c:  # fmt: skip
             assert c.execute("SELECT 1").fetchone() == (1,)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=20) == 0
-    finally:
-        killer.cancel()
-        process.kill()
-        process.communicate()
+            found.process.send_signal(signal.SIGTERM)
+            assert found.process.wait(timeout=20) == 0

@@ -54,8 +54,6 @@ def test_tls_with_and_without_channel_binding(shop: Endpoint, binding: str) -> N
 
 
 def test_tls_may_come_first(shop: Endpoint) -> None:
-    if psycopg.pq.version() < 170000:
-        pytest.skip("this libpq is older than direct TLS")
     for binding in ("require", "disable"):
         dsn = shop.dsn(sslmode="require", sslnegotiation="direct", channel_binding=binding)
         with psycopg.connect(dsn) as connection:

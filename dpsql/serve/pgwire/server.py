@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -20,6 +20,11 @@ WORKERS = 8
 
 def _now() -> float:
     return datetime.now(UTC).timestamp()
+
+
+def _hears_signals() -> bool:
+    """Only a main thread is told of signals, and a loop only where there is SIGHUP."""
+    return hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread()
 
 
 class Server:
@@ -61,11 +66,10 @@ class Server:
     async def serve(self, *, ready: Callable[[], None] = lambda: None) -> None:
         """Until ``stop`` or a signal; then finish what runs, and close."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        if _hears_signals():
+            for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
-        if self._reload is not None and hasattr(signal, "SIGHUP"):
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            if self._reload is not None:
                 loop.add_signal_handler(
                     signal.SIGHUP, loop.run_in_executor, self._workers, self._reload
                 )

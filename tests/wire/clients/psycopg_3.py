@@ -24,6 +24,13 @@ def _seen(cursor: psycopg.Cursor[Any]) -> list[Any]:
     return [(c.name, c.type_code) for c in cursor.description or ()]
 
 
+def _read(side: Side, sql: str) -> Any:
+    """The columns of a query and its rows."""
+    with _open(side) as c:
+        found = c.execute(sql)
+        return _seen(found), plain(found)
+
+
 @check
 def columns_have_names_and_types(side: Side) -> Any:
     with _open(side) as c:
@@ -407,25 +414,19 @@ def a_wrong_password(side: Side) -> Any:
 @check
 def catalog_types(side: Side) -> Any:
     sql = "SELECT oid, typname, typarray, typlen, typtype, typcategory FROM pg_type WHERE oid IN (16, 20, 23, 25, 701, 1082, 1114, 1700) ORDER BY oid"
-    with _open(side) as c:
-        found = c.execute(sql)
-        return _seen(found), plain(found)
+    return _read(side, sql)
 
 
 @check
 def catalog_tableoid_and_names(side: Side) -> Any:
     sql = "SELECT tableoid, relname, relname::text, relkind FROM pg_class WHERE relname = 'orders'"
-    with _open(side) as c:
-        found = c.execute(sql)
-        return _seen(found), plain(found)
+    return _read(side, sql)
 
 
 @check
 def catalog_composites(side: Side) -> Any:
     sql = "SELECT (information_schema._pg_expandarray(indkey)).* FROM pg_index WHERE indrelid = 'customers'::regclass"
-    with _open(side) as c:
-        found = c.execute(sql)
-        return _seen(found), plain(found)
+    return _read(side, sql)
 
 
 @check
@@ -435,9 +436,7 @@ def columns_of_the_information_schema(side: Side) -> Any:
         " numeric_precision, datetime_precision FROM information_schema.columns"
         " WHERE table_schema = 'public' ORDER BY 1, 3"
     )
-    with _open(side) as c:
-        found = c.execute(sql)
-        return _seen(found), plain(found)
+    return _read(side, sql)
 
 
 @check
