@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpsql.plan.ends import NAMES
+from dpsql.plan.ends import NAMES, traced
 from dpsql.plan.priced import Chosen, PricedPlan
 from dpsql.policy.types import Kind
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.noise import column_noise
 from dpsql.release.rows import ARROW, ColumnNoise, NoisyRows
-from dpsql.sql.expressions import Call, Column, Expression, Shape, columns, substitute, walk
+from dpsql.sql.expressions import Call, Column, Expression, Shape, columns, walk
 from dpsql.sql.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
 from dpsql.sql.render import alias, expression
 
@@ -80,17 +80,8 @@ def _chosen(priced: PricedPlan) -> set[int]:
 
 def sources(relation: Relation, outputs: tuple[Column, ...]) -> list[Expression | None]:
     """Each output as an expression over released columns; None where rows were combined."""
-    definitions: dict[int, Expression] = {}
-    current: Relation = relation
-    while isinstance(current, Limit | Sort | Filter | Project):
-        if isinstance(current, Project):
-            for column, value in zip(current.fields, current.values, strict=True):
-                if not isinstance(value, Column) or value.number != column.number:
-                    definitions[column.number] = value
-        current = current.input
-    if not isinstance(current, Stored):
-        return [None for _ in outputs]
-    return [_expanded(o, definitions) for o in outputs]
+    found = [traced(relation, output) for output in outputs]
+    return [None if each is None else each[0] for each in found]
 
 
 def table_of(relation: Relation) -> str:
@@ -99,15 +90,6 @@ def table_of(relation: Relation) -> str:
         assert isinstance(relation, Limit | Sort | Filter | Project)
         relation = relation.input
     return relation.name
-
-
-def _expanded(node: Expression, definitions: Mapping[int, Expression]) -> Expression:
-    def swap(part: Expression) -> Expression | None:
-        if isinstance(part, Column) and part.number in definitions:
-            return _expanded(definitions[part.number], definitions)
-        return None
-
-    return substitute(node, swap)
 
 
 def widths(

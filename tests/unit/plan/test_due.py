@@ -149,8 +149,15 @@ def test_an_average_whose_tails_are_too_heavy_is_not_used(monkeypatch: pytest.Mo
 
 def test_a_stored_number_of_no_use_changes_nothing_and_one_that_nearly_serves_saves_all() -> None:
     [part] = priced(COUNT).parts
-    wide = refinement(part, 0, laplace(10**7))
-    assert wide is None or wide.weight > 0
+    asked = part.noised[0].noise
+    assert isinstance(asked, DiscreteLaplace)
+    for useless in (1_000, 10**7):  # what it would save is less than a step of the search
+        assert refinement(part, 0, laplace(useless)) is None
+    little = refinement(part, 0, laplace(100))
+    assert little is not None
+    assert isinstance(little.noise, DiscreteLaplace)
+    assert asked.scale < little.noise.scale < asked.scale * Fraction(101, 100)
+    assert Fraction(98, 100) < little.weight < 1, "the new number says nearly everything"
     near = refinement(part, 0, laplace(10.001))
     assert near is not None
     assert isinstance(near.noise, DiscreteLaplace)
