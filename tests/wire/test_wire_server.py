@@ -222,8 +222,12 @@ def test_cancelling_stops_the_engine_and_keeps_the_charge(
     assert shop.spent == pytest.approx(before + 0.1)
 
 
-def test_cancelling_stops_the_catalog_too(shop: Endpoint) -> None:
-    with psycopg.connect(shop.dsn(), autocommit=True) as connection:
+@pytest.mark.parametrize(("version", "number"), [("3.0", 30000), ("3.2", 30002)])
+def test_cancelling_stops_the_catalog_too(shop: Endpoint, version: str, number: int) -> None:
+    """Protocol 3.2 has longer keys."""
+    dsn = shop.dsn(max_protocol_version=version)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        assert connection.pgconn.full_protocol_version == number
         timer = threading.Timer(0.5, connection.cancel_safe)
         timer.start()
         begun = time.monotonic()
