@@ -21,11 +21,16 @@ from support.datasets import folder, policy_text
 from support.hostile import HOSTILE
 from support.services import noon
 from talk import Client, FixedHouse, bind, describe, execute, parse, query
+from test_http import Caller
 
 from dpsql.cli import main
-from dpsql.diagnostics.refusal import Error
+from dpsql.diagnostics.refusal import EngineFailed, Error
+from dpsql.engines.duckdb import DuckDB
+from dpsql.release import noise as noise_of
+from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import ServiceHouse
+from dpsql.serve.http.app import Face
 from dpsql.service import Service
 
 WORD, NUMBER, DAY = "zanzibar7391", 73917391, "2024-07-31"
@@ -48,7 +53,8 @@ def place() -> Path:
             CREATE TABLE visits AS SELECT customer_id, TIMESTAMP '{DAY}' AS started,
               {NUMBER} AS seconds, '{WORD}' AS page FROM customers, range(9);
         """)
-    (here / "policy.yaml").write_text(generous(policy_text("shop")))
+    text = generous(policy_text("shop")) + "  boss: {owner: true}\n"
+    (here / "policy.yaml").write_text(text)
     return here
 
 
@@ -88,12 +94,20 @@ def test_nothing_private_leaves_or_is_written(
                 repr(v) for v in (service, session, service.tools, service.policy, service.plans)
             ]
             seen.append(_talked(service))
+            seen += _by_http(service)
         code = main(
             ["query", "--policy", str(place / "policy.yaml"), "--role", "analyst", ASKED[0]]
         )
         assert code in (0, 3, 4)
-        main(["audit", "--policy", str(place / "policy.yaml")])
-        main(["budget", "--policy", str(place / "policy.yaml")])
+        batch = place / "batch.sql"
+        batch.write_text(";\n".join(sql for sql in ASKED[:40] if ";" not in sql))
+        policy = ["--policy", str(place / "policy.yaml")]
+        for command in (
+            ["audit", "--format", "table"], ["audit", "--format", "json"],
+            ["audit", "--format", "csv"], ["budget", "--compare", "--role", "analyst"],
+            ["explain", "--role", "analyst", "--batch", str(batch)],
+        ):  # fmt: skip
+            assert main([command[0], *policy, *command[1:]]) in (0, 3, 4)
     finally:
         logging.getLogger().removeHandler(handler)
         logging.getLogger().setLevel(logging.WARNING)
@@ -101,6 +115,48 @@ def test_nothing_private_leaves_or_is_written(
     texts = [*seen, log.getvalue(), said.out, said.err]
     assert not found(*(t.encode("utf-8", "surrogatepass") for t in texts))
     assert not found(on_disk(place)), "the ledger, temporary files, the policy"
+
+
+def _by_http(service: Service) -> list[str]:
+    """What HTTP says: answers, plans, budgets, and what operators watch."""
+    made = [users.with_token(name, role) for name, role in (("robot", ROLE), ("boss", "boss"))]
+    users.write(service.policy.front.users, [user for user, _ in made])
+    house = ServiceHouse(service, role_catalog)
+    app = Face(lambda: house.world).app()
+    robot, boss = (Caller(app, token) for _, token in made)
+    said = [robot.post("/v1/query", json={"sql": sql}) for sql in ASKED[:40] if sql.isascii()]
+    said += [robot.post("/v1/explain", json={"sql": sql}) for sql in ASKED[:10]]
+    said += [robot.get("/v1/budget"), boss.get("/metrics")]
+    assert said[-1].status_code == 200
+    return [f"{one.headers} {one.text}" for one in said]
+
+
+FAULTY: dict[str, tuple[object, str]] = {
+    "the engine runs": (DuckDB, "_relation"),
+    "exact rows are opened": (noise_of, "integers"),
+    "a value is chosen": (noise_of, "chosen"),
+}
+"""Where a failure could quote a row."""
+
+
+@pytest.mark.parametrize("stage", FAULTY)
+def test_a_failure_that_quotes_a_row_is_not_passed_on(
+    stage: str, place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_: object) -> None:
+        raise ValueError(f"cannot handle {WORD} {NUMBER}")
+
+    caplog.set_level(logging.DEBUG)
+    with Service.open(place / "policy.yaml", clock=noon) as service:
+        session = service.session("analyst")
+        session.execute("SET dpsql.fresh = on")
+        monkeypatch.setattr(*FAULTY[stage], failing)
+        with pytest.raises(EngineFailed) as caught:
+            session.execute("SELECT channel, COUNT(*), MEDIAN(amount) FROM orders GROUP BY channel")
+    error = caught.value
+    texts = [str(error), repr(error), "".join(traceback.format_exception(error)), caplog.text]
+    assert not found(*(text.encode() for text in texts))
+    assert error.__context__ is None, "what an engine said hangs on to nothing"
 
 
 def _talked(service: Service) -> str:
