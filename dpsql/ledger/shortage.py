@@ -35,6 +35,13 @@ def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget:
     )
 
 
+def check_left(balances: Sequence[Balance], cost: Cost) -> None:
+    """Refuse (DP402) what will be charged in parts and is too much for an account as a whole."""
+    charge = Charge.of(cost)
+    if not all(rule.admits(b.account, b.spent + charge) for b in balances):
+        raise out_of_budget(balances, charge)
+
+
 def check_cap(limit: QueryLimit, cost: Cost) -> None:
     """Refuse (DP403) what costs more than one query of the role may."""
     pairs = (("epsilon", cost.epsilon, limit.epsilon), ("delta", cost.delta, limit.delta))

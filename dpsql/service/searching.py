@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dpsql.ledger.shortage import check_cap
+from dpsql.ledger.shortage import check_cap, check_left
 from dpsql.pipeline import Payer, answer, stored
 from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.cost import Cost
@@ -39,6 +39,8 @@ def searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedPl
         return base, Cost.zero()
     if payer.limit is not None:
         check_cap(payer.limit, base.most)
+    if known(base, service) is base:
+        check_left(service.ledger.balances(payer.accounts), base.price)
     again = replace(payer, fresh=False)  # a bound that is stored is good enough
     given = [answer(s.priced, again, service.tools, intervals=False) for s in base.searches]
     cost = sum((one.cost for one in given), Cost.zero())

@@ -231,6 +231,22 @@ def test_most_of_what_is_asked_is_checked_before_the_search(session: Session) ->
     assert session.budget() == spent
 
 
+def test_nothing_is_searched_for_where_the_answer_cannot_be_paid(opened: Service) -> None:
+    poor = opened.session("pure")
+    poor.execute("SET dpsql.search = on")
+    poor.execute(BY_CHANNEL)
+    for age in (20, 30):
+        poor.execute(f"SELECT COUNT(*) FROM customers WHERE age > {age}")
+    poor.execute("/* dpsql.epsilon = 0.3 */ SELECT COUNT(*) FROM customers WHERE age > 40")
+    assert poor.budget()[-1].left_epsilon == Fraction(1, 5), "enough for a search, and no more"
+    spent = poor.budget()
+    with pytest.raises(Refused) as caught:
+        poor.execute("SELECT COUNT(*), AVG(seconds) FROM visits")
+    assert caught.value.code == "DP402"
+    assert poor.budget() == spent
+    assert poor.execute(BY_CHANNEL).recalled
+
+
 def test_an_error_cannot_be_asked_for_at_the_same_time(session: Session) -> None:
     session.execute("SET dpsql.max_error = 5000000")
     with pytest.raises(Refused) as caught:

@@ -44,13 +44,15 @@ def test_a_shorter_deadline_is_kept_while_a_longer_one_is_waited_for() -> None:
 
 
 def test_no_thread_is_left_behind() -> None:
-    before, deadlines = threading.active_count(), Deadlines()
+    deadlines = Deadlines()
     with deadlines.within(60, lambda: None):
-        assert threading.active_count() == before + 1
+        first = deadlines._thread
+        assert first is not None
+        assert first.is_alive()
     deadlines.close()
-    end = time.monotonic() + LONG
-    while threading.active_count() > before and time.monotonic() < end:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    first.join(LONG)
+    assert not first.is_alive()
     with deadlines.within(0.001, lambda: None):  # and it starts again
-        assert threading.active_count() == before + 1
+        second = deadlines._thread
+        assert second is not None
+        assert second is not first
