@@ -252,14 +252,14 @@ def test_a_statement_may_take_so_long(shop: Endpoint, slow: threading.Event) -> 
     with psycopg.connect(shop.dsn(), autocommit=True) as connection:
         connection.execute("SET statement_timeout = '200ms'")
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
-            connection.execute("SELECT count(*) FROM visits WHERE seconds > 77")
+            connection.execute("SELECT count(*) FROM countries WHERE population > 77")
         slow.set()
 
 
 def test_a_client_that_leaves_is_forgotten(shop: Endpoint, slow: threading.Event) -> None:
     before = shop.server.connections
     connection = psycopg.connect(shop.dsn(), autocommit=True)
-    connection.pgconn.send_query(b"SELECT count(*) FROM visits WHERE seconds > 99")
+    connection.pgconn.send_query(b"SELECT count(*) FROM countries WHERE population > 99")
     connection.close()
     slow.set()
     for _ in range(100):
