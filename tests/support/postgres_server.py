@@ -70,7 +70,7 @@ class Server:
         command = [
             self._home / "postgres", "-D", self.data, "-p", str(self.port),
             "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-            "-c", "max_connections=120", *options,
+            "-c", "max_connections=400", *options,
         ]  # fmt: skip
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, **_identity())
