@@ -10,9 +10,9 @@ Claim: the lifted relation has every row that the relation has, with ``kept`` tr
     or grouped, save those that pair rows of two tables.
 Argument: by cases. A filter only adds to what is kept. An inner join of kept rows is kept where both
     sides are, and conditions that do not pair the sides are conditions like any other. A unit's
-    aggregate counts kept rows alone, and its group is kept if a row is. Windows, DISTINCT and set
-    operations see kept and other rows apart. A semi join looks up whether any of the grouped other
-    side is kept. What fits none of these is refused.
+    aggregate counts kept rows alone, and its group is kept if a row is; DISTINCT of private rows is
+    such a grouping. Windows and set operations see kept and other rows apart. A semi join looks up
+    whether any of the grouped other side is kept. What fits none of these is refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import (
     Aggregate,
-    Distinct,
     Filter,
     Join,
     Private,
@@ -88,8 +87,6 @@ class _Lifter:
                 return self._aggregate(relation)
             case Windowed():
                 return self._windowed(relation)
-            case Distinct():
-                return self._distinct(relation)
             case Union(operation="union all" | "union"):
                 return self._union(relation)
             case _:
@@ -127,14 +124,6 @@ class _Lifter:
         windows = tuple(replace(w, partition=(*w.partition, flag)) for w in windowed.windows)
         fields = (*below.fields, *new)
         return replace(windowed, input=below, windows=windows, fields=fields), (flag,)
-
-    def _distinct(self, distinct: Distinct) -> tuple[Relation, Conditions]:
-        """A row once among those that are kept, and once among others."""
-        below, kept = self.rows(distinct.input)
-        if not kept:
-            return replace(distinct, input=below), ()
-        below, flag = self.flagged(below, kept)
-        return replace(distinct, input=below, fields=(*distinct.fields, flag)), (flag,)
 
     def _union(self, union: Union) -> tuple[Relation, Conditions]:
         """Rows of all sides, each with whether its side keeps it."""

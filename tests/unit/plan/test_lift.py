@@ -29,6 +29,8 @@ LIFTED = {
     "a public table": "SELECT COUNT(*) FROM customers c JOIN countries n ON n.country = c.country WHERE n.continent = 'EU'",
     "constants beside each row": "SELECT COUNT(*) FROM customers c JOIN (VALUES (18, 40), (41, 100)) AS b(lo, hi) ON c.age > 5",
     "EXISTS": "SELECT COUNT(*) FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.amount > 9 AND c.age > 5)",
+    "EXISTS of a join": "SELECT COUNT(*) FROM customers c WHERE EXISTS (SELECT 1 FROM orders o JOIN visits v ON v.customer_id = o.customer_id WHERE o.customer_id = c.customer_id AND o.amount > 9)",
+    "EXISTS in EXISTS": "SELECT COUNT(*) FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND EXISTS (SELECT 1 FROM visits v WHERE v.customer_id = o.customer_id AND v.page = 'home'))",
     "NOT EXISTS": "SELECT COUNT(*) FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.amount > 9)",
     "a public list": "SELECT COUNT(*) FROM customers c WHERE EXISTS (SELECT 1 FROM countries n WHERE n.country = c.country AND n.continent = 'EU')",
     "a grouped side that may lack": "SELECT COUNT(*) FROM customers c WHERE c.age > (SELECT AVG(v.seconds) FROM visits v WHERE v.customer_id = c.customer_id AND v.page = 'home')",
