@@ -117,6 +117,7 @@ def test_a_dsn_that_is_none_and_what_is_shown_of_one():
 def test_a_user_without_rights(opened, admin, schema):
     name = f"u{schema}"
     admin.execute(f"CREATE USER {name} PASSWORD 'x'")
+    admin.execute(f"GRANT CONNECT ON DATABASE postgres TO {name}")  # others close it to strangers
     with pytest.raises(LedgerFailed, match="may not be used by this user"):
         opened(f"{shared_server().dsn} user={name} password=x")
 
