@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support.postgres_server import binaries
+from tests.support.postgres_home import binaries
 
 OVERALL = 95
 WHOLE = ("dpsql/privacy/", "dpsql/ledger/", "dpsql/plan/", "dpsql/checks/")

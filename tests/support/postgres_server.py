@@ -15,18 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from support.postgres_home import binaries
 from support.required import leave_out
-
-_HOMES = (Path("/usr/lib/postgresql"), Path("/usr/local/pgsql"))
-
-
-def binaries() -> Path | None:
-    """Where this machine has a server, newest first; tests/support/postgres.sh installs one."""
-    found = shutil.which("initdb")
-    if found is not None:
-        return Path(found).resolve().parent
-    homes = [path.parent for home in _HOMES for path in home.glob("*/bin/initdb")]
-    return max(homes, default=None)
 
 
 @functools.cache
