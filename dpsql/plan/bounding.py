@@ -29,13 +29,15 @@ class Bounding:
 
     ``rows``: each row weighs ``min(1, rows / rows of its unit)``, so a unit weighs at most
     ``rows`` in all; or, where ``ranked``, only so many rows of a unit are read (from a prepared
-    copy). ``grouped``: rows are first added up by (unit, group). Then a unit keeps at
-    most ``groups`` groups, drawn by a salted hash, where ``limit`` says so (where not, it cannot
-    have more), its count in each is capped at ``per_group``, and the Euclidean norm of its
-    counts over groups at ``norm``. With no stage at all a unit has one row.
+    copy). Where ``valued``, rows are not counted as one but by their values, as shares of the
+    farthest end of the range: ``rows`` is then how many rows at that end a unit may be worth, in
+    the sum that has most of it. ``grouped``: rows are first added up by (unit, group). Then a
+    unit keeps at most ``groups`` groups, drawn by a salted hash, where ``limit`` says so (where
+    not, it cannot have more), its count in each is capped at ``per_group``, and the Euclidean norm
+    of its counts over groups at ``norm``. With no stage at all a unit has one row.
     """
 
-    rows: int | None = None
+    rows: int | Fraction | None = None
     grouped: bool = False
     groups: int = 1
     limit: bool = False
@@ -46,6 +48,7 @@ class Bounding:
     size: int = 1
     """How many units count as one: a household of the policy."""
     ranked: bool = False
+    valued: bool = False
 
     @property
     def weighed(self) -> bool:
@@ -96,15 +99,20 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
         group caps at most ``groups`` cells change, each by at most per_group * reach. A norm clip
         bounds the counts' L2 norm by ``norm`` and scales totals by the same factor, so a cell's
         total is at most its count times reach. Each stage only lowers what came before, so the
-        least bound holds. A unit is counted at most once in each of ``groups`` groups. It keeps
-        at most ``kept`` pairs of group and value, perhaps all in one group. Where the statistic
-        has a cap, ``reach`` is of a unit in a group (``plan.caps``), and ``groups`` cells change.
+        least bound holds. Valued weights are min(1, limit / the sum of |value|) for the least of
+        all totals, each with its own ``limit = rows * reach``, rounded down: rows that are rounded
+        toward zero then add up to at most ``limit`` in absolute value, over all groups. They say
+        nothing of numbers of rows, which are not asked for there. A unit is counted at most once
+        in each of ``groups`` groups. It keeps at most ``kept`` pairs of group and value, perhaps
+        all in one group. Where the statistic has a cap, ``reach`` is of a unit in a group
+        (``plan.caps``), and ``groups`` cells change.
 
     >>> from dpsql.aggregates.statistic import Rows
     >>> sensitivity(Rows(), 1, Bounding(grouped=True, groups=3, limit=True, per_group=4))
     Sensitivity(l1=Fraction(12, 1), l2_squared=Fraction(48, 1))
     """
     size = bounding.size
+    assert isinstance(statistic, Units | Total) or not bounding.valued
     if isinstance(statistic, Units):
         groups = Fraction(bounding.groups)
         return Sensitivity(groups * size, groups * size**2)
@@ -158,20 +166,25 @@ def candidates(
     most_groups: int,
     size: int,
     ranked: int | None = None,
-    found: int | None = None,
+    found: Fraction | None = None,
 ) -> Iterator[Bounding]:
     """Every way to bound this measurement, cheapest first among equals.
 
     ``most_groups`` is the role's limit on groups of one unit; it applies where the number of
     groups that a unit touches matters. ``ranked`` is how many rows of a unit must be read from a
     prepared copy so that none is lost of units that are as declared; None where there is no copy.
-    ``found`` is the most rows of a unit that a search lets count.
+    ``found`` is the most rows of a unit that a search lets count, or what they may be worth.
     """
     if found is not None and found < measurement.privacy.max_rows:
-        count = found if measurement.cells is None else measurement.cells.count
-        groups = min(most_groups, found, count)
+        valued = only_sums(measurement)
+        most = measurement.privacy.max_rows if valued else int(found)
+        count = most if measurement.cells is None else measurement.cells.count
+        groups = min(most_groups, most, count)
         limit = measurement.cells is None or count > groups
-        yield replace(_fewer_rows(measurement, found, groups, limit=limit), size=size)
+        bounding = _fewer_rows(measurement, most, groups, limit=limit)
+        if valued:
+            bounding = replace(bounding, rows=found, valued=True)
+        yield replace(bounding, size=size)
     for bounding in _stages(measurement, most_groups, ranked):
         yield replace(bounding, size=size)
 
@@ -225,6 +238,13 @@ def _fewer_rows(measurement: Measurement, most: int, groups: int, *, limit: bool
     if cells is not None and not _counts_units(measurement):
         return Bounding(rows=most, groups=min(most, cells.count), bits=WEIGHT_BITS)
     return Bounding(rows=most, grouped=True, groups=groups, limit=limit, bits=WEIGHT_BITS)
+
+
+def only_sums(measurement: Measurement) -> bool:
+    """Whether values say how much of a unit counts: nothing is asked of its rows but sums of them."""
+    totals = [s for s in measurement.statistics if isinstance(s, Total)]
+    others = [s for s in measurement.statistics if not isinstance(s, Total | Units)]
+    return bool(totals) and not others and all(s.cap is None for s in totals)
 
 
 def _counts_units(measurement: Measurement) -> bool:

@@ -51,7 +51,7 @@ def clamped(text: str, statistic: Rows | Total, at: Grid | None, bounding: Bound
 def _natural(statistic: Rows | Total, at: Grid | None, bounding: Bounding) -> tuple[int, int]:
     """What the bounding alone leaves of a unit's number, sum or mean of a group."""
     rows = bounding.rows if bounding.per_group is None else bounding.per_group
-    most = 1 if rows is None else rows
+    most = 1 if rows is None else int(rows)  # a fraction only where nothing is capped
     if isinstance(statistic, Rows):
         return 0, most << bounding.bits
     assert at is not None

@@ -175,8 +175,8 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
 
 
 def _with_bits(bounding: Bounding, share: Share) -> Bounding:
-    """Weights as fine as the noise leaves visible."""
-    while bounding.bits > 0:
+    """Weights as fine as the noise leaves visible; where no rows are counted, none see them."""
+    while bounding.bits > 0 and not bounding.valued:
         moved = sensitivity(Rows(), 1 << bounding.bits, bounding)
         if _spread(moved, share) < WIDEST_NOISE:
             break

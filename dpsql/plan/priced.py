@@ -196,12 +196,15 @@ class PricedMeasurement:
 class Search:
     """A question that comes before a plan: which of ``rungs`` bounds the rows of a unit.
 
+    Where ``valued``, rows are counted as shares of the largest value: see ``Bounding``.
+
     ``measurements`` are those of the plan that its answer, a position in ``rungs``, is for.
     """
 
     priced: PricedPlan
-    rungs: tuple[int, ...]
+    rungs: tuple[Fraction, ...]
     measurements: tuple[str, ...]
+    valued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ class Request:
     ``shelf`` the prepared copies that may be read.
     ``bounding`` names the strategy that is used wherever it is among the candidates: for audits of
     what would not be chosen. All candidates keep the claim, so it takes nothing from anyone.
-    ``search`` says that bounds may be searched for; ``found`` has the most rows of a unit that count,
-    by the name of the measurement, as a search found them (``plan.search``).
+    ``search`` says that bounds may be searched for; ``found`` has the most rows of a unit that count
+    (or what they may be worth), by the name of the measurement, as a search found them
+    (``plan.search``).
     """
 
     epsilon: Fraction
@@ -34,7 +35,7 @@ class Request:
     shelf: Shelf = field(default_factory=Shelf)
     bounding: str | None = None
     search: bool = False
-    found: Mapping[str, int] = field(default_factory=dict)
+    found: Mapping[str, Fraction] = field(default_factory=dict)
 
     def size(self, unit: str) -> int:
         """How many units of this kind are protected together."""

@@ -1,4 +1,4 @@
-"""A private search for how many rows of a unit should count, where the policy's word is loose.
+"""A private search for how much of a unit should count, where the policy's word is loose.
 
 A policy that allows 10,000 rows of a unit, of units that have 50, makes every count 200 times noisier
 than it need be. For a tenth of the budget dpsql asks a question of its own first: how many rows do
@@ -15,6 +15,11 @@ such a choice lie in an interval of length epsilon, epsilon**2 / 8 in zCDP inste
 Since bounds are found before the noise that they allow is drawn, both are charged one after
 the other, and add.
 
+Where nothing is asked but sums, what counts of a unit is not the number of its rows but what their
+values add up to, each as if it were positive: as many rows as the policy allows, all of the largest
+value that it allows, are more than any unit has, and often far more. The ladder is then finer and
+goes on below one row, since ranges of values are often wide.
+
 Claim: the choice costs what its event says, and the answer what it would if the policy said so.
 Argument: a unit has one row in the relation that is searched, so ``plan.price`` prices it as any
     choice by rank. What is released is public, and the answer's statement enforces it.
@@ -22,12 +27,16 @@ Argument: a unit has one row in the relation that is searched, so ``plan.price``
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
 from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.statistic import Quantile, Units
+from dpsql.aggregates.build import clamp, not_null, real
+from dpsql.aggregates.statistic import Quantile, Total, Units
+from dpsql.plan.bounding import only_sums
 from dpsql.plan.identity import identity
 from dpsql.plan.nodes import Cells, Measurement, Plan
 from dpsql.plan.price import price
@@ -44,6 +53,12 @@ SHARE = Fraction(1, 10)
 CAUTION = 50
 """A bound far too high spoils the answer, one a little low clips a few units: the target is so far from
 the end that one search in a thousand, and not one in twenty, may choose a bound that no unit reaches."""
+
+SMALLEST = Fraction(1, 2**10)
+"""The lowest bound on what rows of a unit are worth."""
+STEPS = 8
+"""How many bounds there are from one power of two to the next: a bound is then at most an eighth too high,
+and the logarithm of their number, which the target grows with, is hardly larger."""
 
 
 def priced(plan: Plan, request: Request) -> PricedPlan:
@@ -74,17 +89,18 @@ def _searches(plan: Plan, request: Request) -> Iterator[Search]:
     """One search for all measurements of the same rows."""
     if plan.lookups or any(m.terms is not None for m in plan.measurements):
         return  # rows that depend on released numbers, or bounds that the query names itself
-    wanted: dict[object, tuple[Plan, tuple[int, ...], list[str]]] = {}
+    wanted: dict[object, tuple[Plan, tuple[Fraction, ...], list[str], bool]] = {}
     for measurement in plan.measurements:
-        rungs = ladder(measurement.privacy.max_rows)
-        if len(rungs) < 2 or not _profits(measurement):
+        most, valued = measurement.privacy.max_rows, only_sums(measurement)
+        rungs = fine_ladder(most) if valued else ladder(most)
+        if most < 2 or not _profits(measurement):
             continue
         asked = _asked(measurement, rungs)
-        names = wanted.setdefault(identity(asked), (_plan(asked), rungs, []))[2]
+        names = wanted.setdefault(identity(asked), (_plan(asked), rungs, [], valued))[2]
         names.append(measurement.name)
-    for search, rungs, names in wanted.values():
+    for search, rungs, names, valued in wanted.values():
         share = _part(request, SHARE / len(wanted))
-        yield Search(_careful(price(search, share)), rungs, tuple(names))
+        yield Search(_careful(price(search, share)), rungs, tuple(names), valued)
 
 
 def _careful(search: PricedPlan) -> PricedPlan:
@@ -97,52 +113,95 @@ def _careful(search: PricedPlan) -> PricedPlan:
 
 
 def _profits(measurement: Measurement) -> bool:
-    """Whether fewer rows of a unit would mean less noise, and can be seen to: see ``plan.steady``."""
+    """Whether less of a unit would mean less noise, and can be seen to: see ``plan.steady``."""
     only_units = all(isinstance(s, Units) for s in measurement.statistics)
     return not only_units and steady(measurement.input)
 
 
-def ladder(most: int) -> tuple[int, ...]:
-    """Bounds to choose from, each a third or a half above the last one; ``most`` is the highest.
+def ladder(most: int) -> tuple[Fraction, ...]:
+    """Bounds on numbers of rows to choose from; ``most`` is the highest.
 
-    >>> ladder(20)
-    (1, 2, 3, 4, 6, 8, 12, 16, 20)
+    >>> print(*ladder(20))
+    1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 18 20
     """
-    rungs, power = {1}, 2
+    return tuple(rung for rung in fine_ladder(most) if rung.denominator == 1)
+
+
+def fine_ladder(most: int) -> tuple[Fraction, ...]:
+    """Bounds on what rows are worth, from a small part of one.
+
+    >>> [float(rung) for rung in fine_ladder(1)[-4:]]
+    [0.8125, 0.875, 0.9375, 1.0]
+    """
+    rungs, power = set[Fraction](), SMALLEST
     while power < most:
-        rungs |= {power, power * 3 // 2}
+        rungs |= {power * (STEPS + i) / STEPS for i in range(STEPS)}
         power *= 2
-    return (*sorted(r for r in rungs if r < most), most)
+    return (*sorted(r for r in rungs if r < most), Fraction(most))
 
 
-def _asked(measurement: Measurement, rungs: tuple[int, ...]) -> Measurement:
-    """On which rung is the number of rows of each unit? A unit has one row here."""
+def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement:
+    """On which rung is what each unit has: rows, or sums of values? A unit has one row here."""
     below, privacy = measurement.input, measurement.privacy
     known = {c.number: c for r in walk(below) for c in _columns(r)}
     keys = tuple(known[min(part & known.keys())] for part in privacy.key)
-    numbers = iter(range(max(known) + 1, max(known) + 3))
-    shape = Shape(Kind.INTEGER, nullable=False, domain=interval(1, None, integral=True))
-    rows = Column(next(numbers), "n", shape)
-    count = Aggregated("count", (), shape)
+    numbers = itertools.count(max(known) + 1)
+    sizes = _worth(measurement) if only_sums(measurement) else [_NUMBER]
+    found = [Column(next(numbers), "n", size.shape) for size, _ in sizes]
     unit = replace(
         privacy,
         key=tuple(frozenset({key.number}) for key in keys),
         max_rows=1,
         per_group=None,
     )
-    by_unit = Aggregate(below, keys, (count,), (*keys, rows), unit)
+    by_unit = Aggregate(below, keys, tuple(c for c, _ in sizes), (*keys, *found), unit)
     last = len(rungs) - 1
-    level = Quantile(_level(rows, rungs), 0, last, Fraction(1), extreme=True, kind=Kind.INTEGER)
+    each = [(column, one) for column, (_, one) in zip(found, sizes, strict=True)]
+    level = Quantile(_level(each, rungs), 0, last, Fraction(1), extreme=True, kind=Kind.INTEGER)
     column = Column(next(numbers), "rung", level.shape)
     return Measurement("m0", by_unit, unit, (), (), Cells("SELECT 1", 1), (level,), (column,))
 
 
-def _level(rows: Column, rungs: tuple[int, ...]) -> Expression:
-    """The number of the lowest rung that is not below the number of rows."""
-    whens = tuple((apply("le", rows, integer(r)), integer(i)) for i, r in enumerate(rungs[:-1]))
+_MANY = Shape(Kind.INTEGER, nullable=False, domain=interval(1, None, integral=True))
+_NUMBER = Aggregated("count", (), _MANY), Fraction(1)
+"""The number of rows of a unit, each worth one."""
+
+
+def _worth(measurement: Measurement) -> list[tuple[Aggregated, Fraction]]:
+    """What each total sums of a unit, every value as if it were positive, and the largest value."""
+    found = []
+    for total in measurement.statistics:
+        if isinstance(total, Total):
+            value = clamp(total.value, total.low, total.high)
+            value = apply("abs", apply("subtract", value, real(total.centre)))
+            there = not_null(total.value, total.where)
+            if there is not None:
+                shape = replace(value.shape, nullable=False)
+                value = Case(((there, value),), real(Fraction(0)), shape)
+            largest = max(abs(total.low - total.centre), abs(total.high - total.centre))
+            found.append((Aggregated("sum", (value,), _SUM), largest))
+    return found
+
+
+_SUM = Shape(Kind.DOUBLE, nullable=False)
+
+
+def _level(each: list[tuple[Column, Fraction]], rungs: tuple[Fraction, ...]) -> Expression:
+    """The number of the lowest rung that nothing which a unit has is above."""
+    whens = tuple((_within(each, rung), integer(i)) for i, rung in enumerate(rungs[:-1]))
     last = len(rungs) - 1
     shape = Shape(Kind.INTEGER, nullable=False, domain=interval(0, last, integral=True))
     return Case(whens, integer(last), shape)
+
+
+def _within(each: list[tuple[Column, Fraction]], rung: Fraction) -> Expression:
+    parts = [
+        apply(
+            "le", size, real(rung * one) if size.shape.kind is Kind.DOUBLE else integer(int(rung))
+        )
+        for size, one in each
+    ]
+    return functools.reduce(lambda one, other: apply("and", one, other), parts)
 
 
 def _columns(relation: Relation) -> tuple[Column, ...]:

@@ -44,8 +44,12 @@ def search_lines(search: Search) -> Iterator[str]:
     [part] = search.priced.parts
     [item] = part.noised
     rungs, cost = search.rungs, search.priced.cost
+    unit = part.measurement.privacy.unit
+    what = f"how many rows of a {unit} count"
+    if search.valued:
+        what = f"what the values of a {unit} add up to, in rows of the largest value"
     yield (
-        f"search: how many rows of a {part.measurement.privacy.unit} count, one of"
+        f"search: {what}, one of"
         f" {len(rungs)} bounds up to {rungs[-1]}; epsilon {number(cost.epsilon)}, once"
     )
     assert isinstance(item, Chosen)
@@ -85,7 +89,12 @@ def bounding_text(part: PricedMeasurement) -> str:
     """The stages that bound one unit's contribution."""
     bounding = part.bounding
     words = [bounding.name]
-    if bounding.weighed:
+    if bounding.valued:
+        assert bounding.rows is not None
+        words.append(
+            f"a unit weighs at most what {number(Fraction(bounding.rows))} rows of the largest value do"
+        )
+    elif bounding.weighed:
         words.append(f"a unit weighs at most {bounding.rows} rows")
     elif bounding.rows is not None:
         words.append(f"at most {bounding.rows} rows of a unit are read")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpsql.plan.bounding import Bounding
@@ -17,6 +17,9 @@ from dpsql.sql.render import expression
 
 SALT = "salt"
 """A parameter: a random number drawn for each run; group sampling depends on it and the unit's rows only."""
+
+Sizes = Sequence[tuple[str, int]]
+"""Measures of a unit, as they are written over its rows, each with its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
     if bounding.ranked:
         assert reading is not None
         assert bounding.rows is not None
-        relation = reading.limited(bounding.rows)
+        relation = reading.limited(int(bounding.rows))
     block = Writer().open(relation)
     kept = None if lifted is None or lifted.kept is None else block.items[lifted.kept.number]
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
@@ -79,17 +82,26 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
     return Source(block, units, keys, known, held, lifted is not None, kept)
 
 
-def weights(bounding: Bounding, rows: Source) -> str:
+def weights(bounding: Bounding, rows: Source, sizes: Sizes = ()) -> str:
     """Units with more rows than the limit, and what each of their rows weighs.
+
+    ``sizes`` are other measures of a unit, each a whole number with its limit; a row then weighs
+    what is right for that which is farthest above its limit.
 
     Under strict timing these are all units: a join with few of them would be over sooner.
     """
     assert bounding.rows is not None
     items = ", ".join(named("u", rows.units))
     number, by = rows.counting(None), group_by(len(rows.units))
-    most = f"({bounding.rows}::BIGINT << {bounding.bits})"
+    most, one = f"({bounding.rows}::BIGINT << {bounding.bits})", 1 << bounding.bits
+    if bounding.valued:
+        parts = ", ".join(f"{limit * one} // greatest({size}, 1)" for size, limit in sizes)
+        weight = f"CAST(least({one}, {parts}) AS BIGINT) AS weight"
+        above = " OR ".join(f"{size} > {limit}" for size, limit in sizes)
+        present = "" if rows.strict else f" HAVING {above}"
+        return f"SELECT {items}, {weight}{rows.block.tail()}{by}{present}"
     if rows.strict:
-        weight = f"least({1 << bounding.bits}, {most} // greatest({number}, 1)) AS weight"
+        weight = f"least({one}, {most} // greatest({number}, 1)) AS weight"
         return f"SELECT {items}, {weight}{rows.block.tail()}{by}"
     weight = f"{most} // {number} AS weight"
     return f"SELECT {items}, {weight}{rows.block.tail()}{by} HAVING {number} > {bounding.rows}"

@@ -65,7 +65,7 @@ def _plain(
     if bounding.grouped:
         inner = _grouped(measurement, bounding, grids, rows, row)
     elif bounding.weighed:
-        inner = _weighted(measurement, bounding, rows, row)
+        inner = _weighted(measurement, bounding, grids, rows, row)
     else:
         inner = _direct(measurement, bounding, grids, rows, row)
     return inner if measurement.cells is None else _all_cells(measurement, inner)
@@ -148,7 +148,10 @@ def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
             return f"{total} + {moved} * CAST(count({row.values[twin]}){kept} AS HUGEINT)"
 
 
-def _weighted(measurement: Measurement, bounding: Bounding, rows: Source, row: _Row) -> str:
+def _weighted(
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
+    row: _Row,
+) -> str:  # fmt: skip
     """Row weights, as exact totals less what units above the limit have too much.
 
     A row of such a unit weighs ``weight``, all others one; written this way, the rows of all
@@ -156,7 +159,7 @@ def _weighted(measurement: Measurement, bounding: Bounding, rows: Source, row: _
     Whether there are any would be seen in the time: under strict timing every row is weighed.
     """
     if rows.strict:
-        return _weighed(measurement, bounding, rows, row)
+        return _weighed(measurement, bounding, grids, rows, row)
     statistics = measurement.statistics
     one = 1 << bounding.bits
     direct = named("k", rows.keys)
@@ -173,18 +176,21 @@ def _weighted(measurement: Measurement, bounding: Bounding, rows: Source, row: _
     return (
         f"SELECT {', '.join(total)} FROM (SELECT {', '.join(direct)}{rows.block.tail()}{by}"
         f" UNION ALL SELECT {', '.join(excess)}"
-        f" FROM {_with_weights(bounding, rows, row, 'JOIN')}{by}) AS s{by}"
+        f" FROM {_with_weights(bounding, grids, rows, row, 'JOIN')}{by}) AS s{by}"
     )
 
 
-def _weighed(measurement: Measurement, bounding: Bounding, rows: Source, row: _Row) -> str:
+def _weighed(
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
+    row: _Row,
+) -> str:  # fmt: skip
     """Row weights, each row with its own."""
     items = [f"k{i}" for i in range(len(rows.keys))]
     for i, statistic in enumerate(measurement.statistics):
         kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
         weight = _weight_of(i, bounding.bits) if isinstance(statistic, Total) else "weight"
         items.append(f"coalesce(sum({weight}){kept}, 0) AS p{i}")
-    source = _with_weights(bounding, rows, row, "JOIN")
+    source = _with_weights(bounding, grids, rows, row, "JOIN")
     return f"SELECT {', '.join(items)} FROM {source}{group_by(len(rows.keys))}"
 
 
@@ -192,10 +198,23 @@ def _weight_of(i: int, bits: int, weight: str = "weight") -> str:
     return f"(v{i} * {weight}) // {1 << bits}"
 
 
-def _with_weights(bounding: Bounding, rows: Source, row: _Row, words: str) -> str:
+def _with_weights(
+    bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source, row: _Row, words: str
+) -> str:
     """Rows, each with the weight of its unit's rows."""
-    heavy = f"({weights(bounding, rows)}) AS w USING ({listed('u', rows.units)})"
+    sizes = _sizes(bounding, grids, row) if bounding.valued else ()
+    heavy = f"({weights(bounding, rows, sizes)}) AS w USING ({listed('u', rows.units)})"
     return f"({_base(rows, row)}) AS b {words} {heavy}"
+
+
+def _sizes(bounding: Bounding, grids: tuple[Grid | None, ...], row: _Row) -> list[tuple[str, int]]:
+    """What each total sums of a unit, with every value as if it were positive, and its limit."""
+    assert bounding.rows is not None
+    return [
+        (f"coalesce(sum(abs({value})){_filter(where)}, 0)", int(bounding.rows * grid.reach))
+        for value, where, grid in zip(row.values, row.wheres, grids, strict=True)
+        if value is not None and grid is not None
+    ]
 
 
 def _base(rows: Source, row: _Row) -> str:
@@ -215,7 +234,7 @@ def _grouped(
     units, keys = rows.units, rows.keys
     source, weight = f"({_base(rows, row)}) AS b", "1"
     if bounding.rows is not None:
-        source = _with_weights(bounding, rows, row, "LEFT JOIN")
+        source = _with_weights(bounding, grids, rows, row, "LEFT JOIN")
         weight = f"coalesce(w.weight, {1 << bounding.bits})"
     by = ", ".join(filter(None, (listed("u", units), listed("k", keys))))
     items = [by, f"{rows.counting()} AS n"]

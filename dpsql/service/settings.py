@@ -112,7 +112,7 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "search",
             _switch,
-            "find out privately, for a tenth of the price, how many rows of a unit should count",
+            "find out privately, for a tenth of the price, how much of a unit should count",
         ),
         Setting("nonnegative", _switch, "show counts below zero as zero, and their intervals too"),
     )

@@ -60,6 +60,21 @@ FORCED: dict[str, tuple[Bounding, tuple[str, ...]]] = {
         (ORDERS, SHIFTED),
     ),
 }  # fmt: skip
+SUMS = "SELECT channel, SUM(amount - 200), SUM(amount) FILTER (WHERE amount > 250) FROM orders GROUP BY channel"
+FEW_SUMS = "SELECT page, SUM(seconds - 1800), COUNT(DISTINCT customer_id) FROM visits GROUP BY page"
+HIDDEN_SUMS = "SELECT city, SUM(age) FROM customers JOIN orders USING (customer_id) GROUP BY city"
+FORCED |= {
+    "value weights": (
+        Bounding(rows=Fraction(7, 4), groups=4, bits=20, valued=True), (SUMS,),
+    ),
+    "weights of small values": (
+        Bounding(rows=Fraction(1, 64), groups=4, bits=20, valued=True), (SUMS,),
+    ),
+    "value weights and groups": (
+        Bounding(rows=Fraction(7, 4), grouped=True, groups=2, limit=True, bits=20, valued=True),
+        (SUMS, FEW_SUMS, HIDDEN_SUMS),
+    ),
+}  # fmt: skip
 UNITS_OF_DATA = (101, 102, 103, 104, 105, 106, 107, 900, 901, 7, 31)
 
 

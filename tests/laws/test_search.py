@@ -33,7 +33,7 @@ QUESTIONS = (
     BY_CHANNEL,
     "SELECT COUNT(*) FROM orders WHERE amount > 100",
     "SELECT city, COUNT(*) FROM customers JOIN orders USING (customer_id) GROUP BY city",
-    "SELECT page, SUM(seconds), COUNT(DISTINCT customer_id) FROM visits GROUP BY page",
+    "SELECT page, COUNT(seconds), COUNT(DISTINCT customer_id) FROM visits GROUP BY page",
     "SELECT channel, MEDIAN(amount) FROM orders GROUP BY channel",
 )
 
@@ -58,6 +58,55 @@ def _breaches(parts: list[PricedMeasurement]) -> list[str]:
 
 def _parts(plan: PricedPlan) -> list[PricedMeasurement]:
     return [part for one in plan.searches for part in one.priced.parts]
+
+
+SUMS = (
+    "SELECT channel, SUM(amount) FROM orders GROUP BY channel",
+    "SELECT channel, SUM(amount) FILTER (WHERE amount > 450), SUM(amount - 200) FROM orders GROUP BY channel",
+    "SELECT SUM(seconds - 3000) FROM visits",
+    "SELECT page, SUM(seconds), COUNT(DISTINCT customer_id) FROM visits GROUP BY page",
+    "SELECT city, SUM(amount) FROM customers JOIN orders USING (customer_id) GROUP BY city",
+)
+"""Where nothing is asked of rows but sums, their values are searched for a bound."""
+
+
+@pytest.mark.parametrize("sql", SUMS)
+def test_a_bound_on_values_is_searched_for_and_enforced(sql: str) -> None:
+    plan = searching(sql)
+    [one] = plan.searches
+    assert one.valued
+    assert _breaches(_parts(plan)) == []
+    for level in (0, 60, 80, 90, 100, len(one.rungs) - 2):
+        found = search.settled(plan, (level,))
+        [part] = found.parts
+        assert part.bounding.valued
+        assert part.bounding.rows == one.rungs[level]
+        assert found.cost.epsilon <= Fraction(9, 10)
+        assert _breaches([part]) == []
+    [part] = search.settled(plan, (len(one.rungs) - 1,)).parts
+    assert not part.bounding.valued, "the policy's own bound is no other one"
+
+
+VALUE_FAULTS: dict[str, tuple[int, Callable[[str], str]]] = {
+    "values that cancel": (1, lambda sql: sql.replace("sum(abs(", "sum((")),
+    "the first sum alone": (1, lambda sql: re.sub(r" OR coalesce.*?(?=\) AS w)", "", sql)),
+    "weights twice as large": (0, lambda sql: re.sub(r"least\((\d+), ", r"least(\1, 2 * ", sql)),
+    "no unit is above": (0, lambda sql: re.sub(r"HAVING .*?(?=\) AS w)", "HAVING 1 = 0", sql)),
+    "rows are counted": (2, lambda sql: re.sub(r"coalesce\(sum\(abs.*?, 0\)", "count(*)", sql)),
+}
+
+
+@pytest.mark.parametrize("fault", VALUE_FAULTS)
+def test_a_bound_on_values_that_is_not_enforced_is_noticed(fault: str) -> None:
+    number, change = VALUE_FAULTS[fault]
+    plan = searching(SUMS[number])
+    found = []
+    for level in (60, 80):
+        [part] = search.settled(plan, (level,)).parts
+        wrong = change(part.sql)
+        assert wrong != part.sql
+        found += _breaches([replace(part, sql=wrong)])
+    assert found
 
 
 @pytest.mark.parametrize("sql", QUESTIONS)
@@ -189,12 +238,20 @@ def test_a_search_is_paid_once_and_its_answer_is_asked_again_for_free(session: S
     said = session.explain(BY_CHANNEL)
     assert "search:" not in said
     assert "to pay: nothing" in said
-    other = session.execute("SELECT SUM(amount) FROM orders")
+    other = session.execute("SELECT AVG(amount) FROM orders")
     assert other.cost.epsilon == 9
     session.execute("SET dpsql.fresh = on")
     assert session.execute(BY_CHANNEL).cost.epsilon == 9
-    elsewhere = session.execute("SELECT SUM(amount) FROM orders WHERE amount > 100")
+    elsewhere = session.execute("SELECT COUNT(*) FROM orders WHERE amount > 100")
     assert elsewhere.cost.epsilon == 10
+    said = session.explain("SELECT SUM(amount) FROM orders")
+    assert "search: what the values of a customer add up to" in said
+    worth = session.execute("SELECT SUM(amount) FROM orders")
+    assert worth.cost.epsilon == 10
+    assert (
+        session.execute("SELECT channel, SUM(amount) FROM orders GROUP BY channel").cost.epsilon
+        == 9
+    )
 
 
 def test_answers_with_and_without_a_search_are_different_questions(session: Session) -> None:
