@@ -25,8 +25,9 @@ from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.listed import listed as _listed
+from dpsql.engines.guard.parts import Node
 from dpsql.engines.guard.statement import measured, public
-from dpsql.engines.guard.terms import Node, Unsafe
+from dpsql.engines.guard.terms import Unsafe
 from dpsql.engines.incident import failed
 from dpsql.policy.companion import Shelf
 from dpsql.policy.model import Policy
@@ -37,11 +38,20 @@ MOST_KNOWN = 2_000
 """Statements that are known to be safe; a service asks the same ones again and again."""
 
 
-_FORM = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[0-9]{3,15}\b""")
+_FORM = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[0-9]{6,15}\b""")
+_OTHERWISE = re.compile(r"""--|/\*|\$\w*\$|[\w&]'""")
+"""What makes quotes mean something else: comments, text between dollars, E'..' and its like."""
 
 
-_PLACE = re.compile(r'"query_location(?:_length)?":\d+,|,"query_location(?:_length)?":\d+(?=})')
+_PLACE = re.compile(r'"query_location":\d+,"query_location_length":\d+,')
+_LAST_PLACE = re.compile(r',"query_location":\d+,"query_location_length":\d+(?=})')
 """Where a part stands in the text; in a text constant the quotes would be escaped."""
+
+
+def _form(sql: str) -> str:
+    """The statement without what its constants say, where quotes are what they seem to be."""
+    found = _FORM.sub(_constant, sql)
+    return sql if _OTHERWISE.search(found) else found
 
 
 def _constant(found: re.Match[str]) -> str:
@@ -52,7 +62,7 @@ def _constant(found: re.Match[str]) -> str:
     text = found[0]
     if text[0] == '"' or text == "'microsecond'":
         return text
-    return "''" if text[0] == "'" else "999"
+    return "''" if text[0] == "'" else "999999"
 
 
 class Guard:
@@ -64,12 +74,13 @@ class Guard:
         self._steady = policy.limits.strict_timing
         self._parser = duckdb.connect(":memory:", config={"threads": 1})
         self._parser.execute("SET enable_optimizer = false")  # to serialize a constant takes none
+        (self._reads,) = self._parser.extract_statements("SELECT json_serialize_sql($1)")
         self._lock = threading.Lock()
         self._known: set[tuple[str, bool]] = set()
 
     def check(self, sql: str, *, over_public: bool = False) -> None:
         """Raise ``Unsafe`` for what must not run; a text is walked once."""
-        form = _FORM.sub(_constant, sql), over_public
+        form = _form(sql), over_public
         if form in self._known:
             return
         tree = self._parsed(sql)
@@ -84,8 +95,8 @@ class Guard:
 
     def _parsed(self, sql: str) -> Node:
         with self._lock:
-            found = self._parser.execute("SELECT json_serialize_sql($1)", [sql]).fetchone()
-        tree: Node = json.loads(_PLACE.sub("", found[0])) if found else {}
+            found = self._parser.execute(self._reads, [sql]).fetchone()
+        tree: Node = json.loads(_LAST_PLACE.sub("", _PLACE.sub("", found[0]))) if found else {}
         if tree.get("error", True) or len(tree["statements"]) != 1:
             raise Unsafe("not one query")
         node: Node = tree["statements"][0]["node"]

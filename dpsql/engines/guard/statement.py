@@ -7,19 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dpsql.engines.guard.listed import Listed, Place
+from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, equal, named
 from dpsql.engines.guard.terms import (
     LIST,
     STORED,
     WHOLE,
     Fact,
-    Node,
     Terms,
     Unsafe,
-    arguments,
-    conjuncts,
-    constant,
     kind_of,
     merged,
+    plain,
 )
 
 PUBLIC, PRIVATE, MEASURED = "public", "private", "measured"
@@ -33,7 +31,7 @@ class _Every(Columns):
         return True
 
     def __getitem__(self, _: str) -> Fact:
-        return Fact(STORED)
+        return plain(STORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +123,16 @@ class _Walk:
         terms, state = plain, rows.state
         if grouped:
             groups = self._groups(rows, keys)
-            terms = replace(plain, groups=groups)
+            terms = self._terms(rows, groups)
             state = MEASURED if groups == "all" else state
         if node["having"] is not None:
             terms.fact(node["having"])
-        columns = dict(self._outputs(node, rows, terms))
+        columns = _apart(self._outputs(node, rows, terms))
         self._modifiers(node, rows, columns, state)
         return Rows((("", columns),), state, rows.parts, rows.kind)
 
-    def _terms(self, rows: Rows) -> Terms:
-        return Terms(rows.resolve, self._listed, "none", rows.parts, rows.state == PRIVATE)
+    def _terms(self, rows: Rows, groups: str = "none") -> Terms:
+        return Terms(rows.resolve, self._listed, groups, rows.parts, rows.state == PRIVATE)
 
     def _listed(self, node: Node) -> Fact:
         """The list of an IN: constants that came with the statement, or public rows."""
@@ -159,7 +157,7 @@ class _Walk:
     def _outputs(self, node: Node, rows: Rows, terms: Terms) -> Iterator[tuple[str, Fact]]:
         for position, item in enumerate(node["select_list"]):
             if item["class"] == "STAR":
-                yield from rows.columns.items()
+                yield from (pair for _, part in rows.sources for pair in part.items())
                 continue
             names = item.get("column_names") or [f"column {position}"]
             name = item["alias"] or names[-1]
@@ -205,11 +203,11 @@ class _Walk:
         table = self.tables.get((node["schema_name"], name))
         if table is None or node["catalog_name"] or node["at_clause"]:
             raise Unsafe(f"the table {name}, which is not listed")
-        columns = {c: Fact(STORED) for c in table.columns} if table.columns else _Every()
+        columns = dict.fromkeys(table.columns, plain(STORED)) if table.columns else _Every()
         for part, column in enumerate(table.unit):
             columns[column] = Fact(STORED, unit=frozenset({part}))
         for column in table.whole:
-            columns[column] = Fact(WHOLE, True, True)
+            columns[column] = plain(WHOLE, True, True)
         state = PUBLIC if table.kind is None else PRIVATE
         return Rows(((node["alias"] or name, columns),), state, table.parts, table.kind)
 
@@ -217,7 +215,7 @@ class _Walk:
         facts = list(rows.columns.items())
         names = node["column_name_alias"] + [n for n, _ in facts[len(node["column_name_alias"]) :]]
         columns = {name: fact for name, (_, fact) in zip(names, facts, strict=True)}
-        return replace(rows, sources=((node["alias"], columns),))
+        return Rows(((node["alias"], columns),), rows.state, rows.parts, rows.kind)
 
     def _values(self, node: Node) -> Rows:
         if not all(constant(value) for row in node["values"] for value in row):
@@ -259,7 +257,7 @@ class _Walk:
             next(iter(kinds), None),
         )  # fmt: skip
         condition = node["condition"]
-        pairs = [] if condition is None else list(_equal(condition))
+        pairs = [] if condition is None else list(equal(condition))
         if condition is not None:
             self._terms(both).fact(condition)
         if states == {PRIVATE} and not (pairs or using):
@@ -272,6 +270,18 @@ class _Walk:
         if kind == "LEFT":
             return replace(both, sources=left.sources + _optional(right.sources))
         return _with_units(both, pairs)
+
+
+def _apart(found: Iterator[tuple[str, Fact]]) -> Columns:
+    """Columns by name. No two may be one name to the engine, which reads the first of them."""
+    columns: Columns = {}
+    folded = set()
+    for name, fact in found:
+        if name.lower() in folded:
+            raise Unsafe(f"two columns called {name}")
+        folded.add(name.lower())
+        columns[name] = fact
+    return columns
 
 
 def _optional(sources: tuple[tuple[str, Columns], ...]) -> tuple[tuple[str, Columns], ...]:
@@ -295,20 +305,8 @@ def _pairing(condition: Node | None, left: Rows) -> bool:
     return all(
         0 < len([t for t in tables if t in mine]) < len(tables)
         for part in conjuncts(condition)
-        for tables in [{names[0] for names in _columns(part)}]
+        for tables in [{names[0] for names in named(part)}]
     )
-
-
-def _columns(node: object) -> Iterator[list[str]]:
-    """The names of every column in an expression."""
-    if isinstance(node, dict):
-        if node.get("class") == "COLUMN_REF":
-            yield node["column_names"]
-        for child in node.values():
-            yield from _columns(child)
-    elif isinstance(node, list):
-        for child in node:
-            yield from _columns(child)
 
 
 def _unnested(item: Node) -> Fact:
@@ -323,13 +321,16 @@ def _aggregates(node: object) -> bool:
     """Whether an aggregate stands in an expression, outside of windows and subqueries."""
     if isinstance(node, list):
         return any(map(_aggregates, node))
-    if not isinstance(node, dict) or node.get("class") in ("WINDOW", "SUBQUERY"):
+    if not isinstance(node, dict) or node.get("class") in _WITHOUT:
         return False
     if node.get("function_name") in _NAMES:
         return True
-    return any(_aggregates(v) for v in node.values() if type(v) in (dict, list))
+    return any(_aggregates(v) for k, v in node.items() if k not in _NO_PARTS and v)
 
 
+_WITHOUT = frozenset(["COLUMN_REF", "CONSTANT", "PARAMETER", "WINDOW", "SUBQUERY"])
+_NO_PARTS = frozenset(["class", "type", "alias", "type_expr", "qualified_name", "try_cast"])
+"""What no expression is part of."""
 _NAMES = frozenset(
     [
         "count",
@@ -350,23 +351,6 @@ _NAMES = frozenset(
         "list",
     ]
 )
-
-
-def _equal(node: Node) -> Iterator[tuple[list[str], list[str]]]:
-    """The columns that a condition makes equal, each as it is or cast."""
-    if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
-        for child in node["children"]:
-            yield from _equal(child)
-    elif node["class"] == "COMPARISON" and node["type"] == "COMPARE_EQUAL":
-        left, right = (_name(node[side]) for side in ("left", "right"))
-        if left and right:
-            yield left, right
-
-
-def _name(node: Node) -> list[str]:
-    inner = node["child"] if node["class"] == "CAST" else node
-    names: list[str] = inner.get("column_names", [])
-    return names
 
 
 def _with_units(rows: Rows, pairs: list[tuple[list[str], list[str]]]) -> Rows:

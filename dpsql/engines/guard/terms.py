@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from typing import Any
+from functools import lru_cache, reduce
 
-Node = dict[str, Any]
-"""A part of the engine's syntax tree."""
+from dpsql.engines.guard.parts import Node, arguments, between, constant
 
 
 class Unsafe(Exception):
@@ -32,6 +30,12 @@ class Fact:
     def bounded(self) -> bool:
         """Whether constants of the statement are on both sides of it."""
         return self.low and self.high
+
+
+@lru_cache(maxsize=256)
+def plain(kind: str, low: bool = False, high: bool = False) -> Fact:  # noqa: FBT001, FBT002
+    """A fact about a value that is no key, made once: there are few of them."""
+    return Fact(kind, low, high)
 
 
 WHOLE, DOUBLE, TEXT, TRUTH = "whole", "double", "text", "truth"
@@ -62,6 +66,8 @@ TRIED: dict[str, str] = {
 }  # fmt: skip
 """Functions that may fail, and stand inside TRY."""
 _PATTERNS = ("~~", "~~*", "!~~", "!~~*", "regexp_replace", "like_escape", "ilike_escape")
+_PLACED = {"substring": 1, "left": 1, "right": 1, "round": 1, "chr": 0}
+"""Functions that fail for some places and lengths: from which argument on they are constants."""
 _AGGREGATES = {
     "count": WHOLE, "count_star": WHOLE, "sum": "", "avg": DOUBLE, "min": "", "max": "",
     "var_pop": DOUBLE, "var_samp": DOUBLE, "stddev_pop": DOUBLE, "stddev_samp": DOUBLE,
@@ -100,7 +106,7 @@ class Terms:
             raise Unsafe(f"an expression of class {node['class']}")
         found = handler(self, node)
         if self.guarded and found.kind != LIST and node in self.guarded:
-            return replace(found, low=True, high=True)
+            return Fact(found.kind, True, True, found.unit, found.fields)
         return found
 
     def facts(self, nodes: list[Node]) -> list[Fact]:
@@ -113,10 +119,10 @@ class Terms:
         kind = _LITERALS.get(node["literal"]["kind"])
         if kind is None:
             raise Unsafe(f"a constant of type {node['literal']['kind']}")
-        return Fact(kind, True, True)
+        return plain(kind, True, True)
 
     def of_parameter(self, _: Node) -> Fact:
-        return Fact(NULL, True, True)
+        return plain(NULL, True, True)
 
     def of_cast(self, node: Node) -> Fact:
         kinds = kind_of(node["type_expr"])
@@ -130,8 +136,13 @@ class Terms:
             numbers = kinds.kind in NUMBERS and child.kind in NUMBERS
             size = (child.low and numbers, child.high and numbers)
         low, high = size
-        same = child.kind in (STORED, kinds.kind)
-        return replace(kinds, low=low, high=high, unit=child.unit if same else frozenset())
+        if child.unit and child.kind in (STORED, kinds.kind):
+            return Fact(kinds.kind, low, high, child.unit, kinds.fields)
+        return (
+            Fact(kinds.kind, low, high, fields=kinds.fields)
+            if kinds.fields
+            else plain(kinds.kind, low, high)
+        )
 
     def of_operator(self, node: Node) -> Fact:
         name = node["type"]
@@ -143,18 +154,18 @@ class Terms:
         if name in ("COMPARE_IN", "COMPARE_NOT_IN"):
             for other in found[1:]:
                 _alike(found[0], other)
-            return Fact(TRUTH)
+            return plain(TRUTH)
         if name in ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
-            return Fact(TRUTH)
+            return plain(TRUTH)
         raise Unsafe(f"the operator {name}")
 
     def of_comparison(self, node: Node) -> Fact:
         _alike(self.fact(node["left"]), self.fact(node["right"]))
-        return Fact(TRUTH)
+        return plain(TRUTH)
 
     def of_conjunction(self, node: Node) -> Fact:
         self.facts(node["children"])
-        return Fact(TRUTH)
+        return plain(TRUTH)
 
     def of_case(self, node: Node) -> Fact:
         results = []
@@ -168,7 +179,7 @@ class Terms:
         if node["child"] is None:
             raise Unsafe("a subquery for a value")
         _alike(self.fact(node["child"]), self.subquery(node))
-        return Fact(TRUTH)
+        return plain(TRUTH)
 
     def of_function(self, node: Node) -> Fact:
         name = node["function_name"]
@@ -184,6 +195,8 @@ class Terms:
             return self._arithmetic(name, args, found)
         if name in _PATTERNS and any(a["class"] != "CONSTANT" for a in args[1:]):
             raise Unsafe(f"{name} with a pattern that is not a constant")
+        if name in _PLACED and not all(constant(a) for a in args[_PLACED[name] :]):
+            raise Unsafe(f"{name} at a place that is not a constant")
         return self._total(name, args, found)
 
     def _total(self, name: str, args: list[Node], found: list[Fact]) -> Fact:
@@ -195,19 +208,20 @@ class Terms:
             raise Unsafe(f"the function {name}")
         if name in ("least", "greatest"):
             return _extreme(name, found)
-        if name == "abs" and found[0].kind == WHOLE and not (self.tried or found[0].bounded):
-            raise Unsafe("abs of a whole number that may be the least")
+        ends = name == "abs" or (name == "round" and len(args) > 1)
+        if ends and found[0].kind == WHOLE and not (self.tried or found[0].bounded):
+            raise Unsafe(f"{name} of a whole number that may be the least, or the greatest")
         if name == "struct_pack" and not all(f.kind == WHOLE and f.bounded for f in found):
             raise Unsafe("a list of what is not a bounded whole number")
         size = (found[0].bounded and (not kind or name == "epoch_us")) or name == "sign"
-        return Fact(kind or found[0].kind, size, size)
+        return plain(kind or found[0].kind, size, size)
 
     def _arithmetic(self, name: str, args: list[Node], found: list[Fact]) -> Fact:
         kinds = {f.kind for f in found} - {NULL}
         size = all(f.bounded for f in found)
         if name in ("/", "%", "+", "-", "*") and DOUBLE in kinds and kinds <= set(NUMBERS):
             size = size and name != "/" and name != "%"
-            return Fact(DOUBLE, size, size)
+            return plain(DOUBLE, size, size)
         if kinds & {DATE, TIME, SPAN}:
             if not (self.tried or size):
                 raise Unsafe("date arithmetic that may overflow")
@@ -219,7 +233,7 @@ class Terms:
             size = size and (args[1]["class"] == "CONSTANT" or found[1].bounded)
         if not (self.tried or size):
             raise Unsafe(f"whole-number {name} that may overflow")
-        return Fact(WHOLE, size, size)
+        return plain(WHOLE, size, size)
 
     def _aggregate(self, node: Node) -> Fact:
         name = node["function_name"]
@@ -230,7 +244,7 @@ class Terms:
         if node["filter"]:
             inner.fact(node["filter"])
         if name in _COUNTING:
-            return Fact(WHOLE, True, True)
+            return plain(WHOLE, True, True)
         whole = all(f.kind in (WHOLE, LIST) and (f.bounded or f.kind == LIST) for f in found)
         if self.groups == "all" and not (name in ("sum", "list") and whole):
             raise Unsafe(
@@ -238,7 +252,7 @@ class Terms:
             )
         size = name in ("sum", "min", "max") and whole
         kind = _AGGREGATES[name] or found[0].kind
-        return Fact(kind, size, size)
+        return plain(kind, size, size)
 
     def of_window(self, node: Node) -> Fact:
         name = node["function_name"]
@@ -255,7 +269,7 @@ class Terms:
         others = [node["filter_expr"], node["offset_expr"], node["default_expr"]]
         inner.facts([n for n in others if n is not None])
         size = name in _PLACES or (name in ("sum", "min", "max") and found[0].bounded)
-        return Fact(_WINDOWS[name] or found[0].kind, size, size)
+        return plain(_WINDOWS[name] or found[0].kind, size, size)
 
 
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%", "<<")
@@ -265,11 +279,6 @@ _HANDLERS: dict[str, Callable[[Terms, Node], Fact]] = {
     "CONJUNCTION": Terms.of_conjunction, "CASE": Terms.of_case, "FUNCTION": Terms.of_function,
     "WINDOW": Terms.of_window, "SUBQUERY": Terms.of_subquery,
 }  # fmt: skip
-
-
-def arguments(node: Node) -> list[Node]:
-    """The arguments of a function."""
-    return [a.get("expression", a) for a in node["arguments"]]
 
 
 SURE = frozenset(
@@ -319,7 +328,7 @@ def kind_of(node: Node) -> Fact:
         return Fact(STORED, fields={c["alias"]: kind_of(c) for c in node["children"]})
     if name not in KINDS:
         raise Unsafe(f"the type {name}")
-    return Fact(KINDS[name])
+    return plain(KINDS[name])
 
 
 def merged(found: list[Fact]) -> Fact:
@@ -359,37 +368,3 @@ def _moved(name: str, kinds: set[str], *, size: bool) -> Fact:
 def _microseconds(name: str, args: list[Node]) -> bool:
     """The one part of a time that is always there."""
     return name == "date_part" and args[0].get("literal", {}).get("text") == "microsecond"
-
-
-def between(condition: Node) -> list[Node]:
-    """What a condition puts between two constants: compared with one from either side.
-
-    Equal parts of a tree are equal expressions: the places where they stand are not in it.
-    """
-    lows: list[Node] = []
-    highs: list[Node] = []
-    for part in conjuncts(condition):
-        if part["class"] == "COMPARISON" and constant(part["right"]):
-            if part["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"):
-                lows.append(part["left"])
-            if part["type"] in ("COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"):
-                highs.append(part["left"])
-    return [value for value in lows if value in highs]
-
-
-def constant(node: Node) -> bool:
-    """Whether a value is written in the statement, or comes with it."""
-    if node["class"] == "CAST":
-        return constant(node["child"])
-    if node["class"] == "FUNCTION" and node["function_name"] in ("-", "+"):
-        return all(constant(a) for a in arguments(node))
-    return node["class"] in ("CONSTANT", "PARAMETER")
-
-
-def conjuncts(node: Node) -> Iterator[Node]:
-    """The parts of a condition that all must hold."""
-    if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
-        for child in node["children"]:
-            yield from conjuncts(child)
-    else:
-        yield node

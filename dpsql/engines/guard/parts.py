@@ -1,0 +1,77 @@
+"""Parts of the engine's syntax tree, and what can be told of them without knowing any table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Node = dict[str, Any]
+"""A part of the engine's syntax tree."""
+
+
+def arguments(node: Node) -> list[Node]:
+    """The arguments of a function."""
+    return [a.get("expression", a) for a in node["arguments"]]
+
+
+def between(condition: Node) -> list[Node]:
+    """What a condition puts between two constants: compared with one from either side.
+
+    Equal parts of a tree are equal expressions: the places where they stand are not in it.
+    """
+    lows: list[Node] = []
+    highs: list[Node] = []
+    for part in conjuncts(condition):
+        if part["class"] == "COMPARISON" and constant(part["right"]):
+            if part["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"):
+                lows.append(part["left"])
+            if part["type"] in ("COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"):
+                highs.append(part["left"])
+    return [value for value in lows if value in highs]
+
+
+def constant(node: Node) -> bool:
+    """Whether a value is written in the statement, or comes with it."""
+    if node["class"] == "CAST":
+        return constant(node["child"])
+    if node["class"] == "FUNCTION" and node["function_name"] in ("-", "+"):
+        return all(constant(a) for a in arguments(node))
+    return node["class"] in ("CONSTANT", "PARAMETER")
+
+
+def conjuncts(node: Node) -> Iterator[Node]:
+    """The parts of a condition that all must hold."""
+    if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
+        for child in node["children"]:
+            yield from conjuncts(child)
+    else:
+        yield node
+
+
+def named(node: object) -> Iterator[list[str]]:
+    """The names of every column in an expression."""
+    if isinstance(node, dict):
+        if node.get("class") == "COLUMN_REF":
+            yield node["column_names"]
+        for child in node.values():
+            yield from named(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from named(child)
+
+
+def equal(node: Node) -> Iterator[tuple[list[str], list[str]]]:
+    """The columns that a condition makes equal, each as it is or cast."""
+    if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
+        for child in node["children"]:
+            yield from equal(child)
+    elif node["class"] == "COMPARISON" and node["type"] == "COMPARE_EQUAL":
+        left, right = (_name(node[side]) for side in ("left", "right"))
+        if left and right:
+            yield left, right
+
+
+def _name(node: Node) -> list[str]:
+    inner = node["child"] if node["class"] == "CAST" else node
+    names: list[str] = inner.get("column_names", [])
+    return names
