@@ -44,15 +44,16 @@ def check(bound: Bound) -> Iterator[Refusal]:
         if grouped
         else f'this query returns rows of "{table}", not aggregates over them',
         f"Every output row would be about one {unit}. Noise cannot hide a row that is shown.",
-        _counted(bound, table),
+        _counted(bound, table, grouped=grouped),
         spans[0] if spans else tables[0].span,
     )
 
 
-def _counted(bound: Bound, table: str) -> str:
+def _counted(bound: Bound, table: str, *, grouped: bool) -> str:
     """How many rows the analyst's query has: its list replaced, or the query as a subquery."""
     top = bound.relation
-    if isinstance(top, Project) and isinstance(top.input, Filter | Join | Scan) and top.values:
+    plain = isinstance(top, Project) and isinstance(top.input, Filter | Join | Scan)
+    if isinstance(top, Project) and plain and top.values and not grouped:
         first, last = top.values[0].span, top.values[-1].span
         if first is not None and last is not None:
             return rewritten(bound, first.cover(last), "COUNT(*)")

@@ -10,15 +10,15 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.own import own
-from dpsql.sql.spans import located, span_of
+from dpsql.sql.spans import located, span_of, written
 
 _BINARY = ("this", "expression")
 
 ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     # queries
     exp.Select: (
-        "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
-        "distinct", "with_", "kind", "hint", "operation_modifiers",
+        "expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit",
+        "offset", "distinct", "with_", "kind", "hint", "operation_modifiers",
     ),
     exp.Subquery: ("this", "alias"),
     exp.Union: ("this", "expression", "distinct", "order", "limit", "offset", "with_"),
@@ -38,6 +38,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Cube: ("expressions",),
     exp.GroupingSets: ("expressions",),
     exp.Having: ("this",),
+    exp.Qualify: ("this",),
     exp.Order: ("expressions",),
     exp.Ordered: ("this", "desc", "nulls_first"),
     exp.Limit: ("expression",),
@@ -188,6 +189,20 @@ _SILENT: dict[type[exp.Expr], tuple[str, ...]] = {
 _TELLING: dict[type[exp.Expr], tuple[str, ...]] = {exp.Group: ("all",)}
 """Arguments that are only there when something was written: GROUP BY DISTINCT is not ALL."""
 
+_SAID = {
+    "GROUP with all": "GROUP BY with DISTINCT, or with ALL and keys,",
+    "JOIN with method": "NATURAL or ASOF JOIN",
+    "TABLE with sample": "TABLESAMPLE",
+    "DISTINCT with on": "DISTINCT ON",
+    "WITH with recursive": "WITH RECURSIVE",
+    "SELECT with into": "SELECT INTO",
+    "REGEXP_LIKE": "~",
+    "REGEXP_I_LIKE": "~*",
+    "JSON_EXTRACT": "->",
+    "JSON_EXTRACT_SCALAR": "->>",
+}
+"""What was written, where the parser keeps an argument, or a function for an operator."""
+
 
 def refusals(tree: exp.Expr) -> list[Refusal]:
     """One refusal for each part of the tree outside the closed world."""
@@ -235,7 +250,6 @@ _HINTS = {
     "JOIN with method": "Name the columns: JOIN ... USING (column), or ON a.column = b.column.",
     "WITH with recursive": "A WITH query reads tables and the WITH queries before it.",
     "SELECT with into": "Read the answer; dpsql stores nothing in the database.",
-    "SELECT with qualify": "Number the groups in a subquery, and use WHERE around it.",
     "SELECT with windows": "Write the window out: OVER (PARTITION BY ... ORDER BY ...).",
     "GROUP with all": "Name the keys, by column or by position: GROUP BY 1, 2.",
     "DISTINCT with on": "Group by the columns, and aggregate the others.",
@@ -260,9 +274,10 @@ _HINTS = {
 
 def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:
     function = isinstance(node, exp.Func) and type(node) not in ALLOWED
+    said = written(node) if function and not isinstance(node, exp.Anonymous) else ""
     return Refusal(
         code="DP107" if function else "DP100",
-        headline=f"{name} is not in the SQL that dpsql answers",
+        headline=f"{said or _SAID.get(name, name)} is not in the SQL that dpsql answers",
         why="Only constructs whose effect on one person's privacy is known are run; "
         "everything else is refused, whatever the data.",
         instead=_HINTS.get(

@@ -19,6 +19,7 @@ from dpsql.policy.types import Scalar
 from dpsql.sql import allow
 from dpsql.sql.clauses import Taken, attach_bounds, attach_clauses, take
 from dpsql.sql.dialects.translate import check_text, translate
+from dpsql.sql.group_all import mark_group_all
 from dpsql.sql.own import resolve_aliases, resolve_tables
 from dpsql.sql.renamed import renamed
 from dpsql.sql.spans import locate
@@ -82,6 +83,7 @@ def parse(source: Source) -> Parsed:
             raise Refused(_not_a_query(Span(tokens[0].start, tokens[0].end + 1)))
         check_text(tokens, text, source.dialect)
         resolve_tables(tree)
+        mark_group_all(tree)
         translate(tree, source.dialect)
         resolve_aliases(tree)
     except Refused as refused:

@@ -26,6 +26,14 @@ def located(node: exp.Expr) -> bool:
     return _own(node) is not None
 
 
+def written(node: exp.Expr) -> str:
+    """The name that a call was written with, in capitals; the parser keeps only what it means."""
+    return str(node.meta.get(_WRITTEN, ""))
+
+
+_WRITTEN = "written"
+
+
 def _own(node: exp.Expr) -> Span | None:
     start, end = node.meta.get("start"), node.meta.get("end")
     return Span(start, end + 1) if isinstance(start, int) and isinstance(end, int) else None
@@ -63,6 +71,7 @@ _CALLS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.If: ("IF", "IIF"),
     exp.ArgMax: ("ARG_MAX", "ARGMAX", "MAX_BY"),
     exp.ArgMin: ("ARG_MIN", "ARGMIN", "MIN_BY"),
+    exp.GroupConcat: ("STRING_AGG", "GROUP_CONCAT", "LISTAGG"),
 }
 """Functions with a syntax of their own, whose name the parser does not mark."""
 _LEADING: dict[type[exp.Expr], tuple[str, ...]] = {
@@ -71,6 +80,7 @@ _LEADING: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Where: ("WHERE",),
     exp.Group: ("GROUP BY",),
     exp.Having: ("HAVING",),
+    exp.Qualify: ("QUALIFY",),
     exp.Order: ("ORDER BY",),
     exp.Limit: ("LIMIT",),
     exp.Offset: ("OFFSET",),
@@ -121,6 +131,8 @@ class _Locator:
         if found is None:
             return None
         first, last = self.balanced(self.widened(node, *self.balanced(found)))
+        if isinstance(node, exp.Func) and self.partner.get(first + 1) == last:
+            node.meta[_WRITTEN] = self.word(first)
         node.meta["start"], node.meta["end"] = self.tokens[first].start, self.tokens[last].end
         return first, last
 

@@ -8,9 +8,10 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.sql.bind.context import Catalog, Context, Output, refuse
+from dpsql.sql.bind.limits import limited
 from dpsql.sql.bind.literals import check_parameters
 from dpsql.sql.bind.scope import Scope, folded, same
-from dpsql.sql.bind.select import bind_select, limited
+from dpsql.sql.bind.select import bind_select
 from dpsql.sql.bind.set_operations import combined
 from dpsql.sql.bind.sources import bind_values
 from dpsql.sql.bind.window_calls import sort_key

@@ -1,4 +1,4 @@
-"""The SELECT list: positions, stars, and the names that PostgreSQL gives to outputs."""
+"""The SELECT list: positions, stars, aggregates, and PostgreSQL's names for outputs."""
 
 from __future__ import annotations
 
@@ -54,3 +54,25 @@ def output_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
         return str(node.sql_name()).lower()
     return "?column?"
+
+
+def aggregates(select: exp.Select) -> bool:
+    """Whether the SELECT groups: by a clause, or by an aggregate call outside windows."""
+    if select.args.get("group") is not None or select.args.get("having") is not None:
+        return True
+    roots = [*select.expressions, *(o.expressions if (o := select.args.get("order")) else [])]
+    return any(holds_aggregate(root) for root in roots)
+
+
+def holds_aggregate(node: exp.Expr) -> bool:
+    """Whether an expression calls an aggregate, outside queries of its own."""
+    if isinstance(node, exp.Window):
+        parts = [node.this, *(node.args.get("partition_by") or ()), node.args.get("order")]
+        inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        below = [*inner.iter_expressions()] if type(inner) in NAMES else parts[:1]
+        return any(holds_aggregate(p) for p in [*below, *parts[1:]] if p is not None)
+    if type(node) in NAMES or isinstance(node, exp.Filter):
+        return True
+    if isinstance(node, exp.Query | exp.Subquery):
+        return False
+    return any(holds_aggregate(child) for child in node.iter_expressions())

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
-from dpsql.sql.bind.aggregate_calls import NAMES, Calls
+from dpsql.sql.bind.aggregate_calls import Calls
 from dpsql.sql.bind.context import Context, Output, QueryBinder, refuse
 from dpsql.sql.bind.correlated import decorrelated
 from dpsql.sql.bind.determined import unit_of
-from dpsql.sql.bind.group_keys import grouping
+from dpsql.sql.bind.group_keys import Grouping, grouping
 from dpsql.sql.bind.join_graph import arranged
+from dpsql.sql.bind.limits import limited
 from dpsql.sql.bind.options import with_terms
-from dpsql.sql.bind.outputs import ordinal, output_name, star
+from dpsql.sql.bind.outputs import aggregates, holds_aggregate, ordinal, output_name, star
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.sources import bind_from
 from dpsql.sql.bind.subqueries import unnested
 from dpsql.sql.bind.window_calls import Windows, sort_key
 from dpsql.sql.expressions import Column, Expression, SortKey, Window, columns, substitute
+from dpsql.sql.group_all import is_group_all
 from dpsql.sql.narrow import narrow
 from dpsql.sql.relations import (
     Aggregate,
     Distinct,
     Filter,
-    Limit,
     Private,
     Project,
     Relation,
     Sort,
-    Values,
     Windowed,
 )
 from dpsql.sql.spans import span_of
@@ -57,7 +56,7 @@ def bind_select(select: exp.Select, context: Context, ctes: Scope, query: QueryB
     relation, scope = _where(source.relation, source.scope, select, context)
     bound = (
         _Grouped(select, context, relation, scope).bind()
-        if _aggregates(select)
+        if aggregates(select)
         else _Plain(select, context, relation, scope).bind()
     )
     output = _finish(select, context, bound)
@@ -94,27 +93,6 @@ def filtered(
     return kept, scope.with_fields(fields)
 
 
-def _aggregates(select: exp.Select) -> bool:
-    """Whether the SELECT groups: by a clause, or by an aggregate call outside windows."""
-    if select.args.get("group") is not None or select.args.get("having") is not None:
-        return True
-    roots = [*select.expressions, *(o.expressions if (o := select.args.get("order")) else [])]
-    return any(_calls(root) for root in roots)
-
-
-def _calls(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Window):
-        parts = [node.this, *(node.args.get("partition_by") or ()), node.args.get("order")]
-        inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
-        below = [*inner.iter_expressions()] if type(inner) in NAMES else parts[:1]
-        return any(_calls(p) for p in [*below, *parts[1:]] if p is not None)
-    if type(node) in NAMES or isinstance(node, exp.Filter):
-        return True
-    if isinstance(node, exp.Query | exp.Subquery):
-        return False
-    return any(_calls(child) for child in node.iter_expressions())
-
-
 class _Plain:
     """A SELECT without aggregation."""
 
@@ -127,8 +105,9 @@ class _Plain:
 
     def bind(self) -> _Body:
         items = self._items()
+        chosen = self._chosen(items)
         order = self._order(items)
-        return _Body(_windowed(self.relation, self.windows), items, order)
+        return _Body(self._windowed(self.relation, chosen), items, order)
 
     def scalars(self, scope: Scope | None = None) -> Scalars:
         return Scalars(self.context, scope or self.scope, self.calls, self.windows)
@@ -154,10 +133,34 @@ class _Plain:
         """A column that ``*`` brought in."""
         return replace(field, span=span_of(node))
 
+    def _chosen(self, items: tuple[_Item, ...]) -> Expression | None:
+        """The condition of QUALIFY: over the rows, their windows, and the names of outputs."""
+        qualify = self.select.args.get("qualify")
+        if qualify is None:
+            return None
+        scope = replace(self.scope, aliases={i.name: i.value for i in items})
+        return self.over(self.scalars(scope).condition(qualify.this), qualify)
+
+    def over(self, value: Expression, _node: exp.Expr) -> Expression:
+        """The value, which may be computed from any column here."""
+        return value
+
+    def _windowed(self, relation: Relation, chosen: Expression | None) -> Relation:
+        """The rows with their windows, as far as QUALIFY keeps them."""
+        relation = _windowed(relation, self.windows)
+        if chosen is None:
+            return relation
+        fields = narrow(relation.fields, chosen)
+        place = span_of(self.select.args["qualify"])
+        return Filter(relation, chosen, fields, relation.privacy, place)
+
     def _order(self, items: tuple[_Item, ...]) -> tuple[SortKey, ...]:
         order = self.select.args.get("order")
         if order is None:
             return ()
+        first = order.expressions[0]
+        if len(order.expressions) == 1 and _is_all(first.this):
+            return tuple(sort_key(item.value, first) for item in items)
         return tuple(self._sort_key(item, items) for item in order.expressions)
 
     def _sort_key(self, item: exp.Expr, items: tuple[_Item, ...]) -> SortKey:
@@ -176,7 +179,8 @@ class _Grouped(_Plain):
     """A SELECT with GROUP BY, HAVING or aggregates."""
 
     def bind(self) -> _Body:
-        groups = grouping(self.select.args.get("group"), self._key)
+        clause = self.select.args.get("group")
+        groups = Grouping(self._every()) if is_group_all(clause) else grouping(clause, self._key)
         keys, self.sets = tuple(groups.keys), groups.sets
         keys += () if self.sets else unit_of(self.relation, keys)
         state = self.relation.privacy
@@ -196,9 +200,10 @@ class _Grouped(_Plain):
         items = self._items()
         having = self.select.args.get("having")
         condition = self._condition(having, items) if isinstance(having, exp.Having) else None
+        chosen = self._chosen(items)
         order = self._order(items)
         for position, (column, window) in enumerate(self.windows.found):
-            over_groups = self._over_groups(window, self.select)
+            over_groups = self.over(window, self.select)
             assert isinstance(over_groups, Window)
             self.windows.found[position] = (column, over_groups)
         relation = self._aggregate()
@@ -210,14 +215,14 @@ class _Grouped(_Plain):
                 relation.privacy,
                 span_of(having),
             )
-        return _Body(_windowed(relation, self.windows), items, order)
+        return _Body(self._windowed(relation, chosen), items, order)
 
     def value(self, node: exp.Expr, scope: Scope | None = None) -> Expression:
         """An expression over groups: keys and aggregates only."""
-        return self._over_groups(self.scalars(scope).bind(node), node)
+        return self.over(self.scalars(scope).bind(node), node)
 
     def starred(self, field: Column, node: exp.Expr) -> Expression:
-        return self._over_groups(replace(field, span=span_of(node)), node)
+        return self.over(replace(field, span=span_of(node)), node)
 
     def _condition(self, having: exp.Expr, items: tuple[_Item, ...]) -> Expression:
         scope = replace(self.scope, aliases={i.name: i.value for i in items})
@@ -232,7 +237,21 @@ class _Grouped(_Plain):
                 "A window is computed over the groups that HAVING has kept.",
                 "Compute it in a subquery, and use WHERE around it.",
             )
-        return self._over_groups(bound, having.this)
+        return self.over(bound, having.this)
+
+    def _every(self) -> list[Expression]:
+        """The keys of GROUP BY ALL: the outputs that are neither aggregates nor windows."""
+        rowwise = Scalars(self.context, self.scope)
+        found: list[Expression] = []
+        for node in self.select.expressions:
+            inner = node.this if isinstance(node, exp.Alias) else node
+            every = star(inner)
+            if every is not None:
+                table = every.args.get("table") if isinstance(every, exp.Column) else None
+                found += self.scope.star(every, None if table is None else folded(table))
+            elif not holds_aggregate(inner) and inner.find(exp.Window) is None:
+                found.append(rowwise.bind(inner))
+        return list(dict.fromkeys(found))
 
     def _key(self, node: exp.Expr) -> Expression:
         """A grouping key: an ordinal, a column, an output alias, or any expression."""
@@ -260,7 +279,7 @@ class _Grouped(_Plain):
         shape = key.shape.optional() if self.sets else key.shape
         return self.context.column(str(name), shape, identifier=identifier)
 
-    def _over_groups(self, value: Expression, node: exp.Expr) -> Expression:
+    def over(self, value: Expression, node: exp.Expr) -> Expression:
         """The value with keys in place of their expressions; nothing else may touch rows."""
         known = dict(zip(self.keys, self.key_fields, strict=True))
         assert self.calls is not None
@@ -280,6 +299,14 @@ class _Grouped(_Plain):
             self.relation, self.keys, tuple(call for _, call in self.calls.found), fields, state,
             span_of(self.select.args.get("group") or self.select.expressions[0]), self.sets,
         )  # fmt: skip
+
+
+def _is_all(node: exp.Expr) -> bool:
+    """Whether ORDER BY says ALL: a word that is no column's name unless it is quoted."""
+    if isinstance(node, exp.Column) and node.args.get("table") is None:
+        node = node.this
+    quoted = isinstance(node, exp.Identifier) and bool(node.args.get("quoted"))
+    return isinstance(node, exp.Var | exp.Identifier) and not quoted and node.name.upper() == "ALL"
 
 
 def _windowed(relation: Relation, windows: Windows) -> Relation:
@@ -315,36 +342,6 @@ def _distinct(relation: Relation, outputs: tuple[Column, ...], span: Span | None
         return Distinct(relation, outputs, relation.privacy, span)
     state = privacy.grouped(relation.privacy, outputs, outputs)
     return Aggregate(relation, outputs, (), outputs, state, span)
-
-
-def limited(relation: Relation, node: exp.Expr) -> Relation:
-    """LIMIT and OFFSET of a query over its relation."""
-    count, offset = _whole(node.args.get("limit")), _whole(node.args.get("offset"))
-    if count is None and offset is None:
-        return relation
-    if count == 0:
-        # No row is read: clients ask so for names and types.
-        relation = Values(relation.fields, ((None,) * len(relation.fields),))
-    places = [span_of(c) for c in (node.args.get("limit"), node.args.get("offset")) if c]
-    place = reduce(lambda a, b: a and b and a.cover(b), places)
-    return Limit(relation, count, offset or 0, relation.fields, relation.privacy, place)
-
-
-def _whole(clause: exp.Expr | None) -> int | None:
-    if clause is None:
-        return None
-    value = clause.expression
-    if isinstance(value, exp.Var) and str(value.this).upper() == "ALL":
-        return None
-    if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():
-        return min(int(str(value.this)), 2**62)
-    raise refuse(
-        "DP114",
-        clause,
-        "LIMIT and OFFSET take whole literals",
-        "The row count must not depend on data.",
-        "LIMIT 10 keeps ten rows; without LIMIT all are kept.",
-    )
 
 
 def _output_field(context: Context, item: _Item) -> Column:
