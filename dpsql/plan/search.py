@@ -38,6 +38,7 @@ from dpsql.aggregates.build import clamp, not_null, real
 from dpsql.aggregates.statistic import Quantile, Total, Units
 from dpsql.plan.bounding import only_sums
 from dpsql.plan.identity import identity
+from dpsql.plan.lift import lifted
 from dpsql.plan.nodes import Cells, Measurement, Plan
 from dpsql.plan.price import price
 from dpsql.plan.priced import Chosen, PricedPlan, Search
@@ -159,7 +160,12 @@ def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement
     each = [(column, one) for column, (_, one) in zip(found, sizes, strict=True)]
     level = Quantile(_level(each, rungs), 0, last, Fraction(1), extreme=True, kind=Kind.INTEGER)
     column = Column(next(numbers), "rung", level.shape)
-    return Measurement("m0", by_unit, unit, (), (), Cells("SELECT 1", 1), (level,), (column,))
+    measured = Measurement("m0", by_unit, unit, (), (), Cells("SELECT 1", 1), (level,), (column,))
+    return (
+        measured
+        if measurement.lifted is None
+        else replace(measured, lifted=lifted(by_unit, numbers))
+    )
 
 
 _MANY = Shape(Kind.INTEGER, nullable=False, domain=interval(1, None, integral=True))

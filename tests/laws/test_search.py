@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.corpus import CORPUS, SHOP
+from support.corpus import CORPUS, SHOP, World
 from support.datasets import in_memory
 from support.measured import broken, exact, plan_of, removed, request
 from support.services import Seeded, real_service
@@ -38,9 +38,8 @@ QUESTIONS = (
 )
 
 
-def searching(sql: str, epsilon: str = "1") -> PricedPlan:
-    wanted = replace(request(3, 1), search=True, epsilon=Fraction(epsilon))
-    return search.priced(plan_of(sql, SHOP), wanted)
+def searching(sql: str, world: World = SHOP) -> PricedPlan:
+    return search.priced(plan_of(sql, world), replace(request(3, 1), search=True))
 
 
 def _breaches(parts: list[PricedMeasurement]) -> list[str]:
@@ -127,6 +126,36 @@ def test_what_is_found_is_enforced(sql: str, level: int) -> None:
     assert found.parts[0].bounding != plan.parts[0].bounding
     assert found.parts[0].bounding.rows == one.rungs[level]
     assert _breaches(list(found.parts)) == []
+
+
+STRICT = replace(SHOP, change=lambda text: f"{SHOP.change(text)}\nstrict_timing: on\n")
+CONDITIONED = (
+    "SELECT channel, SUM(amount - 200) FROM orders WHERE placed > DATE '2024-06-01' GROUP BY channel",
+    "SELECT page, SUM(seconds), COUNT(DISTINCT customer_id) FROM visits WHERE seconds > 60 GROUP BY page",
+    QUESTIONS[1],
+)
+
+
+@pytest.mark.parametrize("sql", [*SUMS, *CONDITIONED])
+def test_strict_timing_searches_for_the_same(sql: str) -> None:
+    connection = in_memory("dirty")
+    usual, strict = searching(sql), searching(sql, STRICT)
+    level = 80 if usual.searches[0].valued else 2
+    for plans in ((usual, strict), tuple(search.settled(p, (level,)) for p in (usual, strict))):
+        parts = [_parts(plan) or list(plan.parts) for plan in plans]
+        assert sql not in CONDITIONED or parts[0][0].sql != parts[1][0].sql
+        one, other = (exact(connection, part) for part in parts)
+        assert repr(one) == repr(other)
+        assert _breaches(parts[1]) == []
+
+
+def test_strict_timing_answers_after_a_search() -> None:
+    """The guard lets it through: no condition of the search decides which rows are read."""
+    with real_service("shop", "shop", lambda text: rich(text) + "\nstrict_timing: on\n") as opened:
+        session = opened.session("analyst")
+        session.execute("SET dpsql.search = on")
+        for sql in CONDITIONED:
+            session.execute(sql)
 
 
 FAULTS: dict[str, Callable[[str], str]] = {
