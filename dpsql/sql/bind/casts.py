@@ -48,7 +48,8 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     value = self.bind(node.this)
     if kind is Kind.TEXT:
         check_written(value, node)
-    if kind is Kind.INTEGER and value.shape.kind is Kind.DOUBLE and has(node, ROUNDS_AWAY):
+    away = has(node, ROUNDS_AWAY) or isinstance(_number(node.this), exp.Literal)
+    if kind is Kind.INTEGER and value.shape.kind is Kind.DOUBLE and away:
         value = self.call("round", (value,), node)
     if is_text_constant(value) and kind is not Kind.TEXT:
         value = literals.fit(value, kind, node)
@@ -59,6 +60,13 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     if kind is Kind.TEXT:
         return self.call("left", (value, literals.literal(sizes[0], node)), node)
     return _decimal(self, node, value, *sizes)
+
+
+def _number(node: exp.Expr) -> exp.Expr:
+    """What a sign or brackets are around: a constant with a point is a decimal, and no double."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return node
 
 
 def bind_at_time_zone(self: Scalars, node: exp.Expr) -> Expression:

@@ -12,6 +12,7 @@ from dpsql.policy.types import Kind
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.expressions import Expression, Interval, Literal
+from dpsql.sql.marks import KEEPS_DATE, has
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
@@ -85,8 +86,11 @@ def date_bin(self: Scalars, node: exp.Expr) -> Expression:
             "DATE_BIN('15 minutes', started, TIMESTAMP '2024-01-01')",
         )
     size = literals.literal(step.count * _SECONDS[step.unit], node)
-    seconds = self.call("extract", (self.bind(node.expression),), node, "epoch")
+    value = self.bind(node.expression)
+    seconds = self.call("extract", (value,), node, "epoch")
     since = self.call("subtract", (seconds, start), node)
     whole = self.call("floor", (self.call("divide", (since, size), node),), node)
     back = self.call("add", (self.call("multiply", (whole, size), node), start), node)
-    return self.call("to_timestamp", (back,), node)
+    found = self.call("to_timestamp", (back,), node)
+    days = has(node, KEEPS_DATE) and value.shape.kind is Kind.DATE
+    return self.call("cast", (found,), node, Kind.DATE.value) if days else found

@@ -25,9 +25,9 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
     exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Nullif,
     # numbers
     exp.Abs, exp.Floor, exp.Ceil, exp.Trunc, exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow,
-    exp.Round, exp.WidthBucket,
+    exp.WidthBucket,
     # text and time; of zones only UTC is answered
-    exp.Lower, exp.Upper, exp.Left, exp.Right, exp.Replace, exp.StartsWith, exp.TimeToStr,
+    exp.Lower, exp.Upper, exp.Replace, exp.StartsWith, exp.TimeToStr,
     exp.UnixToTime, exp.AtTimeZone, exp.CurrentDate,
     exp.CurrentTimestamp,
     # aggregates: deviations are of samples everywhere
@@ -46,9 +46,10 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
 ALSO_SAME: dict[str, frozenset[type[exp.Expr]]] = {
     "duckdb": frozenset([
         exp.Add, exp.Sub, exp.Greatest, exp.Least, exp.Substring, exp.StrToDate,
-        exp.StrToTime, exp.DateBin,
+        exp.StrToTime, exp.Left, exp.Right, exp.Round,
     ]),
-    "bigquery": frozenset([exp.Add, exp.Like, exp.ILike, exp.Values, exp.DateBin]),
+    "bigquery": frozenset([exp.Add, exp.Like, exp.ILike, exp.Values, exp.DateBin,
+        exp.Left, exp.Right, exp.Round]),
     "snowflake": frozenset([exp.Trim, exp.StrToDate, exp.StrToTime, exp.DateBin]),
 }  # fmt: skip
 """What one dialect shares with PostgreSQL, and another does not."""

@@ -64,12 +64,27 @@ def moved(sign: type[exp.Expr], *, date: bool | None) -> Callable[[exp.Expr], ex
         step, unit = node.expression, node.args.get("unit")
         if not isinstance(step, exp.Interval):
             step = exp.Interval(this=step, unit=exp.Var(this=word(unit).upper()))
+        if date and word(step.args.get("unit")) in _SECONDS:
+            raise refuse(
+                node,
+                "a date is moved by whole days",
+                "What is smaller is cut off, or fails, by whose words one reads it.",
+                "TIMESTAMP_ADD(started, INTERVAL 3 HOUR)",
+            )
         whole = sign(this=node.this, expression=step)
         if date is None:
             return marked(whole, KEEPS_DATE)
         return cast(whole, exp.DType.DATE) if date else whole
 
     return of
+
+
+def bucketed(node: exp.Expr) -> exp.Expr:
+    """``time_bucket``: steps since a Monday, where no origin is named; a date stays one."""
+    if node.args.get("unit") is not None:
+        return node
+    node.set("unit", cast(text("2000-01-03"), exp.DType.TIMESTAMP))
+    return marked(node, KEEPS_DATE)
 
 
 def boundaries(weeks: str) -> Callable[[exp.Expr], exp.Expr]:
@@ -238,7 +253,7 @@ def last_day(node: exp.Expr) -> exp.Expr:
 
 
 _TEMPLATE = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S"}
-_TEMPLATES = re.compile("|".join(_TEMPLATE))
+_TEMPLATES = re.compile("|".join([*_TEMPLATE, "%"]))
 
 
 def formatted(node: exp.Expr) -> exp.Expr:
@@ -246,7 +261,7 @@ def formatted(node: exp.Expr) -> exp.Expr:
     pattern = node.args.get("format")
     if pattern is None:
         return cast(node.this, exp.DType.TEXT)
-    words = _TEMPLATES.sub(lambda found: _TEMPLATE[found[0]], str(pattern.name))
+    words = _TEMPLATES.sub(lambda found: _TEMPLATE.get(found[0], "%%"), str(pattern.name))
     return exp.TimeToStr(this=node.this, format=text(words))
 
 
