@@ -6,11 +6,15 @@ database is the very file it was made from, under the data version it was made f
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import json
+import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +22,7 @@ from typing import Any, Self
 import duckdb
 
 from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines.duckdb import check_owner
 from dpsql.plan.copies import companion, copy_of
 from dpsql.policy.companion import RANK, Shelf, facts, key_of
 from dpsql.policy.model import Policy, Table
@@ -83,32 +88,66 @@ def prepare(policy: Policy, tables: Sequence[str]) -> list[Written]:
     by rows once analysts ask.
     """
     path = place(policy)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    partial = folder / "partial"
-    try:
-        with _Maker(policy, partial, folder) as maker:
-            written = maker.make(tables)
-        partial.chmod(policy.source.path.stat().st_mode & 0o777)
-        partial.replace(path)
-    except duckdb.Error as error:
-        raise SourceMismatch(f"{path}: the tables could not be prepared: {error}") from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with _alone(policy):
+        _sweep(path)
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        partial = folder / "partial"
+        try:
+            with _Maker(policy, partial, folder) as maker:
+                written = maker.make(tables)
+            _as_private_as(policy.source.path, partial)
+            partial.replace(path)
+        except duckdb.Error as error:
+            raise SourceMismatch(f"{path}: the tables could not be prepared: {error}") from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     return written
 
 
 def remove(policy: Policy) -> bool:
-    """Delete the copies; whether there were any."""
+    """Delete the copies, and what was left of unfinished ones; whether there were any."""
     path = place(policy)
-    found = path.exists()
-    path.unlink(missing_ok=True)
+    with _alone(policy):
+        _sweep(path)
+        found = os.path.lexists(path)
+        path.unlink(missing_ok=True)
     return found
 
 
+@contextmanager
+def _alone(policy: Policy) -> Iterator[None]:
+    """Nobody else prepares tables of this database: what they write would be lost, or swept."""
+    with policy.source.path.open("rb") as database:
+        try:
+            fcntl.flock(database, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SourceMismatch(
+                f"{policy.source.path}: its tables are being prepared already; wait for that"
+            ) from None
+        yield
+
+
+def _sweep(path: Path) -> None:
+    """Remove what a run that was killed has left: it holds private rows."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _as_private_as(database: Path, file: Path) -> None:
+    """Whoever may not read the database may not read the file: neither by owner nor by group."""
+    state = database.stat()
+    with suppress(PermissionError):
+        os.chown(file, -1, state.st_gid)
+    with suppress(PermissionError):
+        os.chown(file, state.st_uid, -1)
+    same = file.stat().st_gid == state.st_gid
+    file.chmod(state.st_mode & (0o777 if same else 0o707))
+
+
 def _fingerprint(path: Path) -> str:
-    """What changes when the file is written to."""
-    state = path.stat()
-    return f"{state.st_size}-{state.st_mtime_ns}"
+    """What changes when the database is written to: its file, and the log of what is not yet there."""
+    states = [p.stat() for p in (path, path.with_name(f"{path.name}.wal")) if p.exists()]
+    return "-".join(f"{state.st_size}-{state.st_mtime_ns}" for state in states)
 
 
 class _Maker:
@@ -169,6 +208,7 @@ class _Maker:
         """Copies that still serve, and their salt, so that what is prepared again is the same."""
         if not self._path.exists():
             return [], secrets.randbits(62)
+        check_owner(self._path, self._policy.source.path)
         self._attach(self._path, "older", " (READ_ONLY)")
         (document,) = self._one(f"SELECT document FROM older.main.{DOCUMENT}")
         shelf, _ = read(self._policy, document)

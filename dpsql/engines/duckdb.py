@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -62,7 +63,7 @@ class DuckDB:
             raise SourceMismatch(f"{path}: there is no such database file")
         try:
             self._root = duckdb.connect(str(path), read_only=True, config=config)
-            self.prepared = _sealed(self._root, copies)
+            self.prepared = _sealed(self._root, path, copies)
         except duckdb.Error as error:
             raise SourceMismatch(
                 f"{path}: not a DuckDB database that can be opened: {error}"
@@ -159,7 +160,22 @@ class DuckDB:
         return cursor
 
 
-def _sealed(root: duckdb.DuckDBPyConnection, copies: Path | None) -> str | None:
+def check_owner(copies: Path, database: Path) -> None:
+    """Refuse copies that somebody else may have put there: they say which rows are whose.
+
+    They belong, links to them too, to the database's owner, to whoever runs this, or to root, and
+    nobody else may write them who may not write the database.
+    """
+    mine, own = database.stat(), copies.stat()
+    strange = {copies.lstat().st_uid, own.st_uid} - {mine.st_uid, os.geteuid(), 0}
+    if strange or own.st_mode & ~mine.st_mode & 0o022:
+        raise SourceMismatch(
+            f"{copies}: others than the owner of the database may have written this; remove it, and"
+            " run `dpsql prepare` again"
+        )
+
+
+def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) -> str | None:
     """Open the copies, then lock everything; gives the document that says what they are.
 
     A database that this process has open already is sealed, with the copies there were then.
@@ -167,6 +183,7 @@ def _sealed(root: duckdb.DuckDBPyConnection, copies: Path | None) -> str | None:
     (done,) = root.execute("SELECT current_setting('lock_configuration')").fetchone() or (False,)
     if not done:
         if copies is not None and copies.is_file():
+            check_owner(copies, path)
             name = str(copies).replace("'", "''")
             root.execute(f"ATTACH '{name}' AS {CATALOG} (READ_ONLY)")
         for setting, value in SEALED.items():

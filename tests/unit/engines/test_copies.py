@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,6 +154,90 @@ def test_the_file_is_as_private_as_the_database(policy: Policy) -> None:
     assert copies.place(policy).stat().st_mode & 0o777 == 0o640
     assert copies.remove(policy)
     assert not copies.remove(policy)
+
+
+@pytest.mark.parametrize(("allowed", "mode"), [(True, 0o640), (False, 0o600)])
+def test_no_other_group_may_read_it(
+    allowed: bool, mode: int, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file would be of the group of whoever prepares; the database need not be."""
+    policy.source.path.chmod(0o640)
+    group = policy.source.path.stat().st_gid
+    given: list[int] = []
+
+    def chown(path: Path, _: int, gid: int) -> None:
+        given.append(gid)
+        if not allowed:
+            raise PermissionError(path)
+
+    made = os.stat_result(
+        (0o100600, *policy.source.path.stat()[1:5], group + (not allowed), *[0] * 4)
+    )
+    real = Path.stat
+    monkeypatch.setattr(os, "chown", chown)
+    monkeypatch.setattr(
+        Path, "stat", lambda p, **how: made if p.name == "partial" else real(p, **how)
+    )
+    copies.prepare(policy, ["orders"])
+    assert given == [group, -1]
+    assert real(copies.place(policy)).st_mode & 0o777 == mode
+
+
+def test_what_is_in_the_log_of_the_database_counts_as_a_change(policy: Policy) -> None:
+    """What was committed and not yet moved into the file is read with it."""
+    copies.prepare(policy, ["orders"])
+    assert copies.read(policy, document(policy))[0].copies
+    before = policy.source.path.stat()
+    text = (
+        f"import os, duckdb; c = duckdb.connect({str(policy.source.path)!r});"
+        " c.execute('DELETE FROM orders'); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True)
+    after = policy.source.path.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    with duckdb.connect(str(policy.source.path), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM orders").fetchone() == (0,)
+    shelf, said = copies.read(policy, document(policy))
+    assert shelf.copies == {}
+    assert "has changed" in said[0]
+
+
+@pytest.mark.parametrize("who", ["a stranger", "a stranger's link", "anyone may write"])
+def test_copies_that_others_may_have_written_are_refused(
+    who: str, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a database in a folder that others write to, a file of theirs could multiply rows."""
+    copies.prepare(policy, ["orders"])
+    path = copies.place(policy)
+    DuckDB(policy.source.path, policy.limits, path).close()
+    stranger = os.stat_result((*path.stat()[:4], os.geteuid() + 1, *path.stat()[5:10]))
+    real, link = Path.stat, Path.lstat
+    if who == "anyone may write":
+        path.chmod(0o666)
+    elif who == "a stranger":
+        monkeypatch.setattr(
+            Path, "stat", lambda p, **how: stranger if p == path else real(p, **how)
+        )
+    else:
+        monkeypatch.setattr(Path, "lstat", lambda p: stranger if p == path else link(p))
+    with pytest.raises(SourceMismatch, match="may have written"):
+        DuckDB(policy.source.path, policy.limits, path)
+    with pytest.raises(SourceMismatch, match="may have written"):
+        copies.prepare(policy, ["visits"])
+
+
+def test_what_a_killed_run_has_left_is_swept_and_two_runs_do_not_meet(policy: Policy) -> None:
+    left = copies.place(policy).with_name(f".{copies.place(policy).name}.abc")
+    for again in (copies.prepare, copies.remove):
+        left.mkdir()
+        (left / "partial").write_bytes(b"rows")
+        again(*[policy, ["orders"]][: 2 if again is copies.prepare else 1])  # type: ignore[operator]
+        assert not left.exists()
+    with policy.source.path.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(SourceMismatch, match="being prepared already"):
+            copies.prepare(policy, ["orders"])
+    assert not copies.place(policy).exists()
 
 
 def test_limits_of_the_policy_hold_while_copies_are_made(policy: Policy) -> None:
