@@ -9,13 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
-
-@dataclass(slots=True)
-class _Flight:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    waiting: int = 0
+from dpsql.diagnostics.refusal import EngineFailed
 
 
 class Flights:
@@ -23,24 +18,37 @@ class Flights:
 
     def __init__(self) -> None:
         """Nothing is being answered yet."""
-        self._lock = threading.Lock()
-        self._flights: dict[Hashable, _Flight] = {}
+        self._changed = threading.Condition()
+        self._flying: set[Hashable] = set()
+        self._waiting: set[int] = set()
 
     @contextmanager
     def alone(self, question: Hashable) -> Iterator[None]:
-        """Nobody else is inside with the same question."""
-        with self._lock:
-            flight = self._flights.setdefault(question, _Flight())
-            flight.waiting += 1
+        """Nobody else is inside with the same question.
+
+        Raises where waiting was interrupted: nothing was charged, and nothing will be.
+        """
+        me = threading.get_ident()
+        with self._changed:
+            self._waiting.add(me)
+            self._changed.wait_for(lambda: question not in self._flying or me not in self._waiting)
+            if me not in self._waiting:
+                raise EngineFailed("interrupted")
+            self._waiting.discard(me)
+            self._flying.add(question)
         try:
-            with flight.lock:
-                yield
+            yield
         finally:
-            with self._lock:
-                flight.waiting -= 1
-                if not flight.waiting:
-                    del self._flights[question]
+            with self._changed:
+                self._flying.discard(question)
+                self._changed.notify_all()
+
+    def interrupt(self, thread: int) -> None:
+        """Whoever waits in a thread waits no longer, and asks nothing."""
+        with self._changed:
+            self._waiting.discard(thread)
+            self._changed.notify_all()
 
     def __len__(self) -> int:
         """How many questions are being answered."""
-        return len(self._flights)
+        return len(self._flying)

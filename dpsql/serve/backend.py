@@ -31,6 +31,7 @@ from dpsql.serve.uses import (
 )
 from dpsql.serve.world import Shared, Who, World
 from dpsql.service import Reply, Session
+from dpsql.sql.dialects.tables import DIALECTS
 
 T = TypeVar("T")
 LONGEST_REMEMBERED = 50_000
@@ -119,8 +120,15 @@ class RoleSession:
                 raise refused from None
         return Description(columns, whole)
 
+    def _sent(self, query: Query, values: Sequence[Value]) -> tuple[str, list[Value]]:
+        """What the service is given of a query and its values."""
+        escapes = DIALECTS[self._session.settings.dialect].escapes
+        text, read, listed = with_lists(query.text, query.tokens, values, escapes=escapes)
+        text, left = with_limits(text, read, listed)
+        return text, exact(left)
+
     def _accepts(self, query: Query, values: Sequence[Value]) -> bool:
-        self._session.prepare(*_sent(query, values))
+        self._session.prepare(*self._sent(query, values))
         return True
 
     def columns(
@@ -139,7 +147,7 @@ class RoleSession:
         if own is not None:
             return tuple(types.column(name, types.KINDS[kind]) for name, kind in own)
         try:
-            priced = self._session.prepare(*_sent(query, values))
+            priced = self._session.prepare(*self._sent(query, values))
         except Refused as refused:
             if self._rows_only(refused, query):
                 return self._shared.catalog.shape(query, self._who, values).columns
@@ -248,13 +256,13 @@ class RoleSession:
         )  # fmt: skip
 
     def _answered(self, query: Query, values: Sequence[Value], *, notices: bool) -> Answer:
-        reply = self._session.execute(*_sent(query, values))
+        reply = self._session.execute(*self._sent(query, values))
         if reply.cost.epsilon or reply.cost.delta:
             self._shared.balances.spent()
         answer = answered(reply)
         if self._session.settings.fresh:
             self._shared.answers.clear()
-        elif self._wise(query, answer):
+        elif not reply.timely and self._wise(query, answer):
             stored = bool(reply.recalled or reply.cost.epsilon)
             kept = noticed(answer, "recalled" if stored else "")
             self._shared.answers.put(self._answer_key(query, values), kept)
@@ -348,13 +356,6 @@ class RoleSession:
                 "Send two statements.",
             )  # fmt: skip
         return "service"
-
-
-def _sent(query: Query, values: Sequence[Value]) -> tuple[str, list[Value]]:
-    """What the service is given of a query and its values."""
-    text, read, listed = with_lists(query.text, query.tokens, values)
-    text, left = with_limits(text, read, listed)
-    return text, exact(left)
 
 
 def _named(values: Sequence[Value]) -> tuple[tuple[str, str], ...]:

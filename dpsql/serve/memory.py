@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
@@ -41,6 +42,37 @@ class Memory(Generic[V]):
         """Forget everything."""
         with self._lock:
             self._known.clear()
+
+
+class Held:
+    """How much of large answers is kept, by whomever: once for each, for as long as it is.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, most: int, large: int = 100_000) -> None:
+        """At most ``most`` bytes; answers below ``large`` bytes are not counted."""
+        self.most, self.large, self._lock = most, large, threading.Lock()
+        self._sizes: dict[int, int] = {}
+
+    @property
+    def bytes(self) -> int:
+        """What is kept now."""
+        return sum(list(self._sizes.values()))
+
+    def hold(self, table: pa.Table) -> None:
+        """Count a table until it is gone."""
+        size, name = table.nbytes, id(table)
+        if size < self.large:
+            return
+        with self._lock:
+            if name not in self._sizes:
+                self._sizes[name] = size
+                weakref.finalize(table, self._sizes.pop, name, None)
+
+
+HELD = Held(2_000_000_000)
+"""What open cursors and portals of all sessions of this process keep together."""
 
 
 def give_back() -> None:

@@ -79,7 +79,7 @@ class PlanCache:
 
     def plan(
         self,
-        about: tuple[str, Settings, str, Sequence[Scalar | float | None]],
+        about: tuple[Hashable, Settings, str, Sequence[Scalar | float | None]],
         now: datetime,
         make: Callable[[datetime], PricedPlan],
     ) -> PricedPlan:

@@ -45,6 +45,8 @@ class Reply:
     recalled: bool = False
     budget: Callable[[], tuple[Remaining, ...]] = tuple
     notes: tuple[str, ...] = ()
+    timely: bool = False
+    """Whether the same words may ask something else a moment later: they name the time."""
 
     @property
     def remaining(self) -> tuple[Remaining, ...]:

@@ -56,6 +56,7 @@ class Session:
                 min(self._limit.epsilon, other.epsilon), min(self._limit.delta, other.delta)
             )
         self.settings = s.Settings()
+        self._timely = False
         self._accounts()
 
     @property
@@ -89,6 +90,7 @@ class Session:
 
         The statement fails, and what it was charged stays charged.
         """
+        self._service.tools.flights.interrupt(thread)
         self._service.tools.engine.interrupt(thread)
 
     def prepare(self, text: str, parameters: Parameters = ()) -> PricedPlan:
@@ -96,12 +98,17 @@ class Session:
 
         Bounds that were searched for are in it, where they are stored.
         """
-        who = self.role if self._behind is None else f"{self.role} for {self._behind}"
+        who = self.role, self._behind
         mine = s.hinted(self.settings, text)
         about = (who, replace(mine, session=None), text, parameters)
-        base = self._service.plans.plan(
-            about, self._service.clock(), lambda now: self._planned(text, parameters, now, mine)
-        )
+        self._timely = False
+
+        def make(now: datetime) -> PricedPlan:
+            found = self._planned(text, parameters, now, mine)
+            self._timely = getattr(now, "asked", True)
+            return found
+
+        base = self._service.plans.plan(about, self._service.clock(), make)
         return searching.known(base, self._service)
 
     def _planned(
@@ -184,6 +191,7 @@ class Session:
 
     def _answered(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         priced = self.prepare(text, parameters)
+        timely = self._timely
         if own_tables.asked_for(Source(text, self.settings.dialect, tuple(parameters))):
             return self._own(priced)
         version = self._service.policy.version
@@ -198,7 +206,7 @@ class Session:
             release = nonnegative(release, priced)
         reply = Reply(
             "SELECT", release.columns, release.table, release.intervals,
-            before + given.cost, given.recalled, self.budget, priced.plan.notes,
+            before + given.cost, given.recalled, self.budget, priced.plan.notes, timely,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
 

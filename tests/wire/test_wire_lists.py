@@ -10,12 +10,16 @@ from typing import Any
 import psycopg
 import pytest
 from endpoint import Endpoint
+from sqlglot import exp
 
+from dpsql.diagnostics.refusal import Refused
 from dpsql.serve.catalog.names import column_names
 from dpsql.serve.lists import constant, with_lists
-from dpsql.serve.pgwire.errors import wire_error
+from dpsql.serve.pgwire.errors import WireError, wire_error
 from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import tables
+from dpsql.sql.dialects.tables import DIALECTS
+from dpsql.sql.parse import Source, parse
 
 
 @pytest.mark.parametrize(
@@ -44,12 +48,40 @@ def test_lists_become_constants(sql: str, values: list[Any], text: str, left: li
     ("value", "text"),
     [
         (True, "TRUE"), (3, "3"), (0.5, "0.5"), (Decimal("1.50"), "1.50"), ("it's", "'it''s'"),
-        (dt.datetime(2024, 1, 2, 3), "TIMESTAMP '2024-01-02 03:00:00'"), (b"x", "NULL"),  # noqa: DTZ001
+        (dt.datetime(2024, 1, 2, 3), "TIMESTAMP '2024-01-02 03:00:00'"),  # noqa: DTZ001
         (dt.date(2024, 1, 2), "DATE '2024-01-02'"), (uuid.UUID(int=1), f"'{uuid.UUID(int=1)}'"),
     ],
 )  # fmt: skip
 def test_constants(value: Any, text: str) -> None:
     assert constant(value) == text
+
+
+@pytest.mark.parametrize("value", [b"x", dt.time(3), float("nan"), Decimal("Infinity"), [1]])
+def test_what_no_constant_is_read_as_is_refused_and_not_left_out(value: Any) -> None:
+    with pytest.raises(WireError, match="of this type"):
+        with_lists("a = ANY($1)", tokens("a = ANY($1)"), [[value]])
+
+
+EVIL = [r"\', 'web') OR channel IN ('shop", r"a\\' b", "it's", "\\", "\n'"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("value", EVIL)
+def test_a_text_in_a_list_is_one_constant_in_every_dialect(dialect: str, value: str) -> None:
+    """A program that hands on what its users type must not hand on SQL."""
+    sql = "SELECT COUNT(*) FROM orders WHERE channel = ANY($1)"
+    escapes = DIALECTS[dialect].escapes
+    text, _, left = with_lists(sql, tokens(sql), [[value]], escapes=escapes)
+    found = parse(Source(text, dialect)).tree
+    assert left == []
+    assert [str(node.this) for node in found.find_all(exp.Literal)] == [value]
+    if escapes and "\\" in value:
+        naive, _, _ = with_lists(sql, tokens(sql), [[value]])
+        try:
+            read = [str(n.this) for n in parse(Source(naive, dialect)).tree.find_all(exp.Literal)]
+        except Refused:
+            read = []
+        assert read != [value], "else the test would show nothing"
 
 
 @pytest.mark.parametrize(

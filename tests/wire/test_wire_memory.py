@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
+import pyarrow as pa
 import pytest
 from endpoint import Endpoint
 
 from dpsql.engines import catalog_db
 from dpsql.engines.catalog_db import CatalogDatabase
-from dpsql.serve.pgwire import portals, room
+from dpsql.serve.memory import Held
+from dpsql.serve.pgwire import portals, room, session
 
 
 @pytest.fixture
@@ -83,6 +87,42 @@ def test_open_cursors_hold_so_much(
         client.execute("FETCH b")
     client.execute("CLOSE a")
     assert client.execute("FETCH b").fetchone() == (2,)
+
+
+def test_open_cursors_of_all_sessions_hold_so_much(
+    client: psycopg.Connection, shop: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(1_000, large=1_000)
+    monkeypatch.setattr(portals, "HELD", held)
+    monkeypatch.setattr(session, "HELD", held)
+    client.execute("DECLARE small CURSOR WITH HOLD FOR SELECT 1 AS one")
+    client.execute("DECLARE a CURSOR WITH HOLD FOR SELECT x FROM generate_series(1, 9000) AS s(x)")
+    client.execute("FETCH small")
+    assert held.bytes == 0
+    client.execute("FETCH a")
+    assert held.bytes >= 9_000
+    with psycopg.connect(shop.dsn(), autocommit=True) as other:
+        other.execute("DECLARE b CURSOR WITH HOLD FOR SELECT 2 AS two")
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded, match="all sessions"):
+            other.execute("FETCH b")
+        client.execute("CLOSE a")
+        for _ in range(100):
+            if not held.bytes:
+                break
+            gc.collect()
+            time.sleep(0.05)
+        assert other.execute("FETCH b").fetchone() == (2,)
+
+
+def test_a_table_counts_once_and_until_it_is_gone() -> None:
+    held, table = Held(10, large=100), pa.table({"n": list(range(100))})
+    held.hold(table)
+    held.hold(table)
+    held.hold(pa.table({"n": [1]}))
+    assert held.bytes == table.nbytes
+    del table
+    gc.collect()
+    assert held.bytes == 0
 
 
 def test_memory_is_given_back_after_a_large_answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -206,3 +207,56 @@ def test_the_dialect_of_a_connection(client: Client) -> None:
     assert b"bigquery" in _cells(client.send(query("SHOW dpsql.dialect")))[0]
     client.send(query("RESET dpsql.dialect"))
     assert _cells(client.send(half))[0].endswith(b"3")
+
+
+def test_what_was_described_is_what_comes(client: Client) -> None:
+    """Settings and roles change the columns: then a client that knows others is told before it pays."""
+    client.send(parse("s", BY_COUNTRY) + describe("S", "s") + SYNC)
+    twice = bind("", "s") + execute("") + SYNC
+    assert "D" in kinds(client.send(twice))
+    client.send(query("SET dpsql.epsilon = 0.05"))
+    assert "D" in kinds(client.send(twice)), "the same columns"
+    client.send(query("SET dpsql.intervals = on"))
+    for _ in range(2):
+        assert errors(client.send(twice)) == ["0A000"]
+    client.send(query("RESET dpsql.intervals"))
+    assert "D" in kinds(client.send(twice))
+    client.send(query("PREPARE p AS SELECT 1"))
+    assert "D" in kinds(client.send(bind("", "p") + execute("") + SYNC))
+
+
+def test_a_portal_that_failed_is_not_asked_for_again(
+    client: Client, shop: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever reads on after an error would be charged a second time for one execution."""
+    client.send(query("BEGIN"))
+    client.send(parse("", "SELECT count(*), 77001 FROM orders") + bind("p", "") + SYNC)
+    client.send(query("SAVEPOINT a"))
+    before = shop.spent
+    with monkeypatch.context() as patch:
+        patch.setattr(shop.service.tools.engine, "measure", lambda *_: 1 / 0)
+        assert errors(client.send(execute("p") + SYNC))
+    paid = shop.spent
+    assert paid > before
+    client.send(query("ROLLBACK TO a"))
+    assert errors(client.send(execute("p") + SYNC)) == ["55000"]
+    assert shop.spent == paid
+    client.send(query("ROLLBACK"))
+
+
+def test_what_names_the_time_is_not_remembered(
+    client: Client, shop: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in words that only another dialect has."""
+    clock = shop.service.clock
+    client.send(query("SET dpsql.dialect = 'snowflake'"))
+    asked = [
+        query('SELECT COUNT(*) FROM "orders" WHERE "placed" < GETDATE()'),
+        query('SELECT COUNT(*) FROM "orders" WHERE "placed" < CURRENT_DATE()'),
+    ]
+    for sql in asked:
+        monkeypatch.setattr(shop.service, "clock", clock)
+        first = _cells(client.send(sql))
+        assert _cells(client.send(sql)) == first
+        monkeypatch.setattr(shop.service, "clock", lambda: clock() - timedelta(days=200))
+        assert _cells(client.send(sql)) != first

@@ -9,7 +9,7 @@ from dpsql.serve.pgwire import asking, replies, script
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire import messages as m
 from dpsql.serve.pgwire.asking import Steps
-from dpsql.serve.pgwire.errors import PROTOCOL, SYNTAX, WireError, wire_error
+from dpsql.serve.pgwire.errors import PROTOCOL, SYNTAX, UNSUPPORTED, WireError, wire_error
 from dpsql.serve.pgwire.execute import columns_of, execute, parameter_count
 from dpsql.serve.pgwire.parameters import spread, value
 from dpsql.serve.pgwire.portals import Portal, Prepared
@@ -94,6 +94,8 @@ def _bind(session: Session, message: m.Bind) -> Steps:
         )
     if not isinstance(prepared.command, c.End | c.RollbackTo | None):
         session.transaction.check()
+    if prepared.described and prepared.settings != session.backend.settings():
+        yield from _described_again(session, prepared)
     formats = spread(message.formats, wanted)
     oids = (*prepared.oids, *([0] * wanted))[:wanted]
     if any(f and not oid for f, oid in zip(formats, oids, strict=True)):
@@ -122,9 +124,26 @@ def _described(session: Session, prepared: Prepared) -> Steps:
     if isinstance(command, c.Query) and not prepared.described:
         found = yield asking.Describe(command, prepared.oids)
         prepared.oids, prepared.columns, prepared.described = found.oids, found.columns, True
+        prepared.settings = session.backend.settings()
     if not isinstance(command, c.Query):
         prepared.columns = yield from columns_of(session, command)
     return prepared
+
+
+def _described_again(session: Session, prepared: Prepared) -> Steps:
+    """Under other settings: a client that knows columns by name and type must get these.
+
+    Refused before anything is charged, as PostgreSQL does.
+    """
+    assert isinstance(prepared.command, c.Query)
+    found = yield asking.Describe(prepared.command, prepared.oids)
+    if found.columns != prepared.columns:
+        raise WireError(
+            UNSUPPORTED, "cached plan must not change result type",
+            "A setting, or the role, has changed the columns since the statement was described.",
+            "Prepare it again.",
+        )  # fmt: skip
+    prepared.settings = session.backend.settings()
 
 
 def _describe(session: Session, message: m.Describe) -> Steps:

@@ -221,7 +221,10 @@ def _prepare(session: Session, command: c.Prepare, *_: object) -> Steps:
     if not command.name:
         raise WireError(NO_STATEMENT, "a prepared statement needs a name")
     described = yield asking.Describe(command.query, command.oids)
-    prepared = Prepared(command.query, described.oids, described.columns, described=True)
+    prepared = Prepared(
+        command.query, described.oids, described.columns, described=True,
+        settings=session.backend.settings(),
+    )  # fmt: skip
     session.names.add_prepared(command.name, prepared)
     return "PREPARE"
 

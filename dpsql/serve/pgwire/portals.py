@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dpsql.serve.memory import HELD
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.asking import Answer
 from dpsql.serve.pgwire.errors import (
@@ -30,6 +31,8 @@ class Prepared:
     oids: tuple[int, ...] = ()
     columns: tuple[WireColumn, ...] | None = None
     described: bool = False
+    settings: object = None
+    """Role and settings when it was described: others may give it other columns."""
 
 
 @dataclass(slots=True)
@@ -37,7 +40,8 @@ class Portal:
     """A statement with its values, its answer once there is one, and how far it was read.
 
     ``position`` is 0 before the first row, n on the n-th and one more than the last after it.
-    The answer is asked for once: whoever reads a portal again reads the same rows.
+    The answer is asked for once: whoever reads a portal again reads the same rows, and one that
+    failed is not asked for, or charged, again.
     """
 
     command: c.Command | None
@@ -99,6 +103,11 @@ class Names:
             raise WireError(
                 LIMIT, "the open cursors hold too many rows",
                 f"Together they may hold {MOST_BYTES} bytes.", "Close one of them.",
+            )  # fmt: skip
+        if HELD.bytes >= HELD.most:
+            raise WireError(
+                LIMIT, "the open cursors of all sessions hold too many rows",
+                f"Together they may hold {HELD.most} bytes.", "Try again when others are closed.",
             )  # fmt: skip
 
     def end_block(self, *, committed: bool) -> None:

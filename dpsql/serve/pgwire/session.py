@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpsql.serve.memory import HELD
 from dpsql.serve.pgwire import asking, replies
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.asking import Answer, Backend, Steps
+from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.pgwire.oids import TEXT, column
 from dpsql.serve.pgwire.parameters import Value, spread
 from dpsql.serve.pgwire.portals import Names, Portal
@@ -70,9 +72,13 @@ class Session:
         """The answer of a portal of a query, asked for once."""
         if portal.answer is None:
             assert isinstance(portal.command, c.Query)
+            if portal.done:
+                raise WireError("55000", "portal cannot be run: it failed before")
             self.names.check_room()
+            portal.done = True
             portal.answer = yield from self.answer(portal.command, portal.values, portal.oids)
             portal.columns = portal.answer.columns
+            HELD.hold(portal.answer.table)
         return portal.answer
 
     def columns(self, portal: Portal) -> Steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from support.services import real_service, service
 
+from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.ledger.charge import NANO
 from dpsql.plan.recall import AS_GOOD
 from dpsql.privacy.accounting import rho_of_pure
@@ -481,6 +483,42 @@ def test_people_who_open_a_dashboard_at_once_pay_for_it_once(opened):
             person.join()
     assert sorted(reply.recalled for reply in replies) == [False, True, True, True, True]
     assert len({str(reply.table.to_pydict()) for reply in replies}) == 1
+    assert len(opened.tools.flights) == 0
+
+
+def test_whoever_stops_waiting_pays_nothing(opened):
+    """Somebody else asks the same and fails; who gave up meanwhile must not be charged for it."""
+    engine, slow, inside = opened.tools.engine, threading.Event(), threading.Event()
+
+    def measure(*_):
+        inside.set()
+        slow.wait(20)
+        raise ZeroDivisionError
+
+    def ask(name, found):
+        try:
+            opened.session("analyst", name).execute(COUNT)
+        except (EngineFailed, ZeroDivisionError) as error:
+            found.append(error)
+
+    failed, given_up = [], []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "measure", measure)
+        first = threading.Thread(target=ask, args=("first", failed))
+        second = threading.Thread(target=ask, args=("second", given_up))
+        first.start()
+        assert inside.wait(20)
+        second.start()
+        while second.ident not in opened.tools.flights._waiting:
+            time.sleep(0.01)
+        opened.session("analyst").interrupt(second.ident)
+        second.join(20)
+        assert not second.is_alive(), "it did not wait for the first"
+        slow.set()
+        first.join(20)
+    assert [type(e) for e in failed + given_up] == [ZeroDivisionError, EngineFailed]
+    charged = {r.content["session"] for r in opened.ledger.events() if "session" in r.content}
+    assert charged == {"first"}
     assert len(opened.tools.flights) == 0
 
 
