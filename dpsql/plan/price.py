@@ -68,7 +68,7 @@ def price(plan: Plan, request: Request) -> PricedPlan:
     """The plan with the noise that is predicted to be smallest among what is allowed."""
     if not plan.measurements:
         return PricedPlan(plan, (), Cost.zero(), (), "none")
-    return apart(plan, request, _pot)
+    return replace(apart(plan, request, _pot), consistent=request.consistent)
 
 
 def _pot(plan: Plan, request: Request) -> PricedPlan:

@@ -212,7 +212,8 @@ class PricedPlan:
     """What will be run, released and paid. Nothing about it depends on a row.
 
     With ``searches`` the bounds are yet to be found: parts are priced under those of the policy,
-    which is the most noise that there will be, as ``asked``.
+    which is the most noise that there will be, as ``asked``. ``consistent`` answers have levels that
+    add up: see ``release.consistent``.
     """
 
     plan: Plan
@@ -222,6 +223,7 @@ class PricedPlan:
     family: str
     searches: tuple[Search, ...] = ()
     asked: Request | None = None
+    consistent: bool = False
 
     @property
     def price(self) -> Cost:

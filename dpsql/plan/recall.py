@@ -160,7 +160,7 @@ def _with_base(
         [version, asked.sources, asked.statistics[position], asked.unit, _constants(part, position)]
     )
     coarse = Coarse(base, asked)
-    if not asked.keys or _clips(part):
+    if not asked.keys or clips(part):
         return replace(piece, coarse=coarse)
     about = {
         "conditions": [_short(text) for text in asked.conditions],
@@ -180,7 +180,7 @@ def _additive(part: PricedMeasurement, position: int) -> bool:
     return isinstance(statistic, Rows | Total) and statistic.cap is None
 
 
-def _clips(part: PricedMeasurement) -> bool:
+def clips(part: PricedMeasurement) -> bool:
     """Whether bounding takes anything from units that are as the policy says."""
     bounding, most = part.bounding, part.measurement.privacy.max_rows
     limits = (bounding.rows, bounding.per_group)

@@ -23,7 +23,7 @@ class Request:
     what would not be chosen. All candidates keep the claim, so it takes nothing from anyone.
     ``search`` says that bounds may be searched for; ``found`` has the most rows of a unit that count
     (or what they may be worth), by the name of the measurement, as a search found them
-    (``plan.search``).
+    (``plan.search``). ``consistent`` asks for levels that add up.
     """
 
     epsilon: Fraction
@@ -35,6 +35,7 @@ class Request:
     shelf: Shelf = field(default_factory=Shelf)
     bounding: str | None = None
     search: bool = False
+    consistent: bool = False
     found: Mapping[str, Fraction] = field(default_factory=dict)
 
     def size(self, unit: str) -> int:

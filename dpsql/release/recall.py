@@ -314,7 +314,9 @@ def _assembled(
         target = schema(part.measurement.key_fields + part.measurement.columns)
         typed = [_typed(array, f.type) for array, f in zip(arrays, target, strict=True)]
         noise = tuple(values[i][1] for i in range(len(values)))
-        yield NoisyRows(part.measurement.name, pa.Table.from_arrays(typed, schema=target), noise)
+        summed = any(h.added_up and any(s.part == at for s in h.piece.slots) for h in outlook.had)
+        table = pa.Table.from_arrays(typed, schema=target)
+        yield NoisyRows(part.measurement.name, table, noise, summed)
 
 
 def _typed(array: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

@@ -65,11 +65,13 @@ class NoisyRows:
     """One measurement's released table, named as the plan names it; rows in key order.
 
     ``noise`` is what each column but the keys has; None for values that were chosen by rank.
+    ``summed`` says that some of it was added up from finer groups, which may be in the answer too.
     """
 
     name: str
     table: pa.Table
     noise: tuple[ColumnNoise | None, ...]
+    summed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

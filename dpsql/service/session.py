@@ -251,6 +251,7 @@ class Session:
             shelf=self._service.shelf,
             bounding=mine.bounding,
             search=mine.search,
+            consistent=mine.consistent,
         )
 
     def _account_name(self) -> str:

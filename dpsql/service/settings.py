@@ -35,6 +35,7 @@ class Settings:
     bounding: str | None = None
     search: bool = False
     nonnegative: bool = False
+    consistent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,11 @@ SETTINGS: dict[str, Setting] = {
             "find out privately, for a tenth of the price, how much of a unit should count",
         ),
         Setting("nonnegative", _switch, "show counts below zero as zero, and their intervals too"),
+        Setting(
+            "consistent",
+            _switch,
+            "make totals of an answer the sums of its groups, at no more error",
+        ),
     )
 }
 
@@ -220,6 +226,7 @@ def _bad_value(name: str) -> Refusal:
         "expected_size": "5000",
         "search": "on",
         "nonnegative": "on",
+        "consistent": "on",
     }
     return Refusal(
         "DP401",

@@ -25,6 +25,7 @@ VALUES = {
     "fresh": ("on", "perhaps", "2"),
     "search": ("on", "perhaps", "2"),
     "nonnegative": ("on", "perhaps", "2"),
+    "consistent": ("on", "perhaps", "2"),
 }
 
 

@@ -1,0 +1,253 @@
+"""Levels of one answer that add up, for those who ask (``SET dpsql.consistent = on``).
+
+A total that is measured beside its parts, and the sum of the parts, are two noisy numbers for the same
+thing. Here all levels become what is likeliest of them together: least squares, each number weighted
+by the inverse of its variance. With x the finest numbers, D their variances, y = A x the coarser ones
+and V theirs, as they were released,
+
+    G = A D A' + V,    x* = x + D A' G^-1 (y - A x),    y* = A x*.
+
+Claim: costs nothing, no number is expected to be farther off than it was (whole ones: by more than
+    half a percent, see ``AS_GOOD``), and levels add up: whole numbers exactly, others but for the
+    rounding of doubles.
+Assumes: rows have declared values, as for every sum of finer groups (``plan.recall``).
+Argument: it is a function of released numbers, public keys and public laws. The noises are independent,
+    since a hierarchy is left as it is if any of it was added up from finer groups; so least squares
+    is the linear estimate of least variance, of the finest numbers and of every sum of them, among
+    all that have no bias: among them the number as it was released. What is left of its variance v is
+    v w, where w is the weight that its own noise keeps. (The entry of G^-1 for two coarser groups is
+    g; then w = 1 - v g for a group with itself, and 1 - d times the sum of g over all pairs of
+    coarser groups that a finest one is in.)
+    Whole numbers are rounded by the running total, each to the difference of two rounded running
+    totals, in an order that keeps the groups of each coarser one together where levels are a tree.
+    Groups in a row are then off by no more than one, with a variance of a sixth, and other sums by so
+    much for each run of their groups. Where that is more than the variance that was gained, and
+    not negligible, in any group, all stays as it was released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dpsql.plan.levels import Level, hierarchies
+from dpsql.plan.priced import PricedPlan
+from dpsql.plan.recall import AS_GOOD, Finer
+from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
+from dpsql.release.rows import ColumnNoise, NoisyRows
+from dpsql.sql.render import expression
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+Runner = Callable[[str, Mapping[str, pa.Table]], pa.Table]
+MOST_TOTALS = 1000
+"""Coarser groups in all: a matrix of so many rows is inverted. Beyond, levels stay as released."""
+WHOLE = 2.0**52
+"""Running totals below this are whole as doubles."""
+_ROUNDED = Fraction(1, 6)
+"""The variance of the difference of two roundings."""
+_GRAIN = 128
+"""Weights in laws are rounded up to such parts, so that few laws differ."""
+_NEARLY_NONE = DiscreteLaplace(Fraction(1, 100))
+_MANY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A released column, with the law of each row's noise."""
+
+    values: Floats
+    noise: ColumnNoise
+    whole: bool
+
+    @property
+    def laws(self) -> Places:
+        """Which law each row has."""
+        of_row = self.noise.of_row
+        return np.zeros(len(self.values), np.int64) if of_row is None else of_row
+
+    @property
+    def variances(self) -> Floats:
+        return np.array([law.standard_deviation() ** 2 for law in self.noise.laws])[self.laws]
+
+
+@dataclass(frozen=True, slots=True)
+class _Coarser:
+    """A coarser level; ``of`` is the group of each finest one, or -1."""
+
+    column: _Column
+    of: Places
+
+    def runs(self, order: Places) -> Places:
+        """Of how many runs of neighbouring finest groups each group consists."""
+        of = self.of[order]
+        starts = np.concatenate(([True], of[1:] != of[:-1])) & (of >= 0)
+        return np.bincount(of[starts], minlength=len(self.column.values))
+
+    def sums(self, finest: Floats) -> Floats:
+        """The finest numbers added up to this level."""
+        inside = self.of >= 0
+        return np.bincount(self.of[inside], finest[inside], len(self.column.values)).astype(float)
+
+
+def consistent(
+    priced: PricedPlan, noisy: tuple[NoisyRows, ...], run: Runner
+) -> tuple[NoisyRows, ...]:
+    """The released tables with levels that add up."""
+    tables = list(noisy)
+    for found in hierarchies(priced):
+        places = [(found.part, found.column), *((c.part, c.column) for c in found.coarser)]
+        if any(tables[part].summed for part, _ in places):
+            continue
+        finest, *others = (_column(priced, tables, *place) for place in places)
+        levels = [
+            _Coarser(column, _of(priced, tables, found.part, level, run))
+            for column, level in zip(others, found.coarser, strict=True)
+        ]
+        for place, column in zip(places, _settled(finest, levels), strict=False):
+            _put(priced, tables, place, column)
+    return tuple(tables)
+
+
+def _column(priced: PricedPlan, tables: Sequence[NoisyRows], part: int, column: int) -> _Column:
+    noise = tables[part].noise[column]
+    assert noise is not None, "numbers that add up are noised"
+    values = tables[part].table.column(len(priced.parts[part].measurement.keys) + column)
+    doubles = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return _Column(doubles, noise, pa.types.is_integer(values.type))
+
+
+def _put(
+    priced: PricedPlan, tables: list[NoisyRows], place: tuple[int, int], column: _Column
+) -> None:
+    part, position = place
+    rows = tables[part]
+    at = len(priced.parts[part].measurement.keys) + position
+    old = rows.table.field(at)
+    values = column.values.astype(np.int64) if column.whole else column.values
+    noise = (*rows.noise[:position], column.noise, *rows.noise[position + 1 :])
+    tables[part] = replace(
+        rows, table=rows.table.set_column(at, old, pa.array(values, old.type)), noise=noise
+    )
+
+
+def _of(
+    priced: PricedPlan, tables: Sequence[NoisyRows], finest: int, level: Level, run: Runner
+) -> Places:
+    """The coarser group of each finest one, by its place; -1 for none."""
+    finer = _keyed(tables[finest], len(priced.parts[finest].measurement.keys))
+    coarse = _keyed(tables[level.part], len(priced.parts[level.part].measurement.keys))
+    found = run(_places(level.how, finer.num_columns - 1), {"finer": finer, "coarser": coarse})
+    places = np.full(finer.num_rows, -1, np.int64)
+    places[found.column("i").to_numpy()] = found.column("j").to_numpy()
+    return places
+
+
+def _keyed(rows: NoisyRows, keys: int) -> pa.Table:
+    """The keys of a table, and the place of each row."""
+    arrays = [*(rows.table.column(i) for i in range(keys)), pa.array(range(rows.table.num_rows))]
+    return pa.table(arrays, names=[*(f"k{i}" for i in range(keys)), "place"])
+
+
+def _places(how: Finer, stored: int) -> str:
+    names = {-1 - i: f'"k{i}"' for i in range(stored)}
+    keys = "".join(f", {expression(key, names)} AS k{i}" for i, key in enumerate(how.keys))
+    where = " AND ".join(expression(condition, names) for condition in how.conditions)
+    text = f"SELECT place{keys} FROM finer" + (f" WHERE {where}" if where else "")
+    match = " AND ".join(f"f.k{i} IS NOT DISTINCT FROM c.k{i}" for i in range(len(how.keys)))
+    return (
+        f"SELECT f.place AS i, c.place AS j FROM ({text}) AS f"
+        f" JOIN coarser AS c ON {match or 'TRUE'}"
+    )
+
+
+def _settled(finest: _Column, levels: Sequence[_Coarser]) -> list[_Column]:
+    """The finest column and the others, after least squares; nothing where that is no gain."""
+    d, x = finest.variances, finest.values
+    v = np.concatenate([level.column.variances for level in levels])
+    order = _order(levels)
+    runs = [np.ones(len(d), np.int64), *(level.runs(order) for level in levels)]
+    if len(v) > MOST_TOTALS or min(d.min(), v.min()) <= 0 or any(0 in each for each in runs):
+        return []
+    off = np.concatenate([level.column.values - level.sums(x) for level in levels])
+    inverse: Floats = np.asarray(np.linalg.inv(_spread(d, levels) + np.diag(v)), np.float64)
+    steps, kept = _back(inverse @ off, inverse, levels)
+    x = x + d * steps
+    places = np.cumsum([len(level.column.values) for level in levels])
+    weights = [1 - d * kept, *np.split(1 - v * np.diag(inverse), places[:-1])]
+    columns = [finest, *(level.column for level in levels)]
+    if finest.whole:
+        running = np.rint(np.cumsum(x[order]))
+        gained = zip(columns, weights, runs, strict=True)
+        if np.abs(running).max() >= WHOLE or any(
+            (column.variances * (AS_GOOD**2 - w) < r * float(_ROUNDED)).any()
+            for column, w, r in gained
+        ):
+            return []
+        x[order] = np.diff(running, prepend=0.0)
+    values = [x, *(level.sums(x) for level in levels)]
+    return [
+        replace(column, values=value, noise=_noise(column, w, r))
+        for column, value, w, r in zip(columns, values, weights, runs, strict=True)
+    ]
+
+
+def _order(levels: Sequence[_Coarser]) -> Places:
+    """Finest groups side by side where they are in one coarser group, of few before many."""
+    by_size = sorted(levels, key=lambda level: -len(level.column.values))
+    return np.asarray(np.lexsort([level.of for level in by_size]), np.int64)
+
+
+def _spread(d: Floats, levels: Sequence[_Coarser]) -> Floats:
+    """``A D A'``: the variance that each two coarser groups share in finest ones."""
+    return np.block([[_shared(d, one, other) for other in levels] for one in levels])
+
+
+def _shared(d: Floats, one: _Coarser, other: _Coarser) -> Floats:
+    inside = (one.of >= 0) & (other.of >= 0)
+    rows, columns = len(one.column.values), len(other.column.values)
+    pairs = one.of[inside] * columns + other.of[inside]
+    return np.bincount(pairs, d[inside], rows * columns).astype(float).reshape(rows, columns)
+
+
+def _back(steps: Floats, inverse: Floats, levels: Sequence[_Coarser]) -> tuple[Floats, Floats]:
+    """For each finest group the sums of ``steps``, and of ``inverse``, over what it is in."""
+    starts = np.cumsum([0, *(len(e.column.values) for e in levels)])
+    total, pairs = np.zeros(len(levels[0].of)), np.zeros(len(levels[0].of))
+    for one, start in zip(levels, starts, strict=False):
+        inside = one.of >= 0
+        total += np.where(inside, steps[one.of + start], 0)
+        for other, second in zip(levels, starts, strict=False):
+            both = inside & (other.of >= 0)
+            pairs += np.where(both, inverse[one.of + start, other.of + second], 0)
+    return total, pairs
+
+
+def _noise(column: _Column, weights: Floats, runs: Places) -> ColumnNoise:
+    """The law of each row: its own noise by its weight, and about normal noise of all others."""
+    coarse = np.minimum(np.ceil(weights * _GRAIN), _GRAIN).astype(np.int64)
+    each = np.stack([column.laws, coarse, runs if column.whole else runs * 0])
+    kinds, of_row = np.unique(each, axis=1, return_inverse=True)
+    laws = tuple(_law(column.noise.laws[i], int(w), int(r)) for i, w, r in kinds.T.tolist())
+    return ColumnNoise(laws, None if len(laws) == 1 else np.asarray(of_row, np.int64).reshape(-1))
+
+
+@lru_cache(maxsize=4096)
+def _law(own: NoiseSum, parts: int, runs: int) -> NoiseSum:
+    weight = Fraction(max(parts, 1), _GRAIN)
+    rest = float(weight * (1 - weight)) * own.standard_deviation() ** 2
+    terms = own.scaled(weight)
+    if rest > 0:
+        step = Fraction(math.sqrt(rest / _MANY))
+        terms = (*terms, NoiseTerm(DiscreteGaussian(Fraction(1)), step, count=_MANY))
+    if runs:
+        terms = (*terms, NoiseTerm(_NEARLY_NONE, count=2 * runs, rounded=True))
+    return NoiseSum(terms, own.whole)
