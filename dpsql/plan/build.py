@@ -31,6 +31,7 @@ from dpsql.sql.expressions import (
 )
 from dpsql.sql.relations import (
     Aggregate,
+    Join,
     Private,
     Project,
     Public,
@@ -279,9 +280,10 @@ class _Builder:
 
     def _cells(self, aggregate: Aggregate) -> Cells | None:
         wanted = None if aggregate.terms is None else aggregate.terms.selection
-        if wanted == "threshold" and aggregate.keys:
-            return None
-        found = self._public_cells(aggregate)
+        chosen = wanted == "threshold" and bool(aggregate.keys)
+        found = None if chosen else self._public_cells(aggregate)
+        if found is None and any(isinstance(r, Join) and r.whole for r in walk(aggregate.input)):
+            raise Refused(_no_whole_groups(aggregate))
         if wanted == "public" and found is None:
             raise Refused(_no_public_groups(aggregate))
         return found
@@ -306,6 +308,19 @@ class _Builder:
 def _adds_up(statistic: Statistic) -> bool:
     """Whether the number of a coarser group is the sum of its finer ones."""
     return isinstance(statistic, Rows | Total) and statistic.cap is None
+
+
+def _no_whole_groups(aggregate: Aggregate) -> Refusal:
+    joins = [r for r in walk(aggregate.input) if isinstance(r, Join) and r.whole]
+    names = ", ".join(f'"{f.name}"' for f in aggregate.fields[: len(aggregate.keys)])
+    return Refusal(
+        "DP303",
+        f"this LEFT join keeps groups without rows, and the groups of {names} are not public",
+        "Which groups have rows is shown only where enough units do; the others cannot be told "
+        "from those that have none.",
+        "Write JOIN, or ask the data owner to declare `values` or `values_from` for the column.",
+        joins[0].span,
+    )
 
 
 def _no_public_groups(aggregate: Aggregate) -> Refusal:

@@ -137,7 +137,8 @@ class Aggregate:
 class Join:
     """``kind`` is inner, left, right, full, cross, semi or anti.
 
-    ``on_unit`` is the condition that would join unit with unit, for suggestions.
+    ``on_unit`` is the condition that would join unit with unit, for suggestions. ``whole`` says
+    that groups without a pair of rows were asked for too: they must be public.
     """
 
     kind: str
@@ -148,6 +149,7 @@ class Join:
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
     on_unit: str = field(default="", compare=False)
+    whole: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.privacy import Equalities
 from dpsql.sql.expressions import Call, Column, Expression
@@ -145,10 +146,18 @@ def unique_keys(relation: Relation) -> list[set[int]]:
             return [{f.number for f in fields[: len(keys)]}]
         case Distinct(fields=fields):
             return [{f.number for f in fields}]
+        case Values(fields=fields, rows=rows):
+            columns = zip(fields, zip(*rows, strict=True), strict=False)
+            return [{f.number} for f, values in columns if _all_different(f, values)]
         case Filter(input=below) | Project(input=below) | Sort(input=below) | Limit(input=below):
             return unique_keys(below)
         case _:
             return []
+
+
+def _all_different(column: Column, values: tuple[Scalar | None, ...]) -> bool:
+    """Whether constants differ as the engine compares them; doubles may be rounded to one."""
+    return column.shape.kind is not Kind.DOUBLE and len(set(values)) == len(values)
 
 
 def fan_out(left: Relation, right: Relation, known: Equalities) -> int:

@@ -21,6 +21,7 @@ from dpsql.sql.bind.outputs import aggregates, holds_aggregate, ordinal, output_
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.sources import bind_from
+from dpsql.sql.bind.spines import without_spine
 from dpsql.sql.bind.subqueries import unnested
 from dpsql.sql.bind.window_calls import Windows, sort_key
 from dpsql.sql.expressions import Column, Expression, SortKey, Window, columns, substitute
@@ -294,9 +295,11 @@ class _Grouped(_Plain):
     def _aggregate(self) -> Relation:
         assert self.calls is not None
         fields = self.key_fields + tuple(c for c, _ in self.calls.found)
-        state = privacy.grouped(self.relation.privacy, self.keys, fields)
+        calls = tuple(call for _, call in self.calls.found)
+        relation = without_spine(self.relation, self.keys, calls)
+        state = privacy.grouped(relation.privacy, self.keys, fields)
         return Aggregate(
-            self.relation, self.keys, tuple(call for _, call in self.calls.found), fields, state,
+            relation, self.keys, calls, fields, state,
             span_of(self.select.args.get("group") or self.select.expressions[0]), self.sets,
         )  # fmt: skip
 

@@ -127,7 +127,7 @@ def scan_of(table: Table, context: Context, node: exp.Expr) -> Scan:
             Shape(
                 c.kind,
                 c.nullable,
-                _declared(c, _values(c.values, c.values_from, context)),
+                _declared(c, _values(c, table, context)),
             ),
             identifier=c.identifier,
         )
@@ -152,10 +152,12 @@ def _privacy(table: Table, unit_fields: tuple[Column, ...]) -> Privacy:
     return Private(table.unit, key, table.max_rows_per_unit, table.max_rows_per_group)
 
 
-def _values(
-    values: tuple[Scalar, ...] | None, source: tuple[str, str] | None, context: Context
-) -> tuple[Scalar, ...] | None:
-    return values if source is None else context.catalog.public_values.get(source)
+def _values(column: Declared, table: Table, context: Context) -> tuple[Scalar, ...] | None:
+    """Every value of a column; of a public one also where another's ``values_from`` names it."""
+    source = column.values_from or (table.name, column.name)
+    if column.values is not None or (table.unit is not None and column.values_from is None):
+        return column.values
+    return context.catalog.public_values.get(source)
 
 
 def _declared(column: Declared, values: tuple[Scalar, ...] | None) -> d.Domain:

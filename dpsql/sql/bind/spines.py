@@ -1,0 +1,127 @@
+"""A LEFT JOIN from public rows to private ones, where only the private ones are aggregated.
+
+``FROM generate_series(..) AS day LEFT JOIN orders AS o ON o.placed = day GROUP BY day`` keeps days
+without orders. Such rows belong to no unit, but they say nothing either: every aggregate passes
+over them, and their groups are there because each public group is. What is left is an inner join.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.sql.bind.join_rules import join
+from dpsql.sql.expressions import (
+    Aggregated,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Literal,
+    columns,
+)
+from dpsql.sql.relations import Filter, Join, Private, Public, Relation
+
+STRICT = frozenset(
+    [
+        "abs", "add", "cast", "ceil", "date_trunc", "days_between", "divide", "eq", "extract",
+        "floor", "ge", "gt", "le", "length", "like", "lower", "lt", "modulo", "multiply", "ne",
+        "negate", "not", "round", "sqrt", "substring", "subtract", "trunc", "upper",
+    ]
+)  # fmt: skip
+"""Functions that are NULL when an argument is."""
+
+
+def without_spine(
+    relation: Relation, keys: tuple[Expression, ...], calls: tuple[Aggregated, ...]
+) -> Relation:
+    """The rows of a grouping with an inner join in place of such a LEFT JOIN; else as they are.
+
+    Claim: the groups that both have are the same, with the same results. A public row without a
+        partner has NULL in every column of the private side, so no call counts it; and the keys
+        are of public columns, so it is in no group of others. Groups that only such rows make are
+        left to the planner, which answers every public group and refuses ``whole`` joins
+        without them.
+    """
+    found = _spine(relation)
+    if found is None:
+        return relation
+    own = {f.number for f in found.left.fields}
+    absent = {f.number for f in found.right.fields}
+    public = all(c.number in own for key in keys for c in columns(key))
+    if not public or not all(_passes_over(call, absent) for call in calls):
+        return relation
+    return _inner(relation)
+
+
+def _spine(relation: Relation) -> Join | None:
+    """The join of public rows with private ones, below filters."""
+    match relation:
+        case Filter(input=below):
+            return _spine(below)
+        case Join(kind="left", left=left, right=right):
+            fits = isinstance(left.privacy, Public) and isinstance(right.privacy, Private)
+            return relation if fits else None
+        case _:
+            return None
+
+
+def _inner(relation: Relation) -> Relation:
+    match relation:
+        case Filter(input=below):
+            changed = _inner(below)
+            return replace(relation, input=changed, privacy=changed.privacy)
+        case Join():
+            # The private side first, as ``arranged`` has it: it finds its own unit.
+            made = join("inner", relation.right, relation.left, relation.condition)
+            fields, place = relation.fields, relation.span
+            return replace(made, fields=fields, span=place, on_unit=relation.on_unit, whole=True)
+        case _:
+            raise AssertionError(relation)
+
+
+def _passes_over(call: Aggregated, absent: set[int]) -> bool:
+    """Whether a row with NULL in these columns changes nothing about a call."""
+    if call.where is not None and _fails(call.where, absent):
+        return True
+    if call.distinct and len(call.args) > 1:
+        return False
+    summed = call.function == "sum" and not call.distinct
+    return any(_null(arg, absent) or (summed and _zero(arg, absent)) for arg in call.args)
+
+
+def _null(value: Expression, absent: set[int]) -> bool:
+    """Whether a value is NULL where these columns are."""
+    match value:
+        case Column():
+            return value.number in absent
+        case Literal():
+            return value.value is None
+        case Call(function=function, args=args):
+            return function in STRICT and any(_null(arg, absent) for arg in args)
+        case Case(whens=whens, otherwise=otherwise):
+            return all(_fails(c, absent) for c, _ in whens) and _null(otherwise, absent)
+        case _:
+            return False
+
+
+def _zero(value: Expression, absent: set[int]) -> bool:
+    """Whether a value is 0 where these columns are NULL, as what a CASE leaves over."""
+    return (
+        isinstance(value, Case)
+        and all(_fails(c, absent) for c, _ in value.whens)
+        and isinstance(value.otherwise, Literal)
+        and value.otherwise.value == 0
+    )
+
+
+def _fails(condition: Expression, absent: set[int]) -> bool:
+    """Whether a condition is false or unknown where these columns are NULL."""
+    match condition:
+        case Call(function="and", args=args):
+            return any(_fails(arg, absent) for arg in args)
+        case Call(function="or", args=args):
+            return all(_fails(arg, absent) for arg in args)
+        case Call(function="not", args=(Call(function="is_null", args=args),)):
+            return all(_null(arg, absent) for arg in args)
+        case _:
+            return _null(condition, absent)
