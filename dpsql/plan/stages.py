@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import Grid
+from dpsql.plan.looked_up import looked_up
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import Reading, stepped
 from dpsql.plan.steady import steady
 from dpsql.policy.companion import Steps
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.expressions import Expression
+from dpsql.sql.relations import Relation
 from dpsql.sql.render import expression
 
 SALT = "salt"
@@ -29,9 +31,11 @@ class Source:
     ``steady`` rows are the same wherever they are read in one statement.
     ``stepped`` has the columns that a copy holds in steps, by how they are written. Under
     ``strict`` timing the block has other rows too, which do not count: those where ``kept`` does
-    not hold (None: there are no others).
+    not hold (None: there are no others). ``shared`` rows are read from where the statement has
+    written them down.
     """
 
+    relation: Relation
     block: Block
     units: tuple[str, ...]
     keys: tuple[str, ...]
@@ -39,6 +43,7 @@ class Source:
     stepped: Mapping[str, tuple[str, Steps]] = field(default_factory=dict)
     strict: bool = False
     kept: str | None = None
+    shared: bool = False
 
     def steps(self, text: str, grid: Grid) -> str | None:
         """What holds the values of ``text`` clamped on this very grid, before its centre is off."""
@@ -73,13 +78,15 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
         assert reading is not None
         assert bounding.rows is not None
         relation = reading.limited(int(bounding.rows))
+    if lifted is None:
+        relation = looked_up(relation)
     block = Writer().open(relation)
     kept = None if lifted is None or lifted.kept is None else block.items[lifted.kept.number]
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
     keys = tuple(expression(k, block.items) for k in measurement.keys)
     held = stepped(relation, block.items)
     known = steady(measurement.input)
-    return Source(block, units, keys, known, held, lifted is not None, kept)
+    return Source(relation, block, units, keys, known, held, lifted is not None, kept)
 
 
 def weights(bounding: Bounding, rows: Source, sizes: Sizes = ()) -> str:

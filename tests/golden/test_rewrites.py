@@ -18,6 +18,7 @@ REQUESTS: dict[str, Request] = {
     "analyst": ANALYST,
     "pure": PURE,
     "gaussian": replace(ANALYST, delta=Fraction(1, 10**6), mechanism="gaussian"),
+    "wide": replace(ANALYST, delta=Fraction(1, 10**6), groups=50),
 }
 
 

@@ -33,9 +33,15 @@ CAPPED = (
     " COUNT(*, contribution_bounds_per_group => (2, 3)),"
     " AVG(amount, contribution_bounds_per_group => (40, 200)) FROM orders GROUP BY channel"
 )
+DEAR = (
+    "SELECT channel, COUNT(*), SUM(amount - 250), COUNT(*) FILTER (WHERE age > 40) FROM customers"
+    " JOIN orders USING (customer_id) WHERE amount > 1 GROUP BY channel"
+)
+"""Joined and filtered: written down before they are read."""
+DAYS = "SELECT placed, COUNT(*) FROM customers JOIN orders USING (customer_id) WHERE amount > 1 GROUP BY placed"
 
 FORCED: dict[str, tuple[Bounding, tuple[str, ...]]] = {
-    "row weights": (Bounding(rows=7, groups=4, bits=20), (ORDERS, SHIFTED, TOTALS, DEVIATION)),
+    "row weights": (Bounding(rows=7, groups=4, bits=20), (ORDERS, SHIFTED, TOTALS, DEVIATION, DEAR)),
     "coarse row weights": (Bounding(rows=7, groups=4, bits=2), (ORDERS, SHIFTED, TOTALS)),
     "unit totals": (Bounding(grouped=True, per_group=9), (TOTALS,)),
     "every group": (Bounding(grouped=True, groups=4, per_group=9), (CAPPED,)),
@@ -50,6 +56,12 @@ FORCED: dict[str, tuple[Bounding, tuple[str, ...]]] = {
     "weights and groups": (
         Bounding(rows=7, grouped=True, groups=3, limit=True, bits=20),
         (ORDERS, SHIFTED, UNITS, HIDDEN, CAPPED),
+    ),
+    "as many groups as rows": (
+        Bounding(grouped=True, groups=50, limit=True, per_group=1), (UNITS, SHIFTED, DAYS),
+    ),
+    "weights, and as many groups as rows": (
+        Bounding(rows=7, grouped=True, groups=50, limit=True, bits=20), (UNITS, SHIFTED, DAYS, DEAR),
     ),
     "norm clip": (
         Bounding(grouped=True, groups=800, norm=Fraction(5, 2), bits=20),
@@ -155,6 +167,11 @@ FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "weights from fewer rows": (
         "row weights", ORDERS, _swap(r"(AS weight FROM .*? IS NOT NULL)", r"\1 AND t1.amount > 499"),
     ),
+    "heavy units not found among written rows": ("row weights", DEAR, _swap(r"HAVING count\(\*\) > 7", "HAVING count(*) > 7000")),
+    "weights from fewer written rows": ("row weights", DEAR, _swap(r"(AS weight FROM \"rows of units\")", r"\1 WHERE f2")),
+    "units with many groups not found": ("as many groups as rows", UNITS, _swap(r"HAVING count\(\*\) > 50", "HAVING count(*) > 5000")),
+    "units with many groups not left out": ("as many groups as rows", UNITS, _swap(r"ANTI JOIN .units with many. AS m USING \(u0\)", "")),
+    "many groups and no limit": ("as many groups as rows", DAYS, _swap(r" WHERE place <= 50", "")),
     "norm of totals not scaled": ("norm clip", ORDERS, _swap(r"\(s1 \* factor\) // \d+", "s1")),
     "norm across all units": ("norm clip", SHIFTED, _swap(r"CASE WHEN sum.*? THEN (\d+) ELSE", r"CASE WHEN TRUE THEN \1 ELSE")),
 }  # fmt: skip

@@ -48,6 +48,13 @@ def conjuncts(node: Node) -> Iterator[Node]:
         yield node
 
 
+def everything(star: Node) -> bool:
+    """Whether a ``*`` is all columns, each as it is."""
+    changes = ("relation_name", "exclude_list", "replace_list", "columns", "expr",
+               "qualified_exclude_list", "rename_list")  # fmt: skip
+    return not any(star[change] for change in changes)
+
+
 def named(node: object) -> Iterator[list[str]]:
     """The names of every column in an expression."""
     if isinstance(node, dict):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dpsql.engines.guard.listed import Listed, Place
-from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, equal, named
+from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, equal, everything, named
 from dpsql.engines.guard.terms import (
     LIST,
     STORED,
@@ -81,12 +81,36 @@ def public(node: Node, tables: Mapping[Place, Listed]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
+    """Queries in one scope; ``written`` are the tables that the statement itself has there."""
+
     tables: Mapping[Place, Listed]
     steady: bool = False
+    written: Mapping[str, Rows] = field(default_factory=dict)
 
     def query(self, node: Node) -> Rows:
-        if node["cte_map"]["map"]:
-            raise Unsafe("a WITH query")
+        entries = node["cte_map"]["map"]
+        return self._defined(entries).within(node) if entries else self.within(node)
+
+    def _defined(self, entries: list[Node]) -> _Walk:
+        """The scope with the tables of a WITH, each of which may read those before it.
+
+        Rows that are computed once are whose they were: their columns keep what is certain of
+        them. A name stands for one thing, so that nothing is read for something else.
+        """
+        walk = self
+        for entry in entries:
+            name, table = entry["key"], entry["value"]
+            once = table["materialized"] == "CTE_MATERIALIZE_ALWAYS"
+            if not once or table["aliases"] or table["key_targets"] or table["payload_aggregates"]:
+                raise Unsafe("a WITH query that is more than rows computed once")
+            taken = [*(known for _, known in walk.tables), *walk.written]
+            if name.casefold() in map(str.casefold, taken):
+                raise Unsafe(f"a WITH query under the name {name}, which there is")
+            rows = walk.query(table["query_node"])
+            walk = replace(walk, written={**walk.written, name: rows})
+        return walk
+
+    def within(self, node: Node) -> Rows:
         if node["type"] == "SET_OPERATION_NODE":
             return self._union(node)
         if node["type"] != "SELECT_NODE":
@@ -157,6 +181,8 @@ class _Walk:
     def _outputs(self, node: Node, rows: Rows, terms: Terms) -> Iterator[tuple[str, Fact]]:
         for position, item in enumerate(node["select_list"]):
             if item["class"] == "STAR":
+                if not everything(item):
+                    raise Unsafe("a * that is not simply all columns")
                 yield from (pair for _, part in rows.sources for pair in part.items())
                 continue
             names = item.get("column_names") or [f"column {position}"]
@@ -201,7 +227,11 @@ class _Walk:
     def _table(self, node: Node) -> Rows:
         name = node["table_name"]
         table = self.tables.get((node["schema_name"], name))
-        if table is None or node["catalog_name"] or node["at_clause"]:
+        elsewhere = node["catalog_name"] or node["at_clause"] or node["column_name_alias"]
+        if name in self.written and not (elsewhere or node["schema_name"]):
+            rows = self.written[name]
+            return replace(rows, sources=((node["alias"] or name, rows.columns),))
+        if table is None or elsewhere:
             raise Unsafe(f"the table {name}, which is not listed")
         columns = dict.fromkeys(table.columns, plain(STORED)) if table.columns else _Every()
         for part, column in enumerate(table.unit):

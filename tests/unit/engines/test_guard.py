@@ -84,7 +84,13 @@ ID = 'TRY_CAST(t."customer_id" AS BIGINT)'
 AMOUNT = 'TRY_CAST(t."amount" AS DOUBLE)'
 CLAMPED = f"CASE WHEN {AMOUNT} >= 0 AND {AMOUNT} <= 500 THEN CAST({AMOUNT} * 16.0e0 AS BIGINT) WHEN {AMOUNT} < 0 THEN 0 WHEN {AMOUNT} > 500 THEN 8000 END"
 FROM = 'FROM "orders" AS t'
+ROWS = f'WITH r AS MATERIALIZED (SELECT {ID} AS u0, TRY_CAST(t."channel" AS VARCHAR) AS k0, {CLAMPED} AS v0 {FROM})'
 SOUND = (
+    f"{ROWS} SELECT k0, coalesce(sum(v0), 0) AS p0 FROM (SELECT k0, v0 FROM r UNION ALL SELECT b.k0, b.v0 FROM r AS b JOIN (SELECT u0, count(*) AS n FROM r GROUP BY u0 HAVING count(*) > 5) AS w USING (u0)) AS s GROUP BY 1",
+    f"{ROWS} SELECT sum(m) AS p0 FROM (SELECT max(v0) AS m FROM r GROUP BY u0) AS g",
+    f"{ROWS}, g AS MATERIALIZED (SELECT u0, count(*) AS n FROM r GROUP BY u0) SELECT count(*) AS p0 FROM (SELECT row_number() OVER (PARTITION BY u0 ORDER BY n) AS place FROM g AS x SEMI JOIN g AS y USING (u0)) AS d WHERE place < 3",
+    f"SELECT p0 FROM ({ROWS} SELECT count(*) AS p0 FROM r) AS a",
+    f"{ROWS} SELECT sum(n) AS p0 FROM (WITH m AS MATERIALIZED (SELECT k0, count(*) AS n FROM r GROUP BY 1) SELECT n FROM m UNION ALL SELECT n FROM m) AS a",
     f"SELECT count(*) AS p0 {FROM}",
     f"SELECT coalesce(sum({CLAMPED}), 0) AS p0 {FROM}",
     f"SELECT coalesce(sum(least(s, 5)), 0) AS p0 FROM (SELECT {ID} AS u0, count(*) AS s {FROM} GROUP BY 1) AS g",
@@ -158,6 +164,35 @@ FAULTY: dict[str, str] = {
     "a subquery over private rows": f"SELECT count(*) AS p0 {FROM} WHERE {ID} IN (SELECT {ID} {FROM})",
     "a scalar subquery": f"SELECT count(*) AS p0 {FROM} WHERE {ID} = (SELECT 1)",
     "WITH": f"WITH c AS (SELECT 1 AS a) SELECT count(*) AS p0 {FROM}",
+    "WITH RECURSIVE": f"WITH RECURSIVE r AS MATERIALIZED (SELECT {ID} AS u0 {FROM} UNION ALL SELECT u0 FROM r) SELECT count(*) AS p0 FROM r",
+    "rows of a WITH that is computed at each place": f"{ROWS.replace('MATERIALIZED', 'NOT MATERIALIZED')} SELECT count(*) AS p0 FROM r",
+    "a WITH that names columns anew": f"WITH r(u0, v0) AS MATERIALIZED (SELECT {AMOUNT} AS v0, {ID} AS u0 {FROM}) SELECT sum(m) AS p0 FROM (SELECT max({CLAMPED.replace(AMOUNT, 'v0')}) AS m FROM r GROUP BY u0) AS g",
+    "a WITH without the unit": f"{ROWS.replace(f'{ID} AS u0', f'{AMOUNT} AS u0')} SELECT sum(m) AS p0 FROM (SELECT max(v0) AS m FROM r GROUP BY u0) AS g",
+    "a WITH with half of the unit": f"{ROWS.replace(f'{ID} AS u0', f'TRY({ID} // 2) AS u0')} SELECT sum(m) AS p0 FROM (SELECT max(v0) AS m FROM r GROUP BY u0) AS g",
+    "a WITH without the clamp": f"{ROWS.replace(CLAMPED, AMOUNT)} SELECT sum(v0) AS p0 FROM r",
+    "a WITH without half of the clamp": f"{ROWS.replace(f'{AMOUNT} >= 0 AND ', '')} SELECT sum(v0) AS p0 FROM r",
+    "a window over a WITH": f"{ROWS} SELECT count(*) AS p0 FROM (SELECT row_number() OVER (ORDER BY u0) AS place FROM r) AS d WHERE place < 3",
+    "a limit over a WITH": f"{ROWS} SELECT count(*) AS p0 FROM (SELECT u0 FROM r LIMIT 5) AS d",
+    "a WITH that is one row for each unit, and shown": f"WITH r AS MATERIALIZED (SELECT {ID} AS k0, count(*) AS p0 {FROM} GROUP BY 1) SELECT k0, p0 FROM r",
+    "a WITH joined by anything": f"{ROWS} SELECT count(*) AS p0 FROM r AS a JOIN r AS b ON a.v0 < b.v0",
+    "a WITH beside what was measured of it": f"{ROWS}, m AS MATERIALIZED (SELECT count(*) AS n FROM r) SELECT sum(n) AS p0 FROM r JOIN m ON TRUE",
+    "a WITH as a subquery of an expression": f"{ROWS} SELECT count(*) AS p0 {FROM} WHERE {ID} IN (SELECT u0 FROM r)",
+    "a WITH that is a listed table by its name": f'WITH "visits" AS MATERIALIZED (SELECT {AMOUNT} AS customer_id {FROM}) SELECT count(*) AS p0 FROM "visits" AS v',
+    "a WITH that is one in other letters": f'WITH "Visits" AS MATERIALIZED (SELECT {AMOUNT} AS customer_id {FROM}) SELECT count(*) AS p0 FROM "visits" AS v',
+    "a WITH that hides another": f"{ROWS} SELECT sum(n) AS p0 FROM (WITH r AS MATERIALIZED (SELECT {AMOUNT} AS n {FROM}) SELECT count(*) AS n FROM r) AS a",
+    "a WITH that hides another in other letters": f"{ROWS} SELECT sum(n) AS p0 FROM (WITH R AS MATERIALIZED (SELECT {AMOUNT} AS n {FROM}) SELECT count(*) AS n FROM r) AS a",
+    "a WITH after its end": f"SELECT count(*) AS p0 FROM ({ROWS} SELECT u0 FROM r) AS a JOIN r AS b USING (u0)",
+    "a WITH before it is there": f"WITH g AS MATERIALIZED (SELECT u0 FROM r), {ROWS.removeprefix('WITH ')} SELECT count(*) AS p0 FROM g",
+    "a WITH of a schema": f"{ROWS} SELECT count(*) AS p0 FROM main.r",
+    "a WITH in other letters": f'{ROWS} SELECT count(*) AS p0 FROM "R"',
+    "a WITH with other names": f"{ROWS} SELECT sum(k0) AS p0 FROM r AS b(v0, u0, k0)",
+    "a column of a WITH that it has not": f'{ROWS} SELECT count(*) AS p0 FROM r WHERE TRY_CAST(r."amount" AS BIGINT) = 1',
+    "a table with other names": 'SELECT sum(m) AS p0 FROM (SELECT count(*) AS m FROM "orders" AS t(amount, customer_id) GROUP BY t."customer_id") AS g',
+    "a * with something else in it": f"SELECT sum(v) AS p0 FROM (SELECT * REPLACE ({AMOUNT} AS v) FROM (SELECT {CLAMPED} AS v, {AMOUNT} AS a {FROM}) AS t) AS g",
+    "a * without something": f"{ROWS} SELECT count(*) AS p0 FROM (SELECT * EXCLUDE (v0) FROM r) AS g",
+    "two columns of one name": f"SELECT sum(v) AS p0 FROM (SELECT {AMOUNT} AS v, {CLAMPED} AS v {FROM}) AS g",
+    "two columns of one name in other letters": f"SELECT sum(v) AS p0 FROM (SELECT {AMOUNT} AS V, {CLAMPED} AS v {FROM}) AS g",
+    "two columns of one name by *": f"{ROWS} SELECT sum(v0) AS p0 FROM (SELECT * FROM (SELECT {ID} AS u1, {AMOUNT} AS v0 {FROM}) AS a JOIN r ON a.u1 = r.u0) AS g",
     "unnest of a column": f"SELECT unnest([1, 2]) AS p0 {FROM}",
     "VALUES of columns": f"SELECT count(*) AS p0 {FROM}, (VALUES (random())) AS v(a)",
     "a series of columns": "SELECT count(*) AS p0 FROM range(random()) AS r(v)",
@@ -257,6 +292,8 @@ STEADY = {
     "a filter": f"SELECT count(*) AS p0 {FROM} WHERE {AMOUNT} > 5",
     "a filter beside a key": f"SELECT count(*) AS p0 {FROM} WHERE {ID} IS NOT NULL AND {AMOUNT} > 5",
     "a filter of a side": f'SELECT count(*) AS p0 {FROM} JOIN (SELECT v."customer_id" AS i FROM "visits" AS v WHERE TRY_CAST(v."seconds" AS BIGINT) > 5) AS s ON {ID} = TRY_CAST(s.i AS BIGINT)',
+    "a filter of rows that are written down": f"{ROWS} SELECT count(*) AS p0 FROM (SELECT u0 FROM r WHERE v0 > 5) AS g",
+    "a filter where rows are written down": f"{ROWS[:-1]} WHERE {AMOUNT} > 5) SELECT count(*) AS p0 FROM r",
     "a condition of a join": f'SELECT count(*) AS p0 {FROM} JOIN "visits" AS v ON {ID} = TRY_CAST(v."customer_id" AS BIGINT) AND {AMOUNT} > 5',
     "a semi join": f'SELECT count(*) AS p0 {FROM} SEMI JOIN "visits" AS v ON {ID} = TRY_CAST(v."customer_id" AS BIGINT)',
 }  # fmt: skip
@@ -274,6 +311,8 @@ def test_private_rows_are_not_read_as_public() -> None:
     guard().check('SELECT t."country" AS c FROM "countries" AS t', over_public=True)
     with pytest.raises(Unsafe, match="private rows"):
         guard().check(f"SELECT count(*) AS p0 {FROM}", over_public=True)
+    with pytest.raises(Unsafe, match="private rows"):
+        guard().check(f"{ROWS} SELECT u0 FROM r", over_public=True)
 
 
 def test_units_of_two_kinds_do_not_meet(tmp_path: Path) -> None:

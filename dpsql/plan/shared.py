@@ -1,0 +1,66 @@
+"""Rows that a statement reads more than once: written down once, where that costs less.
+
+Row weights read a measurement's rows three times: for the totals, for the number of each unit's
+rows, and for what units above the limit have too much. An engine that computes rows in half a
+second takes a second and a half for all that. Written down as a materialised table of the
+statement, unit, keys, conditions and clamped values alone, they are computed once.
+
+To write a row down costs more than to read it from its table once more, and about as much as one
+join (measured: 25 ns; a table of three million rows one key away from its unit 84 ms without, 153 ms
+with; where one row in ten passes a filter, 57 ms and 36 ms). So it pays where rows are joined and
+some of them left out, and where they are grouped. That is decided by the statement's shape alone:
+what is stored does not change how it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.plan.stages import Source
+from dpsql.sql.blocks import Block
+from dpsql.sql.expressions import Call, Column
+from dpsql.sql.narrow import conjuncts
+from dpsql.sql.relations import Aggregate, Filter, Join, Relation, Scan, Windowed, walk
+
+ROWS, GROUPS, MANY = '"rows of units"', '"groups of units"', '"units with many"'
+"""Tables of the statement: names that nobody gives to one of a database."""
+
+
+def dear(relation: Relation) -> bool:
+    """Whether rows are written down rather than computed again."""
+    parts = tuple(walk(relation))
+    if any(isinstance(part, Aggregate | Windowed) for part in parts):
+        return True
+    return any(map(_joins, parts)) and any(map(_leaves_out, parts))
+
+
+def _joins(part: Relation) -> bool:
+    """Whether the engine joins tables: as the query says, or on the path to the unit."""
+    match part:
+        case Scan(table=table, lean=False, copied=None):
+            return bool(table.path)
+        case _:
+            return isinstance(part, Join)
+
+
+def _leaves_out(part: Relation) -> bool:
+    """Whether an operator keeps fewer rows, but for those without a partner."""
+    match part:
+        case Filter() | Join(kind="semi" | "anti"):
+            return True
+        case Join(condition=condition) if condition is not None:
+            return not all(
+                isinstance(c, Call)
+                and c.function == "eq"
+                and all(isinstance(a, Column) for a in c.args)
+                for c in conjuncts(condition)
+            )
+        case _:
+            return False
+
+
+def shared(rows: Source) -> Source:
+    """The rows as they are read once they are written down."""
+    units = tuple(f"u{i}" for i in range(len(rows.units)))
+    keys = tuple(f"k{i}" for i in range(len(rows.keys)))
+    return replace(rows, block=Block({}, ROWS), units=units, keys=keys, shared=True)
