@@ -319,13 +319,30 @@ def _shown(array: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
         pairs = [None if n is None else {"oid": n, "name": known.get(n, str(n))} for n in numbers]
         return pa.array(pairs, pa.struct([("oid", pa.uint32()), ("name", pa.string())]))
     if kind == UNBOUNDED:
-        texts = [None if v is None else f"{v.normalize():f}" for v in array.to_pylist()]
-        return pa.array([None if t is None else Decimal(t) for t in texts])
+        return pa.array([None if v is None else _short(v) for v in array.to_pylist()])
     return array
 
 
+def _short(value: Decimal) -> Decimal:
+    """The same number without zeros at its end; ``normalize`` would round it."""
+    text = f"{value:f}"
+    return Decimal(text.rstrip("0").rstrip(".") if "." in text else text)
+
+
 def _plain(value: Value) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
+    """A value as the engine takes it: a decimal as it is, or not at all."""
+    if not isinstance(value, Decimal):
+        return value
+    if not value.is_finite():
+        return float(value)
+    plain = _short(value)
+    whole, scale = plain.adjusted() + 1, -int(plain.as_tuple().exponent)
+    if whole > 28 or scale > 10:
+        raise WireError(
+            "22003", "a numeric has at most 28 digits before its point, and 10 behind it",
+            "Constants are computed in fixed point.",
+        )  # fmt: skip
+    return plain
 
 
 _STATES = {

@@ -71,8 +71,8 @@ _CHARS = "ENUM('', ' ', '!',"
 def oid_of(engine_type: str) -> int:
     """What PostgreSQL calls a result of this engine type.
 
-    >>> oid_of("UINTEGER"), oid_of("DECIMAL(3,1)"), oid_of("STRUCT(x INTEGER)")
-    (26, 1700, 25)
+    >>> oid_of("UINTEGER"), oid_of("DECIMAL(3,1)"), oid_of("STRUCT(x INTEGER)"), oid_of("DATE[]")
+    (26, 1700, 25, 1182)
     """
     if engine_type.startswith("ENUM("):
         element, array = (oids.CHAR, 1002) if engine_type.startswith(_CHARS) else (oids.NAME, 1003)
@@ -81,6 +81,8 @@ def oid_of(engine_type: str) -> int:
         return oids.REGPROC
     if engine_type.startswith("DECIMAL"):
         return 1231 if engine_type.endswith("[]") else oids.NUMERIC
+    if engine_type not in _SEEN and engine_type.endswith("[]"):
+        return oids.ARRAYS.get(oid_of(engine_type[:-2]), oids.ARRAYS[oids.TEXT])
     return _SEEN.get(engine_type, oids.TEXT)
 
 

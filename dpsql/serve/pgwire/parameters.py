@@ -109,6 +109,23 @@ def _integer(text: str) -> int:
     return int(text)
 
 
+def _bytes(text: str) -> bytes:
+    r"""In hexadecimal, or as text with escapes.
+
+    >>> _bytes("\\x00ff"), _bytes("a\\\\b\\001")
+    (b'\x00\xff', b'a\\b\x01')
+    """
+    if text.startswith("\\x"):
+        return bytes.fromhex(text[2:])
+    if not _ESCAPED.fullmatch(text):
+        raise ValueError
+    octal = _OCTAL.sub(lambda m: bytes([int(m[1], 8)]) if m[1] else b"\\", text.encode())
+    return octal
+
+
+_ESCAPED = re.compile(r"(?:[^\\]|\\\\|\\[0-3][0-7]{2})*", re.DOTALL)
+_OCTAL = re.compile(rb"\\(?:\\|([0-3][0-7]{2}))")
+
 _BOOLEANS = {
     **dict.fromkeys(("t", "true", "y", "yes", "on", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "off", "0"), False),
@@ -126,6 +143,7 @@ _TEXTS: dict[int, Callable[[str], Value]] = {
     oids.TIMESTAMP: _moment,
     oids.TIMESTAMPTZ: _moment,
     oids.TIME: dt.time.fromisoformat,
+    oids.BYTEA: _bytes,
 }
 
 
@@ -138,6 +156,8 @@ def _later(raw: bytes) -> dt.datetime:
 
 
 def _clock(raw: bytes) -> dt.time:
+    if not 0 <= struct.unpack("!q", raw)[0] < 86_400_000_000:
+        raise ValueError  # 24:00:00 is a time there, and none here
     return (EPOCH + dt.timedelta(microseconds=struct.unpack("!q", raw)[0])).time()
 
 
@@ -155,8 +175,20 @@ def _numeric(raw: bytes) -> Decimal:
         if not 0 <= group < 10_000:
             raise ValueError
         whole = whole * 10_000 + group
-    exact = Decimal(whole).scaleb(4 * (weight - count + 1))
-    return -exact if sign else exact
+    digits = tuple(map(int, str(whole)))  # arithmetic of decimals would round
+    return Decimal((int(bool(sign)), digits, 4 * (weight - count + 1)))
+
+
+def _interval(raw: bytes) -> str:
+    """In words that PostgreSQL and the engine read alike."""
+    micro, days, months = struct.unpack("!qii", raw)
+    return f"{months} months {days} days {micro} microseconds"
+
+
+def _json(raw: bytes) -> str:
+    if raw[:1] != b"\1":
+        raise ValueError
+    return decoded(raw[1:])
 
 
 def _array(raw: bytes) -> list[Value]:
@@ -191,6 +223,8 @@ _BINARIES: dict[int, Callable[[bytes], Value]] = {
     oids.NUMERIC: _numeric,
     oids.UUID: lambda raw: uuid.UUID(bytes=raw),
     oids.BYTEA: bytes,
+    oids.INTERVAL: _interval,
+    oids.JSONB: _json,
     **dict.fromkeys(oids.ELEMENTS, _array),
 }
 

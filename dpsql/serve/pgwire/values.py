@@ -8,9 +8,10 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from dpsql.serve.pgwire import oids
 
@@ -31,6 +32,18 @@ def number_text(value: float) -> bytes:
     if math.isfinite(value):
         return repr(value).removesuffix(".0").encode()
     return b"NaN" if math.isnan(value) else b"Infinity" if value > 0 else b"-Infinity"
+
+
+def _single_text(value: float) -> bytes:
+    """The same of 32 bits, which have fewer digits before an exponent.
+
+    >>> _single_text(0.10000000149011612), _single_text(1234567.0)
+    (b'0.1', b'1.234567e+06')
+    """
+    single = np.float32(value)
+    if np.isfinite(single) and single and not 1e-4 <= abs(single) < 1e6:
+        return np.format_float_scientific(single, trim="-", exp_digits=2).encode()
+    return number_text(float(str(single)))
 
 
 def timestamp_text(value: dt.datetime) -> bytes:
@@ -64,17 +77,48 @@ def _time(value: dt.time) -> bytes:
     return struct.pack("!q", seconds * 1_000_000 + value.microsecond)
 
 
-def _interval(value: dt.timedelta) -> bytes:
-    micro = value.seconds * 1_000_000 + value.microseconds
-    return struct.pack("!qii", micro, value.days, 0)
+class Span(NamedTuple):
+    """An interval as PostgreSQL has it: its parts do not mix, and each has its own sign."""
+
+    months: int
+    days: int
+    micro: int
+
+    @classmethod
+    def of(cls, value: dt.timedelta | pa.MonthDayNano) -> Span:
+        """From what Arrow makes of one."""
+        if isinstance(value, dt.timedelta):
+            sign, size = (-1, -value) if value < dt.timedelta() else (1, value)
+            return cls(0, sign * size.days, sign * (size.seconds * 1_000_000 + size.microseconds))
+        return cls(value.months, value.days, value.nanoseconds // 1_000)
 
 
-def _interval_text(value: dt.timedelta) -> bytes:
-    minutes, seconds = divmod(value.seconds, 60)
-    clock = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
-    if value.microseconds:
-        clock += f".{value.microseconds:06}".rstrip("0")
-    return f"{value.days} days {clock}".encode() if value.days else clock.encode()
+def _interval(value: dt.timedelta | pa.MonthDayNano) -> bytes:
+    months, days, micro = Span.of(value)
+    return struct.pack("!qii", micro, days, months)
+
+
+def _interval_text(value: dt.timedelta | pa.MonthDayNano) -> bytes:
+    """As PostgreSQL's own style has it.
+
+    >>> _interval_text(pa.MonthDayNano([14, -2, 3_000_000_000])).decode()
+    '1 year 2 mons -2 days +00:00:03'
+    """
+    months, days, micro = Span.of(value)
+    years = int(months / 12)
+    parts, before = list[str](), False
+    for count, unit in ((years, "year"), (months - 12 * years, "mon"), (days, "day")):
+        if count:
+            plus = "+" if before and count > 0 else ""
+            parts.append(f"{plus}{count} {unit}{'' if count == 1 else 's'}")
+            before = count < 0
+    if micro or not parts:
+        minutes, rest = divmod(abs(micro), 60_000_000)
+        sign = "-" if micro < 0 else "+" if before else ""
+        clock = f"{sign}{minutes // 60:02}:{minutes % 60:02}:{rest // 1_000_000:02}"
+        fraction = f".{rest % 1_000_000:06}".rstrip("0").rstrip(".")
+        parts.append(clock + fraction)
+    return " ".join(parts).encode()
 
 
 def _exact(value: Decimal | int) -> Decimal:
@@ -158,7 +202,7 @@ def _packed(code: str) -> Encoder:
 
 _AS_TEXT: dict[int, Encoder] = {
     oids.BOOL: lambda v: b"t" if v else b"f",
-    oids.FLOAT4: number_text,
+    oids.FLOAT4: _single_text,
     oids.FLOAT8: number_text,
     oids.TIMESTAMP: timestamp_text,
     oids.TIMESTAMPTZ: _zoned_text,
