@@ -314,3 +314,40 @@ def test_without_its_packages_it_is_said(
     monkeypatch.setitem(sys.modules, "dpsql.serve.http.server", None)
     assert main(["serve", "--policy", str(path), "--port", "0", "--http-port", "0"]) == 2
     assert "pip install" in capsys.readouterr().err
+
+
+def test_a_request_that_comes_slowly_is_asked_under_the_policy_of_its_end() -> None:
+    """A token that is taken away while the body is sent is worth nothing any more."""
+    world = World()
+    token = world.robot._headers["Authorization"]
+    sql = json.dumps({"sql": "SELECT count(*) FROM orders"}).encode()
+
+    def sent(*, between: Any) -> list[int]:
+        statuses: list[int] = []
+        pieces = iter([(sql[:5], True), (sql[5:], False)])
+
+        async def receive() -> dict[str, Any]:
+            piece, more = next(pieces)
+            if not more:
+                between()
+            return {"type": "http.request", "body": piece, "more_body": more}
+
+        async def send(message: dict[str, Any]) -> None:
+            statuses.extend([message["status"]] if "status" in message else [])
+
+        scope = {
+            "type": "http", "method": "POST", "path": "/v1/query", "query_string": b"",
+            "headers": [(b"authorization", token.encode())],
+        }  # fmt: skip
+        asyncio.run(Face(lambda: world.house.world).app()(scope, receive, send))
+        return statuses
+
+    def taken() -> None:
+        path = world.service.policy.front.users
+        users.write(path, [user for user in users.read(path).values() if user.name != "robot"])
+        world.house.reload()
+
+    assert sent(between=lambda: None) == [200]
+    before = world.spent
+    assert sent(between=taken) == [401]
+    assert world.spent == before

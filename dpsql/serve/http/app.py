@@ -51,9 +51,7 @@ class Face:
 
     def _asked(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            world = self._now()
-            user = _user(world, request)
-            if user is None:
+            if _user(self._now(), request) is None:
                 return _unknown()
             try:
                 asked = question(
@@ -63,6 +61,10 @@ class Face:
                 return _wrong(
                     error.status, error.headline, "The request was not read.", error.instead
                 )
+            world = self._now()  # a body may take long: the policy that is asked is today's
+            user = _user(world, request)
+            if user is None:
+                return _unknown()
             return await run_in_threadpool(_carried_out, world, user, asked, work)
 
         return handle
