@@ -175,7 +175,7 @@ def candidates(
     prepared copy so that none is lost of units that are as declared; None where there is no copy.
     ``found`` is the most rows of a unit that a search lets count, or what they may be worth.
     """
-    if found is not None and found < measurement.privacy.max_rows:
+    if found is not None and found < measurement.privacy.max_rows and not narrows(measurement):
         valued = only_sums(measurement)
         most = measurement.privacy.max_rows if valued else int(found)
         count = most if measurement.cells is None else measurement.cells.count
@@ -245,6 +245,40 @@ def only_sums(measurement: Measurement) -> bool:
     totals = [s for s in measurement.statistics if isinstance(s, Total)]
     others = [s for s in measurement.statistics if not isinstance(s, Total | Units)]
     return bool(totals) and not others and all(s.cap is None for s in totals)
+
+
+def narrows(measurement: Measurement) -> bool:
+    """Whether a bound on values is a narrower range: where a unit has one row, all that it has."""
+    return measurement.privacy.max_rows == 1 and only_sums(measurement)
+
+
+def narrowed(measurement: Measurement, found: Fraction) -> Measurement:
+    """The measurement with values within so much of the farthest end of their range.
+
+    Claim: a row adds what it would if it weighed ``min(1, limit / |value|)``.
+    Argument: a value times that is the nearest number between minus and plus the limit.
+
+    >>> from dpsql.sql.expressions import integer
+    >>> [*map(int, _within(Total(integer(1), Fraction(-20), Fraction(100)), Fraction(1, 10)))]
+    [-10, 10]
+    >>> [*map(int, _within(Total(integer(1), Fraction(60), Fraction(100)), Fraction(1, 2)))]
+    [50, 50]
+    """
+
+    def nearer(statistic: Statistic) -> Statistic:
+        if not isinstance(statistic, Total):
+            return statistic
+        low, high = _within(statistic, found)
+        return replace(statistic, low=low, high=high)
+
+    return replace(measurement, statistics=tuple(map(nearer, measurement.statistics)))
+
+
+def _within(total: Total, found: Fraction) -> tuple[Fraction, Fraction]:
+    low, high = total.low - total.centre, total.high - total.centre
+    limit = found * max(abs(low), abs(high))
+    ends = (max(-limit, min(end, limit)) + total.centre for end in (low, high))
+    return next(ends), next(ends)
 
 
 def _counts_units(measurement: Measurement) -> bool:

@@ -15,7 +15,14 @@ from typing import assert_never
 from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan import caps
-from dpsql.plan.bounding import Bounding, Sensitivity, candidates, sensitivity
+from dpsql.plan.bounding import (
+    Bounding,
+    Sensitivity,
+    candidates,
+    narrowed,
+    narrows,
+    sensitivity,
+)
 from dpsql.plan.buckets import buckets
 from dpsql.plan.grid import Grid, grid
 from dpsql.plan.halves import paired
@@ -131,6 +138,8 @@ def _best(measurement: Measurement, request: Request, share: Share) -> PricedMea
     copies = reading(measurement, request.shelf)
     ranked = None if copies is None else copies.most
     found = request.found.get(measurement.name)
+    if found is not None and narrows(measurement):
+        measurement = narrowed(measurement, found)
     every = tuple(candidates(measurement, request.groups, size, ranked, found))
     options = tuple(b for b in every if b.name == request.bounding) or every
     drafts = [_draft(measurement, bounding, share) for bounding in options]

@@ -18,7 +18,8 @@ the other, and add.
 Where nothing is asked but sums, what counts of a unit is not the number of its rows but what their
 values add up to, each as if it were positive: as many rows as the policy allows, all of the largest
 value that it allows, are more than any unit has, and often far more. The ladder is then finer and
-goes on below one row, since ranges of values are often wide.
+goes on below one row, since ranges of values are often wide. (Where a unit has one row, what is found
+is a narrower range.)
 
 Claim: the choice costs what its event says, and the answer what it would if the policy said so.
 Argument: a unit has one row in the relation that is searched, so ``plan.price`` prices it as any
@@ -47,7 +48,7 @@ from dpsql.plan.steady import steady
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Aggregated, Case, Column, Expression, Shape, integer
-from dpsql.sql.relations import Aggregate, Relation, Scan, Stored, walk
+from dpsql.sql.relations import Aggregate, Project, Relation, Scan, Stored, walk
 
 SHARE = Fraction(1, 10)
 """What a search costs of the whole budget of a query."""
@@ -94,7 +95,7 @@ def _searches(plan: Plan, request: Request) -> Iterator[Search]:
     for measurement in plan.measurements:
         most, valued = measurement.privacy.max_rows, only_sums(measurement)
         rungs = fine_ladder(most) if valued else ladder(most)
-        if most < 2 or not _profits(measurement):
+        if len(rungs) < 2 or not _profits(measurement):
             continue
         asked = _asked(measurement, rungs)
         names = wanted.setdefault(identity(asked), (_plan(asked), rungs, [], valued))[2]
@@ -155,7 +156,11 @@ def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement
         max_rows=1,
         per_group=None,
     )
-    by_unit = Aggregate(below, keys, tuple(c for c, _ in sizes), (*keys, *found), unit)
+    by_unit: Relation = Aggregate(below, keys, tuple(c for c, _ in sizes), (*keys, *found), unit)
+    if privacy.max_rows == 1:  # a unit is a row, which may have no key
+        values = tuple(call.args[0] for call, _ in sizes)
+        unit = privacy
+        by_unit = Project(below, (*below.fields, *values), (*below.fields, *found), unit)
     last = len(rungs) - 1
     each = [(column, one) for column, (_, one) in zip(found, sizes, strict=True)]
     level = Quantile(_level(each, rungs), 0, last, Fraction(1), extreme=True, kind=Kind.INTEGER)

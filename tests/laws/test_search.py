@@ -12,18 +12,19 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.corpus import CORPUS, SHOP, World
+from support.corpus import CORPUS, SHOP, WORLDS, World
 from support.datasets import in_memory
 from support.measured import broken, exact, plan_of, removed, request
 from support.services import Seeded, real_service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
 
+from dpsql.aggregates.statistic import Total
 from dpsql.cli import explain
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
 from dpsql.plan import search
-from dpsql.plan.priced import Chosen, PricedMeasurement, PricedPlan
+from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.release.choose import chosen
 from dpsql.service import Service, Session
 
@@ -126,6 +127,59 @@ def test_what_is_found_is_enforced(sql: str, level: int) -> None:
     assert found.parts[0].bounding != plan.parts[0].bounding
     assert found.parts[0].bounding.rows == one.rungs[level]
     assert _breaches(list(found.parts)) == []
+
+
+ROW = "DELETE FROM visits WHERE rowid = (SELECT max(rowid) FROM visits WHERE {})"
+ONE_ROW = (
+    (SHOP, "SELECT country, SUM(age), COUNT(DISTINCT customer_id) FROM customers GROUP BY country"),
+    (SHOP, "SELECT city, SUM(age - 50) FROM customers GROUP BY city"),
+    (WORLDS["rows"], "SELECT page, SUM(seconds), SUM(3 * seconds - 900) FROM visits GROUP BY page"),
+)
+"""Where a unit has one row, in a table with its key or without any."""
+
+
+def _one_row_breaches(parts: list[PricedMeasurement]) -> list[str]:
+    connection = in_memory("dirty")
+    rows = [(ROW.format(f"seconds {w}"),) for w in ("= 3600", "< 0", "> 9999", "< 60", "IS NULL")]
+    before = exact(connection, parts)
+    return [
+        said
+        for deletion in [*rows, *(_deleted((unit,)) for unit in UNITS_OF_DATA)]
+        if deletion in rows or "visits" not in parts[0].sql
+        for part, one, other in zip(
+            parts, before, removed(connection, deletion, parts), strict=True
+        )
+        for said in broken(part, one, other)
+    ]
+
+
+@pytest.mark.parametrize(("world", "sql"), ONE_ROW)
+def test_a_narrower_range_is_searched_for_where_a_unit_has_one_row(world: World, sql: str) -> None:
+    plan = searching(sql, world)
+    [one] = plan.searches
+    assert one.rungs[-1] == 1
+    assert _one_row_breaches(_parts(plan)) == []
+    for level in (0, 20, 60, 70, len(one.rungs) - 2):
+        [part] = search.settled(plan, (level,)).parts
+        [wide] = plan.parts
+        for narrow, was in zip(part.noised, wide.noised, strict=True):
+            if isinstance(narrow.statistic, Total):
+                assert isinstance(was, Noised)
+                share = narrow.sensitivity.l1 * narrow.grain / (was.sensitivity.l1 * was.grain)
+                assert float(share) == pytest.approx(float(one.rungs[level]), rel=0.02, abs=0.02)
+        assert _one_row_breaches([part]) == []
+    assert search.settled(plan, (len(one.rungs) - 1,)).parts[0].noised == plan.parts[0].noised
+
+
+def test_a_range_that_is_not_narrowed_is_noticed() -> None:
+    plan = searching(ONE_ROW[2][1], WORLDS["rows"])
+    [wide] = plan.parts
+    [part] = search.settled(plan, (60,)).parts
+    assert _one_row_breaches([replace(part, sql=wide.sql)])
+    [level] = _parts(plan)
+    wrong = level.sql.replace("count(*) AS n", "4 * count(*) AS n")
+    assert wrong != level.sql
+    assert _one_row_breaches([replace(level, sql=wrong)])
 
 
 STRICT = replace(SHOP, change=lambda text: f"{SHOP.change(text)}\nstrict_timing: on\n")
@@ -277,6 +331,8 @@ def test_a_search_is_paid_once_and_its_answer_is_asked_again_for_free(session: S
     assert "search: what the values of a customer add up to" in said
     worth = session.execute("SELECT SUM(amount) FROM orders")
     assert worth.cost.epsilon == 10
+    one_row = "SELECT country, SUM(age) FROM customers GROUP BY country"
+    assert [session.execute(one_row).cost.epsilon for _ in range(2)] == [10, 9]
     assert (
         session.execute("SELECT channel, SUM(amount) FROM orders GROUP BY channel").cost.epsilon
         == 9
