@@ -13,8 +13,10 @@ from dpsql.aggregates.statistic import Ranked, Statistic, Values
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.buckets import binned, buckets
 from dpsql.plan.distinct import counted
+from dpsql.plan.leading import leading, separable
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import Reading
+from dpsql.plan.shared import ROWS, dear, shared
 from dpsql.plan.stages import Source, group_by, listed, named, salted, source, weights
 from dpsql.sql.render import expression
 
@@ -56,7 +58,7 @@ def joined(
 def _query(statistic: Statistic, measurement: Measurement, bounding: Bounding, rows: Source) -> str:
     """The query of a statistic that has its own; equal ones are joined once."""
     if isinstance(statistic, Ranked):
-        return _lists(bounding, rows, _bin(statistic, measurement, rows))
+        return _lists(measurement, bounding, rows, _bin(statistic, measurement, rows))
     return counted(statistic, bounding, rows) if isinstance(statistic, Values) else ""
 
 
@@ -68,11 +70,11 @@ def _bin(statistic: Ranked, measurement: Measurement, rows: Source) -> str:
     return text if where is None else f"CASE WHEN {where} THEN {text} END"
 
 
-def _lists(bounding: Bounding, rows: Source, text: str) -> str:
+def _lists(measurement: Measurement, bounding: Bounding, rows: Source, text: str) -> str:
     """For each group the bins that have rows, each with its weight, in no particular order."""
     keys = listed("k", rows.keys)
     if bounding.grouped:
-        counted = _grouped(bounding, rows, text)
+        counted = _grouped(measurement, bounding, rows, text)
     elif bounding.weighed:
         counted = _weighted(bounding, rows, text)
     else:
@@ -110,37 +112,56 @@ def _weighted(bounding: Bounding, rows: Source, text: str) -> str:
     )
 
 
-def _grouped(bounding: Bounding, rows: Source, text: str) -> str:
+def _grouped(measurement: Measurement, bounding: Bounding, rows: Source, text: str) -> str:
     """Rows of each unit, group and bin, then the factor of the unit there, then the sums."""
-    units, keys = listed("u", rows.units), listed("k", rows.keys)
     one = 1 << bounding.fine
     flag = [] if rows.kept is None else [f"{rows.kept} AS kept"]
-    base = ", ".join((*named("u", rows.units), *named("k", rows.keys), f"{text} AS b", *flag))
-    source = f"(SELECT {base}{rows.block.tail()}) AS b"
-    weight = f"{one}"
-    if bounding.rows is not None:
-        source += f" LEFT JOIN ({weights(bounding, rows)}) AS w USING ({units})"
-        weight = f"coalesce(min(w.weight), {one})"
-    by = ", ".join(filter(None, (units, keys)))
+    items = ", ".join((*named("u", rows.units), *named("k", rows.keys), f"{text} AS b", *flag))
+    base, head = f"(SELECT {items}{rows.block.tail()}) AS b", ""
+    if separable(measurement, bounding, rows) and dear(rows.relation):
+        head = f"WITH {ROWS} AS MATERIALIZED (SELECT {items}{rows.block.tail()}) "
+        base, rows = f"{ROWS} AS b", shared(rows)
+    apart = leading(measurement, bounding, rows, base)
+    if apart is not None:
+        weight = f"{one}" if bounding.rows is None else "min(weight)"
+        few = _by_bin(rows, apart.few(), f"{one}", ranked=False)
+        many = _by_bin(rows, apart.many(), weight, ranked=True)
+        names = ", ".join((listed("u", rows.units), listed("k", rows.keys), "b, m, weight, rows"))
+        placed = (
+            f"{few} UNION ALL SELECT {names} FROM ({many}) AS r WHERE place <= {bounding.groups}"
+        )
+    else:
+        weight = f"{one}"
+        if bounding.rows is not None:
+            units = listed("u", rows.units)
+            base += f" LEFT JOIN ({weights(bounding, rows)}) AS w USING ({units})"
+            weight = f"coalesce(min(w.weight), {one})"
+        placed = _by_bin(rows, base, weight, ranked=bounding.limit)
+    few = f"place <= {bounding.groups}" if bounding.limit and apart is None else ""
+    where = f" AND {few}" if few and not rows.strict else ""
+    which = f" FILTER (WHERE {few})" if few and rows.strict else ""
+    factor = _factor(bounding, listed("u", rows.units))
+    counting = f"SELECT *, {factor} AS factor FROM ({placed}) AS g"
+    names = ", ".join(filter(None, (listed("k", rows.keys), "b")))
+    return (
+        f"{head}SELECT {names}, sum(m * factor){which} AS n"
+        f" FROM ({counting} WHERE b IS NOT NULL{where}) AS f"
+        f"{group_by(len(rows.keys) + 1)}"
+    )
+
+
+def _by_bin(rows: Source, source: str, weight: str, *, ranked: bool) -> str:
+    """Rows of each unit, group and bin: how many, and in the group; the group's place, if asked."""
+    by = ", ".join(filter(None, (listed("u", rows.units), listed("k", rows.keys))))
     present = "" if rows.kept is None else f" HAVING {rows.counting()} > 0"
     per_unit = (
         f"SELECT {by}, b, count(*) AS m, {weight} AS weight FROM {source} GROUP BY {by}, b{present}"
     )
     within = f"sum(m) FILTER (WHERE b IS NOT NULL) OVER (PARTITION BY {by})"
     items = [by, "b", "m", "weight", f"{within} AS rows"]
-    if bounding.limit:
+    if ranked:
         items.append(f"dense_rank() OVER ({salted(rows.units, rows.keys)}) AS place")
-    placed = f"SELECT {', '.join(items)} FROM ({per_unit}) AS l"
-    few = f"place <= {bounding.groups}" if bounding.limit else ""
-    where = f" AND {few}" if few and not rows.strict else ""
-    which = f" FILTER (WHERE {few})" if few and rows.strict else ""
-    counting = f"SELECT *, {_factor(bounding, units)} AS factor FROM ({placed}) AS g"
-    head = f"{keys}, " if keys else ""
-    return (
-        f"SELECT {head}b, sum(m * factor){which} AS n"
-        f" FROM ({counting} WHERE b IS NOT NULL{where}) AS f"
-        f"{group_by(len(rows.keys) + 1)}"
-    )
+    return f"SELECT {', '.join(items)} FROM ({per_unit}) AS l"
 
 
 def _factor(bounding: Bounding, units: str) -> str:

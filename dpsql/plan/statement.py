@@ -8,9 +8,11 @@ from dpsql.aggregates.statistic import Apart, Rows, Statistic, Total, Units
 from dpsql.plan import caps, histogram
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import Grid, clamped
+from dpsql.plan.leading import Leading, leading, separable
+from dpsql.plan.limits import capped, clipped, limited
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import Reading
-from dpsql.plan.shared import GROUPS, MANY, ROWS, dear, shared
+from dpsql.plan.shared import ROWS, dear, shared
 from dpsql.plan.stages import Source, group_by, listed, named, salted, source, weights
 from dpsql.sql.render import expression
 
@@ -70,7 +72,8 @@ def _plain(
     rows = source(measurement, bounding, reading)
     row = _row(measurement.statistics, grids, rows)
     head = ""
-    if bounding.weighed and not rows.strict and dear(rows.relation):
+    again = bounding.weighed or separable(measurement, bounding, rows)
+    if again and not rows.strict and dear(rows.relation):
         head = f"WITH {ROWS} AS MATERIALIZED ({_base(rows, row)}) "
         rows, row = shared(rows), row.shared()
     if bounding.grouped:
@@ -248,58 +251,71 @@ def _grouped(
     row: _Row,
 ) -> str:  # fmt: skip
     """One row for each unit and group, then caps, then the sums."""
-    units, keys = rows.units, rows.keys
-    source, weight = _read(rows, row), "1"
-    if bounding.rows is not None:
-        source = _with_weights(bounding, grids, rows, row, "LEFT JOIN")
-        weight = f"coalesce(w.weight, {1 << bounding.bits})"
-    by = ", ".join(filter(None, (listed("u", units), listed("k", keys))))
-    items = [by, f"{rows.counting()} AS n"]
-    for i, statistic in enumerate(measurement.statistics):
-        items.append(f"{_per_unit(statistic, weight, bounding.bits, i, row)} AS s{i}")
-    per_unit = f"SELECT {', '.join(items)} FROM {source} GROUP BY {by}"
+    apart = leading(measurement, bounding, rows, _read(rows, row))
     few = f"place <= {bounding.groups}" if bounding.limit else ""
+    if apart is not None:
+        per_unit, few = _apart(measurement, apart, row), ""
+    else:
+        per_unit = _all_units(measurement, bounding, grids, rows, row)
     if few and not rows.strict and bounding.groups >= measurement.privacy.max_rows:
-        per_unit, few = _limited(bounding, measurement, rows, per_unit), ""
+        per_unit, few = limited(bounding, measurement, rows, per_unit), ""
     elif few:
-        place = f"row_number() OVER ({salted(units, keys, last=_absent(rows))}) AS place"
+        place = f"row_number() OVER ({salted(rows.units, rows.keys, last=_absent(rows))}) AS place"
         per_unit = f"SELECT *, {place} FROM ({per_unit}) AS l"
     if bounding.norm is not None:
-        per_unit = _clipped(per_unit, bounding, units)
+        per_unit = clipped(per_unit, bounding, rows.units)
     kept = " AND ".join(filter(None, (few, "n > 0" if rows.kept else ""))) if rows.strict else ""
     which = _filter(kept or None)
-    outputs = [f"k{i}" for i in range(len(keys))]
+    outputs = [f"k{i}" for i in range(len(rows.keys))]
     for i, statistic in enumerate(measurement.statistics):
-        outputs.append(f"coalesce({_capped(statistic, bounding, grids[i], i)}{which}, 0) AS p{i}")
+        outputs.append(f"coalesce({capped(statistic, bounding, grids[i], i)}{which}, 0) AS p{i}")
     present = ""
     if measurement.cells is None:
         outputs.append(f"count(*){which} AS units")
         present = f" HAVING count(*){which} > 0" if kept else ""
     where = f" WHERE {few}" if few and not rows.strict else ""
-    by = f"{where}{group_by(len(keys))}{present}"
+    by = f"{where}{group_by(len(rows.keys))}{present}"
     return f"SELECT {', '.join(outputs)} FROM ({per_unit}) AS g{by}"
 
 
-def _limited(bounding: Bounding, measurement: Measurement, rows: Source, per_unit: str) -> str:
-    """The groups that units keep, where none that is as declared has too many.
+def _all_units(
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
+    row: _Row,
+) -> str:  # fmt: skip
+    """One row for each unit and group."""
+    source, weight = _read(rows, row), "1"
+    if bounding.rows is not None:
+        source = _with_weights(bounding, grids, rows, row, "LEFT JOIN")
+        weight = f"coalesce(w.weight, {1 << bounding.bits})"
+    return _by_unit(measurement, bounding, rows, row, (source, weight))
 
-    Places are drawn for those alone that have: a window over all groups of all units takes longer
-    than all else (TPC-H's q17, 6 million of them: 4.8 s with it, 2.4 s so). Where more units are
-    above the limit than below, this would be the slower way.
-    """
-    by = listed("u", rows.units)
-    numbers = range(len(measurement.statistics))
-    items = ", ".join(
-        [by, *(f"k{i}" for i in range(len(rows.keys))), "n", *(f"s{i}" for i in numbers)]
-    )
-    many = f"SELECT {by} FROM {GROUPS} GROUP BY {by} HAVING count(*) > {bounding.groups}"
+
+def _apart(measurement: Measurement, apart: Leading, row: _Row) -> str:
+    """One row for each unit and group that it keeps; only units above the limit need an order."""
+    bounding, rows = apart.bounding, apart.rows
+    one, weight = ("1", "1") if bounding.rows is None else (str(1 << bounding.bits), "weight")
+    items = [f"k{i}" for i in range(len(rows.keys))]
+    items += [f"s{i}" for i in range(len(measurement.statistics))]
+    few = _by_unit(measurement, bounding, rows, row, (apart.few(), one))
+    many = _by_unit(measurement, bounding, rows, row, (apart.many(), weight))
     place = f"row_number() OVER ({salted(rows.units, rows.keys)}) AS place"
-    drawn = f"SELECT *, {place} FROM {GROUPS} AS l SEMI JOIN {MANY} AS m USING ({by})"
     return (
-        f"WITH {GROUPS} AS MATERIALIZED ({per_unit}), {MANY} AS MATERIALIZED ({many})"
-        f" SELECT {items} FROM {GROUPS} AS l ANTI JOIN {MANY} AS m USING ({by})"
-        f" UNION ALL SELECT {items} FROM ({drawn}) AS d WHERE place <= {bounding.groups}"
+        f"SELECT {', '.join(items)} FROM ({few}) AS f UNION ALL SELECT {', '.join(items)}"
+        f" FROM (SELECT *, {place} FROM ({many}) AS l) AS r WHERE place <= {bounding.groups}"
     )
+
+
+def _by_unit(
+    measurement: Measurement, bounding: Bounding, rows: Source, row: _Row,
+    weighed: tuple[str, str],
+) -> str:  # fmt: skip
+    """What each unit adds to each of its groups, of rows and what one of them weighs."""
+    source, weight = weighed
+    by = ", ".join(filter(None, (listed("u", rows.units), listed("k", rows.keys))))
+    items = [by, f"{rows.counting()} AS n"]
+    for i, statistic in enumerate(measurement.statistics):
+        items.append(f"{_per_unit(statistic, weight, bounding.bits, i, row)} AS s{i}")
+    return f"SELECT {', '.join(items)} FROM {source} GROUP BY {by}"
 
 
 def _absent(rows: Source) -> str:
@@ -309,55 +325,22 @@ def _absent(rows: Source) -> str:
 
 def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -> str:
     kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
+    whole = weight == str(1 << bits)
     match statistic:
         case Units():
             return f"CAST(count(*){kept} > 0 AS BIGINT)"
         case Rows():
-            return f"coalesce(sum({weight}){kept}, 0)" if weight != "1" else f"count(*){kept}"
+            number = f"count(*){kept}"  # all rows of a unit weigh the same
+            each = weight if weight.isdigit() else f"min({weight})"
+            return number if weight == "1" else f"{number} * {each}"
         case Total(averaged=True):
             return f"sum(v{i}){kept} // nullif(count(v{i}){kept}, 0)"
         case Total(cap=cap) if cap is not None:
-            value = f"v{i}" if weight == "1" else _weight_of(i, bits, weight)
+            value = f"v{i}" if whole or weight == "1" else _weight_of(i, bits, weight)
             return f"sum({value}){kept}"
         case _:
-            value = f"v{i}" if weight == "1" else _weight_of(i, bits, weight)
+            value = f"v{i}" if whole or weight == "1" else _weight_of(i, bits, weight)
             return f"coalesce(sum({value}){kept}, 0)"
-
-
-def _clipped(per_unit: str, bounding: Bounding, units: tuple[str, ...]) -> str:
-    """The factor that brings the norm of a unit's row counts to at most ``norm``.
-
-    It is rounded down to the weight grid, so that rounding never adds to the norm.
-    """
-    assert bounding.norm is not None
-    one = 1 << bounding.bits
-    top = int(bounding.norm * one)
-    squares = f"sum(CAST(n AS HUGEINT) * n) OVER (PARTITION BY {listed('u', units)})"
-    scaled = f"floor({top} / sqrt(CAST({squares} AS DOUBLE)))"
-    factor = f"CAST(greatest(1, least({one}, {scaled})) AS BIGINT) - 1"
-    exact = f"CASE WHEN {squares} <= {int(bounding.norm**2)} THEN {one} ELSE {factor} END"
-    return f"SELECT *, {exact} AS factor FROM ({per_unit}) AS l"
-
-
-def _capped(statistic: Statistic, bounding: Bounding, grid: Grid | None, i: int) -> str:
-    """The sum over units of a capped contribution."""
-    if isinstance(statistic, Units):
-        return f"sum(s{i})"
-    if isinstance(statistic, Rows | Total) and statistic.cap is not None:
-        return f"sum({caps.clamped(f's{i}', statistic, grid, bounding)})"
-    if bounding.norm is not None:
-        scaled = f"s{i} * factor"
-        if isinstance(statistic, Total):
-            scaled = f"({scaled}) // {1 << bounding.bits}"
-        return f"sum({scaled})"
-    if bounding.per_group is None:
-        return f"sum(s{i})"
-    if isinstance(statistic, Rows):
-        return f"sum(least(s{i}, {bounding.per_group}))"
-    assert grid is not None
-    low = min(0, (grid.low - grid.centre) * bounding.per_group)
-    high = max(0, (grid.high - grid.centre) * bounding.per_group)
-    return f"sum(least(greatest(s{i}, {low}), {high}))"
 
 
 def _all_cells(measurement: Measurement, inner: str) -> str:

@@ -154,6 +154,12 @@ FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     ),
     "a limit off by one": ("group caps", ORDERS, _swap(r"place <= 2", "place <= 3")),
     "no limit": ("one group", UNITS, _swap(r" WHERE place <= 1", "")),
+    "units above the limit among the few": (
+        "one group", UNITS, _swap(r"HAVING count\(\*\) > 1\) AS m", "HAVING count(*) > 1000) AS m"),
+    ),
+    "units above the limit on both sides": (
+        "weights and groups", HIDDEN, _swap(r"ANTI JOIN", "SEMI JOIN"),
+    ),
     "groups chosen by all units": (
         "one group", UNITS, _swap(r"PARTITION BY u0 ORDER BY hash\(u0, k0, \$salt\)", "ORDER BY hash(u0 > 0, $salt), u0 DESC"),
     ),
@@ -164,6 +170,9 @@ FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
         "coarse row weights", TOTALS, _swap(r"// count\(\*\) AS weight", "// count(*) + 1 AS weight"),
     ),
     "heavy units not found": ("row weights", ORDERS, _swap(r"HAVING count\(\*\) > 7", "HAVING count(*) > 7000")),
+    "weights of groups not told": (
+        "weights and groups", HIDDEN, _swap(r"count\(\*\) \* min\(weight\)", r"count(*) * 1048576"),
+    ),
     "weights from fewer rows": (
         "row weights", ORDERS, _swap(r"(AS weight FROM .*? IS NOT NULL)", r"\1 AND t1.amount > 499"),
     ),

@@ -7,6 +7,10 @@ from typing import Any
 
 Node = dict[str, Any]
 """A part of the engine's syntax tree."""
+_HASH = 64
+"""How many bits a hash has."""
+_MARKS = 6
+"""The bits of a number that says which of 64 bits is meant."""
 
 
 def arguments(node: Node) -> list[Node]:
@@ -82,3 +86,22 @@ def _name(node: Node) -> list[str]:
     inner = node["child"] if node["class"] == "CAST" else node
     names: list[str] = inner.get("column_names", [])
     return names
+
+
+def place_bits(args: list[Node]) -> int | None:
+    """How many bits of a hash are left when a constant moves the others out; None for all else."""
+    value, by = args
+    if value.get("function_name") != "hash" or by.get("literal", {}).get("kind") != "INTEGER":
+        return None
+    left = _HASH - int(by["literal"]["text"])
+    return left if 0 < left < _HASH else None
+
+
+def marked(args: list[Node]) -> bool:
+    """Whether a one of 128 bits is moved to a place that the first bits of a hash say."""
+    one, by = args
+    wide = one["class"] == "CAST" and one["type_expr"]["type_name"] == "HUGEINT"
+    if not wide or one["child"].get("literal", {}).get("text") != "1":
+        return False
+    left = place_bits(arguments(by)) if by.get("function_name") == ">>" else None
+    return left is not None and left <= _MARKS

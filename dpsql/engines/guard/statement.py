@@ -379,6 +379,7 @@ _NAMES = frozenset(
         "bool_or",
         "count_if",
         "list",
+        "bit_or",
     ]
 )
 

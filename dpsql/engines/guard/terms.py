@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 
-from dpsql.engines.guard.parts import Node, arguments, between, constant
+from dpsql.engines.guard.parts import Node, arguments, between, constant, marked, place_bits
 
 
 class Unsafe(Exception):
@@ -58,7 +58,7 @@ TOTAL: dict[str, str] = {
     "starts_with": TRUTH, "~~": TRUTH, "~~*": TRUTH, "!~~": TRUTH, "!~~*": TRUTH,
     "like_escape": TRUTH, "ilike_escape": TRUTH, "not_like_escape": TRUTH,
     "not_ilike_escape": TRUTH, "regexp_replace": TEXT, "epoch_us": WHOLE, "struct_pack": LIST, "row": "record",
-    "list_value": "array", "list_sort": "array",
+    "list_value": "array", "list_sort": "array", "bit_count": WHOLE,
 }  # fmt: skip
 """Functions that never fail and see their arguments alone; the kind they give (empty: the first's)."""
 TRIED: dict[str, str] = {
@@ -72,7 +72,7 @@ _AGGREGATES = {
     "count": WHOLE, "count_star": WHOLE, "sum": "", "avg": DOUBLE, "min": "", "max": "",
     "var_pop": DOUBLE, "var_samp": DOUBLE, "stddev_pop": DOUBLE, "stddev_samp": DOUBLE,
     "quantile_cont": "", "quantile_disc": "", "bool_and": TRUTH, "bool_or": TRUTH,
-    "count_if": WHOLE, "list": LIST,
+    "count_if": WHOLE, "list": LIST, "bit_or": WHOLE,
 }  # fmt: skip
 _COUNTING = ("count", "count_star", "count_if")
 _WINDOWS = {
@@ -213,7 +213,7 @@ class Terms:
             raise Unsafe(f"{name} of a whole number that may be the least, or the greatest")
         if name == "struct_pack" and not all(f.kind == WHOLE and f.bounded for f in found):
             raise Unsafe("a list of what is not a bounded whole number")
-        size = (found[0].bounded and (not kind or name == "epoch_us")) or name == "sign"
+        size = (found[0].bounded and (not kind or name == "epoch_us")) or name in _SMALL
         return plain(kind or found[0].kind, size, size)
 
     def _arithmetic(self, name: str, args: list[Node], found: list[Fact]) -> Fact:
@@ -228,6 +228,10 @@ class Terms:
             return _moved(name, kinds, size=size)
         if not kinds <= {WHOLE}:
             raise Unsafe(f"{name} of {' and '.join(sorted(kinds))}")
+        if name == ">>":
+            return _place(args)
+        if name == "<<" and not (marked(args) or all(map(constant, args))):
+            raise Unsafe("a shift that may be too far")
         divides = name in ("//", "%")
         if divides and not self.tried:
             size = size and (args[1]["class"] == "CONSTANT" or found[1].bounded)
@@ -250,7 +254,7 @@ class Terms:
             raise Unsafe(
                 f"{name} over rows of several units, of what is not a bounded whole number"
             )
-        size = name in ("sum", "min", "max") and whole
+        size = name in ("sum", "min", "max", "bit_or") and whole
         kind = _AGGREGATES[name] or found[0].kind
         return plain(kind, size, size)
 
@@ -272,7 +276,8 @@ class Terms:
         return plain(_WINDOWS[name] or found[0].kind, size, size)
 
 
-_ARITHMETIC = ("+", "-", "*", "/", "//", "%", "<<")
+_ARITHMETIC = ("+", "-", "*", "/", "//", "%", "<<", ">>", "&")
+_SMALL = ("sign", "bit_count")
 _HANDLERS: dict[str, Callable[[Terms, Node], Fact]] = {
     "COLUMN_REF": Terms.of_column, "CONSTANT": Terms.of_constant, "PARAMETER": Terms.of_parameter,
     "CAST": Terms.of_cast, "OPERATOR": Terms.of_operator, "COMPARISON": Terms.of_comparison,
@@ -292,6 +297,13 @@ SURE = frozenset(
 
 SHORT = frozenset(["date_part", "epoch_us", "length", "strpos", "sign"])
 """Functions of whole numbers below 2**63, whatever the value."""
+
+
+def _place(args: list[Node]) -> Fact:
+    """The first bits of a hash: fewer than all, so that they are a whole number of 64 bits."""
+    if place_bits(args) is None:
+        raise Unsafe("a shift of what is no hash")
+    return plain(WHOLE, True, True)
 
 
 def _total_cast(node: Node, child: Fact, target: Fact) -> bool:

@@ -226,6 +226,57 @@ def test_a_faulty_statement_does_not_run(fault: str) -> None:
         guard().check(FAULTY[fault])
 
 
+LEADING = "SELECT placed, COUNT(*), SUM(amount) FROM orders GROUP BY placed"
+HASH = r"hash\(u0, k0, \$salt\)"
+MUTATED: dict[str, tuple[str, str]] = {
+    "an order across units": (r"PARTITION BY u0 ", ""),
+    "marks across units": (r"bit_or\((.*?)\) AS marks", r"bit_or(bit_or(\1)) OVER () AS marks"),
+    "marks of all units as a number": (r"^SELECT (k0|c\.k0).*?, ", f"SELECT (SELECT bit_or(1) {FROM}), "),
+    "units paired with others": (r"JOIN (\(SELECT u0, CASE .*? AS w) USING \(u0\)", r"JOIN \1 ON TRUE"),
+    "a mark that has no room": (rf"1::HUGEINT << \({HASH} >> 58\)", "1::HUGEINT << (hash(u0, k0, $salt) >> 50)"),
+    "a mark in fewer bits": (r"1::HUGEINT <<", "1::BIGINT <<"),
+    "another mark": (r"1::HUGEINT <<", "3::HUGEINT <<"),
+    "a mark by the key": (rf"1::HUGEINT << \({HASH} >> 58\)", "1::HUGEINT << u0"),
+    "a mark by part of the key": (rf"1::HUGEINT << \({HASH} >> 58\)", "1::HUGEINT << (u0 >> 58)"),
+    "a hash that keeps all bits": (rf"CAST\({HASH} >> 58 AS BIGINT\)", "CAST(hash(u0) >> 0 AS BIGINT)"),
+    "a hash that keeps bits by a column": (rf"{HASH} >> 58 AS", "hash(u0) >> u0 AS"),
+    "a number without bounds in bits": (r"marks & \d+", "u0 & 3"),
+    "a weight without bounds": (r"least\(\d+, \(\d+::BIGINT << \d+\) // rows\) AS weight", "u0 AS weight"),
+}  # fmt: skip
+
+
+@functools.cache
+def _leading() -> tuple[str, ...]:
+    """Statements that tell a unit's first groups from marks, with weights and without."""
+    found = tuple(text for text, _ in statements(SHOP, LEADING) if "bit_or" in text)
+    assert any("AS weight" in text for text in found)
+    return found
+
+
+@pytest.mark.parametrize("mutation", MUTATED)
+def test_marks_are_of_one_unit_and_have_room(mutation: str) -> None:
+    pattern, new = MUTATED[mutation]
+    tried = 0
+    for text in _leading():
+        guard().check(text)
+        changed = re.sub(pattern, new, text)
+        if changed != text:
+            tried += 1
+            with pytest.raises(Unsafe):
+                guard().check(changed)
+    assert tried
+
+
+@pytest.mark.parametrize("bits", [1, 6, 58, 63])
+def test_the_first_bits_of_a_hash_fit(bits: int) -> None:
+    """Whatever is moved out of a hash, what is left is a BIGINT; a mark by six bits has room."""
+    with duckdb.connect(":memory:") as connection:
+        most = f"(18446744073709551615::UBIGINT >> {bits})"
+        connection.execute(f"SELECT CAST({most} AS BIGINT)").fetchall()
+        if bits >= 58:
+            connection.execute(f"SELECT 1::HUGEINT << {most}").fetchall()
+
+
 EXTREMES = {
     "BIGINT": ("-9223372036854775808", "9223372036854775807", "0"),
     "HUGEINT": ("-170141183460469231731687303715884105728", "170141183460469231731687303715884105727"),

@@ -1,0 +1,135 @@
+"""A unit's first groups: the same, whether all groups are put in order or those that may be among them."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from support.corpus import SHOP, World
+from support.datasets import in_memory
+from support.measured import Exact, exact, forced, plan_of, request
+
+from dpsql.plan import histogram, price, statement
+from dpsql.plan.bounding import Bounding
+from dpsql.plan.leading import PLACES, _reach
+from dpsql.plan.priced import PricedMeasurement
+
+DAYS = (
+    "SELECT placed, COUNT(*), SUM(amount), COUNT(DISTINCT customer_id) FROM orders GROUP BY placed"
+)
+SOME = (
+    "SELECT placed, COUNT(*) FILTER (WHERE amount > 250), AVG(amount) FROM orders GROUP BY placed"
+)
+PAIRS = "SELECT placed, channel, COUNT(*), SUM(amount) FROM orders GROUP BY placed, channel"
+HIDDEN = (
+    "SELECT city, placed, COUNT(*) FROM customers JOIN orders USING (customer_id) GROUP BY 1, 2"
+)
+VALUES = "SELECT placed, MEDIAN(amount), COUNT(*) FROM orders GROUP BY placed"
+FAR = (
+    "SELECT city, placed, MEDIAN(amount), COUNT(*) FROM customers JOIN orders USING (customer_id)"
+    " WHERE amount > 10 GROUP BY 1, 2"
+)
+HOURS = "SELECT EXTRACT(HOUR FROM started), COUNT(*), SUM(seconds) FROM visits GROUP BY 1"
+SUMS = "SELECT placed, SUM(amount) FROM orders GROUP BY placed"
+FEW = "SELECT channel, COUNT(*) FROM orders GROUP BY channel"
+LOOSE = World(
+    SHOP.policy, SHOP.data,
+    lambda text: re.sub(r"max_rows_per_unit: \d+", "max_rows_per_unit: 1000", SHOP.change(text)),
+)  # fmt: skip
+"""Where a unit may have more groups than any limit here."""
+LIMITS = (1, 2, 5, 20, PLACES - 1, PLACES, 200)
+
+
+def _part(sql: str, bounding: Bounding, world: World = LOOSE) -> PricedMeasurement:
+    plan = plan_of(sql, world)
+    (share, *_) = price._shares(plan, request(3, 1))
+    return forced(plan.measurements[0], bounding, share)
+
+
+def _ways(limit: int) -> Iterator[Bounding]:
+    yield Bounding(grouped=True, groups=limit, limit=True, per_group=3)
+    yield Bounding(rows=max(limit, 7), grouped=True, groups=limit, limit=True, bits=20)
+
+
+@functools.cache
+def _data() -> duckdb.DuckDBPyConnection:
+    return in_memory("dirty")
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("sql", [DAYS, SOME, PAIRS, HIDDEN, VALUES, FAR, HOURS])
+def test_the_first_groups_are_those_of_an_order_of_all(
+    sql: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split = [_part(sql, bounding) for bounding in _ways(limit)]
+    for module in (statement, histogram):
+        monkeypatch.setattr(module, "leading", lambda *_: None)
+        monkeypatch.setattr(module, "separable", lambda *_: False)
+    whole = [_part(sql, bounding) for bounding in _ways(limit)]
+    for one, other in zip(split, whole, strict=True):
+        assert ("ANTI JOIN" in one.sql, "ANTI JOIN" in other.sql) == (True, False)
+    for one, other in zip(exact(_data(), split), exact(_data(), whole), strict=True):
+        assert _plain(one) == _plain(other)
+
+
+def _plain(found: Exact) -> dict[object, list[object]]:
+    """Bins are in no particular order."""
+    return {
+        key: [sorted(map(repr, v)) if isinstance(v, list) else v for v in values]
+        for key, values in found.items()
+    }
+
+
+def test_rows_are_marked_only_where_a_unit_may_have_many_groups_more() -> None:
+    def marked(sql: str, limit: int) -> bool:
+        part = _part(sql, Bounding(grouped=True, groups=limit, limit=True, per_group=3))
+        assert "ANTI JOIN" in part.sql
+        return "bit_or" in part.sql
+
+    assert marked(DAYS, 2)
+    assert marked(DAYS, PLACES - 1)
+    assert not marked(DAYS, PLACES), "every part would be among the first"
+    assert marked(HIDDEN, 20), "any number of groups, where it is not public"
+    assert not marked(FEW, 2), "four groups"
+
+
+def test_units_are_not_handled_apart_where_that_would_be_wrong_or_seen() -> None:
+    limited = Bounding(grouped=True, groups=3, limit=True, per_group=3)
+    shaky = (
+        "SELECT r, COUNT(*) FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id"
+        " ORDER BY amount) AS r FROM orders) AS s GROUP BY r"
+    )
+    strict = World(LOOSE.policy, LOOSE.data, lambda t: LOOSE.change(t) + "\nstrict_timing: on\n")
+    assert "ANTI JOIN" in _part(DAYS, limited).sql
+    for part in (
+        _part(shaky, limited),
+        _part(DAYS, limited, strict),
+        _part(DAYS, Bounding(rows=2, grouped=True, groups=3, limit=True, bits=20)),
+        _part(SUMS, Bounding(rows=9, grouped=True, groups=3, limit=True, bits=20, valued=True)),
+    ):
+        assert "ANTI JOIN" not in part.sql
+        assert "place <= 3" in part.sql
+    declared = _part(DAYS, Bounding(grouped=True, groups=50, limit=True, per_group=3), SHOP)
+    assert "bit_or" not in declared.sql, "no unit may have more than 50 rows"
+
+
+@pytest.mark.parametrize("groups", [1, 2, 20, 50, PLACES - 1])
+def test_so_many_marked_parts_are_within_reach(groups: int) -> None:
+    """Up to the part that is found there are enough marks; the part is no later than it must be."""
+    text, tried = _reach(groups), 0
+    with duckdb.connect() as connection:
+        for seed in range(200):
+            step = 1 + seed % 7
+            marks = {(seed * 37 + i * step * (1 + seed % 3)) % PLACES for i in range(seed % 70)}
+            number = sum(1 << m for m in marks)
+            (reach,) = connection.execute(
+                f"SELECT {text} FROM (SELECT {number}::HUGEINT AS marks) AS m"
+            ).fetchone() or (None,)
+            enough = sorted(marks)[groups - 1] if len(marks) >= groups else PLACES - 1
+            assert enough <= reach < PLACES
+            assert reach <= max(groups - 1, 1.2 * (enough + 1)) or reach == PLACES - 1
+            tried += len(marks) >= groups
+    assert tried or groups > 50
