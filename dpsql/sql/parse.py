@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -101,8 +102,9 @@ _STRANGE = re.compile("[\x00\ud800-\udfff]")
 def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
     """The tokens and trees of a text; whatever the parser raises is one refusal."""
     tokens: list[Token] = []
+    glued = _glued(source.text)
     try:
-        tokens = sqlglot.tokenize(source.text, read=source.dialect)
+        tokens = _tokens(source, glued)
     except Exception:  # noqa: BLE001 (a third-party parser may raise anything; all is one refusal)
         raise Refused(_untokenized(source.text), text=source.text) from None
     try:
@@ -110,7 +112,7 @@ def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
     except Refused as refused:
         raise refused.within(source.text) from None
     try:
-        if taken.tokens == tokens:
+        if taken.tokens == tokens and not glued:
             trees = sqlglot.parse(source.text, read=source.dialect, error_level=ErrorLevel.RAISE)
         else:
             parser = Dialect.get_or_raise(source.dialect).parser(error_level=ErrorLevel.RAISE)
@@ -120,6 +122,52 @@ def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
     except Exception:  # noqa: BLE001 (as above)
         raise Refused(_syntax(None), text=source.text) from None
     return tokens, taken, trees
+
+
+_BETWEEN = re.compile(r"\$\d[^\s$]*\$")
+_PARAMETER = re.compile(
+    r"""('(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | (\$(?:[^\W\d]\w*)?\$).*?\2) | \$(?=\d)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _glued(text: str) -> list[int]:
+    """Where parameters begin, if one may be taken for a quote: the tokenizer reads ``$1,$`` as one.
+
+    Empty where quotes are hard to tell; then the statement is refused, unless there are blanks
+    between its parameters.
+
+    >>> _glued("SELECT f($1,$2), '$3,$4', $a$ $5,$6 $a$"), _glued("SELECT $1, $2")
+    ([9, 12], [])
+    """
+    if not _BETWEEN.search(text) or "\\" in text or text.count("/*") > 1:
+        return []
+    return [found.start() for found in _PARAMETER.finditer(text) if found[1] is None]
+
+
+def _tokens(source: Source, glued: list[int]) -> list[Token]:
+    """The tokens, read as if there were a blank before these places, where they are in the text."""
+    text = source.text
+    parts = [text[start:end] for start, end in zip([0, *glued], [*glued, len(text)], strict=True)]
+    read = sqlglot.tokenize(" ".join(parts), read=source.dialect)
+    if not glued:
+        return read
+    blanks = [place + i for i, place in enumerate(glued)]
+    found = []
+    for token in read:
+        early = bisect_left(blanks, token.start)
+        place = {"start": token.start - early, "end": token.end - early}
+        found.append(
+            Token(
+                token.token_type,
+                token.text,
+                token.line,
+                token.col,
+                **place,
+                comments=token.comments,
+            )
+        )
+    return found
 
 
 def _numbered(tokens: list[Token]) -> list[Token]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +16,9 @@ from sqlglot import exp
 from dpsql.diagnostics.refusal import Refused
 from dpsql.serve.catalog.names import column_names
 from dpsql.serve.lists import constant, with_lists
+from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.errors import WireError, wire_error
+from dpsql.serve.pgwire.probing import MOST_WORK, inferred
 from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import tables
 from dpsql.sql.dialects.tables import DIALECTS
@@ -142,3 +145,20 @@ def test_a_defect_is_told_by_its_number_only(caplog: pytest.LogCaptureFixture) -
     assert told.sqlstate == "XX000"
     assert "secret" not in told.message
     assert "secret" in caplog.text
+
+
+def test_types_are_looked_for_so_long() -> None:
+    """Each try plans the statement: a thousand parameters are not a thousand times a thousand."""
+    sql = f"SELECT count(*) FROM orders WHERE customer_id IN ({', '.join(f'${i}' for i in range(1, 1001))})"
+    tries: list[int] = []
+
+    def accepts(values: Sequence[Any]) -> bool:
+        tries.append(len(values))
+        return not set(map(str, values)) & {"x", "t", "1.5"}
+
+    found = inferred(tokens(sql), [0] * 1000, accepts)
+    assert sum(tries) <= MOST_WORK
+    assert found[0] == oids.INT8
+    assert found[-1] == oids.TEXT
+    few = inferred(tokens("SELECT $1 + $2"), [0, 0], accepts)
+    assert few == (oids.INT8, oids.INT8)

@@ -56,17 +56,26 @@ def sample(oid: int) -> Value:
     return _SAMPLES.get(oid, "x" if oid else None)
 
 
+MOST_WORK = 50_000
+"""How many parameters are looked at in all tries together: each try plans the whole statement."""
+
+
 def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) -> tuple[int, ...]:
-    """The types of all parameters; those that cannot be told are text."""
-    found = list(known)
+    """The types of all parameters; those that cannot be told, and those beyond many, are text."""
+    found, left = list(known), [MOST_WORK]
+
+    def tried(values: Sequence[Value]) -> bool:
+        left[0] -= len(values)
+        return left[0] > 0 and accepts(values)
+
     for at, token in enumerate(tokens):
         if token.kind == "param" and not found[int(token.text[1:]) - 1]:
             found[int(token.text[1:]) - 1] = _beside(tokens, at)
     lists = listed(tokens)
     for _ in range(2):
         for position, oid in enumerate(found):
-            if not oid:
-                found[position] = _probed(position, found, accepts, listed=position in lists)
+            if not oid and left[0] > 0:
+                found[position] = _probed(position, found, tried, listed=position in lists)
     return tuple(
         oid or (oids.ARRAYS[oids.TEXT] if at in lists else oids.TEXT)
         for at, oid in enumerate(found)
