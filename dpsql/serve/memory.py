@@ -45,10 +45,7 @@ class Memory(Generic[V]):
 
 
 class Held:
-    """How much of large answers is kept, by whomever: once for each, for as long as it is.
-
-    Safe to use from several threads.
-    """
+    """How much of large answers is kept for those who read on. Safe to use from several threads."""
 
     def __init__(self, most: int, large: int = 100_000) -> None:
         """At most ``most`` bytes; answers below ``large`` bytes are not counted."""
@@ -60,15 +57,12 @@ class Held:
         """What is kept now."""
         return sum(list(self._sizes.values()))
 
-    def hold(self, table: pa.Table) -> None:
-        """Count a table until it is gone."""
-        size, name = table.nbytes, id(table)
-        if size < self.large:
-            return
-        with self._lock:
-            if name not in self._sizes:
-                self._sizes[name] = size
-                weakref.finalize(table, self._sizes.pop, name, None)
+    def hold(self, holder: object, size: int) -> None:
+        """Count so many bytes for as long as their holder is there."""
+        if size >= self.large:
+            with self._lock:
+                self._sizes[id(holder)] = size
+            weakref.finalize(holder, self._sizes.pop, id(holder), None)
 
 
 HELD = Held(2_000_000_000)

@@ -35,7 +35,7 @@ class Prepared:
     """Role and settings when it was described: others may give it other columns."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Portal:
     """A statement with its values, its answer once there is one, and how far it was read.
 

@@ -78,7 +78,7 @@ class Session:
             portal.done = True
             portal.answer = yield from self.answer(portal.command, portal.values, portal.oids)
             portal.columns = portal.answer.columns
-            HELD.hold(portal.answer.table)
+            HELD.hold(portal, portal.answer.table.nbytes)
         return portal.answer
 
     def columns(self, portal: Portal) -> Steps:
