@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from dpsql.aggregates.statistic import Apart, Rows, Statistic, Total, Units
 from dpsql.plan import caps, histogram
 from dpsql.plan.bounding import Bounding
+from dpsql.plan.followed import led, near
 from dpsql.plan.grid import Grid, clamped
 from dpsql.plan.leading import Leading, leading, separable
 from dpsql.plan.limits import capped, clipped, limited
@@ -34,10 +35,10 @@ class _Row:
         pairs = list(zip(self.alike, self.wheres, strict=True))
         return pairs.index(pairs[i])
 
-    def shared(self) -> _Row:
+    def named(self, table: str = "") -> _Row:
         """The same over rows that hold conditions and values as columns."""
-        wheres = tuple(w and f"f{i}" for i, w in enumerate(self.wheres))
-        values = tuple(v and f"v{i}" for i, v in enumerate(self.values))
+        wheres = tuple(w and f"{table}f{i}" for i, w in enumerate(self.wheres))
+        values = tuple(v and f"{table}v{i}" for i, v in enumerate(self.values))
         return replace(self, wheres=wheres, values=values)
 
 
@@ -71,11 +72,15 @@ def _plain(
     """The SQL of numbers and totals."""
     rows = source(measurement, bounding, reading)
     row = _row(measurement.statistics, grids, rows)
+    bare = near(rows, measurement) if bounding.grouped or bounding.weighed else None
+    if bare is not None:
+        text = _base(bare, _row(measurement.statistics, grids, bare))
+        rows, row = led(rows, text), row.named("n.")
     head = ""
     again = bounding.weighed or separable(measurement, bounding, rows)
     if again and not rows.strict and dear(rows.relation):
         head = f"WITH {ROWS} AS MATERIALIZED ({_base(rows, row)}) "
-        rows, row = shared(rows), row.shared()
+        rows, row = shared(rows), row.named()
     if bounding.grouped:
         inner = _grouped(measurement, bounding, grids, rows, row)
     elif bounding.weighed:
