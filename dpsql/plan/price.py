@@ -344,10 +344,16 @@ def _error(option: PricedPlan) -> float:
 
 def _part_error(part: PricedMeasurement) -> float:
     """The logarithms of the predicted errors, so that units of measure do not matter."""
-    logs = [math.log(max(n.standard_deviation, 1e-12)) for n in part.noised]
+    logs = [math.log(max(n.standard_deviation, _unseen(n))) for n in part.noised]
     if part.selection is not None:
         logs.append(math.log(part.selection.threshold))
     return sum(logs)
+
+
+def _unseen(item: Noised | Chosen) -> float:
+    """Less error than this is none: a whole number is hardly ever another one then."""
+    whole = not isinstance(item.statistic, Total) or item.statistic.whole
+    return 0.01 if whole else 1e-12
 
 
 def _require_delta(plan: Plan, request: Request) -> None:

@@ -207,6 +207,17 @@ def test_an_audit_may_ask_for_a_way_to_bound(strategy: str) -> None:
     assert part.bounding.name == (strategy if strategy in names else usual)
 
 
+def test_less_error_than_can_be_seen_is_no_reason_for_another_bounding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A count that is exact either way leaves the choice to the sum beside it."""
+    text = "SELECT channel, COUNT(*), SUM(amount) FILTER (WHERE amount > 9) FROM orders GROUP BY 1"
+    much = Request(Fraction(10**9), Fraction(0), groups=1000)
+    assert priced(text, much).parts[0].bounding.name == "row weights"
+    monkeypatch.setattr("dpsql.plan.price._unseen", lambda _: 1e-12)
+    assert priced(text, much).parts[0].bounding.name == "group caps"
+
+
 def test_sensitivities_count_all_units_that_are_one() -> None:
     caps = Bounding(grouped=True, groups=2, limit=True, per_group=3, size=5)
     assert sensitivity(Rows(), 7, caps).l1 == 2 * 3 * 7 * 5
