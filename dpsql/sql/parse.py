@@ -171,15 +171,21 @@ def _tokens(source: Source, glued: list[int]) -> list[Token]:
 
 
 def _numbered(tokens: list[Token]) -> list[Token]:
-    """The tokens with each ``?`` as the parameter of its number: trees are not in text order."""
+    """The tokens with each ``?`` as the parameter of its number: trees are not in text order.
+
+    ``$1``, which a dialect may take for a name, is one in all of them: drivers write it.
+    """
     found: list[Token] = []
     count = 0
     for token in tokens:
-        if token.token_type is not TokenType.PLACEHOLDER:
+        number = token.text[1:] if token.token_type is TokenType.VAR else ""
+        if token.token_type is TokenType.PLACEHOLDER:
+            count += 1
+            number = str(count)
+        elif not (token.text.startswith("$") and number.isascii() and number.isdigit()):
             found.append(token)
             continue
-        count += 1
-        for kind, text in ((TokenType.PARAMETER, "$"), (TokenType.NUMBER, str(count))):
+        for kind, text in ((TokenType.PARAMETER, "$"), (TokenType.NUMBER, number)):
             place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
             found.append(Token(kind, text, **place, comments=token.comments))
     return found
