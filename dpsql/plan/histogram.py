@@ -94,7 +94,11 @@ def _direct(rows: Source, text: str) -> str:
 
 
 def _weighted(bounding: Bounding, rows: Source, text: str) -> str:
-    """Row weights, as all rows less what units above the limit have too much."""
+    """Row weights, as all rows less what units above the limit have too much.
+
+    A bin that such a unit has rows in is listed twice, and added up where values are chosen: to
+    group all bins once more took two fifths of the statement's time.
+    """
     one = 1 << bounding.bits
     items = [*named("k", rows.keys), f"{text} AS b"]
     by = group_by(len(items))
@@ -105,10 +109,9 @@ def _weighted(bounding: Bounding, rows: Source, text: str) -> str:
         source = f"(SELECT {base}{rows.block.tail()}) AS b JOIN {heavy}"
         return f"SELECT {names}, sum(weight) AS n FROM {source}{by}"
     return (
-        f"SELECT {names}, sum(n) AS n FROM"
-        f" (SELECT {', '.join(items)}, count(*) * {one} AS n{rows.block.tail()}{by}"
+        f"SELECT {', '.join(items)}, count(*) * {one} AS n{rows.block.tail()}{by}"
         f" UNION ALL SELECT {names}, -sum({one} - weight) AS n"
-        f" FROM (SELECT {base}{rows.block.tail()}) AS b JOIN {heavy}{by}) AS s{by}"
+        f" FROM (SELECT {base}{rows.block.tail()}) AS b JOIN {heavy}{by}"
     )
 
 

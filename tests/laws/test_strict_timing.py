@@ -66,11 +66,18 @@ def _differs(entry: Entry) -> str:
 
 
 def _ordered(found: Exact) -> dict[object, list[object]]:
-    """The numbers of each group; bins have no order."""
+    """The numbers of each group; bins have no order, and weigh what they weigh in all."""
     return {
-        key: [sorted(map(repr, v)) if isinstance(v, list) else v for v in values]
+        key: [_bins(v) if isinstance(v, list) else v for v in values]
         for key, values in found.items()
     }
+
+
+def _bins(listed: list[Mapping[str, int]]) -> Mapping[int, int]:
+    weights: dict[int, int] = {}
+    for each in listed:
+        weights[each["b"]] = weights.get(each["b"], 0) + each["n"]
+    return weights
 
 
 PERSONS, VISITS, FAR = 100_000, 700_000, 10**12

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.services import Seeded
 
@@ -21,6 +21,7 @@ from dpsql.plan.buckets import Buckets, buckets
 from dpsql.plan.priced import Chosen
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.mechanisms import Exponential
+from dpsql.release import choose
 from dpsql.release.choose import chosen, histograms, utilities
 from dpsql.sql.domain import Domain
 from dpsql.sql.expressions import Column, Shape
@@ -235,3 +236,49 @@ def test_bins_are_read_in_order_however_far_apart(far: int) -> None:
     assert found.bins.tolist() == [0, far, 3, 7]
     assert found.weights.tolist() == [2, 1, 4, 3]
     assert found.sizes.tolist() == [2, 0, 2]
+
+
+LISTS = st.lists(
+    st.lists(st.tuples(st.integers(-3, 40), st.integers(-9, 2**61)), max_size=12),
+    min_size=1, max_size=5,
+)  # fmt: skip
+
+
+@given(LISTS, st.sampled_from([1, 10**6, 10**17]))
+def test_a_bin_that_is_listed_twice_weighs_what_it_weighs_in_all(
+    lists: list[list[tuple[int, int]]], far: int
+) -> None:
+    """In a table where bins are close together, by sorting where they are not."""
+    kind = pa.list_(pa.struct([("b", pa.int64()), ("n", pa.int64())]))
+    values = [[{"b": b * far, "n": n % 2**58} for b, n in each] for each in lists]
+    found = histograms(pa.chunked_array([pa.array(values, kind)]))
+    expected = []
+    for each in values:
+        merged: dict[int, int] = {}
+        for pair in each:
+            merged[pair["b"]] = merged.get(pair["b"], 0) + pair["n"]
+        expected.append(sorted(merged.items()))
+    assert found.sizes.tolist() == [len(e) for e in expected]
+    flat = [pair for e in expected for pair in e]
+    assert list(zip(found.bins.tolist(), found.weights.tolist(), strict=True)) == flat
+
+
+@given(
+    st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64), st.sampled_from([1, 7, 86_400_000_000]),
+    st.lists(st.tuples(st.integers(0, 2**63), st.integers(0, 2**64 - 1)), min_size=1, max_size=8),
+)  # fmt: skip
+@example(-(2**63), 2**64 - 1, 1, [(0, 0), (65535, 2**64 - 1)])
+def test_whole_values_are_those_of_their_bins(
+    first: int, size: int, grain: int, asked: list[tuple[int, int]]
+) -> None:
+    last = min(first + size, 2**63 - 1)
+    steps = (last - first) // grain + 1
+    each = -(-steps // 1000)
+    count = -(-steps // each)
+    at = Buckets(Kind.INTEGER, Fraction(first), Fraction(each * grain), count, last, grain)
+    bins = np.array([b % count for b, _ in asked])
+    found = choose._whole(bins, np.array([p for _, p in asked], dtype=np.uint64), at)
+    for value, b, (_, place) in zip(found.tolist(), bins.tolist(), asked, strict=True):
+        start = first + b * each * grain
+        inside = range(start, min(start + each * grain, last + 1), grain)
+        assert value == inside[place % len(inside)]
