@@ -32,6 +32,7 @@ from dpsql.sql.relations import (
     Relation,
     Sort,
     Stored,
+    Windowed,
     expressions,
     inputs,
     walk,
@@ -53,16 +54,23 @@ def asked(relation: Relation) -> Iterator[Call]:
 
 
 def traced(relation: Relation, value: Expression) -> tuple[Expression, Stored] | None:
-    """The value over the columns of one stored table; None where rows were combined."""
+    """The value over the columns of one stored table; None where rows were combined.
+
+    Windows beside the value leave its row as it is; a value made of one is of several rows.
+    """
     definitions: dict[int, Expression] = {}
     current = relation
-    while isinstance(current, Limit | Sort | Filter | Project):
+    while isinstance(current, Limit | Sort | Filter | Project | Windowed):
         if isinstance(current, Project):
             for column, made in zip(current.fields, current.values, strict=True):
                 if not isinstance(made, Column) or made.number != column.number:
                     definitions[column.number] = made
         current = current.input
-    return (_expanded(value, definitions), current) if isinstance(current, Stored) else None
+    if not isinstance(current, Stored):
+        return None
+    expanded = _expanded(value, definitions)
+    own = {f.number for f in current.fields}
+    return (expanded, current) if all(c.number in own for c in columns(expanded)) else None
 
 
 def _expanded(node: Expression, definitions: Mapping[int, Expression]) -> Expression:

@@ -87,7 +87,7 @@ def sources(relation: Relation, outputs: tuple[Column, ...]) -> list[Expression 
 def table_of(relation: Relation) -> str:
     """The released table whose rows an output of ``sources`` is computed from."""
     while not isinstance(relation, Stored):
-        assert isinstance(relation, Limit | Sort | Filter | Project)
+        assert isinstance(relation, Limit | Sort | Filter | Project | Windowed)
         relation = relation.input
     return relation.name
 
@@ -95,17 +95,15 @@ def table_of(relation: Relation) -> str:
 def widths(
     priced: PricedPlan, outputs: tuple[Column, ...], known: Noises | None = None
 ) -> dict[int, float]:
-    """Half widths of outputs that are released columns as they are.
+    """Half widths of outputs that are released columns as they are, with even noise.
 
-    A column whose rows differ in noise is simulated where its rows can be followed; where they
-    cannot, it gets the widest.
+    A column whose rows differ in noise is simulated like what is computed from several.
     """
     noised = (known or noises(priced)).by_number
-    followed = sources(priced.plan.output, outputs)
     found: dict[int, float] = {}
     for i, source in enumerate(direct(priced.plan.output, outputs)):
         noise = None if source is None else noised.get(source.number)
-        if noise is not None and (noise.even or followed[i] is None):
+        if noise is not None and noise.even:
             found[i] = noise.half_width()
     return found
 
@@ -217,8 +215,11 @@ def carried(relation: Relation, wanted: list[Simulated]) -> Relation:
     extra = tuple(c for w in wanted for c in (w.low, w.high))
     if isinstance(relation, Stored):
         return replace(relation, fields=relation.fields + extra)
-    assert isinstance(relation, Limit | Sort | Filter | Project)
+    assert isinstance(relation, Limit | Sort | Filter | Project | Windowed)
     below = carried(relation.input, wanted)
+    if isinstance(relation, Windowed):
+        made = relation.fields[len(relation.input.fields) :]
+        return replace(relation, input=below, fields=below.fields + made)
     if isinstance(relation, Project):
         return replace(
             relation, input=below, values=relation.values + extra, fields=relation.fields + extra

@@ -1,4 +1,4 @@
-"""Functions that the parser knows under another name, or only in another dialect."""
+"""What the parser knows under another name, or only in another dialect."""
 
 from __future__ import annotations
 
@@ -16,10 +16,24 @@ _KNOWN: dict[tuple[str, int], Callable[[list[exp.Expr]], exp.Func]] = {
 
 
 def renamed(tree: exp.Expr) -> None:
-    """Give such calls the class of the function that they are."""
+    """Give such calls the class of the function that they are, and FETCH that of LIMIT."""
+    for fetch in list(tree.find_all(exp.Fetch)):
+        if _only_counts(fetch):
+            limit = exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1))
+            limit.meta.update(fetch.meta)
+            fetch.replace(limit)
     for node in list(tree.find_all(exp.Anonymous)):
         make = _KNOWN.get((str(node.this).upper(), len(node.expressions)))
         if make is not None and node.parent is not None:
             new = make(node.expressions)
             new.meta.update(node.meta)
             node.replace(new)
+
+
+def _only_counts(fetch: exp.Fetch) -> bool:
+    """Whether it is ``FETCH FIRST n ROWS ONLY``, neither in percent nor with ties."""
+    said = {name for name, value in fetch.args.items() if value is not None}
+    options = fetch.args.get("limit_options")
+    asked = {} if options is None else options.args
+    plain = not any(value for name, value in asked.items() if name != "rows")
+    return said <= {"direction", "count", "limit_options"} and plain

@@ -36,10 +36,18 @@ def equalities(conditions: Iterable[Expression]) -> Equalities:
     for condition in conditions:
         for part in conjuncts(condition):
             if isinstance(part, Call) and part.function == "eq":
-                a, b = part.args
+                a, b = map(_compared, part.args)
                 if isinstance(a, Column) and isinstance(b, Column) and _exact(a, b):
                     pairs.append((a.number, b.number))
     return Equalities(pairs)
+
+
+def _compared(side: Expression) -> Expression:
+    """A date that is compared with a timestamp is still that date: no two become one."""
+    if isinstance(side, Call) and side.function == "cast" and side.shape.kind is Kind.TIMESTAMP:
+        (value,) = side.args
+        return value if value.shape.kind is Kind.DATE else side
+    return side
 
 
 def _exact(one: Column, other: Column) -> bool:

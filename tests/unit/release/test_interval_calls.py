@@ -125,3 +125,31 @@ def test_no_answer_is_paid_that_cannot_have_them() -> None:
             opened.session("analyst").execute(sql)
         assert caught.value.code == code, sql
     assert "reserve started" not in opened.ledger.calls  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("value", ["c", "c * 2.0 + d", "c * 1.0 / d"])
+def test_windows_beside_them_change_nothing(session: Session, value: str) -> None:
+    groups = "SELECT channel, COUNT(*) AS c, COUNT(amount) AS d FROM orders GROUP BY channel"
+    ends = f"{value} AS v, DP_INTERVAL_LOW({value}) AS l, DP_INTERVAL_HIGH({value}) AS h"
+    alone, _ = ask(session, f"SELECT channel, {ends} FROM ({groups}) AS t")
+    beside, _ = ask(
+        session,
+        f"SELECT channel, {ends}, SUM(c) OVER () AS s, RANK() OVER (ORDER BY d) AS r FROM ({groups}) AS t",
+    )
+    assert sorted(r["r"] for r in beside) == [1, 2, 3, 4]
+    for one, other in zip(alone, sorted(beside, key=lambda r: alone_order(alone, r)), strict=True):
+        assert one["v"] == other["v"]
+        assert other["l"] <= other["v"] <= other["h"]
+        assert (one["h"] - one["l"]) == pytest.approx(other["h"] - other["l"], rel=0.3)
+
+
+def alone_order(rows: list[dict[str, Any]], row: dict[str, Any]) -> int:
+    return [r["channel"] for r in rows].index(row["channel"])
+
+
+def test_what_a_window_makes_has_no_ends(session: Session) -> None:
+    with pytest.raises(Refused, match="DP110"):
+        ask(
+            session,
+            f"SELECT s, DP_INTERVAL_LOW(s) AS l FROM (SELECT SUM(c) OVER () AS s FROM ({BY_CHANNEL}) AS t) AS u",
+        )

@@ -289,18 +289,6 @@ def test_conditions_and_coarser_keys_over_stored_keys(session):
     assert sorted(set(wide)) == sorted({min(wide), wide[at]})
 
 
-def test_where_rows_cannot_be_followed_every_interval_is_the_widest(session):
-    finer(session)
-    ranked = (
-        "SELECT channel = 'web' AS w, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*)) AS r"
-        " FROM orders GROUP BY 1"
-    )
-    reply = ask(session, ranked, epsilon("2"), intervals=True)
-    assert reply.recalled
-    low, high = (end.to_pylist() for end in reply.intervals[1])
-    assert len({h - lo for lo, h in zip(low, high, strict=True)}) == 1
-
-
 def test_sums_of_values_are_added_up_too(session):
     by = "SELECT channel, SUM(amount) FROM orders GROUP BY channel"
     groups = ask(session, by, epsilon("5"))

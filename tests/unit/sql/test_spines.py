@@ -122,6 +122,9 @@ def test_groups_that_are_not_public_cannot_be_kept_whole() -> None:
     ("values", "rows"),
     [
         ("(DATE '2024-01-01'), (DATE '2024-01-02')", 1),
+        ("(TIMESTAMP '2024-01-01'), (TIMESTAMP '2024-01-02')", 1),
+        ("(TIMESTAMP '2024-01-01'), (NULL)", 1),
+        ("(NULL), (NULL), (TIMESTAMP '2024-01-01')", 3),
         ("(DATE '2024-01-01'), (DATE '2024-01-01')", 2),
     ],
 )
