@@ -127,24 +127,22 @@ def test_no_answer_is_paid_that_cannot_have_them() -> None:
     assert "reserve started" not in opened.ledger.calls  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("value", ["c", "c * 2.0 + d", "c * 1.0 / d"])
-def test_windows_beside_them_change_nothing(session: Session, value: str) -> None:
+@pytest.mark.parametrize("value", ["c", "c * 2.0 + d"])
+def test_windows_beside_them_change_nothing(value: str) -> None:
+    session = service("shop", "shop", seed=7).session("analyst")
     groups = "SELECT channel, COUNT(*) AS c, COUNT(amount) AS d FROM orders GROUP BY channel"
-    ends = f"{value} AS v, DP_INTERVAL_LOW({value}) AS l, DP_INTERVAL_HIGH({value}) AS h"
-    alone, _ = ask(session, f"SELECT channel, {ends} FROM ({groups}) AS t")
+    ends = f"channel, {value} AS v, DP_INTERVAL_LOW({value}) AS l, DP_INTERVAL_HIGH({value}) AS h"
+    alone, _ = ask(session, f"SELECT {ends} FROM ({groups}) AS t ORDER BY channel")
     beside, _ = ask(
         session,
-        f"SELECT channel, {ends}, SUM(c) OVER () AS s, RANK() OVER (ORDER BY d) AS r FROM ({groups}) AS t",
+        f"SELECT {ends}, SUM(c) OVER () AS s, RANK() OVER (ORDER BY d) AS r FROM ({groups}) AS t"
+        " ORDER BY channel",
     )
     assert sorted(r["r"] for r in beside) == [1, 2, 3, 4]
-    for one, other in zip(alone, sorted(beside, key=lambda r: alone_order(alone, r)), strict=True):
-        assert one["v"] == other["v"]
-        assert other["l"] <= other["v"] <= other["h"]
-        assert (one["h"] - one["l"]) == pytest.approx(other["h"] - other["l"], rel=0.3)
-
-
-def alone_order(rows: list[dict[str, Any]], row: dict[str, Any]) -> int:
-    return [r["channel"] for r in rows].index(row["channel"])
+    for one, other in zip(alone, beside, strict=True):
+        assert (one["channel"], one["v"]) == (other["channel"], other["v"])
+        assert other["l"] < other["v"] < other["h"]
+        assert one["h"] - one["l"] == pytest.approx(other["h"] - other["l"], rel=0.3)
 
 
 def test_what_a_window_makes_has_no_ends(session: Session) -> None:
