@@ -100,6 +100,15 @@ def test_a_norm_clip_is_explained() -> None:
     assert bounding_text(part) == "norm clip, norm of a unit's counts at most 2.5"
 
 
+def test_what_a_search_bounds_is_said() -> None:
+    plan = plan_of("SELECT channel, SUM(amount) FROM orders GROUP BY channel", SHOP)
+    found = Bounding(rows=Fraction(7, 4), bits=20, valued=True)
+    (measurement,), wanted = plan.measurements, request(3, 1)
+    part = forced(measurement, found, next(price._shares(plan, wanted)))
+    said = "a unit weighs at most what 1.75 rows of the largest value do"
+    assert said in bounding_text(part)
+
+
 def test_a_histogram_is_clipped_by_the_norm_of_its_units_rows() -> None:
     """Each unit's rows in a group weigh, bins together, what its clipped count would."""
     counts = plan_of("SELECT channel, COUNT(amount) FROM orders GROUP BY channel", SHOP)
