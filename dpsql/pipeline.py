@@ -14,6 +14,7 @@ from typing import Protocol
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import LedgerFailed, Refused
 from dpsql.engines.engine import Engine
+from dpsql.engines.upheld import Upheld
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Hold, Kept, Ledger, Note
@@ -79,6 +80,7 @@ class Tools:
     postprocessor: PostProcessor
     memory: Memory | None = None
     flights: Flights = field(default_factory=Flights)
+    upheld: Upheld | None = None
 
     @property
     def finishing(self) -> Finishing:
@@ -217,10 +219,11 @@ def _measured(priced: PricedPlan, due: Due, tools: Tools) -> tuple[NoisyRows, ..
     found = []
     public = known(priced, tools.engine, tools.postprocessor)
     for part in (d.priced for d in due.parts):
-        values = dict(public.parameters(part.sql))
-        if SALT in parameters(part.sql):
+        sql = part.sql if tools.upheld is None else tools.upheld.statement(part)
+        values = dict(public.parameters(sql))
+        if SALT in parameters(sql):
             values[SALT] = tools.entropy.bits(63)
-        rows = noise(tools.engine.measure(part.sql, values), part, tools.entropy)
+        rows = noise(tools.engine.measure(sql, values), part, tools.entropy)
         public.add(rows)
         found.append(rows)
     return tuple(found)

@@ -105,6 +105,10 @@ class DuckDB:
         """Run a generated statement over public tables."""
         return self._run("read public tables", sql, None)
 
+    def finds_none(self, sql: str) -> bool:
+        """Whether a generated query has no row."""
+        return bool(self._run("look up declarations", sql, None).num_rows == 0)
+
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs here; what it runs next is not touched."""
         cursor = self._running.get(thread)

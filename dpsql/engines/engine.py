@@ -38,6 +38,10 @@ class Engine(Protocol):
         """Run a statement that reads public tables only."""
         ...
 
+    def finds_none(self, sql: str) -> bool:
+        """Whether a query about what the policy declares has no row; all that is learnt of it."""
+        ...
+
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs here, if it runs one; it fails there."""
         ...

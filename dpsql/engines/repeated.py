@@ -50,6 +50,10 @@ class Repeated:
         """The engine's answer."""
         return self._engine.read_public(sql)
 
+    def finds_none(self, sql: str) -> bool:
+        """The engine's answer."""
+        return self._engine.finds_none(sql)
+
     def interrupt(self, thread: int) -> None:
         """Stop the engine's statement."""
         self._engine.interrupt(thread)

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpsql.plan.price import WIDEST_NOISE, events_of, statement_of
+from dpsql.plan.price import WIDEST_NOISE, events_of
 from dpsql.plan.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan, Share
 from dpsql.plan.recall import AS_GOOD, Slot, widths
+from dpsql.plan.written import statement_of
 from dpsql.privacy.accounting import epsilon_of_zcdp
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event, cost_of

@@ -6,7 +6,7 @@ decide. Reading no number above ``most`` bounds a unit in the scan itself.
 Claim: where ``Reading.ranked`` says so, a statement over ``reading(.., most)`` sees at most ``most``
     rows of a unit, and what it sees of one unit does not depend on any other.
 Assumes: the copy numbers rows as ``plan.copies`` says, and keys in ``Shelf.keyed`` are unique.
-Argument: below the frontier each row comes from one row of the copied table (``_once``): projections
+Argument: below the frontier each row comes from one row of the copied table (``once``): projections
     and filters keep or drop rows, and joins meet at most one row of a side whose key they cover.
     The unit of such a row is that of the copied row, as units are joined with themselves only.
 """
@@ -74,7 +74,7 @@ def reading(measurement: Measurement, shelf: Shelf) -> Reading | None:
         scan
         for scan in walk(relation)
         if isinstance(scan, Scan) and scan.copied is not None and scan.unit_fields
-        and scan.table.max_rows_per_unit > 1 and _once(relation, scan, shelf)
+        and scan.table.max_rows_per_unit > 1 and once(relation, scan, shelf)
     ]  # fmt: skip
     return Reading(relation, ranked[0] if ranked else None)
 
@@ -104,18 +104,18 @@ def _replaced(relation: Relation, scan: Scan, most: int) -> Relation:
     return with_inputs(relation, tuple(_replaced(r, scan, most) for r in inputs(relation)))
 
 
-def _once(relation: Relation, scan: Scan, shelf: Shelf) -> bool:
+def once(relation: Relation, scan: Scan, shelf: Shelf) -> bool:
     """Whether each row comes from one row of the scan, and no two from the same."""
     match relation:
         case Scan():
             return relation is scan
         case Filter(input=below) | Project(input=below):
-            return _once(below, scan, shelf)
+            return once(below, scan, shelf)
         case Join(kind="semi" | "anti", left=left):
-            return _once(left, scan, shelf)
-        case Join(kind="inner" | "left", left=left, right=right) if _once(left, scan, shelf):
+            return once(left, scan, shelf)
+        case Join(kind="inner" | "left", left=left, right=right) if once(left, scan, shelf):
             return _single(relation, right, shelf)
-        case Join(kind="inner", left=left, right=right) if _once(right, scan, shelf):
+        case Join(kind="inner", left=left, right=right) if once(right, scan, shelf):
             return _single(relation, left, shelf)
         case _:
             return False

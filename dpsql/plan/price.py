@@ -39,7 +39,7 @@ from dpsql.plan.priced import (
     Share,
 )
 from dpsql.plan.request import Request
-from dpsql.plan.statement import statement
+from dpsql.plan.written import statement_of
 from dpsql.privacy.accounting import gaussian_rho_for_query, rho_of_exponential, rho_of_pure
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import (
@@ -148,20 +148,6 @@ def _best(measurement: Measurement, request: Request, share: Share) -> PricedMea
     best = next(d for d, error in zip(drafts, errors, strict=True) if error <= least)
     best = replace(best, reading=copies)
     return replace(best, sql=statement_of(best))
-
-
-def statement_of(part: PricedMeasurement) -> str:
-    """The statement of a measurement whose bounding and noise are chosen."""
-    measurement = part.measurement
-    grids = tuple(
-        grid(s, _coarser(n, s)) if isinstance(s, Total) else None
-        for s, n in zip(measurement.statistics, part.noised, strict=True)
-    )
-    return statement(measurement, part.bounding, grids, part.reading)
-
-
-def _coarser(noised: Noised | Chosen, total: Total) -> int:
-    return grid(total).shift - noised.shift
 
 
 def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> PricedMeasurement:

@@ -89,6 +89,13 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
     return Source(relation, block, units, keys, known, held, lifted is not None, kept)
 
 
+def ownerless(measurement: Measurement, relation: Relation) -> Source:
+    """Rows whose units need not be known."""
+    block = Writer().open(looked_up(relation))
+    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    return Source(relation, block, (), keys, steady=True)
+
+
 def weights(bounding: Bounding, rows: Source, sizes: Sizes = ()) -> str:
     """Units with more rows than the limit, and what each of their rows weighs.
 

@@ -14,7 +14,17 @@ from dpsql.plan.limits import capped, clipped, limited
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import Reading
 from dpsql.plan.shared import ROWS, dear, shared
-from dpsql.plan.stages import Source, group_by, listed, named, salted, source, weights
+from dpsql.plan.stages import (
+    Source,
+    group_by,
+    listed,
+    named,
+    ownerless,
+    salted,
+    source,
+    weights,
+)
+from dpsql.sql.relations import Relation
 from dpsql.sql.render import expression
 
 
@@ -180,24 +190,41 @@ def _weighted(
     """
     if rows.strict:
         return _weighed(measurement, bounding, grids, rows, row)
-    statistics = measurement.statistics
     one = 1 << bounding.bits
-    direct = named("k", rows.keys)
     excess = [f"k{i}" for i in range(len(rows.keys))]
     total = list(excess)
-    for i, statistic in enumerate(statistics):
+    for i, statistic in enumerate(measurement.statistics):
         scale = "" if isinstance(statistic, Total) else f" * {one}"
-        direct.append(f"{_aggregate(statistic, row, i)}{scale} AS p{i}")
         kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
         over = f"v{i} - (v{i} * weight) // {one}" if scale == "" else f"{one} - weight"
         excess.append(f"-coalesce(sum({over}){kept}, 0) AS p{i}")
         total.append(f"coalesce(sum(p{i}), 0) AS p{i}")
     by = group_by(len(rows.keys))
     return (
-        f"SELECT {', '.join(total)} FROM (SELECT {', '.join(direct)}{rows.block.tail()}{by}"
+        f"SELECT {', '.join(total)} FROM ({_whole(measurement, bounding, rows, row)}"
         f" UNION ALL SELECT {', '.join(excess)}"
         f" FROM {_with_weights(bounding, grids, rows, row, 'JOIN')}{by}) AS s{by}"
     )
+
+
+def _whole(measurement: Measurement, bounding: Bounding, rows: Source, row: _Row) -> str:
+    """Exact totals, in the steps of row weights: each row weighs one."""
+    items = named("k", rows.keys)
+    for i, statistic in enumerate(measurement.statistics):
+        scale = "" if isinstance(statistic, Total) else f" * {1 << bounding.bits}"
+        items.append(f"{_aggregate(statistic, row, i)}{scale} AS p{i}")
+    return f"SELECT {', '.join(items)}{rows.block.tail()}{group_by(len(rows.keys))}"
+
+
+def unweighed(
+    measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...],
+    relation: Relation,
+) -> str:  # fmt: skip
+    """What row weights give where every row weighs one: see ``plan.upheld``."""
+    rows = ownerless(measurement, relation)
+    row = _row(measurement.statistics, grids, rows)
+    inner = _whole(measurement, bounding, rows, row)
+    return inner if measurement.cells is None else _all_cells(measurement, inner)
 
 
 def _weighed(

@@ -15,6 +15,7 @@ from dpsql.engines import copies
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
 from dpsql.engines.guard import Guarded
+from dpsql.engines.upheld import Upheld
 from dpsql.ledger.accounts import accounts_for
 from dpsql.ledger.metrics import Counters, exposition
 from dpsql.ledger.open import open_ledger
@@ -58,8 +59,9 @@ class Service:
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
         guarded = Guarded(engine, policy, self.shelf)
         self.tools = Tools(
-            guarded, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory
-        )
+            guarded, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory,
+            upheld=Upheld(policy, engine),
+        )  # fmt: skip
         self.public_values = _public_values(policy, guarded)
         self.views = described(policy, self.public_values, clock())
 

@@ -64,6 +64,9 @@ class Spy:
         self.read.append(sql)
         return self.engine.read_public(sql)
 
+    def finds_none(self, sql: str) -> bool:
+        return self.engine.finds_none(sql)
+
     def close(self) -> None:
         self.engine.close()
 

@@ -152,6 +152,9 @@ class SpyEngine:
         assert self.public is not None
         return self.public(sql)
 
+    def finds_none(self, sql: str) -> bool:
+        return False
+
     def close(self) -> None:
         self.calls.append("close")
 

@@ -129,6 +129,10 @@ class Guarded:
         self._check(sql, over_public=True)
         return self._engine.read_public(sql)
 
+    def finds_none(self, sql: str) -> bool:
+        """What the engine finds; such a query is made of the policy alone."""
+        return self._engine.finds_none(sql)
+
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs."""
         self._engine.interrupt(thread)

@@ -1,0 +1,136 @@
+"""Statements that weigh no row, for data that keeps what the policy declares of it.
+
+Row weights cost a count of each unit's rows in every query, as a rule only to find that no unit has
+more than it may, so that every row weighs one. Whether a table keeps its declarations does not depend
+on the query: it is looked up once for as long as a file is open and cannot change (``engines.upheld``).
+
+Claim: where the tables of ``Unweighed`` keep what is declared, its statement gives the same integers
+    as that of the measurement.
+Argument: each row of the measurement comes from one row of one private table, and no two from the
+    same (``prepared.once``, given the keys). So no unit has more rows than in that table, where none
+    has more than the limit: nobody is weighed down. Every row there has its unit, found by keys that
+    are unique, so that leaving out the path changes no row either.
+
+What is released, and what it costs, is therefore the same. Only time tells which statement ran, and it
+tells whether somebody is above a limit already: a join with nobody is over at once. Under strict
+timing neither is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dpsql.aggregates.statistic import Apart
+from dpsql.plan.nodes import Measurement
+from dpsql.plan.prepared import once
+from dpsql.plan.priced import PricedMeasurement
+from dpsql.plan.statement import unweighed
+from dpsql.plan.written import grids_of
+from dpsql.policy.companion import Shelf, key_of
+from dpsql.policy.model import Table
+from dpsql.policy.types import Kind
+from dpsql.sql.blocks import Block, Writer
+from dpsql.sql.expressions import Column, Shape
+from dpsql.sql.relations import Private, Relation, Scan, inputs, walk, with_inputs
+from dpsql.sql.render import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Unweighed:
+    """A statement, and the tables that must keep what is declared of them.
+
+    Of ``table`` no unit has more rows than declared, and each row has its unit; of ``keyed`` tables
+    no two rows share the key. ``too_many``, ``shared_steps`` and ``shared_key`` look for the opposite.
+    """
+
+    sql: str
+    table: str
+    keyed: frozenset[str]
+
+
+def unweighed_of(part: PricedMeasurement) -> Unweighed | None:
+    """The statement without weights, where one would do; None where weights decide, or none are."""
+    bounding, measurement = part.bounding, part.measurement
+    if not bounding.weighed or bounding.grouped or bounding.valued or bounding.rows is None:
+        return None
+    if measurement.lifted is not None or part.reading is not None:
+        return None
+    if any(isinstance(s, Apart) for s in measurement.statistics):
+        return None
+    scan = _counted(measurement)
+    if scan is None or scan.table.max_rows_per_unit > bounding.rows:
+        return None
+    keyed = {s.table.name for s in _private(measurement) if s is not scan and key_of(s.table)}
+    relation = _unled(measurement.input, scan)
+    sql = unweighed(measurement, bounding, grids_of(part), relation)
+    return Unweighed(sql, scan.table.name, frozenset(keyed))
+
+
+def _private(measurement: Measurement) -> list[Scan]:
+    parts = walk(measurement.input)
+    return [s for s in parts if isinstance(s, Scan) and isinstance(s.privacy, Private)]
+
+
+def _counted(measurement: Measurement) -> Scan | None:
+    """The table each row comes from one row of, if there is one."""
+    scans = _private(measurement)
+    shelf = Shelf(keyed=frozenset(s.table.name for s in scans))
+    found = (s for s in scans if s.unit_fields and once(measurement.input, s, shelf))
+    return next(found, None)
+
+
+def _unled(relation: Relation, scan: Scan) -> Relation:
+    """The relation without the path to the unit, which each row there is known to have."""
+    if relation is scan:
+        return replace(scan, lean=True) if scan.table.path else scan
+    return with_inputs(relation, tuple(_unled(r, scan) for r in inputs(relation)))
+
+
+def too_many(table: Table) -> str:
+    """A query that has a row if a unit has more rows than declared, or a row has no unit."""
+    block, units = _rows(table)
+    by = ", ".join(block.items[f.number] for f in units)
+    unled = ""
+    if table.path:
+        unled = f" OR coalesce(sum(n), 0) <> (SELECT count(*) FROM {quoted(table.name)})"
+    return (
+        f"SELECT 1 AS v FROM (SELECT count(*) AS n{block.tail()} GROUP BY {by}) AS b"
+        f" HAVING max(n) > {table.max_rows_per_unit}{unled}"
+    )
+
+
+def shared_key(table: Table) -> str:
+    """A query that has a row if two rows share the table's key, as a query's joins read it."""
+    block, _ = _rows(replace(table, path=(), unit_columns=()))
+    items = {f.name: block.items[f.number] for f in _fields(table)}
+    return _twice(block.tail(), [items[name] for name in key_of(table)])
+
+
+def shared_steps(table: Table) -> Iterator[str]:
+    """Queries that have a row if two rows share a key on the path to the unit, as it is followed."""
+    for step in table.path:
+        yield _twice(f" FROM {quoted(step.references)}", [quoted(name) for name in step.key])
+
+
+def _twice(tail: str, key: list[str]) -> str:
+    return f"SELECT 1 AS v{tail} GROUP BY {', '.join(key)} HAVING count(*) > 1 LIMIT 1"
+
+
+def _rows(table: Table) -> tuple[Block, tuple[Column, ...]]:
+    """The rows of a table with the key of their unit, as plans read them."""
+    fields = _fields(table)
+    own = {f.name: f for f in fields}
+    units = tuple(
+        Column(len(fields) + i, name, Shape(Kind.NULL, False)) if table.path else own[name]
+        for i, name in enumerate(table.unit_columns)
+    )
+    assert table.unit is not None
+    key = tuple(frozenset({f.number}) for f in units)
+    return Writer().open(Scan(table, fields, units, Private(table.unit, key, 1))), units
+
+
+def _fields(table: Table) -> tuple[Column, ...]:
+    return tuple(
+        Column(i, c.name, Shape(c.kind, c.nullable)) for i, c in enumerate(table.columns.values())
+    )

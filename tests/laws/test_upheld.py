@@ -1,0 +1,174 @@
+"""Where the data keeps what is declared, statements without weights give the same integers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import duckdb
+import pytest
+from support.corpus import CORPUS, Entry, World
+from support.corpus import SHOP as SHOP_WORLD
+from support.datasets import in_memory
+from support.measured import constants, every_way, exact, opened, plan_of, request
+from support.services import service
+
+from dpsql.engines.upheld import Upheld
+from dpsql.plan.priced import PricedMeasurement
+from dpsql.plan.upheld import unweighed_of
+
+SHOP_TABLES, TRADE_TABLES = ("customers", "orders", "visits"), ("orders", "lineitem")
+MANY_ORDERS = "INSERT INTO orders SELECT o.* FROM orders AS o, range(60) WHERE customer_id = 97"
+MANY_VISITS = "INSERT INTO visits SELECT v.* FROM visits AS v, range(300) WHERE customer_id = 199"
+TWICE = "INSERT INTO customers SELECT * FROM customers WHERE customer_id % 2 = 0"
+NOBODYS = "INSERT INTO orders SELECT * REPLACE (NULL AS customer_id) FROM orders LIMIT 5"
+STRANGERS = "INSERT INTO orders SELECT * REPLACE (123456 AS customer_id) FROM orders LIMIT 5"
+MANY_LINES = "INSERT INTO lineitem SELECT l.* FROM lineitem AS l, range(200) WHERE order_id = 7"
+ORDER_TWICE = "INSERT INTO orders SELECT * FROM orders WHERE order_id = 7"
+NO_ORDER = "INSERT INTO lineitem SELECT * REPLACE (-5 AS order_id) FROM lineitem LIMIT 4"
+NO_CUSTOMER = "UPDATE orders SET customer_number = NULL WHERE order_id = 7"
+CASES = [
+    ("oracle", "shop", ""), ("oracle", "shop", MANY_ORDERS), ("oracle", "shop", MANY_VISITS),
+    ("oracle", "shop", TWICE), ("oracle", "shop", NOBODYS), ("oracle", "shop", STRANGERS),
+    ("far", "trade", ""), ("far", "trade", MANY_LINES), ("far", "trade", ORDER_TWICE),
+    ("far", "trade", NO_ORDER), ("far", "trade", NO_CUSTOMER),
+]  # fmt: skip
+FAULTS = [case for case in CASES if case[2] not in ("", NOBODYS, STRANGERS)]
+"""Rows whose unit is in the table itself are left out, or not, by both statements."""
+
+
+class Rows:
+    """What looks up declarations in a connection."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection, self.asked = connection, list[str]()
+
+    def finds_none(self, sql: str) -> bool:
+        self.asked.append(sql)
+        return not self.connection.execute(sql).fetchall()
+
+
+def upheld(world: World, rows: Rows) -> Upheld:
+    return Upheld(opened(world).policy, rows)  # type: ignore[arg-type]
+
+
+def ways(entry: Entry) -> Iterator[PricedMeasurement]:
+    yield from every_way(plan_of(entry.sql, entry.world), request(3, 1), ("laplace",))
+
+
+@functools.cache
+def lighter(policy: str) -> Sequence[tuple[Entry, PricedMeasurement]]:
+    """What could be asked without weights, of all queries of the corpus."""
+    mine = [e for e in CORPUS if e.world.policy == policy]
+    return [(e, p) for e in mine for p in ways(e) if unweighed_of(p) is not None]
+
+
+def broken(data: str, change: str) -> duckdb.DuckDBPyConnection:
+    """The data with a change that its constraints would not allow."""
+    connection = in_memory(data)
+    for table in SHOP_TABLES if data == "shop" else TRADE_TABLES:
+        connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM {table}")
+    if change:
+        connection.execute(change)
+    return connection
+
+
+def compared(
+    policy: str, connection: duckdb.DuckDBPyConnection, *, trusting: bool
+) -> tuple[int, int]:
+    """How many statements ran without weights, and how many of those gave something else."""
+    light = other = 0
+    for entry, part in lighter(policy):
+        found = unweighed_of(part)
+        assert found is not None
+        sql = found.sql if trusting else upheld(entry.world, Rows(connection)).statement(part)
+        if sql == part.sql:
+            continue
+        light += 1
+        values = constants(entry.sql, entry.world)
+        one, two = exact(connection, [part, replace(part, sql=sql)], values)
+        other += one != two
+    return light, other
+
+
+@pytest.mark.parametrize(("policy", "data", "change"), CASES)
+def test_both_statements_give_the_same_integers(policy: str, data: str, change: str) -> None:
+    light, other = compared(policy, broken(data, change), trusting=False)
+    assert other == 0
+    if not change:
+        assert light == len(lighter(policy)) >= 5
+
+
+@pytest.mark.parametrize(("policy", "data", "change"), FAULTS)
+def test_who_trusts_what_is_declared_gets_other_integers(
+    policy: str, data: str, change: str
+) -> None:
+    """The planted fault: nothing is looked up."""
+    _, other = compared(policy, broken(data, change), trusting=True)
+    assert other > 0
+
+
+def part_of(sql: str, world: World = SHOP_WORLD) -> PricedMeasurement:
+    """The measurement of a query with row weights."""
+    parts = every_way(plan_of(sql, world), request(3, 1), ("laplace",))
+    return next(p for p in parts if p.bounding.name == "row weights")
+
+
+def test_declarations_are_looked_up_once() -> None:
+    rows = Rows(in_memory("shop"))
+    chosen, part = (
+        upheld(SHOP_WORLD, rows),
+        part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1"),
+    )
+    first = chosen.statement(part)
+    assert "weight" not in first
+    assert len(rows.asked) == 1
+    assert chosen.statement(part) == first
+    assert (
+        chosen.statement(
+            part_of("SELECT channel, SUM(amount) FROM orders WHERE amount > 7 GROUP BY 1")
+        )
+        != first
+    )
+    assert len(rows.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "orders AS o JOIN visits AS v ON o.customer_id = v.customer_id",
+        "(SELECT channel FROM orders UNION ALL SELECT page FROM visits) AS o",
+    ],
+)
+def test_rows_that_multiply_are_weighed(rows: str) -> None:
+    part = part_of(f"SELECT o.channel, COUNT(*) FROM {rows} WHERE o.channel IN ('web', 'shop') GROUP BY 1")  # fmt: skip
+    assert unweighed_of(part) is None
+
+
+def test_whoever_is_above_the_limit_is_weighed_down() -> None:
+    part = part_of("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
+    rows = Rows(broken("shop", MANY_ORDERS))
+    assert upheld(SHOP_WORLD, rows).statement(part) == part.sql
+
+
+def test_fewer_statements_are_remembered_than_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsql.engines.upheld.MOST_STATEMENTS", 1)
+    chosen = upheld(SHOP_WORLD, Rows(in_memory("shop")))
+    for number in (1, 2, 1):
+        part = part_of(f"SELECT channel, COUNT(*) FROM orders WHERE amount > {number} GROUP BY 1")
+        assert "weight" not in chosen.statement(part)
+    assert len(chosen._lighter) == 1
+
+
+def test_a_service_asks_so() -> None:
+    with service("oracle", "shop") as here:
+        run = here.session("oracle").execute
+        run("SELECT channel, COUNT(*) FROM orders GROUP BY 1")
+        assert here.tools.upheld is not None
+        assert list(here.tools.upheld._found.values()) == [True]
+
+
+def test_under_strict_timing_rows_are_weighed() -> None:
+    strict = World("oracle", "shop", lambda text: text + "strict_timing: on\n")
+    assert unweighed_of(part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1", strict)) is None
