@@ -211,7 +211,8 @@ def _whole(measurement: Measurement, bounding: Bounding, rows: Source, row: _Row
     """Exact totals, in the steps of row weights: each row weighs one."""
     items = named("k", rows.keys)
     for i, statistic in enumerate(measurement.statistics):
-        scale = "" if isinstance(statistic, Total) else f" * {1 << bounding.bits}"
+        plain = isinstance(statistic, Total) or bounding.bits == 0
+        scale = "" if plain else f" * {1 << bounding.bits}"
         items.append(f"{_aggregate(statistic, row, i)}{scale} AS p{i}")
     return f"SELECT {', '.join(items)}{rows.block.tail()}{group_by(len(rows.keys))}"
 

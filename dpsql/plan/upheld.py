@@ -1,14 +1,15 @@
-"""Statements that weigh no row, for data that keeps what the policy declares of it.
+"""Statements that weigh no row and cap no unit, for data that keeps what the policy declares of it.
 
-Row weights cost a count of each unit's rows in every query, as a rule only to find that no unit has
-more than it may, so that every row weighs one. Whether a table keeps its declarations does not depend
+Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, as a rule
+only to find that no unit has more rows than it may, so that nothing is taken from any. Whether a table keeps its declarations does not depend
 on the query: it is looked up once for as long as a file is open and cannot change (``engines.upheld``).
 
 Claim: where the tables of ``Unweighed`` keep what is declared, its statement gives the same integers
     as that of the measurement.
 Argument: each row of the measurement comes from one row of one private table, and no two from the
     same (``prepared.once``, given the keys). So no unit has more rows than in that table, where none
-    has more than the limit: nobody is weighed down. Every row there has its unit, found by keys that
+    has more than the limit: nobody is weighed down, and as no row adds more than its clamped value,
+    what a unit adds is within its caps. Every row there has its unit, found by keys that
     are unique, so that leaving out the path changes no row either.
 
 What is released, and what it costs, is therefore the same. Only time tells which statement ran, and it
@@ -21,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dpsql.aggregates.statistic import Apart
+from dpsql.aggregates.statistic import Rows, Statistic, Total
+from dpsql.plan.bounding import Bounding
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import once
 from dpsql.plan.priced import PricedMeasurement
@@ -50,34 +52,50 @@ class Unweighed:
 
 
 def unweighed_of(part: PricedMeasurement) -> Unweighed | None:
-    """The statement without weights, where one would do; None where weights decide, or none are."""
-    bounding, measurement = part.bounding, part.measurement
-    if not bounding.weighed or bounding.grouped or bounding.valued or bounding.rows is None:
+    """The statement without weights, where one would do; None where bounds decide, or there are none."""
+    measurement, bounding = part.measurement, part.bounding
+    if not _summed(measurement) or bounding.ranked:
         return None
-    if measurement.lifted is not None or part.reading is not None:
+    relation = measurement.input if part.reading is None else part.reading.relation
+    scan = _counted(relation)
+    if scan is None or not _spares(bounding, scan.table.max_rows_per_unit):
         return None
-    if any(isinstance(s, Apart) for s in measurement.statistics):
-        return None
-    scan = _counted(measurement)
-    if scan is None or scan.table.max_rows_per_unit > bounding.rows:
-        return None
-    keyed = {s.table.name for s in _private(measurement) if s is not scan and key_of(s.table)}
-    relation = _unled(measurement.input, scan)
-    sql = unweighed(measurement, bounding, grids_of(part), relation)
+    keyed = {s.table.name for s in _private(relation) if s is not scan and key_of(s.table)}
+    sql = unweighed(measurement, bounding, grids_of(part), _unled(relation, scan))
     return Unweighed(sql, scan.table.name, frozenset(keyed))
 
 
-def _private(measurement: Measurement) -> list[Scan]:
-    parts = walk(measurement.input)
+def _summed(measurement: Measurement) -> bool:
+    """Whether all that is asked are sums over the rows of public groups."""
+    known = measurement.cells is not None and measurement.lifted is None
+    return known and all(map(_is_sum, measurement.statistics))
+
+
+def _is_sum(statistic: Statistic) -> bool:
+    match statistic:
+        case Rows(cap=None) | Total(cap=None, averaged=False):
+            return True
+        case _:
+            return False
+
+
+def _spares(bounding: Bounding, most: int) -> bool:
+    """Whether a unit with so many rows loses nothing: no row of it weighs less, no group is cut."""
+    limits = [n for n in (bounding.rows, bounding.per_group) if n is not None]
+    cut = bounding.valued or bounding.limit or bounding.norm is not None
+    return bool(limits) and not cut and all(n >= most for n in limits)
+
+
+def _private(relation: Relation) -> list[Scan]:
+    parts = walk(relation)
     return [s for s in parts if isinstance(s, Scan) and isinstance(s.privacy, Private)]
 
 
-def _counted(measurement: Measurement) -> Scan | None:
+def _counted(relation: Relation) -> Scan | None:
     """The table each row comes from one row of, if there is one."""
-    scans = _private(measurement)
+    scans = _private(relation)
     shelf = Shelf(keyed=frozenset(s.table.name for s in scans))
-    found = (s for s in scans if s.unit_fields and once(measurement.input, s, shelf))
-    return next(found, None)
+    return next((s for s in scans if s.unit_fields and once(relation, s, shelf)), None)
 
 
 def _unled(relation: Relation, scan: Scan) -> Relation:

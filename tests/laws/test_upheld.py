@@ -146,6 +146,15 @@ def test_rows_that_multiply_are_weighed(rows: str) -> None:
     assert unweighed_of(part) is None
 
 
+def test_units_are_not_told_apart_for_a_total() -> None:
+    plan = plan_of("SELECT COUNT(*), SUM(amount) FROM orders", SHOP_WORLD)
+    [part] = every_way(plan, request(3, 1), ("laplace",))
+    assert part.bounding.name == "unit totals"
+    assert "customer_id" in part.sql
+    sql = upheld(SHOP_WORLD, Rows(in_memory("shop"))).statement(part)
+    assert "GROUP BY" not in sql
+
+
 def test_whoever_is_above_the_limit_is_weighed_down() -> None:
     part = part_of("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
     rows = Rows(broken("shop", MANY_ORDERS))
