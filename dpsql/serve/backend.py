@@ -25,6 +25,7 @@ from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.serve.uses import (
     CATALOG_SCHEMAS,
     is_constant,
+    reads_no_rows,
     tables,
     wants_no_rows,
     with_limits,
@@ -245,7 +246,8 @@ class RoleSession:
 
     def _rows_only(self, refused: Refused, query: Query) -> bool:
         """Whether nothing is wrong but that rows of a private table are asked for, and none are due."""
-        due = wants_no_rows(query.tokens) or self._world.service.policy.front.preview == "empty"
+        none = wants_no_rows(query.tokens) or reads_no_rows(query.tokens)
+        due = none or self._world.service.policy.front.preview == "empty"
         return due and {r.code for r in refused.refusals} <= _ABOUT_ROWS
 
     def _asked(self, ask: Run) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -144,29 +145,53 @@ def tables(tokens: Sequence[Token]) -> list[Named]:
 
 
 def wants_no_rows(tokens: Sequence[Token]) -> bool:
-    """Whether a statement can only have an empty answer: LIMIT 0, or WHERE 1 = 0 at its end.
+    """Whether a statement can only have an empty answer: LIMIT 0, or rows of no one at its end.
+
+    A call may aggregate, and an aggregate of no rows is a row: only a list without any counts.
 
     >>> from dpsql.serve.tokens import tokens as read
-    >>> wants_no_rows(read("SELECT * FROM t LIMIT 0")), wants_no_rows(read("SELECT 1 LIMIT 10"))
-    (True, False)
+    >>> [wants_no_rows(read(f"SELECT * FROM t LIMIT {n}")) for n in ("0", "10", "0 + 1", "0, 10")]
+    [True, False, False, False]
+    >>> [wants_no_rows(read(f"SELECT {s} FROM t WHERE 1 = 0")) for s in ("a", "count(*)")]
+    [True, False]
     """
-    depth, last, where = 0, -1, -1
-    for at, token in enumerate(tokens):
-        word = token.word
-        depth += (word == "(") - (word == ")")
-        if depth == 0 and word == "limit":
-            last = at
-        elif depth == 0 and word in ("union", "intersect", "except"):
-            last = where = -1
-        elif depth == 0 and word == "where":
-            where = at
-    if last >= 0 and [t.text for t in tokens[last + 1 : last + 2]] == ["0"]:
-        return True
-    if where < 0:
+    outer = _outermost(tokens)
+    words = [t.word for t in outer]
+    last = len(words) - 1 - words[::-1].index("limit") if "limit" in words else len(words)
+    if [t.text for t in outer[last + 1 : last + 2]] == ["0"]:
+        return words[last + 2 : last + 3] in ([], ["offset"])
+    if not reads_no_rows(tokens):
         return False
+    start = words.index("select") + 1 if "select" in words else len(words)
+    listed = itertools.takewhile(lambda w: w not in ("from", "where"), words[start:])
+    return "(" not in listed
+
+
+def reads_no_rows(tokens: Sequence[Token]) -> bool:
+    """Whether a statement ends in a WHERE that nothing fulfils, and is one SELECT."""
+    words = [t.word for t in _outermost(tokens)]
+    if "where" not in words or not _SET_OPERATORS.isdisjoint(words):
+        return False
+    depth, where = 0, 0
+    for at, token in enumerate(tokens):
+        depth += (token.word == "(") - (token.word == ")")
+        if depth == 0 and token.word == "where":
+            where = at
     return "".join(t.text.lower() for t in tokens[where + 1 :]) in _NEVER
 
 
+def _outermost(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens that are in no brackets, and the brackets that are in none."""
+    found, depth = [], 0
+    for token in tokens:
+        depth -= token.word == ")"
+        if depth == 0:
+            found.append(token)
+        depth += token.word == "("
+    return found
+
+
+_SET_OPERATORS = frozenset({"union", "intersect", "except"})
 _NEVER = frozenset(
     {"1=0", "0=1", "1<>1", "1!=1", "false", "(1=0)", "(0=1)", "(1<>1)", "1=2", "2<1"}
 )

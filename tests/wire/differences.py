@@ -15,6 +15,7 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("psycopg 3", "columns without rows"): _WHOLE,
     ("psycopg 3", "columns of the information schema"): "texts of the information schema are text",
     ("psycopg 3", "groups that hold nobody"): "whether a public group is empty is private",
+    ("psycopg 3", "sums of no rows"): "whether anyone has a value is private: a sum is a number",
     ("psycopg 3", "rows of people"): "rows of a private table are not shown",
     ("psql", r"\dt+"): _SIZES,
     ("psql", r"\dF"): _FEW,
