@@ -114,7 +114,10 @@ def _audit(p: argparse.ArgumentParser) -> None:
 
 
 def _serve(p: argparse.ArgumentParser) -> None:
-    _policy(p)
+    p.add_argument(
+        "--policy", type=Path, required=True, metavar="P", action="append",
+        help="may be given several times: the name of the database then chooses the policy",
+    )  # fmt: skip
     p.add_argument("--host", default="127.0.0.1", metavar="HOST", help="the address to listen on")
     p.add_argument("--port", type=int, default=5433, metavar="PORT")
     p.add_argument("--http-port", type=int, metavar="PORT", help="answer HTTP there too")

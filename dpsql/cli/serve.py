@@ -7,7 +7,8 @@ import asyncio
 import importlib
 import ipaddress
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from dpsql.cli import terminal
@@ -15,6 +16,7 @@ from dpsql.cli.exits import ANSWERED, Usage
 from dpsql.cli.opened import operator_log
 from dpsql.diagnostics.refusal import Error
 from dpsql.serve.catalog.catalog import role_catalog
+from dpsql.serve.databases import Databases
 from dpsql.serve.house import Certificate, ServiceHouse
 from dpsql.serve.pgwire.room import Limits
 from dpsql.serve.pgwire.server import Server
@@ -30,25 +32,36 @@ def run(chosen: argparse.Namespace) -> int:
             f"{chosen.host} can be reached from other machines: give --tls-cert and --tls-key, "
             "or --allow-plain if something in front of dpsql encrypts"
         )
-    with operator_log(chosen.policy), Service.open(chosen.policy) as service:
-        house = ServiceHouse(
-            service, role_catalog, certificate=certificate,
-            requires_tls=certificate is not None and not local and not chosen.allow_plain,
-        )  # fmt: skip
-        for role in house.locked_out:
-            terminal.say(
-                f'role "{role}" has no usable password: nobody can log in as it', sys.stderr
+    requires_tls = certificate is not None and not local and not chosen.allow_plain
+    with operator_log(chosen.policy[0]), ExitStack() as open_services:
+        houses = []
+        for path in chosen.policy:
+            service = open_services.enter_context(Service.open(path))
+            houses.append(
+                ServiceHouse(
+                    service, role_catalog, certificate=certificate, requires_tls=requires_tls
+                )
             )
-        for line in service.unprepared:
-            terminal.say(line, sys.stderr)
+            _introduce(houses[-1])
+        house = houses[0] if len(houses) == 1 else Databases(houses)
         tls = None if certificate is None else certificate.context()
-        server = Server(house, tls=tls, limits=Limits(), reload=lambda: _reload(house))
+        server = Server(house, tls=tls, limits=Limits(), reload=lambda: _reload(houses))
         http = None if chosen.http_port is None else _http(house, chosen, certificate)
         _loop(_serve(server, http, chosen.host, chosen.port))
     return ANSWERED
 
 
-def _http(house: ServiceHouse, chosen: argparse.Namespace, proof: Certificate | None) -> Any:
+def _introduce(house: ServiceHouse) -> None:
+    """Say what its owner should know before anyone connects."""
+    for role in house.locked_out:
+        terminal.say(f'role "{role}" has no usable password: nobody can log in as it', sys.stderr)
+    for line in house.world.service.unprepared:
+        terminal.say(line, sys.stderr)
+
+
+def _http(
+    house: ServiceHouse | Databases, chosen: argparse.Namespace, proof: Certificate | None
+) -> Any:
     """The HTTP face, whose packages are an extra."""
     try:
         server = importlib.import_module("dpsql.serve.http.server")
@@ -57,13 +70,16 @@ def _http(house: ServiceHouse, chosen: argparse.Namespace, proof: Certificate | 
     return server.HttpServer(house, chosen.host, chosen.http_port, proof)
 
 
-def _reload(house: ServiceHouse) -> None:
-    """Read policy and users again; what is wrong is said, and everything stays as it was."""
-    try:
-        house.reload()
-    except (Error, OSError) as error:
-        terminal.say(f"not reloaded: {error}", sys.stderr)
-    else:
+def _reload(houses: Sequence[ServiceHouse]) -> None:
+    """Read policies and users again; what is wrong is said, and that policy stays as it was."""
+    wrong = 0
+    for house in houses:
+        try:
+            house.reload()
+        except (Error, OSError) as error:
+            terminal.say(f"not reloaded: {error}", sys.stderr)
+            wrong += 1
+    if not wrong:
         terminal.say("reloaded", sys.stderr)
 
 

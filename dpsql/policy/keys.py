@@ -329,6 +329,12 @@ POLICY = Record(
             "columns with no rows",
             "refuse",
         ),
+        Key(
+            "database",
+            Text(),
+            "the name of the database that clients connect to, where several policies are served",
+            "the file's name without its ending",
+        ),
         Key("users", Text(), "the file of `dpsql user`", "`<policy>.users` beside the policy"),
         Key(
             "cleartext",

@@ -111,6 +111,7 @@ def _front(root: Section, file: Path) -> Front:
         users=_beside(file, root.get("users", str) or f"{file.stem}.users"),
         preview="empty" if root.get("preview", str) == "empty" else "refuse",
         cleartext=root.get("cleartext", bool) or False,
+        database=root.get("database", str) or file.stem,
     )
 
 

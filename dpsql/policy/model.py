@@ -163,6 +163,8 @@ class Front:
     """The file of those who log in under a name of their own."""
     preview: Literal["refuse", "empty"] = "refuse"
     cleartext: bool = False
+    database: str = ""
+    """What clients call it where several policies are served."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import secrets
 import ssl
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cryptography import x509
@@ -21,7 +21,7 @@ from dpsql.serve.backend import RoleSession
 from dpsql.serve.pgwire.connection import PROTOCOL_NAME
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.scram import ITERATIONS, Verifier
-from dpsql.serve.pgwire.startup import Admission
+from dpsql.serve.pgwire.startup import Admission, House
 from dpsql.serve.world import Catalog, Who, World
 from dpsql.service import Service
 
@@ -56,7 +56,7 @@ def _strong(algorithm: HashAlgorithm | None) -> str:
 
 
 class ServiceHouse:
-    """The machine's ``House`` over one open service."""
+    """The machine's ``House`` over one open service, whatever the client calls its database."""
 
     def __init__(
         self,
@@ -88,6 +88,15 @@ class ServiceHouse:
         Sessions go on under the new reading with their next statement.
         """
         self.world = self._read(self.world.service.reloaded())
+
+    @property
+    def worlds(self) -> Mapping[str, World]:
+        """The newest reading, by the name of its database."""
+        return {self.world.service.policy.front.database: self.world}
+
+    def at(self, database: str) -> House:  # noqa: ARG002 (one policy has every name)
+        """Who takes in those who ask for this database."""
+        return self
 
     @property
     def cleartext(self) -> bool:

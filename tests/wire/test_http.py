@@ -69,7 +69,7 @@ class World:
         ]
         users.write(self.service.policy.front.users, [user for user, _ in made])
         self.house = ServiceHouse(self.service, role_catalog)
-        app = Face(lambda: self.house.world).app()
+        app = Face(lambda: self.house.worlds).app()
         self.nobody = Caller(app)
         self.robot, self.pure, self.owner = (Caller(app, token) for _, token in made)
 
@@ -339,7 +339,7 @@ def test_a_request_that_comes_slowly_is_asked_under_the_policy_of_its_end() -> N
             "type": "http", "method": "POST", "path": "/v1/query", "query_string": b"",
             "headers": [(b"authorization", token.encode())],
         }  # fmt: skip
-        asyncio.run(Face(lambda: world.house.world).app()(scope, receive, send))
+        asyncio.run(Face(lambda: world.house.worlds).app()(scope, receive, send))
         return statuses
 
     def taken() -> None:

@@ -122,7 +122,7 @@ def _by_http(service: Service) -> list[str]:
     made = [users.with_token(name, role) for name, role in (("robot", ROLE), ("boss", "boss"))]
     users.write(service.policy.front.users, [user for user, _ in made])
     house = ServiceHouse(service, role_catalog)
-    app = Face(lambda: house.world).app()
+    app = Face(lambda: house.worlds).app()
     robot, boss = (Caller(app, token) for _, token in made)
     said = [robot.post("/v1/query", json={"sql": sql}) for sql in ASKED[:40] if sql.isascii()]
     said += [robot.post("/v1/explain", json={"sql": sql}) for sql in ASKED[:10]]

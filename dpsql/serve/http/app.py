@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -17,23 +17,24 @@ from starlette.routing import Route
 
 from dpsql.diagnostics.refusal import EngineFailed, Error, LedgerFailed, OutOfBudget, Refused
 from dpsql.engines.deadlines import Deadlines
-from dpsql.serve.http.openapi import ARROW, LARGEST_BODY, description
+from dpsql.serve.http.openapi import ARROW, DATABASE, LARGEST_BODY, description
 from dpsql.serve.http.question import Question, Unreadable, question
 from dpsql.serve.users import User
 from dpsql.serve.world import World
 from dpsql.service import Reply, Session, plain
 
 log = logging.getLogger("dpsql.operator")
+Worlds = Mapping[str, World]
 Work = Callable[[Session, Question], Response]
 _DEADLINES = Deadlines()
 _UNKNOWN = {"WWW-Authenticate": "Bearer"}
 
 
 class Face:
-    """Handlers over the newest reading of the policy."""
+    """Handlers over the newest readings of the policies."""
 
-    def __init__(self, now: Callable[[], World]) -> None:
-        """``now`` gives the newest reading."""
+    def __init__(self, now: Callable[[], Worlds]) -> None:
+        """``now`` gives the newest readings, by the names of their databases."""
         self._now = now
 
     def app(self) -> Starlette:
@@ -51,8 +52,9 @@ class Face:
 
     def _asked(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            if _user(self._now(), request) is None:
-                return _unknown()
+            known = _known(self._now(), request)
+            if isinstance(known, Response):
+                return known
             try:
                 asked = question(
                     await _body(request), arrow=ARROW in request.headers.get("accept", "")
@@ -61,11 +63,11 @@ class Face:
                 return _wrong(
                     error.status, error.headline, "The request was not read.", error.instead
                 )
-            world = self._now()  # a body may take long: the policy that is asked is today's
-            user = _user(world, request)
-            if user is None:
-                return _unknown()
-            return await run_in_threadpool(_carried_out, world, user, asked, work)
+            # a body may take long: the policy that is asked is today's
+            known = _known(self._now(), request)
+            if isinstance(known, Response):
+                return known
+            return await run_in_threadpool(_carried_out, *known, asked, work)
 
         return handle
 
@@ -73,18 +75,32 @@ class Face:
         self, work: Callable[[World, User], Response]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            world = self._now()
-            user = _user(world, request)
-            if user is None:
-                return _unknown()
+            known = _known(self._now(), request)
+            if isinstance(known, Response):
+                return known
+            world, user = known
             return await run_in_threadpool(_guarded, lambda: work(world, user))
 
         return handle
 
 
-def _user(world: World, request: Request) -> User | None:
+def _known(worlds: Worlds, request: Request) -> tuple[World, User] | Response:
+    """Who asks, under which policy: the one that is named, or the first that knows the token.
+
+    Only who has a token of some policy is told that a database does not exist.
+    """
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return world.bearer(token.strip()) if scheme.lower() == "bearer" else None
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    fitting = {n: (w, user) for n, w in worlds.items() if (user := w.bearer(bearer)) is not None}
+    named = request.headers.get(DATABASE, "")
+    if not fitting or (named in worlds and named not in fitting):
+        return _unknown()
+    if not named or len(worlds) == 1:
+        return next(iter(fitting.values()))
+    if named not in worlds:
+        said = "there is no database of this name"
+        return _wrong(404, said, f"{DATABASE} names it.", "Leave it out, or ask the owner.")
+    return fitting[named]
 
 
 async def _body(request: Request) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 from dpsql.service.settings import SETTINGS
 
 ARROW = "application/vnd.apache.arrow.stream"
+DATABASE = "dpsql-database"
 LARGEST_BODY = 1 << 20
 _VALUE: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 _ERROR = {
@@ -83,9 +84,16 @@ QUESTION: dict[str, Any] = {
         },
     },
 }
+_DATABASE: dict[str, Any] = {
+    "name": DATABASE,
+    "in": "header",
+    "schema": {"type": "string"},
+    "description": "where several policies are served and know the token, the name of one's database",
+}
 _WRONG = {
     "400": "the request is not what is described here",
     "401": "the token is missing or unknown",
+    "404": "there is no database of this name",
     "403": "an account has too little left, or this is for owners",
     "413": "the request is too large",
     "422": "the statement is refused",
@@ -109,6 +117,7 @@ def _wrong(*codes: str) -> dict[str, Any]:
 def _asking(about: str, content: dict[str, Any]) -> dict[str, Any]:
     return {
         "summary": about,
+        "parameters": [_DATABASE],
         "requestBody": {"required": True, "content": _json(QUESTION)},
         "responses": {"200": _said("the answer", content), **_wrong(*_WRONG)},
     }
@@ -128,16 +137,21 @@ def description() -> dict[str, Any]:
             "/v1/budget": {
                 "get": {
                     "summary": "what is left",
+                    "parameters": [_DATABASE],
                     "responses": {
                         "200": _said("by account", _json(_REMAINING)),
-                        **_wrong("401", "500"),
+                        **_wrong("401", "404", "500"),
                     },
                 }
             },
             "/metrics": {
                 "get": {
                     "summary": "for Prometheus",
-                    "responses": {"200": _said("metrics", text), **_wrong("401", "403", "500")},
+                    "parameters": [_DATABASE],
+                    "responses": {
+                        "200": _said("metrics", text),
+                        **_wrong("401", "403", "404", "500"),
+                    },
                 }
             },
             "/healthz": {

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import uvicorn
 
+from dpsql.serve.databases import Databases
 from dpsql.serve.house import Certificate, ServiceHouse
 from dpsql.serve.http.app import Face
 
@@ -25,11 +26,11 @@ class HttpServer:
     """Listening for HTTP clients on one address."""
 
     def __init__(
-        self, house: ServiceHouse, host: str, port: int, proof: Certificate | None
+        self, house: ServiceHouse | Databases, host: str, port: int, proof: Certificate | None
     ) -> None:
         """Nothing is opened before ``start``."""
         config = uvicorn.Config(
-            Face(lambda: house.world).app(), host=host, port=port, log_level="warning",
+            Face(lambda: house.worlds).app(), host=host, port=port, log_level="warning",
             access_log=False, server_header=False, lifespan="off", ws="none",
             timeout_keep_alive=30, timeout_graceful_shutdown=30, limit_concurrency=1_000,
             ssl_certfile=None if proof is None else proof.chain,

@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_later(seconds, self.interrupt, said)
 
     def _access(self) -> Access:
-        return self._room.house.admission(self.machine.role).access
+        return self.machine.home.admission(self.machine.role).access
 
     def _submit(self, ask: Ask) -> None:
         if self._asked is not ask or self.machine.session is None:
@@ -304,7 +304,7 @@ class Connection(asyncio.Protocol):
             session.variables.get("application_name"), address, port, shift + self._begun,
             None if self._woken is None else shift + self._woken, shift + self._changed,
             _RESTING[session.transaction.status] if machine.idle else "active",
-            session.asked,
+            session.asked, machine.home,
         )  # fmt: skip
 
     def stop(self, *, ends: bool) -> None:

@@ -32,6 +32,8 @@ class Seen:
     changed: float
     state: str
     text: str
+    home: object = None
+    """Whose log-in it is: another policy may have one of the same name."""
 
 
 class Crowd(Protocol):
@@ -85,4 +87,6 @@ class Place:
 
 
 def _sees(mine: Seen, theirs: Seen) -> bool:
-    return theirs.login == mine.login and (mine.taken is None or theirs.taken == mine.taken)
+    if theirs.home is not mine.home or theirs.login != mine.login:
+        return False
+    return mine.taken is None or theirs.taken == mine.taken

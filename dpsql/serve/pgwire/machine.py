@@ -56,11 +56,13 @@ class Machine:
         house: House,
         *,
         largest: int = LARGEST_MESSAGE,
-        admit: Callable[[str], None] = lambda _: None,
+        admit: Callable[[House, str], None] = lambda *_: None,
         crowd: Crowd | None = None,
     ) -> None:
         """Waiting for the first message; ``admit`` may refuse a role that has proved itself."""
         self._house, self._admit, self._crowd = house, admit, crowd or Nobody()
+        self.home = house
+        """Who takes this client in, once it has said which database it wants."""
         self._frames = Frames(largest)
         self._out: list[bytes] = []
         self._steps: Steps | None = None
@@ -184,7 +186,8 @@ class Machine:
             raise Fatal("28000", "this server takes encrypted connections only (sslmode=require)")
         self._wanted = startup.wanted(message)
         self._send(startup.negotiation(message))
-        self._login = Login(self._house, self._wanted, encrypted=self._encrypted)
+        self.home = self._house.at(self._wanted.database)
+        self._login = Login(self.home, self._wanted, encrypted=self._encrypted)
         self._send(self._login.offer())
         self.phase = Phase.LOGIN
 
@@ -223,10 +226,10 @@ class Machine:
         assert self._wanted is not None
         asked, warnings = self._wanted, list[str]()
         try:
-            self._admit(asked.role)
+            self._admit(self.home, asked.role)
             process = self._house.process()
             place = Place(process, self._crowd)
-            backend = self._house.enter(asked.role, asked.database, asked.session, place)
+            backend = self.home.enter(asked.role, asked.database, asked.session, place)
         except Exception as error:
             told = wire_error(error)
             raise Fatal(told.sqlstate, told.message, told.detail, told.hint) from error

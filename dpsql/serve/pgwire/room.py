@@ -48,11 +48,12 @@ class Room:
     tidying: bool = False
     compare: Callable[[bytes, bytes], bool] = lambda a, b: a == b
 
-    def admit(self, user: str) -> None:
+    def admit(self, home: House, user: str) -> None:
         """Refuse a role that has as many connections as it may."""
-        wanted = self.house.admission(user)
-        entered = [c.machine.role for c in self.open if c.machine.session is not None]
-        inside = [u for u in entered if self.house.admission(u).role == wanted.role]
+        wanted = home.admission(user)
+        machines = [c.machine for c in self.open if c.machine.session is not None]
+        entered = [m.role for m in machines if m.home is home]
+        inside = [u for u in entered if home.admission(u).role == wanted.role]
         most = wanted.access.connections or self.limits.connections_per_role
         if len(inside) >= most:
             raise Fatal(TOO_MANY, f'too many connections for role "{wanted.role}"')

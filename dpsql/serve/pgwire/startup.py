@@ -40,6 +40,10 @@ class House(Protocol):
         """Whether passwords themselves are taken, over TLS."""
         ...
 
+    def at(self, database: str) -> House:
+        """Who takes in those who ask for this database."""
+        ...
+
     def verifier(self, role: str) -> tuple[Verifier, bool]:
         """What proves a role's password, and whether there is such a log-in at all."""
         ...
