@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -20,8 +20,18 @@ LARGEST_ANSWER = 256_000_000
 _BATCH = 100_000
 
 
-Stop = Callable[[int, bool], bool]
-"""Stops a session, or (with true) ends it; false when there is none."""
+class Effects(Protocol):
+    """What a statement does beyond its rows, by functions that it calls."""
+
+    def stop(self, process: int, *, ends: bool) -> bool:
+        """Stop a session, or end it; false when there is none."""
+        ...
+
+    def set(self, name: str, value: str, *, local: bool) -> str:
+        """Change a setting of the session that asks; what it is then."""
+        ...
+
+
 Variable = str | int | Sequence[Sequence[str | None]]
 """What a statement may be told of the session it is asked in."""
 
@@ -101,14 +111,24 @@ def _constant(value: Variable | None) -> str:
     return "[" + ", ".join("[" + ", ".join(map(_constant, v)) + "]" for v in value) + "]"
 
 
-def _stopping(stops: Mapping[int, Stop]) -> Callable[[int, int, bool], bool]:
+def _stopping(askers: Mapping[int, Effects]) -> Callable[[int, int, bool], bool]:
     """``pgx_stop``: what the statement that asks may stop. The engine owns it: it owns no engine."""
 
     def stopped(asker: int, process: int, ends: bool) -> bool:  # noqa: FBT001
-        stop = stops.get(asker)
-        return stop is not None and stop(process, ends)
+        effects = askers.get(asker)
+        return effects is not None and effects.stop(process, ends=ends)
 
     return stopped
+
+
+def _setting(askers: Mapping[int, Effects]) -> Callable[[int, str, str, bool], str]:
+    """``pgx_set``: what the statement that asks sets in its session."""
+
+    def taken(asker: int, name: str, value: str, local: bool) -> str:  # noqa: FBT001
+        effects = askers.get(asker)
+        return value if effects is None else effects.set(name, value, local=local)
+
+    return taken
 
 
 class CatalogDatabase:
@@ -129,15 +149,23 @@ class CatalogDatabase:
         self._local = threading.local()
         self._running: dict[int, duckdb.DuckDBPyConnection] = {}
         self._deadlines = Deadlines()
-        self._stops: dict[int, Stop] = {}
+        self._askers: dict[int, Effects] = {}
         self._numbers = itertools.count(1)
         self._root.create_function(
             "pgx_stop",
-            _stopping(self._stops),
+            _stopping(self._askers),
             ["BIGINT", "BIGINT", "BOOLEAN"],
             "BOOLEAN",
             side_effects=True,
         )
+        self._root.create_function(
+            "pgx_set",
+            _setting(self._askers),
+            ["BIGINT", "VARCHAR", "VARCHAR", "BOOLEAN"],
+            "VARCHAR",
+            side_effects=True,
+        )
+        self._root.execute("SET GLOBAL TimeZone = 'UTC'")  # whatever the machine's is
         for statement in before:
             self._root.execute(statement)
         for name, rows in tables.items():
@@ -150,15 +178,15 @@ class CatalogDatabase:
 
     def run(
         self, sql: str, parameters: Sequence[Any] = (),
-        variables: Mapping[str, Variable] | None = None, stop: Stop | None = None,
+        variables: Mapping[str, Variable] | None = None, effects: Effects | None = None,
     ) -> CatalogRows:  # fmt: skip
         """Answer one SELECT, in a transaction that can write nothing.
 
-        ``stop`` is what ``pgx_stop`` does for this statement, and for no other.
+        ``effects`` are what ``pgx_stop`` and ``pgx_set`` do for this statement, and for no other.
         """
-        asker = next(self._numbers) if stop is not None else 0
-        if stop is not None:
-            self._stops[asker] = stop
+        asker = next(self._numbers) if effects is not None else 0
+        if effects is not None:
+            self._askers[asker] = effects
         try:
             with self._reading({**(variables or {}), "asker": asker}) as cursor:
                 self._one_select(sql)
@@ -166,7 +194,7 @@ class CatalogDatabase:
                 columns = zip(found.columns, (str(t) for t in found.types), strict=True)
                 return CatalogRows(tuple(columns), _gathered(found.to_arrow_reader(_BATCH)))
         finally:
-            self._stops.pop(asker, None)
+            self._askers.pop(asker, None)
 
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs here, if it runs one."""

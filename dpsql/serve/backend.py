@@ -7,6 +7,7 @@ which is made from the policy and holds no data. Everything else goes to the ser
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from dpsql.diagnostics.refusal import Refused
@@ -22,8 +23,10 @@ from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, value
 from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, sample
 from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import (
     CATALOG_SCHEMAS,
+    in_database,
     is_constant,
     reads_no_rows,
     tables,
@@ -89,6 +92,7 @@ class RoleSession:
     def describe(self, query: Query, oids: Sequence[int]) -> Description:
         """Columns and parameter types, before values are known."""
         self._renewed()
+        query = self._here(query)
         key = self._key(query, tuple(oids))
         found = self._shared.described.get(key)
         if found is None:
@@ -96,6 +100,13 @@ class RoleSession:
             if len(query.text) <= LONGEST_REMEMBERED:
                 self._shared.described.put(key, found)
         return found
+
+    def _here(self, query: Query) -> Query:
+        """``database.schema.table`` is a table of this database, or of none."""
+        if self._who.database.lower() not in query.text.lower():
+            return query
+        text = in_database(query.text, query.tokens, self._who.database)
+        return query if text == query.text else Query(text, tuple(tokens(text)))
 
     def _describe(self, query: Query, oids: Sequence[int]) -> Description:
         count = parameter_count(query, oids)
@@ -137,6 +148,7 @@ class RoleSession:
     ) -> tuple[WireColumn, ...]:
         """The columns of a query with its values; no data is read."""
         self._renewed()
+        query = self._here(query)
         if not values:
             return self.describe(query, ()).columns
         if self._route(query) == "catalog":
@@ -208,6 +220,7 @@ class RoleSession:
     def run(self, ask: Run) -> Answer:
         """The answer to a query: what is charged is charged here."""
         self._renewed()
+        ask = replace(ask, query=self._here(ask.query))
         known = self._at_hand(ask)
         if known is not None:
             notice = words.recalled(self._left()) if known.notice and ask.notices else ""

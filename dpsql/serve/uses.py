@@ -144,6 +144,24 @@ def tables(tokens: Sequence[Token]) -> list[Named]:
     return [n for n in scan.found if n.schema or n.name not in scan.ctes]
 
 
+def in_database(text: str, found: Sequence[Token], database: str) -> str:
+    """The statement without its own database before its tables; everything keeps its place.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> in_database("SELECT 1 FROM shop.public.t", read("SELECT 1 FROM shop.public.t"), "shop")
+    'SELECT 1 FROM      public.t'
+    """
+    for named in tables(found):
+        if named.end - named.at == _WITH_DATABASE and found[named.at].name == database:
+            start, stop = found[named.at].start, found[named.at + 2].start
+            text = text[:start] + " " * (stop - start) + text[stop:]
+    return text
+
+
+_WITH_DATABASE = 5
+"""The tokens of ``database.schema.table``."""
+
+
 def wants_no_rows(tokens: Sequence[Token]) -> bool:
     """Whether a statement can only have an empty answer: LIMIT 0, or rows of no one at its end.
 
@@ -200,7 +218,7 @@ _TIMES = frozenset({
     "current_date", "current_timestamp", "current_time", "localtime", "localtimestamp", "now",
     "clock_timestamp", "statement_timestamp", "transaction_timestamp", "random",
     "gen_random_uuid", "timeofday", "pg_backend_pid", "pg_cancel_backend", "pg_terminate_backend",
-    "pg_stat_activity", "txid_current", "nextval", "set_config",
+    "pg_stat_activity", "txid_current", "nextval", "set_config", "current_setting",
     "pg_postmaster_start_time", "dpsql",
 })  # fmt: skip
 
@@ -236,7 +254,7 @@ def with_limits(text: str, tokens: Sequence[Token], values: Sequence[V]) -> tupl
             position = int(token.text[1:]) - 1
             shown, end = f"${kept.index(position) + 1}" if position in kept else "", token.end
             if _limits(tokens, at) and _whole(values, position) is not None:
-                shown, end = str(_whole(values, position)), _cast_end(tokens, at)
+                shown, end = _whole(values, position) or "", _cast_end(tokens, at)
             text = text[: token.start] + shown.ljust(end - token.start) + text[end:]
     unused = [v for p, v in enumerate(values) if p not in numbers]
     return text, [*(values[p] for p in kept if p < len(values)), *unused]
@@ -246,11 +264,14 @@ def _limits(tokens: Sequence[Token], at: int) -> bool:
     return at > 0 and tokens[at - 1].word in ("limit", "offset")
 
 
-def _whole(values: Sequence[object], position: int) -> int | None:
-    """The value as a number of rows; one where it is not known yet."""
+def _whole(values: Sequence[object], position: int) -> str | None:
+    """The value as a number of rows, or NULL: no limit, or one that is not known yet."""
     value = values[position] if position < len(values) else None
-    shown = "1" if value is None else str(value)
-    return int(shown) if shown.isascii() and shown.isdecimal() and len(shown) < 19 else None
+    if value is None:
+        return "NULL"
+    shown = str(value)
+    whole = shown.isascii() and shown.isdecimal() and len(shown) < 19
+    return str(int(shown)) if whole else None
 
 
 def _cast_end(tokens: Sequence[Token], at: int) -> int:

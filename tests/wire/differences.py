@@ -5,6 +5,7 @@ from __future__ import annotations
 _WHOLE = (
     "whole numbers are 64 bits and fractions double precision, for noise has no type of its own"
 )
+_CONSTANT = "constants are computed by another engine: some have another type, or no error"
 _SIZES = "how large a table is, is private"
 _FEW = "one policy is one database; there are no templates, text searches or settings of a server"
 
@@ -17,6 +18,15 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("psycopg 3", "groups that hold nobody"): "whether a public group is empty is private",
     ("psycopg 3", "sums of no rows"): "whether anyone has a value is private: a sum is a number",
     ("psycopg 3", "rows of people"): "rows of a private table are not shown",
+    ("psycopg 3", "EXPLAIN ANALYZE SELECT 1"): "EXPLAIN runs nothing, and tells costs in epsilon",
+    ("psycopg 3", "SELECT 1e400::float8"): _CONSTANT,
+    ("psycopg 3", "SELECT sqrt(-1)"): _CONSTANT,
+    ("psycopg 3", "SELECT 1.50::numeric(10,2)"): _CONSTANT,
+    ("psycopg 3", "SELECT length('abc')"): _CONSTANT,
+    ("psycopg 3", "SELECT 7.0 / 2"): _CONSTANT,
+    ("psycopg 3", "SELECT pg_typeof(1)"): _CONSTANT,
+    ("psycopg 3", "SELECT 1 UNION SELECT 'a'"): _CONSTANT,
+    ("psycopg 3", "SELECT sum(country) FROM countries"): "a refusal says what SUM takes (42804)",
     ("psql", r"\dt+"): _SIZES,
     ("psql", r"\dF"): _FEW,
     ("psql", r"\l"): _FEW,

@@ -97,8 +97,28 @@ def test_a_role_that_is_not_granted_is_refused(roles: Endpoint, way: str) -> Non
         c.execute("SET ROLE analyst")
         c.execute("DISCARD ALL")
         assert c.execute("SELECT current_user").fetchone() == ("analyst",)
-        with pytest.raises(psycopg.errors.FeatureNotSupported):
+
+
+def test_a_role_for_one_transaction(roles: Endpoint) -> None:
+    """It is charged while the transaction lasts, and gone however it ends."""
+    with _connect(roles) as c:
+        for end in ("COMMIT", "ROLLBACK"):
+            before = _spent(roles, "pure"), _spent(roles, "analyst")
+            c.execute("BEGIN")
             c.execute("SET LOCAL ROLE pure")
+            assert c.execute("SELECT current_user, session_user").fetchone() == ("pure", "analyst")
+            c.execute(f"SELECT count(*) FROM customers WHERE age > {20 + len(end)}")
+            c.execute(end)
+            assert c.execute("SHOW role").fetchone() == ("none",)
+            after = _spent(roles, "pure"), _spent(roles, "analyst")
+            assert after[0] > before[0]
+            assert c.execute("SELECT current_user").fetchone() == ("analyst",)
+        c.execute("SET LOCAL ROLE pure")
+        assert c.execute("SELECT current_user").fetchone() == ("analyst",)
+        c.execute("SELECT set_config('role', 'pure', false)")
+        assert c.execute("SELECT current_user").fetchone() == ("pure",)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            c.execute("SELECT set_config('role', 'viewer', false)")
 
 
 def test_a_rollback_takes_a_role_back(roles: Endpoint) -> None:

@@ -20,11 +20,8 @@ from support.postgres_server import shared_server
 from dpsql.serve.pgwire.parameters import value
 
 TEXT = 25
-NAMED = {
-    "varchar": TEXT, "bpchar": TEXT, "name": TEXT, "json": TEXT, "jsonb": TEXT, '"char"': TEXT,
-    "timestamptz": 1114,
-}  # fmt: skip
-"""Types that go by another name here: texts are text, and timestamps have no zone."""
+NAMED = {'"char"': TEXT}
+"""Types that go by another name here."""
 VALUES: dict[str, tuple[str, ...]] = {
     "bool": ("t", "f"),
     "int2": ("0", "-32768", "32767"),
@@ -77,6 +74,7 @@ def both(shop: Endpoint) -> Iterator[Both]:
         psycopg.connect(shop.dsn(), autocommit=True) as mine,
         psycopg.connect(shared_server().dsn, autocommit=True) as real,
     ):
+        real.execute("SET timezone = 'UTC'")
         yield Both(mine, real)
 
 
@@ -113,10 +111,6 @@ def test_a_value_comes_back_as_from_postgres(both: Both, kind: str, text: str) -
         assert (state, named) == ("", NAMED.get(kind, real)), formats
         if kind == "numeric":  # zeros at the end are not kept
             assert value(found, formats[1], oid) == value(wanted, formats[1], oid) == Decimal(text)
-        elif kind == "timestamptz" and not formats[1]:
-            assert (found or b"") + b"+00" == wanted
-        elif kind == "jsonb" and formats[1]:
-            assert b"\1" + (found or b"") == wanted
         else:
             assert found == wanted, formats
 

@@ -17,10 +17,12 @@ import pyarrow.parquet as pq
 
 from dpsql.engines.catalog_db import CatalogDatabase, CatalogFailed, CatalogRows
 from dpsql.policy.model import Column, Policy
+from dpsql.serve.catalog.casts import packed_oid, unpacked
+from dpsql.serve.catalog.failures import failed
 from dpsql.serve.catalog.names import column_names
 from dpsql.serve.catalog.rewrite import quoted, rewritten
 from dpsql.serve.catalog.rows import Row, policy_rows
-from dpsql.serve.catalog.sessions import STOPS, Stopping, about
+from dpsql.serve.catalog.sessions import EFFECTIVE, Deeds, about
 from dpsql.serve.catalog.types import (
     CHAR_TYPE,
     NAME_TYPE,
@@ -35,7 +37,7 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.crowd import Place
-from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
+from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, items
 from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, listed, sample
@@ -253,16 +255,18 @@ class RoleCatalog:
             for at, v in enumerate(values)
         ]
         named = {t.name for t in tokens}
-        stopping = Stopping(place)
+        deeds = Deeds(place)
         try:
             found = self._opened().run(
                 sql, parameters,
                 {"database": who.database, "login": who.login, **about(place, named)},
-                stopping if named & STOPS else None,
+                deeds if named & EFFECTIVE else None,
             )  # fmt: skip
         except CatalogFailed as failure:
-            raise stopping.refused or _error(failure) from None
-        return replace(_answer(query, found), warnings=tuple(stopping.warnings))
+            raise deeds.refused or failed(failure) from None
+        return replace(
+            _answer(query, found), warnings=tuple(deeds.warnings), settings=tuple(deeds.settings)
+        )
 
     def _opened(self) -> CatalogDatabase:
         with self._lock:
@@ -304,7 +308,8 @@ def _answer(query: Query, found: CatalogRows) -> Answer:
     columns = []
     for position, (name, kind) in enumerate(found.columns):
         given = exact[position] if exact else None
-        columns.append(oids.column(name if given is None else given, oid_of(kind)))
+        number = packed_oid(kind) or oid_of(kind)
+        columns.append(oids.column(name if given is None else given, number))
     arrays = [
         _shown(array, kind) for array, (_, kind) in zip(found.table.columns, found.columns, strict=True)
     ]  # fmt: skip
@@ -313,6 +318,8 @@ def _answer(query: Query, found: CatalogRows) -> Answer:
 
 def _shown(array: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
     """Functions with their names; decimals of any scale without the zeros that fill them up."""
+    if packed_oid(kind) is not None:
+        return pa.array(unpacked(array, kind))
     if kind == PROCEDURE_TYPE:
         known = {0: "-", **_procedures()}
         numbers = [None if v is None else int(v) for v in array.to_pylist()]
@@ -343,25 +350,3 @@ def _plain(value: Value) -> Any:
             "Constants are computed in fixed point.",
         )  # fmt: skip
     return plain
-
-
-_STATES = {
-    "syntax": ("42601", "the catalog query does not parse"),
-    "unknown": ("42883", "the catalog query names a function or type that does not exist"),
-    "binding": ("42703", "the catalog query names a column that does not exist, or mixes types"),
-    "conversion": ("22P02", "a value in the catalog query does not fit its type"),
-    "interrupted": ("57014", "the catalog query took too long"),
-    "memory": ("54000", "the catalog query needs too much memory"),
-}
-
-
-_MISSING = re.compile(r"(\w{5}) ((?:relation|type|function|schema|role) \".*\" does not exist)$")
-
-
-def _error(failure: CatalogFailed) -> WireError:
-    """The engine's words are about the statement and the catalog only; they go into the detail."""
-    missing = _MISSING.search(failure.words)
-    if missing is not None:
-        return WireError(missing[1], missing[2])
-    state, said = _STATES.get(failure.kind, (UNSUPPORTED, "the catalog cannot answer this"))
-    return WireError(state, said, failure.words[:500])

@@ -12,7 +12,7 @@ _ENDS = frozenset({
 })  # fmt: skip
 _TYPES = {"integer": "int4", "int": "int4", "bigint": "int8", "smallint": "int2",
           "boolean": "bool", "double": "float8", "real": "float4", "character": "bpchar",
-          "decimal": "numeric"}  # fmt: skip
+          "decimal": "numeric", "char": "bpchar"}  # fmt: skip
 _CONSTANT_NAMES = frozenset({
     "current_user", "session_user", "user", "current_schema", "current_catalog", "current_role",
     "current_date", "current_timestamp", "current_time", "localtime", "localtimestamp",
@@ -21,6 +21,8 @@ _OPERATORS = frozenset({
     "=", "<>", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "%", "^", "||", "~", "!~", "~*",
     "!~*", "and", "or", "not", "is", "in", "like", "ilike",
 })  # fmt: skip
+_TWO_WORDS = frozenset({("character", "varying"), ("double", "precision"), ("time", "zone")})
+_END = Token("end", "", 0, 0)
 UNNAMED = "?column?"
 
 
@@ -33,21 +35,25 @@ def column_names(tokens: Sequence[Token]) -> list[str | None]:
     """
     if tokens and tokens[0].word == "values":
         return _of_values(tokens)
+    return [_name(tokens[start:stop]) for start, stop in select_items(tokens)]
+
+
+def select_items(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Where each item of the outermost select list begins and ends."""
     start = _select_list(tokens)
     if start is None:
         return []
-    items: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens[start:]:
+    found, depth, at = list[tuple[int, int]](), 0, start
+    for at, token in enumerate([*tokens[start:], _END], start):
         word = token.word
-        if depth == 0 and (word in _ENDS or word == ")"):
-            break
+        ends = depth == 0 and (word in _ENDS or word == ")")
         depth += (word in "([" and word != "") - (word in ")]" and word != "")
-        if depth == 0 and word == ",":
-            items.append([])
-        else:
-            items[-1].append(token)
-    return [_name(item) for item in items]
+        if ends or token is _END or (depth == 0 and word == ","):
+            found.append((start, at))
+            start = at + 1
+        if ends:
+            break
+    return found
 
 
 def _of_values(tokens: Sequence[Token]) -> list[str | None]:
@@ -78,20 +84,26 @@ def _select_list(tokens: Sequence[Token]) -> int | None:
 def _name(item: Sequence[Token]) -> str | None:
     if not item or (item[-1].text == "*" and (len(item) == 1 or item[-2].text == ".")):
         return None
+    return _expression(item) if body(item) == len(item) else item[-1].name
+
+
+def body(item: Sequence[Token]) -> int:
+    """How much of an item is its expression; the rest, if there is any, is its alias."""
     depth = 0
     for at, token in enumerate(item):
         depth += (token.text in "([") - (token.text in ")]")
         if depth == 0 and token.word == "as" and at + 1 < len(item):
-            return item[-1].name
-    if len(item) > 1 and item[-1].kind in ("word", "quoted") and _implicit(item):
-        return item[-1].name
-    return _expression(item)
+            return at
+    aliased = len(item) > 1 and item[-1].kind in ("word", "quoted") and _implicit(item)
+    return len(item) - aliased
 
 
 def _implicit(item: Sequence[Token]) -> bool:
     """Whether the last word is an alias written without AS."""
     before = item[-2]
     if item[-1].word in ("end", "null", "true", "false"):
+        return False
+    if (before.word, item[-1].word) in _TWO_WORDS:
         return False
     ends_value = before.kind in ("word", "quoted", "number", "string", "param", "escape")
     return (ends_value and before.word not in _OPERATORS) or before.text in (")", "]")
@@ -104,13 +116,10 @@ def _expression(item: Sequence[Token]) -> str:
     first, last = item[0], item[-1]
     if first.word == "case":
         return "case"
-    cast = _outer_cast(item)
+    cast = outer_cast(item)
     if cast is not None:
-        inner = _expression(item[:cast]) if cast else UNNAMED
-        name = item[
-            cast + 3 if item[cast + 2 : cast + 3] and item[cast + 2].text == "." else cast + 1
-        ].name
-        return inner if inner != UNNAMED else _TYPES.get(name, name)
+        inner = _expression(_uncast(item[:cast])) if cast else UNNAMED
+        return inner if inner != UNNAMED else _type_name(item[cast + 1 :])
     if any(d == 0 and t.word in _OPERATORS for d, t in _levels(item)):
         return UNNAMED
     if last.kind in ("word", "quoted"):
@@ -146,8 +155,21 @@ def _cast(inside: Sequence[Token]) -> str:
     last = [t for t in inside[at + 1 :] if t.kind in ("word", "quoted")]
     if name != UNNAMED or not last:
         return name
-    kind = last[1] if last[0].name == "pg_catalog" and len(last) > 1 else last[0]
-    return _TYPES.get(kind.name, kind.name)
+    return _type_name(last)
+
+
+def _type_name(written: Sequence[Token]) -> str:
+    """PostgreSQL's own name of a type.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> [_type_name(read(t)) for t in ("pg_catalog.int", "character varying(3)", "char")]
+    ['int4', 'varchar', 'bpchar']
+    """
+    names = [t.name for t in written if t.kind in ("word", "quoted")]
+    name = names[1] if names[0] == "pg_catalog" and len(names) > 1 else names[0]
+    if "varying" in names:
+        return "varchar"
+    return f"{name}tz" if "with" in names else _TYPES.get(name, name)
 
 
 def _opening(item: Sequence[Token], left: str, right: str) -> int:
@@ -168,8 +190,16 @@ def _levels(item: Sequence[Token]) -> list[tuple[int, Token]]:
     return found
 
 
-def _outer_cast(item: Sequence[Token]) -> int | None:
+def _uncast(item: Sequence[Token]) -> Sequence[Token]:
+    """What a cast was made of: the last one gives its name, not one below it."""
+    cast = outer_cast(item)
+    return item if cast is None else _uncast(item[:cast])
+
+
+def outer_cast(item: Sequence[Token]) -> int | None:
     """Where the last cast of the whole expression is, if the expression ends in its type."""
+    if any(d == 0 and t.word in _OPERATORS for d, t in _levels(item)):
+        return None
     for at in range(len(item) - 2, 0, -1):
         if item[at].text == "::":
             type_name = item[at + 1 :]

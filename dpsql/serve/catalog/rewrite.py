@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from dpsql.serve.catalog.casts import packed
+from dpsql.serve.catalog.privileges import looked_up
 from dpsql.serve.catalog.types import CAST, PROCEDURES
 from dpsql.serve.catalog.words import (
     BARE,
@@ -316,6 +318,8 @@ class Rewrite:
             self._at += 2
         name = self._in[self._at].name if self._at < stop else ""
         self._at += 1
+        if name == "timestamp" and self._peek() == "with":
+            name = "timestamptz"
         while self._at < stop and self._peek() in ("varying", "precision", "without", "with",
                                                    "time", "zone"):  # fmt: skip
             self._at += 1
@@ -385,4 +389,4 @@ _READERS: dict[str, Callable[[Rewrite], bool]] = {
 
 def rewritten(tokens: Sequence[Token], macros: frozenset[str], numbers: Mapping[str, int]) -> str:
     """The query as the engine is given it."""
-    return Rewrite(tokens, macros, numbers).result()
+    return Rewrite(packed(looked_up(tokens)), macros, numbers).result()

@@ -6,18 +6,24 @@ import datetime as dt
 from collections.abc import Collection, Mapping
 
 from dpsql.engines.catalog_db import Variable
+from dpsql.serve.pgwire.asking import Setting
 from dpsql.serve.pgwire.crowd import LONGEST_SHOWN, Place, Seen
 from dpsql.serve.pgwire.errors import WireError
 
-STOPS = frozenset({"pg_cancel_backend", "pg_terminate_backend"})
+EFFECTIVE = frozenset({"pg_cancel_backend", "pg_terminate_backend", "set_config"})
 
 
 def about(place: Place, named: Collection[str]) -> Mapping[str, Variable]:
     """The variables of a statement that names these. What it does not name it is not told."""
     return {
         "process": place.process if "pg_backend_pid" in named else 0,
+        "settings": _settings(place) if "current_setting" in named else (),
         "sessions": [_row(s) for s in place.own()] if "pg_stat_activity" in named else (),
     }
+
+
+def _settings(place: Place) -> list[list[str | None]]:
+    return [[name, value] for name, value in place.settings().items()]
 
 
 def _row(seen: Seen) -> list[str | None]:
@@ -33,16 +39,22 @@ def _moment(seconds: float | None) -> str | None:
     return None if seconds is None else dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(" ")
 
 
-class Stopping:
-    """What pg_cancel_backend and pg_terminate_backend do in one statement."""
+class Deeds:
+    """What pg_cancel_backend, pg_terminate_backend and set_config do in one statement."""
 
     def __init__(self, place: Place) -> None:
-        """Nobody is stopped yet."""
+        """Nothing is done yet."""
         self._place = place
         self.refused: WireError | None = None
         self.warnings: list[str] = []
+        self.settings: list[Setting] = []
 
-    def __call__(self, process: int, ends: bool) -> bool:  # noqa: FBT001 (as SQL calls it)
+    def set(self, name: str, value: str, *, local: bool) -> str:
+        """Kept until the statement has succeeded: then its session takes it."""
+        self.settings.append(Setting(name, value, local))
+        return value
+
+    def stop(self, process: int, *, ends: bool) -> bool:
         """Stop a session that may be stopped; the refusal is kept, for it is lost on its way."""
         try:
             found = self._place.stop(process, ends=ends)

@@ -42,7 +42,7 @@ CAST: Mapping[str, str] = MappingProxyType({
     "integer": "INTEGER", "int8": "BIGINT", "bigint": "BIGINT", "bool": "BOOLEAN",
     "boolean": "BOOLEAN", "float4": "FLOAT", "real": "FLOAT", "float8": "DOUBLE",
     "double": "DOUBLE", "numeric": UNBOUNDED, "decimal": UNBOUNDED,
-    "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMP",
+    "date": "DATE", "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ",
     "interval": "INTERVAL", "uuid": "UUID", "json": "VARCHAR", "jsonb": "VARCHAR",
     "int2vector": "USMALLINT[]", "oidvector": "UBIGINT[]", "anyarray": "VARCHAR[]",
     "aclitem": "VARCHAR", "pg_node_tree": "VARCHAR", "inet": "VARCHAR", "bytea": "BLOB",

@@ -11,7 +11,7 @@ BARE = {
     "current_user": "pgf_current_user()", "session_user": "getvariable('login')",
     "user": "pgf_current_user()", "current_role": "pgf_current_user()",
     "current_schema": "pgf_current_schema()", "current_catalog": "pgf_current_database()",
-    "current_date": "CAST(now() AS DATE)", "current_timestamp": "CAST(now() AS TIMESTAMP)",
+    "current_date": "CAST(now() AS DATE)", "current_timestamp": "now()",
     "localtimestamp": "CAST(now() AS TIMESTAMP)",
 }  # fmt: skip
 NO_NAMES = frozenset({

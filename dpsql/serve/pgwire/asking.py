@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -18,6 +18,14 @@ _REMEMBERED = 20_000
 """Bytes of an encoded answer that are worth keeping for the next client."""
 
 
+class Setting(NamedTuple):
+    """What ``set_config`` was asked to set; ``local`` is for this transaction only."""
+
+    name: str
+    value: str
+    local: bool
+
+
 @dataclass(slots=True)
 class Answer:
     """Rows that were released or made up by dpsql, with what to say about them."""
@@ -29,6 +37,7 @@ class Answer:
     encoded: dict[tuple[int, ...], bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
     @property
     def count(self) -> int:

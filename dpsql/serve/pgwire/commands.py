@@ -74,6 +74,7 @@ class Become:
 
     role: str | None
     tag: str = "SET"
+    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

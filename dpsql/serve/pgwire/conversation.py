@@ -10,11 +10,11 @@ from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire import messages as m
 from dpsql.serve.pgwire.asking import Steps
 from dpsql.serve.pgwire.errors import PROTOCOL, SYNTAX, UNSUPPORTED, WireError, wire_error
-from dpsql.serve.pgwire.execute import columns_of, execute, parameter_count
+from dpsql.serve.pgwire.execute import columns_of, end, execute, parameter_count
 from dpsql.serve.pgwire.parameters import spread, value
 from dpsql.serve.pgwire.portals import Portal, Prepared
 from dpsql.serve.pgwire.session import Session
-from dpsql.serve.pgwire.transaction import Saved, Status
+from dpsql.serve.pgwire.transaction import Status
 
 
 def _query(session: Session, message: m.Query) -> Steps:
@@ -25,27 +25,32 @@ def _query(session: Session, message: m.Query) -> Steps:
     statements = script.read(message.text)
     if not statements:
         session.send(replies.EMPTY)
-    implicit = len(statements) > 1 and session.transaction.status is Status.IDLE
-    before = session.saved() if implicit else None
-    for statement in statements:
-        if isinstance(statement, WireError):
-            session.transaction.check()
-            raise statement
-        try:
-            yield from _statement(session, statement.command, before)
-        except Exception as error:
-            raise wire_error(error, statement.offset) from error
-    _end_implicit(session, before)
+    transaction = session.transaction
+    if len(statements) > 1 and transaction.status is Status.IDLE:
+        transaction.script = session.saved()
+    try:
+        for statement in statements:
+            if isinstance(statement, WireError):
+                transaction.check()
+                raise statement
+            try:
+                yield from _statement(session, statement.command)
+            except Exception as error:
+                raise wire_error(error, statement.offset) from error
+    except WireError:
+        _end_script(session, committed=False)
+        raise
+    _end_script(session, committed=True)
 
 
-def _statement(session: Session, command: c.Command, before: Saved | None) -> Steps:
+def _statement(session: Session, command: c.Command) -> Steps:
     """One statement of a script. A script is a transaction of its own: cursors may be declared."""
     transaction = session.transaction
-    borrowed = transaction.status is Status.IDLE and isinstance(command, _BLOCK_ONLY)
-    if before is None or not borrowed:
+    idle = transaction.status is Status.IDLE
+    if transaction.script is None or not idle or not isinstance(command, _BLOCK_ONLY):
         yield from execute(session, command)
         return
-    transaction.begin(before)
+    transaction.begin(transaction.script)
     try:
         yield from execute(session, command)
     finally:
@@ -55,11 +60,14 @@ def _statement(session: Session, command: c.Command, before: Saved | None) -> St
 _BLOCK_ONLY = (c.Declare, c.Savepoint, c.Release, c.RollbackTo)
 
 
-def _end_implicit(session: Session, before: Saved | None) -> None:
-    """The implicit transaction of a script ends with it, unless it opened a real one."""
-    if before is not None and session.transaction.status is Status.IDLE:
-        session.transaction.end()
-        session.names.end_block(committed=True)
+def _end_script(session: Session, *, committed: bool) -> None:
+    """The transaction of a script ends with it, unless the script opened a real one."""
+    transaction = session.transaction
+    try:
+        if transaction.script is not None and transaction.status is Status.IDLE:
+            end(session, committed=committed)
+    finally:
+        transaction.script = None
 
 
 def _parse(session: Session, message: m.Parse) -> None:

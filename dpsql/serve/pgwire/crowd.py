@@ -6,7 +6,7 @@ taken the same. Nobody is shown what somebody else asks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -65,6 +65,8 @@ class Place:
 
     process: int = 0
     crowd: Crowd = field(default_factory=Nobody)
+    settings: Callable[[], Mapping[str, str]] = dict
+    """The session's variables as they are now."""
 
     def own(self) -> list[Seen]:
         """The sessions that this one may see."""

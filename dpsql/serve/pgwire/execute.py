@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpsql.serve.pgwire import asking, replies
+from dpsql.serve.pgwire import asking, replies, setting
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.asking import Answer, Steps
 from dpsql.serve.pgwire.copy_out import copied
@@ -69,18 +69,29 @@ def _end(session: Session, command: c.End, *_: object) -> str:
         words = "there is no transaction in progress"
         session.send(replies.notice(words, severity="WARNING", sqlstate=NO_TRANSACTION))
     committed = command.commit and transaction.status is not Status.FAILED
-    before, local = transaction.before, dict(transaction.local)
-    if before is not None and not committed:
-        session.restore(before)
-    for name, value in local.items() if committed else ():
-        session.variables.set(name, value)
     was_open = transaction.status is not Status.IDLE
-    transaction.end()
-    if was_open:
-        session.names.end_block(committed=committed)
+    end(session, committed=committed)
     if command.chain and was_open:
         transaction.begin(session.saved())
     return "COMMIT" if committed else "ROLLBACK"
+
+
+def end(session: Session, *, committed: bool) -> None:
+    """What a transaction leaves behind: its settings if it succeeded, cursors if they are held."""
+    transaction, lasted = session.transaction, session.transaction.lasts
+    before = transaction.before or transaction.script
+    if committed:
+        transaction.finish()
+        setting.give_back(session)
+    else:
+        if before is not None:
+            session.restore(before)
+        transaction.local.clear()
+        transaction.finish()
+    if lasted:
+        session.names.end_block(committed=committed)
+    if transaction.script is not None:
+        transaction.script = session.saved()
 
 
 def _savepoint(session: Session, command: c.Savepoint, *_: object) -> str:
@@ -94,29 +105,10 @@ def _release(session: Session, command: c.Release, *_: object) -> str:
 
 
 def _rollback_to(session: Session, command: c.RollbackTo, *_: object) -> str:
-    session.restore(session.transaction.back_to(command.name))
+    saved = session.transaction.back_to(command.name)
+    session.restore(saved)
+    session.names.close_later(saved.newest)
     return "ROLLBACK"
-
-
-def _set(session: Session, command: c.Set, *_: object) -> str:
-    variables, transaction = session.variables, session.transaction
-    if command.local and transaction.status is Status.IDLE:
-        words = "SET LOCAL can only be used in transaction blocks"
-        session.send(replies.notice(words, severity="WARNING", sqlstate=NO_TRANSACTION))
-        return "SET"
-    if command.local:
-        before = variables.all().get(command.name.lower())
-        transaction.local.setdefault(command.name, before)
-    else:
-        transaction.local.pop(command.name, None)
-    variables.set(command.name, command.value)
-    return "SET"
-
-
-def _become(session: Session, command: c.Become, *_: object) -> str:
-    session.backend.become(command.role)
-    session.variables.become(command.role)
-    return command.tag
 
 
 def text_answer(tag: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Answer:
@@ -155,8 +147,7 @@ def _discard(session: Session, command: c.Discard, *_: object) -> str:
         if session.transaction.status is not Status.IDLE:
             raise WireError("25001", "DISCARD ALL cannot run inside a transaction block")
         session.variables.reset(None)
-        session.backend.become(None)
-        session.variables.become(None)
+        session.become(None)
         session.backend.restore(None)
         session.names.prepared.clear()
         session.names.portals.clear()
@@ -321,8 +312,8 @@ _DOING: dict[type, Callable[..., Steps | str]] = {
     c.Savepoint: _savepoint,
     c.Release: _release,
     c.RollbackTo: _rollback_to,
-    c.Set: _set,
-    c.Become: _become,
+    c.Set: setting.set_variable,
+    c.Become: setting.become,
     c.Show: _show_variable,
     c.Reset: _reset,
     c.Discard: _discard,

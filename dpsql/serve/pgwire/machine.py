@@ -12,7 +12,7 @@ House rules:
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dpsql.serve.pgwire import messages as m
 from dpsql.serve.pgwire import replies, startup
@@ -228,7 +228,7 @@ class Machine:
         try:
             self._admit(self.home, asked.role)
             process = self._house.process()
-            place = Place(process, self._crowd)
+            place = Place(process, self._crowd, self._variables)
             backend = self.home.enter(asked.role, asked.database, asked.session, place)
         except Exception as error:
             told = wire_error(error)
@@ -245,6 +245,9 @@ class Machine:
         self._login, self.phase, self._simple = None, Phase.READY, True
         self._steps = self._settings(startup.own_settings(asked))
         self._run(next)
+
+    def _variables(self) -> Mapping[str, str]:
+        return {} if self.session is None else self.session.variables.all()
 
     def _settings(self, statements: list[str]) -> Steps:
         """Options such as -c dpsql.epsilon=0.1, before the first ReadyForQuery."""

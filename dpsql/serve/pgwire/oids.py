@@ -9,6 +9,7 @@ from dpsql.policy.types import Kind
 from dpsql.serve.pgwire.replies import WireColumn
 
 BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT2VECTOR, INT4 = 16, 17, 18, 19, 20, 21, 22, 23
+REGCLASS, REGTYPE, VOID, REGNAMESPACE = 2205, 2206, 2278, 4089
 REGPROC, TEXT, OID, OIDVECTOR, JSON, JSONB = 24, 25, 26, 30, 114, 3802
 FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 700, 701, 705, 1042, 1043
 DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, UUID = (
@@ -21,9 +22,12 @@ DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, UUID = (
     2950,
 )
 
+NUMBERED = (REGPROC, REGCLASS, REGTYPE, REGNAMESPACE)
+"""Types that are a name as text and a number in binary."""
+
 SIZES: Mapping[int, int] = MappingProxyType({
     BOOL: 1, CHAR: 1, NAME: 64, INT8: 8, INT2: 2, INT4: 4, REGPROC: 4, OID: 4, FLOAT4: 4,
-    FLOAT8: 8, DATE: 4, TIME: 8, TIMESTAMP: 8, TIMESTAMPTZ: 8, INTERVAL: 16, UUID: 16,
+    FLOAT8: 8, REGCLASS: 4, REGTYPE: 4, REGNAMESPACE: 4, VOID: 4, DATE: 4, TIME: 8, TIMESTAMP: 8, TIMESTAMPTZ: 8, INTERVAL: 16, UUID: 16,
 })  # fmt: skip
 """Bytes of a value; types that are not listed vary."""
 

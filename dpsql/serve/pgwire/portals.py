@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 from dpsql.serve.memory import HELD
@@ -18,6 +19,7 @@ from dpsql.serve.pgwire.errors import (
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.pgwire.replies import WireColumn
 
+_NUMBERS = itertools.count(1)
 MOST = 2_000
 MOST_BYTES = 256_000_000
 """What the open portals of a session hold of answers, together."""
@@ -56,6 +58,8 @@ class Portal:
     scroll: bool = True
     in_block: bool = False
     declared: bool = False
+    number: int = field(default_factory=lambda: next(_NUMBERS))
+    """Later ones have greater numbers."""
 
 
 @dataclass(slots=True)
@@ -109,6 +113,15 @@ class Names:
                 LIMIT, "the open cursors of all sessions hold too many rows",
                 f"Together they may hold {HELD.most} bytes.", "Try again when others are closed.",
             )  # fmt: skip
+
+    def close_later(self, than: int) -> None:
+        """What was opened since a savepoint is gone with it."""
+        self.portals = {n: p for n, p in self.portals.items() if p.number <= than}
+
+    @property
+    def newest(self) -> int:
+        """The number of the portal that was opened last."""
+        return max((p.number for p in self.portals.values()), default=0)
 
     def end_block(self, *, committed: bool) -> None:
         """A transaction ends: cursors WITH HOLD survive when it committed."""

@@ -164,11 +164,9 @@ _LEVEL = re.compile(
 
 def _become(cursor: Cursor, *, local: bool = False) -> c.Command:
     """Another role of the policy, or back to the one that logged in."""
-    if local:
-        raise WireError(UNSUPPORTED, "SET LOCAL ROLE is not supported", hint="Send SET ROLE.")
     token = cursor.next()
     own = token.word in ("none", "default")
-    return c.Become(None if own else token.value)
+    return c.Become(None if own else token.value, local=local)
 
 
 def _values(cursor: Cursor) -> str | None:
@@ -330,7 +328,12 @@ def _deallocate(cursor: Cursor) -> c.Command:
     return c.Deallocate(None if cursor.skip("all") else cursor.name())
 
 
-def _own(cursor: Cursor) -> c.Command:
+def _explain(cursor: Cursor) -> c.Command:
+    if cursor.peek() in ("analyze", "analyse", "verbose", "("):
+        raise WireError(
+            UNSUPPORTED, "EXPLAIN takes no options here",
+            "It runs nothing, and its lines are text.", "EXPLAIN SELECT ...",
+        )  # fmt: skip
     cursor.rest()
     return c.Own(cursor.text, returns_rows=True)
 
@@ -375,7 +378,7 @@ _READERS: dict[str, Callable[[Cursor], c.Command]] = {
     "execute": _execute,
     "deallocate": _deallocate,
     "copy": _copy,
-    "explain": _own,
+    "explain": _explain,
     "table": _table,
     "listen": _nothing("LISTEN"),
     "unlisten": _nothing("UNLISTEN"),

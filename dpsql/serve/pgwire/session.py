@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpsql.serve.memory import HELD
-from dpsql.serve.pgwire import asking, replies
+from dpsql.serve.pgwire import asking, replies, setting
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.asking import Answer, Backend, Steps
 from dpsql.serve.pgwire.errors import WireError
@@ -38,12 +38,17 @@ class Session:
 
     def saved(self) -> Saved:
         """What a rollback would go back to."""
-        return Saved(self.variables.all(), self.backend.settings())
+        return Saved(self.variables.all(), self.backend.settings(), self.names.newest)
 
     def restore(self, saved: Saved) -> None:
         """Back to what was saved."""
         self.variables.restore(saved.variables)
         self.backend.restore(saved.settings)
+
+    def become(self, role: str | None) -> None:
+        """Take another role, or (None) the one that logged in."""
+        self.backend.become(role)
+        self.variables.become(role)
 
     def report(self) -> None:
         """Tell the client of every followed setting that has changed."""
@@ -62,6 +67,8 @@ class Session:
         found: Answer | None = self.backend.known(ask)
         if found is None:
             found = yield ask
+        for given in found.settings:
+            yield from setting.taken(self, given)
         for words in filter(None, (*found.notes, found.notice) if self.variables.notices else ()):
             self.send(replies.notice(words))
         for words in found.warnings:

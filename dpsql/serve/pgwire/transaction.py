@@ -26,10 +26,11 @@ _FAILURE = {Status.IDLE: Status.IDLE, Status.OPEN: Status.FAILED, Status.FAILED:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a rollback goes back to: session variables and dpsql's settings."""
+    """What a rollback goes back to: session variables, dpsql's settings, and the newest portal."""
 
     variables: Mapping[str, str]
     settings: object
+    newest: int = 0
 
 
 @dataclass(slots=True)
@@ -38,6 +39,8 @@ class Transaction:
 
     status: Status = Status.IDLE
     before: Saved | None = None
+    script: Saved | None = None
+    """Where a script of several statements began, or went on when a transaction in it ended."""
     local: dict[str, str | None] = field(default_factory=dict)
     savepoints: list[tuple[str, Saved]] = field(default_factory=list)
 
@@ -45,8 +48,13 @@ class Transaction:
         """Open a block; False when one is open already."""
         if self.status is not Status.IDLE:
             return False
-        self.status, self.before = Status.OPEN, now
+        self.status, self.before = Status.OPEN, self.script or now
         return True
+
+    @property
+    def lasts(self) -> bool:
+        """Whether more than one statement belongs to it."""
+        return self.status is not Status.IDLE or self.script is not None
 
     def failed(self) -> None:
         """An error happened."""
@@ -60,10 +68,9 @@ class Transaction:
                 "current transaction is aborted, commands ignored until end of transaction block",
             )
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Back to idle."""
         self.status, self.before = Status.IDLE, None
-        self.local.clear()
         self.savepoints.clear()
 
     def save(self, name: str, now: Saved) -> None:

@@ -209,7 +209,7 @@ _AS_TEXT: dict[int, Encoder] = {
     oids.INTERVAL: _interval_text,
     oids.NUMERIC: _decimal_text,
     oids.BYTEA: lambda v: b"\\x" + v.hex().encode(),
-    oids.REGPROC: lambda v: _text(v["name"]),
+    **{oid: lambda v: _text(v["name"]) for oid in oids.NUMBERED},
 }
 _AS_BINARY: dict[int, Encoder] = {
     oids.BOOL: lambda v: b"\1" if v else b"\0",
@@ -217,7 +217,8 @@ _AS_BINARY: dict[int, Encoder] = {
     oids.INT4: _packed("i"),
     oids.INT8: _packed("q"),
     oids.OID: _packed("I"),
-    oids.REGPROC: lambda v: struct.pack("!I", v["oid"]),
+    **{oid: lambda v: struct.pack("!I", v["oid"]) for oid in oids.NUMBERED},
+    oids.JSONB: lambda v: b"\1" + _text(v),
     oids.FLOAT4: _packed("f"),
     oids.FLOAT8: _packed("d"),
     oids.DATE: _day,

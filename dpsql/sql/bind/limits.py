@@ -28,6 +28,8 @@ def _whole(clause: exp.Expr | None) -> int | None:
     if clause is None:
         return None
     value = clause.expression
+    if isinstance(value, exp.Null):
+        return None
     if isinstance(value, exp.Var) and str(value.this).upper() == "ALL":
         return None
     if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():

@@ -40,19 +40,20 @@ COMPLETED = (
     "SET application_n", r"\d public.cust", "DECLARE c CURSOR FOR SELECT * FROM ord",
 )  # fmt: skip
 _ARGUMENTS = ("psql", "-X")
+_CODES = ("-v", "VERBOSITY=sqlstate")
+"""Errors are SQLSTATEs, and nothing else."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|[\x07\r]")
 
 
 def _run(side: Side, text: str) -> Any:
     done = subprocess.run(
-        _ARGUMENTS, input=text + "\n", capture_output=True, text=True, check=False, timeout=60,
+        [*_ARGUMENTS, *_CODES], input=text + "\n", capture_output=True, text=True, check=False, timeout=60,
         env={**os.environ, **side.environment, "PGSSLMODE": "disable", "PSQL_PAGER": ""},
     )  # fmt: skip
     notices = re.sub(
         r"(NOTICE|DETAIL|HINT|LINE \d+):.*\n|^ +\^\n", "", done.stderr, flags=re.MULTILINE
     )
-    said = re.sub(r"DP\d+: .*", "(refused)", notices)
-    return done.stdout.replace(str(side.port), "PORT"), re.sub(r"ERROR:  .*", "ERROR", said)
+    return done.stdout.replace(str(side.port), "PORT"), notices
 
 
 def _completed(side: Side, text: str) -> Any:

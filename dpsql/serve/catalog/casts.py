@@ -1,0 +1,164 @@
+"""Casts that a column ends in: they say what PostgreSQL calls its type, where the engine has no such type.
+
+The engine would answer a text. So the outermost one of such casts becomes a call of a macro that packs
+the value with the type's name, and ``shown`` takes it out again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from dpsql.serve.catalog.names import body, outer_cast, select_items
+from dpsql.serve.pgwire import oids
+from dpsql.serve.pgwire.errors import BAD_TEXT, WireError
+from dpsql.serve.tokens import Token
+
+_PACKED = re.compile(r'STRUCT\("?pgx_(\w+?)"? ')
+_NAMES: Mapping[str, str] = MappingProxyType({
+    "json": "json", "jsonb": "jsonb", "varchar": "varchar", "character varying": "varchar",
+    "char": "bpchar", "character": "bpchar", "bpchar": "bpchar", "name": "name",
+    "regclass": "regclass", "regtype": "regtype", "regnamespace": "regnamespace",
+})  # fmt: skip
+_OIDS: Mapping[str, int] = MappingProxyType({
+    "json": oids.JSON, "jsonb": oids.JSONB, "varchar": oids.VARCHAR, "bpchar": oids.BPCHAR,
+    "name": oids.NAME, "regclass": oids.REGCLASS, "regtype": oids.REGTYPE,
+    "regnamespace": oids.REGNAMESPACE, "void": oids.VOID,
+})  # fmt: skip
+_BY_NAME = frozenset({"regclass", "regtype", "regnamespace"})
+"""Only of constants: of columns a name is looked up for each row, once."""
+_NAMED = frozenset({
+    "current_user", "session_user", "user", "current_role", "current_schema", "current_catalog",
+    "current_database ( )", "current_schema ( )",
+})  # fmt: skip
+"""What PostgreSQL has as a name without a cast."""
+_COMBINES = frozenset({"union", "intersect", "except", "distinct"})
+
+
+def packed(tokens: Sequence[Token]) -> list[Token]:
+    """The statement with the last casts of its columns as calls.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> " ".join(t.text for t in packed(read("SELECT '1'::jsonb AS a, b::text FROM t")))
+    "SELECT dpsql_jsonb ( '1' ) AS a , b :: text FROM t"
+    """
+    found = list(tokens)
+    if any(t.word in _COMBINES for t in tokens):
+        return found
+    for start, stop in reversed(select_items(tokens)):
+        end = start + body(tokens[start:stop])
+        item = _with_colons(tokens[start:end])
+        if " ".join(t.word for t in item) in _NAMED:
+            found[start:end] = [
+                _macro(item[0], "name"),
+                _op(item[0], "("),
+                *item,
+                _op(item[0], ")"),
+            ]
+            continue
+        cast = outer_cast(item)
+        if cast:
+            found[start:end] = _call(item, cast) or tokens[start:end]
+    return found
+
+
+def _with_colons(item: Sequence[Token]) -> Sequence[Token]:
+    """``CAST(x AS type)`` in the other way of writing it."""
+    if [t.word for t in item[:2]] != ["cast", "("] or item[-1].text != ")":
+        return item
+    depth, split = 0, 0
+    for at, token in enumerate(item):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and 1 < at < len(item) - 1:
+            return item
+        if depth == 1 and token.word == "as":
+            split = at
+    operand = item[2:split]
+    inner = operand if len(operand) == 1 else [_op(item[0], "("), *operand, _op(item[0], ")")]
+    return [*inner, _op(item[0], "::"), *item[split + 1 : -1]]
+
+
+def _call(item: Sequence[Token], cast: int) -> Sequence[Token]:
+    """The macro of the type; nothing where the engine has the type, or its name is not asked for."""
+    wanted = [t for t in item[cast + 1 :] if t.name != "pg_catalog" and t.text != "."]
+    words = " ".join(t.text.lower() for t in wanted if t.kind == "word")
+    sizes = [t for t in wanted if t.kind == "number"]
+    name, constant = _NAMES.get(words), cast == 1 and item[0].kind == "string"
+    if name is None or any(t.text == "[" for t in wanted) or len(sizes) > 1:
+        return ()
+    if (name in _BY_NAME and not constant) or (words == "char" and not sizes):
+        return ()
+    operand = item if name in _BY_NAME else item[:cast]
+    more = [_op(item[0], ","), *sizes] if sizes else []
+    return [_macro(item[0], name), _op(item[0], "("), *operand, *more, _op(item[0], ")")]
+
+
+def _macro(token: Token, name: str) -> Token:
+    return token._replace(kind="word", text=f"dpsql_{name}")
+
+
+def _op(token: Token, text: str) -> Token:
+    return token._replace(kind="op", text=text)
+
+
+def packed_oid(kind: str) -> int | None:
+    """The type of a column that was packed; None of any other."""
+    found = _PACKED.match(kind)
+    return None if found is None else _OIDS.get(found[1])
+
+
+def unpacked(array: pa.ChunkedArray, kind: str) -> list[Any]:
+    """The values of a column that was packed, as their type is written."""
+    found = _PACKED.match(kind)
+    name = "" if found is None else found[1]
+    return [_READ.get(name, _as_it_is)(v, f"pgx_{name}") for v in array.to_pylist()]
+
+
+def _as_it_is(value: Mapping[str, Any], key: str) -> Any:
+    return value[key]
+
+
+def _named(value: Mapping[str, Any], key: str) -> Any:
+    return None if value[key] is None else {"oid": value[key], "name": value["name"]}
+
+
+def _json(value: Mapping[str, Any], key: str) -> str | None:
+    """JSON as it was written, if it is JSON."""
+    text: str | None = value[key]
+    if text is not None:
+        _read(text)
+    return text
+
+
+def _jsonb(value: Mapping[str, Any], key: str) -> str | None:
+    """JSON in PostgreSQL's own writing: keys by their length, blanks behind commas and colons."""
+    text: str | None = value[key]
+    return None if text is None else json.dumps(_ordered(_read(text)), ensure_ascii=False)
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda k: (len(k.encode()), k.encode()))
+        return {k: _ordered(value[k]) for k in keys}
+    return [_ordered(v) for v in value] if isinstance(value, list) else value
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise WireError(BAD_TEXT, "invalid input syntax for type json") from None
+
+
+def _no_number(_: str) -> Any:
+    raise ValueError
+
+
+_READ: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyType({
+    "json": _json, "jsonb": _jsonb, **dict.fromkeys(_BY_NAME, _named),
+})  # fmt: skip

@@ -1,0 +1,46 @@
+"""What the engine of the catalog says of a statement that fails, as PostgreSQL says it."""
+
+from __future__ import annotations
+
+import re
+
+from dpsql.engines.catalog_db import CatalogFailed
+from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
+
+_COUNTS = "each UNION, INTERSECT or EXCEPT query must have the same number of columns"
+_SAID = (
+    (r"Division by zero", "22012", "division by zero"),
+    (r"Overflow|out of range for the destination", "22003", "a number is out of range"),
+    (r"convert string '[+-]?\d+' to U?INT", "22003", "a number is out of range"),
+    (r"invalid \w+ field format|to INTERVAL", "22007", "invalid input syntax for a date or time"),
+    (r"time field value out of range: \"\D", "22007", "invalid input syntax for a date or time"),
+    (r"field value out of range", "22008", "date/time field value out of range"),
+    (r"same number of result columns", "42601", _COUNTS),
+    (r"Subquery returns \d+ columns", "42601", "subquery must return only one column"),
+)
+"""What its words tell beyond its kind; the first that fits."""
+_STATES = {
+    "syntax": ("42601", "the catalog query does not parse"),
+    "unknown": ("42883", "the catalog query names a function or type that does not exist"),
+    "binding": ("42703", "the catalog query names a column that does not exist, or mixes types"),
+    "conversion": ("22P02", "a value in the catalog query does not fit its type"),
+    "interrupted": ("57014", "the catalog query took too long"),
+    "memory": ("54000", "the catalog query needs too much memory"),
+}
+_OF_VALUES = ("conversion", "binding")
+_MISSING = re.compile(
+    r"(\w{5}) ((?:relation|type|function|schema|role|configuration parameter) \".*\" does not exist)$"
+)
+
+
+def failed(failure: CatalogFailed) -> WireError:
+    """The engine's words are about the statement and the catalog only; they go into the detail."""
+    missing = _MISSING.search(failure.words)
+    if missing is not None:
+        return WireError(missing[1], missing[2])
+    if failure.kind in _OF_VALUES:
+        for pattern, state, said in _SAID:
+            if re.search(pattern, failure.words):
+                return WireError(state, said, failure.words[:500])
+    state, said = _STATES.get(failure.kind, (UNSUPPORTED, "the catalog cannot answer this"))
+    return WireError(state, said, failure.words[:500])

@@ -1,0 +1,77 @@
+"""SET, SET ROLE and set_config(): what a session changes about itself, and for how long."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dpsql.serve.pgwire import asking, replies
+from dpsql.serve.pgwire import commands as c
+from dpsql.serve.pgwire.errors import NO_SETTING, NO_TRANSACTION, WireError
+
+if TYPE_CHECKING:
+    from dpsql.serve.pgwire.session import Session
+
+_ROLE = "role"
+"""What SET LOCAL ROLE is kept under: no setting of this name can be set."""
+_OWN = re.compile(r"dpsql\.(?!notices$)\w+", re.IGNORECASE)
+
+
+def set_variable(session: Session, command: c.Set, *_: object) -> str:
+    """SET: until the session ends, or the transaction."""
+    variables, transaction = session.variables, session.transaction
+    if command.local and not transaction.lasts:
+        return _not_local(session)
+    before = variables.all().get(command.name.lower())
+    variables.set(command.name, command.value)
+    if command.local:
+        transaction.local.setdefault(command.name.lower(), before)
+    else:
+        transaction.local.pop(command.name.lower(), None)
+    return "SET"
+
+
+def become(session: Session, command: c.Become, *_: object) -> str:
+    """SET ROLE, as long as SET."""
+    transaction, before = session.transaction, session.backend.taken
+    if command.local and not transaction.lasts:
+        return _not_local(session)
+    session.become(command.role)
+    if command.local:
+        transaction.local.setdefault(_ROLE, before)
+    else:
+        transaction.local.pop(_ROLE, None)
+    return command.tag
+
+
+def _not_local(session: Session) -> str:
+    """SET LOCAL has nothing to last for."""
+    words = "SET LOCAL can only be used in transaction blocks"
+    session.send(replies.notice(words, severity="WARNING", sqlstate=NO_TRANSACTION))
+    return "SET"
+
+
+def give_back(session: Session) -> None:
+    """The transaction has ended well: what was set for it alone is as before."""
+    local, session.transaction.local = session.transaction.local, {}
+    for name, value in local.items():
+        if name == _ROLE:
+            session.become(value)
+        else:
+            session.variables.set(name, value)
+
+
+def taken(session: Session, given: asking.Setting) -> asking.Steps:
+    """What set_config() does: SET, but of a transaction that is a single statement it says nothing."""
+    if given.local and not session.transaction.lasts:
+        return
+    if given.name.lower() == _ROLE:
+        role = None if given.value.lower() == "none" else given.value
+        become(session, c.Become(role, local=given.local))
+    elif not given.name.lower().startswith("dpsql.") or given.name.lower() == "dpsql.notices":
+        set_variable(session, c.Set(given.name, given.value, given.local))
+    elif _OWN.fullmatch(given.name):
+        value = given.value.replace("'", "''")
+        yield asking.RunOwn(f"SET {'LOCAL ' if given.local else ''}{given.name} = '{value}'")
+    else:
+        raise WireError(NO_SETTING, f'unrecognized configuration parameter "{given.name[:60]}"')
