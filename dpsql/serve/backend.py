@@ -26,6 +26,7 @@ from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import (
     CATALOG_SCHEMAS,
+    in_byte_order,
     in_database,
     is_constant,
     reads_no_rows,
@@ -102,10 +103,12 @@ class RoleSession:
         return found
 
     def _here(self, query: Query) -> Query:
-        """``database.schema.table`` is a table of this database, or of none."""
-        if self._who.database.lower() not in query.text.lower():
-            return query
-        text = in_database(query.text, query.tokens, self._who.database)
+        """Without what says nothing here: the name of this database, and the order of bytes."""
+        text, lower = query.text, query.text.lower()
+        if self._who.database.lower() in lower:
+            text = in_database(text, query.tokens, self._who.database)
+        if "collate" in lower:
+            text = in_byte_order(text, query.tokens)
         return query if text == query.text else Query(text, tuple(tokens(text)))
 
     def _describe(self, query: Query, oids: Sequence[int]) -> Description:

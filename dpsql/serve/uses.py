@@ -158,6 +158,22 @@ def in_database(text: str, found: Sequence[Token], database: str) -> str:
     return text
 
 
+def in_byte_order(text: str, found: Sequence[Token]) -> str:
+    """The statement without ``COLLATE "C"``, which is the order that all texts have here.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> in_byte_order("a < 'x' COLLATE \"C\"", read("a < 'x' COLLATE \"C\"")).strip()
+    "a < 'x'"
+    """
+    for at, token in enumerate(found):
+        if token.word == "collate":
+            end = at + 3 if [t.text for t in found[at + 2 : at + 3]] == ["."] else at + 1
+            if [t.name for t in found[end : end + 1]] in (["C"], ["POSIX"]):
+                start, stop = token.start, found[end].end
+                text = text[:start] + " " * (stop - start) + text[stop:]
+    return text
+
+
 _WITH_DATABASE = 5
 """The tokens of ``database.schema.table``."""
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Fetches clients of the endpoint that are not in the lock: the JDBC and ODBC drivers, node-postgres
-# and, when asked for everything (clients.sh all), dbt; or Apache Superset (clients.sh superset); or Cube
-# (clients.sh cube), in the newest version that needs no library from outside npm. What cannot be had is
-# left out, and its tests are skipped, unless whoever asked for it requires it.
+# Fetches clients of the endpoint that are not in the lock: the JDBC and ODBC drivers, node-postgres,
+# DuckDB's postgres scanner and, when asked for everything (clients.sh all), dbt; or Apache Superset
+# (clients.sh superset); or Cube (clients.sh cube), in the newest version that needs no library from outside
+# npm. What cannot be had is left out, and its tests are skipped, unless whoever asked for it requires it.
 set -u
 cd "$(dirname "$0")/../.."
 place=build/clients
@@ -23,6 +23,12 @@ fi
 if [ ! -d "$place/node_modules/pg-cursor" ] && command -v npm >/dev/null 2>&1; then
     timeout 60 npm install --silent --no-progress --prefix "$place" pg pg-cursor ||
         echo "node-postgres cannot be had" >&2
+fi
+if [ ! -d "$place/duckdb" ]; then
+    python3 -m venv "$place/duckdb" &&
+        timeout 90 "$place/duckdb/bin/python" -m pip install -q "duckdb==1.5.5" \
+            "duckdb-extension-postgres-scanner==1.5.5" ||
+        echo "DuckDB's postgres scanner cannot be had" >&2
 fi
 if [ "${1:-}" = all ] && [ ! -x "$place/dbt/bin/dbt" ]; then
     python3 -m venv "$place/dbt" &&

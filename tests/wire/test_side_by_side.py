@@ -28,7 +28,7 @@ with warnings.catch_warnings():
 @functools.cache
 def _missing(client: str) -> str:
     """Why a client is left out; empty when it is here."""
-    from clients import dbt, odbc, programs
+    from clients import dbt, duckdb_scanner, odbc, programs
 
     here = {
         "JDBC": programs.jar() is not None and shutil.which("java") is not None,
@@ -36,6 +36,7 @@ def _missing(client: str) -> str:
         "psqlODBC": odbc.available(),
         "psql": shutil.which("psql") is not None,
         "dbt": dbt.program() is not None,
+        "DuckDB": duckdb_scanner.program() is not None,
     }
     return "" if here.get(client, True) else f"{client} is not here: tests/support/clients.sh"
 
