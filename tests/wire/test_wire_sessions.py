@@ -225,6 +225,36 @@ def test_what_was_described_is_what_comes(client: Client) -> None:
     assert "D" in kinds(client.send(bind("", "p") + execute("") + SYNC))
 
 
+@pytest.mark.parametrize(
+    ("sql", "values"),
+    [
+        ("SELECT page, avg(seconds), 77002 FROM visits GROUP BY page", ()),
+        ("SELECT count(*), 77002 FROM orders WHERE channel = $1 AND amount > $2", (b"web", b"3")),
+        ("SELECT country, population, 77002 FROM countries WHERE country = $1", (b"fr",)),
+        ("SELECT count(*), 77002 FROM orders WHERE 1 = 0", ()),
+    ],
+)
+def test_describing_does_not_ask_the_engine(
+    client: Client, shop: Endpoint, monkeypatch: pytest.MonkeyPatch, sql: str,
+    values: tuple[bytes, ...],
+) -> None:  # fmt: skip
+    """Neither of a statement nor of a portal; running it does, so that the spy would have seen it."""
+    engine, asked = shop.service.tools.engine, list[str]()
+    for name in ("measure", "read_public"):
+        whole = getattr(engine, name)
+        monkeypatch.setattr(
+            engine, name, lambda *a, _of=whole, _as=name: (asked.append(_as), _of(*a))[1]
+        )
+    before = shop.spent
+    said = client.send(parse("s", sql) + describe("S", "s") + SYNC)
+    said += client.send(bind("p", "s", *values) + describe("P", "p") + SYNC)
+    assert kinds(said).count("T") == 2
+    assert not asked
+    assert shop.spent == before
+    assert not errors(client.send(bind("p", "s", *values) + execute("p") + SYNC))
+    assert len(asked) == 1
+
+
 def test_a_portal_that_failed_is_not_asked_for_again(
     client: Client, shop: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

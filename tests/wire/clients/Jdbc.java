@@ -53,6 +53,17 @@ public class Jdbc {
         return found;
     }
 
+    static final String ENDLESS = "SELECT count(*) FROM generate_series(1, 100000) AS a(x)"
+        + " CROSS JOIN generate_series(1, 100000) AS b(x) CROSS JOIN generate_series(1, 100000) AS c(x)"
+        + " WHERE a.x + b.x + c.x < 0";
+
+    /** Rows of another statement; a cancel that comes late may still hit it. */
+    static List<Object> usable(Connection c) throws SQLException {
+        for (int i = 0; ; i++)
+            try { return rows(c.createStatement().executeQuery("SELECT 1")); }
+            catch (SQLException e) { if (i > 20 || !"57014".equals(e.getSQLState())) throw e; }
+    }
+
     interface Act { void run() throws Exception; }
 
     static String state(Act act) throws Exception {
@@ -194,6 +205,27 @@ public class Jdbc {
             Statement s = c.createStatement();
             s.cancel();
             return rows(s.executeQuery("SELECT 1"));
+        });
+        check("a cancel of a running statement", c -> {
+            Statement s = c.createStatement();
+            java.util.Timer again = new java.util.Timer(true);
+            again.schedule(new TimerTask() {
+                public void run() { try { s.cancel(); } catch (SQLException e) { throw new RuntimeException(e); } }
+            }, 300, 300);
+            String found = state(() -> s.executeQuery(ENDLESS));
+            again.cancel();
+            return List.of(found, usable(c));
+        });
+        check("a query timeout that is reached", c -> {
+            Statement s = c.createStatement();
+            s.setQueryTimeout(1);
+            return List.of(state(() -> s.executeQuery(ENDLESS)), usable(c));
+        });
+        check("a statement timeout that is reached", c -> {
+            c.createStatement().execute("SET statement_timeout = 300");
+            String found = state(() -> c.createStatement().executeQuery(ENDLESS));
+            c.createStatement().execute("RESET statement_timeout");
+            return List.of(found, usable(c));
         });
         check("a query timeout that is not reached", c -> {
             Statement s = c.createStatement();
