@@ -19,7 +19,9 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.errors import BAD_TEXT, WireError
 from dpsql.serve.tokens import Token
 
-_PACKED = re.compile(r'STRUCT\("?pgx_(\w+?)"? ')
+_PACKED = re.compile(
+    r'STRUCT\("?pgx_(?:([a-z]+)"? VARCHAR|(reg[a-z]+)"? UINTEGER, "?name"? VARCHAR)\)'
+)
 _NAMES: Mapping[str, str] = MappingProxyType({
     "json": "json", "jsonb": "jsonb", "varchar": "varchar", "character varying": "varchar",
     "char": "bpchar", "character": "bpchar", "bpchar": "bpchar", "name": "name",
@@ -45,7 +47,7 @@ def packed(tokens: Sequence[Token]) -> list[Token]:
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> " ".join(t.text for t in packed(read("SELECT '1'::jsonb AS a, b::text FROM t")))
-    "SELECT dpsql_jsonb ( '1' ) AS a , b :: text FROM t"
+    "SELECT pgx_as_jsonb ( '1' ) AS a , b :: text FROM t"
     """
     found = list(tokens)
     if any(t.word in _COMBINES for t in tokens):
@@ -99,7 +101,8 @@ def _call(item: Sequence[Token], cast: int) -> Sequence[Token]:
 
 
 def _macro(token: Token, name: str) -> Token:
-    return token._replace(kind="word", text=f"dpsql_{name}")
+    """Of a kind that no client can write: what clients call must be listed."""
+    return token._replace(kind="macro", text=f"pgx_as_{name}")
 
 
 def _op(token: Token, text: str) -> Token:
@@ -108,15 +111,19 @@ def _op(token: Token, text: str) -> Token:
 
 def packed_oid(kind: str) -> int | None:
     """The type of a column that was packed; None of any other."""
-    found = _PACKED.match(kind)
-    return None if found is None else _OIDS.get(found[1])
+    return _OIDS.get(_packed(kind))
+
+
+def _packed(kind: str) -> str:
+    found = _PACKED.fullmatch(kind)
+    return "" if found is None else found[1] or found[2]
 
 
 def unpacked(array: pa.ChunkedArray, kind: str) -> list[Any]:
     """The values of a column that was packed, as their type is written."""
-    found = _PACKED.match(kind)
-    name = "" if found is None else found[1]
-    return [_READ.get(name, _as_it_is)(v, f"pgx_{name}") for v in array.to_pylist()]
+    name = _packed(kind)
+    read = _READ.get(name, _as_it_is)
+    return [None if v is None else read(v, f"pgx_{name}") for v in array.to_pylist()]
 
 
 def _as_it_is(value: Mapping[str, Any], key: str) -> Any:
