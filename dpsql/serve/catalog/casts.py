@@ -48,6 +48,8 @@ def packed(tokens: Sequence[Token]) -> list[Token]:
     >>> from dpsql.serve.tokens import tokens as read
     >>> " ".join(t.text for t in packed(read("SELECT '1'::jsonb AS a, b::text FROM t")))
     "SELECT pgx_as_jsonb ( '1' ) AS a , b :: text FROM t"
+    >>> " ".join(t.text for t in packed(read("SELECT a AT TIME ZONE 'b'::varchar")))
+    "SELECT a AT TIME ZONE 'b' :: varchar"
     """
     found = list(tokens)
     if any(t.word in _COMBINES for t in tokens):
@@ -64,9 +66,26 @@ def packed(tokens: Sequence[Token]) -> list[Token]:
             ]
             continue
         cast = outer_cast(item)
-        if cast:
+        if cast and _is_primary(item[:cast]):
             found[start:end] = _call(item, cast) or tokens[start:end]
     return found
+
+
+def _is_primary(operand: Sequence[Token]) -> bool:
+    """Whether a cast is of all of it: a value, a name, a call, brackets, or a cast of these."""
+    depth, after_value = 0, False
+    for token in operand:
+        depth -= token.text in (")", "]")
+        if depth == 0:
+            is_value = token.kind not in ("op", "macro")
+            if (is_value and after_value) or not (is_value or token.text in _WITHIN):
+                return False
+            after_value = is_value
+        depth += token.text in ("(", "[")
+    return True
+
+
+_WITHIN = frozenset({".", "::", "(", ")", "[", "]"})
 
 
 def _with_colons(item: Sequence[Token]) -> Sequence[Token]:
@@ -80,6 +99,8 @@ def _with_colons(item: Sequence[Token]) -> Sequence[Token]:
             return item
         if depth == 1 and token.word == "as":
             split = at
+    if not split:
+        return item
     operand = item[2:split]
     inner = operand if len(operand) == 1 else [_op(item[0], "("), *operand, _op(item[0], ")")]
     return [*inner, _op(item[0], "::"), *item[split + 1 : -1]]
@@ -91,7 +112,8 @@ def _call(item: Sequence[Token], cast: int) -> Sequence[Token]:
     words = " ".join(t.text.lower() for t in wanted if t.kind == "word")
     sizes = [t for t in wanted if t.kind == "number"]
     name, constant = _NAMES.get(words), cast == 1 and item[0].kind == "string"
-    if name is None or any(t.text == "[" for t in wanted) or len(sizes) > 1:
+    modifier = " ".join(t.text for t in wanted if t.kind != "word")
+    if name is None or modifier not in ("", *(f"( {size.text} )" for size in sizes)):
         return ()
     if (name in _BY_NAME and not constant) or (words == "char" and not sizes):
         return ()

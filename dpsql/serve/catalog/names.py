@@ -166,6 +166,8 @@ def _type_name(written: Sequence[Token]) -> str:
     ['int4', 'varchar', 'bpchar']
     """
     names = [t.name for t in written if t.kind in ("word", "quoted")]
+    if not names:
+        return UNNAMED
     name = names[1] if names[0] == "pg_catalog" and len(names) > 1 else names[0]
     if "varying" in names:
         return "varchar"

@@ -76,6 +76,8 @@ CONSTANTS = (
     "SELECT 'public'::regnamespace", "SELECT 'int4'::regtype AS kind, NULL::regtype IS NULL", "SELECT 'pg_class'::pg_catalog.regclass",
     """SELECT '{"bb":1, "a":[1,2.5]}'::jsonb, CAST('{"a":  1}' AS jsonb) AS x, '{"a":  1}'::json""",
     "SELECT 'abcdef'::varchar(3), 'abc'::varchar, CAST('abc' AS character varying(2)), NULL::varchar",
+    "SELECT timestamp '2024-01-01' AT TIME ZONE 'UTC'::varchar IS NULL AS a, 'b' || 'c'::varchar AS d",
+    "SELECT lower('ABC')::varchar(2), (1 + 1)::varchar, 'x'::text::varchar, CAST(1 AS varchar)",
     "SELECT 'abc'::char(5), 'abc'::name AS n", "SELECT '1'::text::int, -1::int, 'a' || 'b'::text",
     "SELECT relname::varchar FROM pg_class WHERE relname = 'orders' ORDER BY relname::varchar",
     "SELECT '2024-07-01 10:00+02'::timestamptz = '2024-07-01 08:00+00'::timestamptz AS same",
