@@ -245,6 +245,7 @@ def test_describing_does_not_ask_the_engine(
         monkeypatch.setattr(
             engine, name, lambda *a, _of=whole, _as=name: (asked.append(_as), _of(*a))[1]
         )
+    client.send(query("SET dpsql.fresh = on"))  # nothing is recalled of what other tests asked
     before = shop.spent
     said = client.send(parse("s", sql) + describe("S", "s") + SYNC)
     said += client.send(bind("p", "s", *values) + describe("P", "p") + SYNC)
