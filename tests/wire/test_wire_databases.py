@@ -122,6 +122,7 @@ def test_a_token_chooses_over_http_and_so_does_a_header(
             f"http://127.0.0.1:{both.http}/v1/query",
             json={"sql": COUNT},
             headers={"Authorization": f"Bearer {token}", **headers},
+            timeout=120,
         )
 
     for token, name in zip(tokens, ("policy", "clinic"), strict=True):
@@ -135,7 +136,7 @@ def test_a_token_chooses_over_http_and_so_does_a_header(
 def test_a_signal_reloads_each() -> None:
     """What is wrong with one policy does not keep the other from being read."""
     first, second = policy_file("shop", "shop", generous), policy_file("shop", "shop", _clinic)
-    with serving(first, "--policy", str(second)) as found:
+    with serving(first, "--policy", str(second), seconds=300) as found:
         for path, old in ((first, PASSWORD), (second, OTHER)):
             path.write_text(path.read_text().replace(old, f"new {old}"))
         found.process.send_signal(signal.SIGHUP)
