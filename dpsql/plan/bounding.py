@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import isqrt, prod
 
 from dpsql.aggregates.statistic import Rows, Statistic, Total, Units, Values
-from dpsql.plan.nodes import Measurement
+from dpsql.plan.nodes import Cells, Measurement
 from dpsql.plan.steady import steady
 
 WEIGHT_BITS = 20
@@ -127,6 +127,25 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
         min(b.l2_squared for b in _bounds(bounding)),
     )
     return Sensitivity(l1 * reach * size, l2_squared * (reach * size) ** 2)
+
+
+def touched(bounding: Bounding, cells: Cells | None) -> int:
+    """In how many groups the rows of a unit are, as the statement reads them.
+
+    Claim: without one unit, the sums of no more than so many groups are others.
+    Argument: row weights make less of each row, and leave out none: a unit with many rows may be in
+        every group. Otherwise a unit has one row, or as many ranked rows as are read, or no more
+        than the groups that it keeps.
+
+    >>> touched(Bounding(rows=5, groups=5, bits=20), Cells("", 64))
+    64
+    >>> touched(Bounding(rows=5, groups=5, ranked=True), Cells("", 64))
+    5
+    """
+    if bounding.grouped or not bounding.weighed:
+        return bounding.groups
+    assert cells is not None, "without public groups, what a unit has in each is limited"
+    return cells.count
 
 
 def kept(statistic: Values, bounding: Bounding) -> int:

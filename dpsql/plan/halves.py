@@ -21,26 +21,34 @@ from fractions import Fraction
 
 from dpsql.aggregates.build import not_null
 from dpsql.aggregates.statistic import Rows, Statistic, Total
-from dpsql.plan.bounding import Bounding, sensitivity
+from dpsql.plan.bounding import Bounding, sensitivity, touched
 from dpsql.plan.grid import grid
+from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import Chosen, Halves, Noised, Share
 from dpsql.privacy.mechanisms import laplace_for
+
+GAINED = Fraction(1, 16)
+"""Rounding to coarser steps may be so much of the widest noise, so at most a quarter of what it is added to:
+halves whose noise is wider by that still gain."""
 
 
 def paired(
     noised: tuple[Noised | Chosen, ...], bounding: Bounding, share: Share, widest: float,
-    taken: int | None,
+    taken: int | None, cells: Cells | None,
 ) -> tuple[Noised | Chosen, ...]:  # fmt: skip
     """The statistics with those noised as halves that have a twin. ``taken`` selects groups."""
     if share.family != "laplace":
         return noised
-    found = list(noised)
+    found, epsilon = list(noised), 2 * share.epsilon
     for i, j in _twins(tuple(item.statistic for item in noised)):
         total, count = found[i], found[j]
         if j == taken or isinstance(total, Chosen) or isinstance(count, Chosen):
             continue
-        found[i] = _half(total, total, j, bounding, share, widest)
-        found[j] = _half(count, total, i, bounding, share, widest)
+        halves = _halves(total, j, bounding, epsilon, widest, cells)
+        if halves is not None:
+            noise = laplace_for(halves.l1, epsilon)
+            found[i] = replace(total, noise=noise, halves=halves)
+            found[j] = replace(count, noise=noise, halves=replace(halves, other=i))
     return tuple(found)
 
 
@@ -54,29 +62,31 @@ def _twins(statistics: tuple[Statistic, ...]) -> Iterator[tuple[int, int]]:
                 yield i, j
 
 
-def _half(
-    item: Noised, total: Noised, other: int, bounding: Bounding, share: Share, widest: float
-) -> Noised:
-    """A statistic of two, with the noise of both halves.
+def _halves(
+    total: Noised, other: int, bounding: Bounding, epsilon: Fraction, widest: float,
+    cells: Cells | None,
+) -> Halves | None:  # fmt: skip
+    """The halves of a total and the number of its rows; None where their noise would be too wide.
 
     Claim: adding or removing one unit moves both halves over all groups by at most ``l1``, so that
-        their noise together is two shares of the epsilon: ``2 * share.epsilon``-DP.
+        noise for ``epsilon`` makes both together ``epsilon``-DP.
     Assumes: a unit's total in a group is at most ``reach`` times its number of rows there, both
         as the engine counts them, and its numbers have the sensitivity of ``plan.bounding``.
     Argument: then a unit's halves are not negative, and add up to 2 * reach times its number. Every
         stage keeps the assumption, since numbers and totals of a unit are made smaller by the same
         weight or factor, with totals rounded toward zero; where both are capped in a group, the
         number at c and the total at reach * c, it holds as well. Rounding the sums of a group to
-        coarser steps adds at most one step for each half of each group that the unit is in.
+        coarser steps adds less than one step for each half of each group that the unit is in, which
+        are the groups that its rows are ``touched`` in, however little they weigh there.
     """
     statistic, one = total.statistic, 1 << bounding.bits
     assert isinstance(statistic, Total)
     reach = grid(statistic, grid(statistic).shift - total.shift).reach
-    rows = sensitivity(Rows(), one, bounding).l1
-    epsilon, coarse = 2 * share.epsilon, 0
-    l1 = 2 * reach * rows
-    while l1 / epsilon >= widest:
-        coarse += max(1, math.ceil(math.log2(l1 / epsilon / Fraction(widest))))
-        l1 = Fraction(2 * reach * rows) / 2**coarse + 2 * bounding.groups * bounding.size
-    halves = Halves(other, reach, one, coarse, l1)
-    return replace(item, noise=laplace_for(l1, epsilon), halves=halves)
+    moved = 2 * reach * sensitivity(Rows(), one, bounding).l1
+    if moved / epsilon < widest:
+        return Halves(other, reach, one, 0, moved)
+    rounding = 2 * touched(bounding, cells) * bounding.size
+    if rounding / epsilon > GAINED * Fraction(widest):
+        return None
+    coarse = math.ceil(math.log2(2 * moved / epsilon / Fraction(widest)))
+    return Halves(other, reach, one, coarse, moved / 2**coarse + rounding)

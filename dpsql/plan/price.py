@@ -154,7 +154,7 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
     bounding = _with_bits(bounding, share)
     noised = tuple(_measured(s, measurement, bounding, share) for s in measurement.statistics)
     position = _shared(measurement) if measurement.cells is None else None
-    noised = paired(noised, bounding, share, WIDEST_NOISE, position)
+    noised = paired(noised, bounding, share, WIDEST_NOISE, position, measurement.cells)
     if measurement.cells is not None:
         return PricedMeasurement(measurement, bounding, "", noised, None, share)
     selection = _selection(bounding, position, share)

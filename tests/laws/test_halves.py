@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.corpus import SHOP
-from support.measured import plan_of
-from support.services import Seeded
+from support.measured import broken, exact, plan_of, planned, removed
+from support.services import FreeLedger, Seeded, SpyEngine, noon
 from test_bounding_faults import ORDERS, _parts, breaches
 from test_counts import asked, column, people
 
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.price import price
-from dpsql.plan.priced import Halves, Noised, PricedMeasurement
+from dpsql.aggregates.statistic import Rows, Total
+from dpsql.plan.bounding import Bounding, Sensitivity
+from dpsql.plan.halves import paired
+from dpsql.plan.nodes import Cells
+from dpsql.plan.price import WIDEST_NOISE, price
+from dpsql.plan.priced import Halves, Noised, PricedMeasurement, Share
 from dpsql.plan.request import Request
+from dpsql.policy.load import parse
+from dpsql.privacy.mechanisms import DiscreteLaplace
 from dpsql.release.noise import HalfNoise, halves
+from dpsql.service import Service
+from dpsql.sql.expressions import integer
 
 SQL = "SELECT cell, COUNT(*) AS n, SUM(value) AS s, AVG(value) AS a FROM people {} GROUP BY cell"
 NOBODY = SQL.format("WHERE id < 0")
@@ -107,6 +117,65 @@ def test_halves_too_wide_for_the_sampler_are_taken_in_coarser_steps() -> None:
     [fine] = price(plan, Request(Fraction(10), Fraction(0))).parts
     ratio = part.noised[0].standard_deviation / fine.noised[0].standard_deviation
     assert ratio == pytest.approx(10**5, rel=1e-3)
+
+
+EVENTS = """
+source: {engine: duckdb, path: none.duckdb}
+data_version: "1"
+units: {person: {table: people, key: id}}
+tables:
+  people: {unit: person, columns: {id: {type: bigint}}}
+  events:
+    unit: person
+    foreign_keys: [{columns: [id], references: people}]
+    max_rows_per_unit: 5
+    columns:
+      id: {type: bigint}
+      value: {type: double, range: [0, 70]}
+      cell: {type: integer, range: [1, 64]}
+accounts: {dataset: {epsilon: 1}}
+roles: {analyst: {epsilon: 1, session: {epsilon: 1}}}
+"""
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**6), Fraction(1, 10**7), Fraction(1, 10**8)])
+def test_every_group_that_a_unit_is_in_may_be_rounded_up(epsilon: Fraction, size: int) -> None:
+    """A unit may have five rows, and has one in each of 64 groups: each weighs a little."""
+    policy = parse(EVENTS, Path("events.yaml"), "events.yaml")
+    here = Service(policy, SpyEngine(lambda _: pa.table({})), FreeLedger(), clock=noon)
+    plan = planned("SELECT cell, AVG(value) FROM events GROUP BY cell", here)
+    wanted = Request(epsilon, Fraction(0), sizes={"person": size}, bounding="row weights")
+    [part] = price(plan, wanted).parts
+    [of, _] = [i.halves for i in part.noised if isinstance(i, Noised)]
+    assert of is not None
+    assert of.coarse > 0
+    assert part.bounding.groups < 64
+    data = duckdb.connect(config={"threads": 1})
+    data.execute("CREATE TABLE people AS SELECT i AS id FROM range(4) AS r(i)")
+    data.execute(
+        "CREATE TABLE events AS SELECT u AS id, 31.234 + u AS value, c AS cell FROM range(4) AS"
+        " r(u), range(1, 65) AS s(c)"
+    )
+    before = exact(data, [part])
+    after = removed(data, [f"DELETE FROM events WHERE id < {size}"], [part])
+    assert list(broken(part, before[0], after[0])) == []
+
+
+@pytest.mark.parametrize("digits", range(6, 40, 3))
+def test_halves_that_rounding_would_drown_are_none(digits: int) -> None:
+    bounding = Bounding(rows=1, groups=1, bits=1)
+    total = Total(integer(1), Fraction(0), Fraction(2) ** 40, centre=Fraction(2) ** 39)
+    share = Share("laplace", 2, Fraction(1, 10**digits), *3 * (Fraction(0),))
+    noise = DiscreteLaplace(Fraction(1))
+    items = [Noised(s, 0, Sensitivity(Fraction(1), Fraction(1)), noise) for s in (total, Rows())]
+    found = paired(tuple(items), bounding, share, WIDEST_NOISE, None, Cells("", 1000))
+    assert all(isinstance(i, Noised) for i in found)
+    assert len({i.halves is None for i in found if isinstance(i, Noised)}) == 1
+    for item in found:
+        assert isinstance(item, Noised)
+        assert item.noise.standard_deviation() < 2 * WIDEST_NOISE
+    assert (found[0] == items[0]) == (digits > 6)
 
 
 def test_halves_of_large_numbers_are_exact() -> None:

@@ -180,7 +180,11 @@ def broken(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str
 
 
 def _halves(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[str]:
-    """Twins whose two halves move farther together than their price says."""
+    """Twins whose two halves move farther together than their price says.
+
+    A group's halves are rounded to coarser steps, where it depends on all that is in the group
+    whether they move by one step more: here they always do.
+    """
     for i, item in enumerate(part.noised):
         of = None if isinstance(item, Chosen) else item.halves
         if of is None or not isinstance(item.statistic, Total):
@@ -190,10 +194,11 @@ def _halves(part: PricedMeasurement, before: Exact, after: Exact) -> Iterator[st
         for side in (before, after):
             rows = [side.get(key, (0,) * len(part.noised)) for key in keys]
             numbers = (np.array([int(row[c] or 0) for row in rows]) for c in (i, of.other))
-            sides.append(halves(*numbers, of))
+            sides.append(halves(*numbers, replace(of, coarse=0)))
         moved = sum(
-            int(np.abs(a.astype(object) - b.astype(object)).sum())
-            for a, b in zip(*sides, strict=True)
+            -(-abs(int(one) - int(other)) >> of.coarse)
+            for pair in zip(*sides, strict=True)
+            for one, other in zip(*pair, strict=True)
         )
         if moved > of.l1:
             yield f"halves: L1 {moved} > {float(of.l1):.6g}"
