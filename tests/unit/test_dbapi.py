@@ -201,6 +201,7 @@ def test_null_and_timestamp_parameters(connection: dbapi.Connection) -> None:
         ([float("nan")], "DP205"),
         ([Decimal("NaN")], "DP205"),
         ([dt.datetime(2025, 1, 1, tzinfo=dt.UTC)], "DP205"),
+        ([pd.NaT], "DP205"),
     ],
 )
 def test_parameters_that_do_not_fit(

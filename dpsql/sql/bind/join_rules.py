@@ -164,7 +164,7 @@ def unique_keys(relation: Relation) -> list[set[int]]:
 
 
 def _all_different(column: Column, values: tuple[Scalar | None, ...]) -> bool:
-    """Whether constants differ as the engine compares them; doubles may be rounded to one."""
+    """Whether constants, all of the column's kind, differ; the engine may round doubles to one."""
     return column.shape.kind is not Kind.DOUBLE and len(set(values)) == len(values)
 
 

@@ -97,11 +97,25 @@ def scalar(value: object, node: exp.Expr) -> Scalar | None:
         if not value.is_finite():
             raise _bad(node, "a parameter", "a finite number")
         return Fraction(value)
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        raise _bad(node, "a parameter", "a timestamp without a time zone, as columns are")
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is not None or value != value:  # as pandas spells none
+            raise _bad(node, "a parameter", "a timestamp without a time zone, as columns are")
+        day, time = value.date(), value.time()  # those of pandas have nanoseconds, and engines none
+        return dt.datetime.combine(day, time)
     if isinstance(value, bool | int | Fraction | str | dt.date) or value is None:
         return value
     raise _bad(node, "a parameter", "a number, text, a date or NULL")
+
+
+def of_kind(value: Scalar | None, kind: Kind) -> Scalar | None:
+    """A constant as it is in a column of a kind: those that are equal there are equal here.
+
+    >>> of_kind(dt.date(2025, 8, 31), Kind.TIMESTAMP), of_kind(7, Kind.DOUBLE)
+    (datetime.datetime(2025, 8, 31, 0, 0), Fraction(7, 1))
+    """
+    if kind is Kind.TIMESTAMP and isinstance(value, dt.date):
+        return value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
+    return Fraction(value) if kind is Kind.DOUBLE and isinstance(value, int) else value
 
 
 def interval(node: exp.Interval) -> Interval:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -14,6 +15,7 @@ from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
 from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
 from dpsql.sql.bind.join_rules import join
+from dpsql.sql.bind.literals import of_kind
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Named, Scope, folded, same, spelled
 from dpsql.sql.bind.series import series
@@ -178,18 +180,25 @@ def bind_values(node: exp.Values, context: Context, ctes: Scope) -> Output:
         isinstance(v, Literal) for row in rows for v in row
     ):
         raise refuse("DP114", node, "VALUES takes rows of literals", "They are public constants.")
-    fields = tuple(
-        context.column(f"column{i + 1}", _column_shape([row[i] for row in rows]))
-        for i in range(len(rows[0]))
-    )
-    constant = tuple(tuple(v.value for v in row if isinstance(v, Literal)) for row in rows)
+    columns = [_constants(values) for values in zip(*rows, strict=True)]
+    fields = tuple(context.column(f"column{i}", c.shape) for i, c in enumerate(columns, start=1))
+    constant = tuple(zip(*(c.values for c in columns), strict=True))
     return Output(Values(fields, constant, span=span_of(node)), fields)
 
 
-def _column_shape(parts: list[Expression]) -> Shape:
+@dataclass(frozen=True, slots=True)
+class _Constants:
+    """A column of constants: all of its kind, or NULL."""
+
+    shape: Shape
+    values: tuple[Scalar | None, ...]
+
+
+def _constants(parts: Sequence[Expression]) -> _Constants:
     kind = common_kind(parts, "VALUES")
-    values = [p.value for p in parts if isinstance(p, Literal) and p.value is not None]
-    return Shape(kind, len(values) < len(parts), d.members(values))
+    values = tuple(of_kind(p.value, kind) for p in parts if isinstance(p, Literal))
+    known = [v for v in values if v is not None]
+    return _Constants(Shape(kind, len(known) < len(values), d.members(known)), values)
 
 
 def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: QueryBinder) -> From:
