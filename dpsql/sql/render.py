@@ -85,7 +85,8 @@ def literal(value: Scalar | None, kind: Kind) -> str:
         case datetime():
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case date():
-            return f"DATE '{value.isoformat()}'"
+            midnight = kind is Kind.TIMESTAMP
+            return f"TIMESTAMP '{value} 00:00:00'" if midnight else f"DATE '{value}'"
         case _:
             assert_never(value)
 
