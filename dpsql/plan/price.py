@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
-from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.refusal import Refused
 from dpsql.plan import caps
 from dpsql.plan.bounding import (
     Bounding,
@@ -27,6 +27,7 @@ from dpsql.plan.buckets import buckets
 from dpsql.plan.grid import Grid, grid
 from dpsql.plan.halves import paired
 from dpsql.plan.nodes import Measurement, Plan
+from dpsql.plan.out_of_reach import no_mechanism, not_public, too_noisy
 from dpsql.plan.pots import apart
 from dpsql.plan.prepared import reading
 from dpsql.plan.priced import (
@@ -80,10 +81,11 @@ def price(plan: Plan, request: Request) -> PricedPlan:
 
 def _pot(plan: Plan, request: Request) -> PricedPlan:
     """The measurements that share one budget."""
+    _require_epsilon(plan, request)
     _require_delta(plan, request)
     options = [_priced(plan, request, share) for share in _shares(plan, request)]
     if not options:
-        raise Refused(_no_mechanism(request))
+        raise Refused(no_mechanism(request))
     return min(options, key=_error)
 
 
@@ -224,8 +226,8 @@ def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:
         spread = _spread(moved, share)
         if spread < WIDEST_NOISE:
             return Noised(statistic, shift, moved, _noise(moved, share))
-        if not isinstance(statistic, Total):
-            raise Refused(_too_noisy())
+        if not isinstance(statistic, Total) or reach == 1:  # no grid is coarser than one step
+            raise Refused(too_noisy())
         coarser += max(1, int(math.log2(spread / WIDEST_NOISE)))
 
 
@@ -342,41 +344,14 @@ def _unseen(item: Noised | Chosen) -> float:
     return 0.01 if whole else 1e-12
 
 
+def _require_epsilon(plan: Plan, request: Request) -> None:
+    """So little epsilon that one row would need wider noise than is drawn is no question."""
+    statistics = sum(len(_noisy(m)) for m in plan.measurements)
+    if request.epsilon * Fraction(WIDEST_NOISE) <= statistics:
+        raise Refused(too_noisy())
+
+
 def _require_delta(plan: Plan, request: Request) -> None:
     for measurement in plan.measurements:
         if measurement.cells is None and request.delta == 0:
-            raise Refused(_not_public(measurement))
-
-
-def _not_public(measurement: Measurement) -> Refusal:
-    names = ", ".join(f'"{f.name}"' for f in measurement.key_fields)
-    span = next((k.span for k in measurement.keys if k.span is not None), None)
-    return Refusal(
-        "DP501",
-        f"the groups of {names} are not public",
-        "A group can exist because of one unit. Seeing it listed shows that the unit is in the "
-        "data, whatever noise its count carries. Choosing groups privately needs a delta, and "
-        "this session has none.",
-        "Name the groups: WHERE key IN ('a', 'b') - every group you list is answered, empty ones "
-        "too; or ask the data owner to declare `values` for the column.",
-        span,
-    )
-
-
-def _too_noisy() -> Refusal:
-    return Refusal(
-        "DP204",
-        "the noise of this count would be wider than 2^39",
-        "One unit may have so many rows, and the epsilon is so small, that the answer would be "
-        "noise alone.",
-        "Ask for a larger epsilon, or count units: COUNT(DISTINCT the key).",
-    )
-
-
-def _no_mechanism(request: Request) -> Refusal:
-    return Refusal(
-        "DP405",
-        f"the mechanism {request.mechanism} cannot be used here",
-        "The role allows " + ", ".join(request.allowed) + "; Gaussian noise also needs a delta.",
-        "SET dpsql.mechanism = 'auto'",
-    )
+            raise Refused(not_public(measurement))

@@ -24,6 +24,7 @@ ONE = Request(Fraction(1), Fraction(1, 10**6))
 FAR = World("far", "trade")
 COUNT = "SELECT COUNT(*) FROM customers"
 BY_CITY = "SELECT city, COUNT(*) FROM customers GROUP BY city"
+CAP = "contribution_bounds_per_group => (-90, 60)"
 BY_AMOUNT = "SELECT amount, COUNT(*) FROM orders GROUP BY amount"
 
 
@@ -76,6 +77,26 @@ def test_groups_that_are_not_public_need_a_delta() -> None:
 def test_a_count_drowned_in_noise_is_refused() -> None:
     with pytest.raises(Refused) as caught:
         priced("SELECT COUNT(*) FROM orders", replace(ONE, epsilon=Fraction(1, 10**12)))
+    assert caught.value.code == "DP204"
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize(("aggregate", "epsilon"), [
+    ("SUM(amount)", "2e-11"), ("AVG(amount)", "2e-11"), ("STDDEV(amount - 400)", "2e-11"),
+    (f"SUM(amount, {CAP})", "4e-12"), ("SUM(amount)", "1e-12"), ("SUM(amount)", "1e-300"),
+])  # fmt: skip
+def test_so_is_a_sum_where_a_coarser_grid_is_of_no_more_help(
+    aggregate: str, epsilon: str, mechanism: str
+) -> None:
+    small = replace(ONE, epsilon=Fraction(epsilon), delta=Fraction(1, 10**40), mechanism=mechanism)  # type: ignore[arg-type]
+    with pytest.raises(Refused) as caught:
+        priced(f"SELECT channel, {aggregate} FROM orders GROUP BY channel", small)
+    assert caught.value.code == "DP204"
+
+
+def test_so_is_a_choice_by_rank_where_one_row_would_be() -> None:
+    with pytest.raises(Refused) as caught:
+        priced("SELECT MEDIAN(amount) FROM orders", replace(ONE, epsilon=Fraction(1, 10**100)))
     assert caught.value.code == "DP204"
 
 
