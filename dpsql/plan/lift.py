@@ -48,6 +48,7 @@ from dpsql.sql.relations import (
     Union,
     Windowed,
     walk,
+    written,
 )
 
 _TRUTH = Shape(Kind.BOOLEAN, nullable=False)
@@ -218,25 +219,9 @@ def _made(relation: Relation) -> set[int]:
 def _units(relation: Relation) -> Iterator[Column]:
     """The columns of a relation that are its unit's key, where it has them."""
     if isinstance(relation.privacy, Private):
-        written = _written(relation)
+        known = written(relation)
         for part in relation.privacy.key:
-            yield from (written[n] for n in sorted(part & written.keys())[:1])
-
-
-def _written(relation: Relation) -> dict[int, Column]:
-    """Columns that the rows of a relation have, shown or not."""
-    found = {f.number: f for f in relation.fields}
-    match relation:
-        case Scan(lean=False, unit_fields=owners):
-            return {**found, **{f.number: f for f in owners}}
-        case Join(kind="semi" | "anti", left=left):
-            return {**found, **_written(left)}
-        case Join(left=left, right=right):
-            return {**found, **_written(left), **_written(right)}
-        case Filter(input=below) | Project(input=below) | Sort(input=below):
-            return {**found, **_written(below)}
-        case _:
-            return found
+            yield from (known[n] for n in sorted(part & known.keys())[:1])
 
 
 def _pairs(part: Expression, theirs: set[int]) -> bool:

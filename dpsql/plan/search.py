@@ -48,7 +48,7 @@ from dpsql.plan.steady import steady
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Aggregated, Case, Column, Expression, Shape, integer
-from dpsql.sql.relations import Aggregate, Project, Relation, Scan, Stored, walk
+from dpsql.sql.relations import Aggregate, Project, Relation, Scan, Stored, walk, written
 
 SHARE = Fraction(1, 10)
 """What a search costs of the whole budget of a query."""
@@ -145,9 +145,9 @@ def fine_ladder(most: int) -> tuple[Fraction, ...]:
 def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement:
     """On which rung is what each unit has: rows, or sums of values? A unit has one row here."""
     below, privacy = measurement.input, measurement.privacy
-    known = {c.number: c for r in walk(below) for c in _columns(r)}
+    known = written(below)
     keys = tuple(known[min(part & known.keys())] for part in privacy.key)
-    numbers = itertools.count(max(known) + 1)
+    numbers = itertools.count(max(c.number for r in walk(below) for c in _columns(r)) + 1)
     sizes = _worth(measurement) if only_sums(measurement) else [_NUMBER]
     found = [Column(next(numbers), "n", size.shape) for size, _ in sizes]
     unit = replace(

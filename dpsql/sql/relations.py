@@ -329,3 +329,19 @@ def walk(relation: Relation) -> Iterator[Relation]:
         yield from walk(subquery.relation)
     for below in inputs(relation):
         yield from walk(below)
+
+
+def written(relation: Relation) -> dict[int, Column]:
+    """Columns that the rows of a relation have when they are written as SQL, shown or not."""
+    found = {f.number: f for f in relation.fields}
+    match relation:
+        case Scan(lean=False, unit_fields=owners):
+            return {**found, **{f.number: f for f in owners}}
+        case Join(kind="semi" | "anti", left=left):
+            return {**found, **written(left)}
+        case Join(left=left, right=right):
+            return {**found, **written(left), **written(right)}
+        case Filter() | Project() | Sort() | Windowed():
+            return {**found, **written(relation.input)}
+        case _:
+            return found

@@ -17,6 +17,7 @@ from support.datasets import in_memory
 from support.measured import broken, exact, plan_of, removed, request
 from support.services import Seeded, real_service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
+from test_neighbours import trade_units
 
 from dpsql.aggregates.statistic import Total
 from dpsql.cli import explain
@@ -41,6 +42,23 @@ QUESTIONS = (
 
 def searching(sql: str, world: World = SHOP) -> PricedPlan:
     return search.priced(plan_of(sql, world), replace(request(3, 1), search=True))
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT quantity, COUNT(*) FROM lineitem AS l JOIN orders AS o USING (order_id) GROUP BY 1",
+    (
+        "SELECT q, COUNT(*) FROM (SELECT l.quantity AS q FROM lineitem AS l JOIN orders AS o USING"
+        " (order_id) UNION ALL SELECT quantity FROM lineitem WHERE returned) AS u GROUP BY q"
+    ),
+])  # fmt: skip
+def test_units_are_told_by_columns_that_a_row_of_joined_tables_has(sql: str) -> None:
+    """Lines that are joined with their orders are not led to their customer a second time."""
+    [search] = searching(sql, WORLDS["trade"]).searches
+    connection = in_memory("trade")
+    parts = list(search.priced.parts)
+    for units in (trade_units(("north", 7)), trade_units(("east", 3))):
+        [before], [after] = exact(connection, parts), removed(connection, units, parts)
+        assert list(broken(parts[0], before, after)) == []
 
 
 def _breaches(parts: list[PricedMeasurement]) -> list[str]:

@@ -13,7 +13,7 @@ from dpsql.sql.domain import hull
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.functions import Mismatch
 from dpsql.sql.functions.function import common_kind
-from dpsql.sql.relations import Aggregate, Private, Relation, Union
+from dpsql.sql.relations import Aggregate, Private, Relation, Union, written
 from dpsql.sql.spans import span_of
 
 _OPERATIONS: dict[type[exp.Expr], str] = {
@@ -112,7 +112,7 @@ def _key_column(relation: Relation, part: frozenset[int]) -> Column:
     for field in relation.fields:
         if field.number in part:
             return field
-    return Column(min(part), "unit", Shape(Kind.NULL, nullable=False))
+    return Column(min(part & written(relation).keys()), "unit", Shape(Kind.NULL, nullable=False))
 
 
 def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Expr) -> Column:
