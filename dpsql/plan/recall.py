@@ -1,8 +1,9 @@
 """The pieces of a release: what is stored, found again, and counted from finer groups as one.
 
 A piece is one statistic over public groups; a measurement whose groups pass a threshold is one
-piece, since its numbers belong to its groups; a plan that uses its own released numbers below a
-later measurement is one piece, since the later ones were asked with the earlier ones in them.
+piece, since its numbers belong to its groups; so is one whose rows weigh what all that it sums
+together says, since a sum alone would weigh them otherwise; a plan that uses its own released numbers
+below a later measurement is one piece, since the later ones were asked with the earlier ones in them.
 
 Claim: a stored release under the family of a piece answers the piece: its numbers are of the same
     rows, groups, statistic and bounds, under the same policy and data version; only the noise may
@@ -141,7 +142,8 @@ def pieces(priced: PricedPlan, policy_version: str) -> tuple[Piece, ...]:
 def _of_part(priced: PricedPlan, at: int, part: PricedMeasurement, version: str) -> Iterator[Piece]:
     whole = _all(part, at)
     asked = _question(part)
-    if asked is None or part.selection is not None:
+    together = part.bounding.valued and len(part.noised) > 1
+    if asked is None or part.selection is not None or together:
         yield _piece(priced, (whole,), [version, _asked(part, whole.columns)])
         return
     for position in whole.columns:

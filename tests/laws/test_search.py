@@ -15,7 +15,7 @@ import pytest
 from support.corpus import CORPUS, SHOP, WORLDS, World
 from support.datasets import in_memory
 from support.measured import broken, exact, plan_of, removed, request
-from support.services import Seeded, real_service
+from support.services import FreeLedger, Seeded, real_service, service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
 from test_neighbours import trade_units
 
@@ -26,6 +26,7 @@ from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
 from dpsql.plan import search
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
+from dpsql.plan.recall import Slot, pieces
 from dpsql.release.choose import chosen
 from dpsql.service import Service, Session
 
@@ -42,6 +43,30 @@ QUESTIONS = (
 
 def searching(sql: str, world: World = SHOP) -> PricedPlan:
     return search.priced(plan_of(sql, world), replace(request(3, 1), search=True))
+
+
+@pytest.mark.parametrize("beside", [
+    "SUM(amount) FILTER (WHERE amount > 250)", "COUNT(DISTINCT customer_id)",
+])  # fmt: skip
+def test_sums_that_weigh_rows_together_are_measured_and_kept_together(beside: str) -> None:
+    """The search finds the same bound for one sum and for two, and the first is stored."""
+    here = service("oracle", "shop")
+    assert isinstance(here.ledger, FreeLedger)
+    session = here.session()
+    session.execute("SET dpsql.search = on")
+    one = "SELECT channel, SUM(amount) AS s FROM orders GROUP BY channel"
+    both = f"SELECT channel, SUM(amount) AS s, {beside} AS t FROM orders GROUP BY channel"
+    session.execute(one)
+    assert session.execute(one).recalled
+    spent = sum(cost.epsilon for cost in here.ledger.charges)
+    reply = session.execute(both)
+    (first,), (part,) = (session.prepare(sql).parts for sql in (one, both))
+    assert first.bounding.valued
+    assert part.bounding.rows == first.bounding.rows
+    assert sum(c.epsilon for c in here.ledger.charges) - spent >= 9 * 10**8, "none is recalled"
+    assert not reply.recalled
+    assert session.execute(both).recalled
+    assert pieces(session.prepare(both), "")[0].slots == (Slot(0, (0, 1)),)
 
 
 @pytest.mark.parametrize("sql", [
