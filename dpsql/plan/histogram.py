@@ -80,6 +80,8 @@ def _lists(measurement: Measurement, bounding: Bounding, rows: Source, text: str
     else:
         counted = _direct(rows, text)
     head = f"{keys}, " if keys else ""
+    # Weights that are listed twice and cut each by itself would not keep the claim; but nothing is
+    # cut below 2^42 rows in one bin, more than any engine holds. It is only so that the cast is total.
     most = 1 << 62
     return (
         f"SELECT {head}list({{'b': CAST(b AS BIGINT), 'n': CAST(least(n, {most}) AS BIGINT)}})"
