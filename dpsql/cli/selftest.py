@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, FAILED
 from dpsql.policy.load import load
+from dpsql.selftest import Finding
 from dpsql.selftest import run as audit
 
 
@@ -17,20 +19,33 @@ def run(chosen: argparse.Namespace) -> int:
         ("table", "scenario", "question", "epsilon at least", "charged", "delta", "samples", ""),
         (3, 4, 5, 6),
     )
-    failed, seconds, policy = 0, chosen.seconds, load(chosen.policy)
+    seconds, policy, findings = chosen.seconds, load(chosen.policy), []
     for found in audit(policy, chosen.samples, seconds=seconds, jobs=chosen.jobs):
-        said = "" if found.passed else found.shape or "more than the charge"
-        failed += not found.passed
+        findings.append(found)
         made.add_row(
             terminal.plain(found.table), found.scenario, terminal.plain(found.question),
             f"{found.bound:.3f}", f"{found.charged.epsilon:.3f}", f"{found.charged.delta:.3g}",
-            str(found.samples), said,
+            str(found.samples), terminal.plain(found.said),
         )  # fmt: skip
     terminal.show(made)
-    verdict = (
-        "no answer betrays more than its charge"
-        if not failed
-        else f"{failed} answers betray more than their charge"
-    )
-    sys.stdout.write(f"\n{verdict}\n")
-    return FAILED if failed else ANSWERED
+    sys.stdout.write(f"\n{_verdict(findings)}\n")
+    return ANSWERED if findings and all(found.passed for found in findings) else FAILED
+
+
+def _verdict(findings: Sequence[Finding]) -> str:
+    """How many answers fail and how; which questions were not answered is in the table."""
+    wrong = [found for found in findings if not found.passed]
+    silent = [found for found in wrong if found.said.startswith("not answered")]
+    if not findings:
+        return "nothing was asked"
+    betraying, excused = len(wrong) - len(silent), sum(bool(f.explained) for f in findings)
+    said = [
+        f"{betraying} answers betray more than their charge"
+        if betraying
+        else "no answer betrays more than its charge"
+    ]
+    if silent:
+        said.append(f"{len(silent)} questions were not answered, and should be")
+    if excused:
+        said.append(f"{excused} were not answered under this policy")
+    return "; ".join(said)

@@ -35,6 +35,7 @@ from dpsql.selftest.probes import PREPARED
 from dpsql.selftest.questions import Question, of_table
 from dpsql.selftest.scenarios import ALL, Scenario
 from dpsql.selftest.side import Side, claims_of
+from dpsql.selftest.unanswered import explained
 from dpsql.service import Service
 
 ALPHA = 1e-3
@@ -60,11 +61,25 @@ class Finding:
     samples: int
     shape: str = ""
     """What differed beside values: an error, columns, types, the charge; empty for nothing."""
+    unanswered: str = ""
+    """How it was refused, where it was."""
+    explained: str = ""
+    """Why this policy may refuse it."""
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against the charge."""
-        return not self.shape and self.bound <= self.charged.epsilon
+        """Whether it was answered as often as asked, or need not be, and nothing speaks against the charge."""
+        told = not self.shape and self.bound <= self.charged.epsilon
+        return told and (bool(self.explained) or (self.samples > 0 and not self.unanswered))
+
+    @property
+    def said(self) -> str:
+        """What is wrong with it, or why it was not answered; empty where it passed."""
+        if self.shape or self.bound > self.charged.epsilon:
+            return self.shape or "more than the charge"
+        if self.explained:
+            return f"not answered under this policy ({self.unanswered}): {self.explained}"
+        return f"not answered: {self.unanswered or 'no samples'}" if not self.passed else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +199,12 @@ def _found(
     if len(samples) == 2 and len(samples[0]) == len(samples[1]):
         claims = claims_of(min(one.charge, other.charge))
         found = lower_bound(one.columns, other.columns, claims, work.alpha)
+    refused = one.refused or other.refused
     return Finding(
-        question.table, work.scenario.name, question.name, found.bound, found.claim, count, faults
-    )
+        question.table, work.scenario.name, question.name, found.bound, found.claim, count, faults,
+        f"{refused.code}: {refused.headline}" if refused else "",
+        explained(work.policy, refused.code) if refused else "",
+    )  # fmt: skip
 
 
 def _faults(one: Side, other: Side) -> str:

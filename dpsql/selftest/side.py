@@ -27,7 +27,8 @@ class Side:
     """One database, asked the same question again and again.
 
     ``columns`` has the samples: those of each step of the question, and their mean where there are
-    several. ``shapes`` is what may not differ between neighbours, ``faults`` what may not be at all.
+    several. ``shapes`` is what may not differ between neighbours, ``faults`` what may not be at all,
+    ``refused`` the refusal that ended the asking.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Side:
         self._samples: list[list[Samples]] = []
         self.shapes: set[str] = set()
         self.faults: set[str] = set()
+        self.refused: Refused | None = None
 
     def ask(self) -> bool:
         """Ask once more; False where it is refused."""
@@ -63,6 +65,7 @@ class Side:
                 found.append(self._cellwise(reply.table))
         except Refused as refused:
             self.shapes.add(str(refused))
+            self.refused = refused
             return False
         except EngineFailed:
             self.faults.add("the engine failed")

@@ -19,6 +19,7 @@ from support.services import Seeded
 from dpsql import selftest
 from dpsql.aggregates.registry import AGGREGATES
 from dpsql.cli import main
+from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan.bounding import STRATEGIES
 from dpsql.plan.priced import PricedPlan
 from dpsql.policy.load import load
@@ -33,6 +34,8 @@ from dpsql.selftest.bound import Claim, Found, at_least, at_most, lower_bound
 from dpsql.selftest.matrix import matrix
 from dpsql.selftest.questions import Question
 from dpsql.selftest.scenarios import ALONE, EMPTY, SCENARIOS, SPREAD, TWICE, Scenario
+from dpsql.selftest.side import Side
+from dpsql.selftest.unanswered import explained
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
@@ -131,9 +134,9 @@ def test_every_question_passes_in_a_long_run(name: str) -> None:
 
 
 @functools.cache
-def planned(question: Question) -> tuple[PricedPlan, frozenset[str]]:
+def planned(question: Question, name: str = "shop") -> tuple[PricedPlan, frozenset[str]]:
     """The plan of a question about the probes, and the aggregates that its text has."""
-    service = _service()
+    service = _service(name)
     session = service.session(question.role)
     session.settings = replace(
         session.settings, bounding=question.bounding, mechanism=question.mechanism
@@ -145,9 +148,9 @@ def planned(question: Question) -> tuple[PricedPlan, frozenset[str]]:
 
 
 @functools.cache
-def _service() -> Service:
+def _service(name: str) -> Service:
     """A service over copies of ten cells, as long as the process lasts."""
-    work = selftest._Work(policy(), TWICE, tuple(matrix()), 20, 0, 1)
+    work = selftest._Work(policy(name), TWICE, tuple(matrix()), 20, 0, 1)
     place = tempfile.TemporaryDirectory(prefix="dpsql-selftest-")
     _KEPT.append(place)
     return selftest._pair(work, 10, Path(place.name), ExitStack(), selftest._Days())[0]
@@ -217,9 +220,60 @@ def test_when_time_is_up_fewer_are_asked() -> None:
     assert one.samples == 2 * selftest.MOST_CELLS
 
 
-def test_what_is_refused_has_no_samples_and_passes() -> None:
+def test_what_is_refused_fails_and_says_so() -> None:
     one = _asked("SELECT dpsql_cell, nobody FROM dpsql_rows GROUP BY dpsql_cell")
-    assert (one.samples, one.passed) == (0, True)
+    assert (one.samples, one.shape, one.passed) == (0, "", False)
+    assert one.said.startswith("not answered: DP105: ")
+
+
+def test_what_is_refused_after_an_answer_fails_too(monkeypatch: Patch) -> None:
+    real, asked = Side.ask, []
+
+    def broke(side: Side) -> bool:
+        asked.append(side)
+        if len(asked) > 2:
+            side.refused = Refused(Refusal("DP402", "nothing is left", "spent"))
+            return False
+        return real(side)
+
+    monkeypatch.setattr(Side, "ask", broke)
+    one = found("COUNT(*)", EMPTY, 100_000)
+    assert one.samples > 0
+    assert (one.passed, one.said) == (False, "not answered: DP402: nothing is left")
+
+
+def test_a_policy_may_wish_for_a_refusal() -> None:
+    """Under strict timing alone, and never for what it answers."""
+    assert [explained(policy(name), "DP306") for name in ("shop", "unsteady")] == ["", ""]
+    assert explained(policy("strict"), "DP306")
+    assert not explained(policy("strict"), "DP100")
+    claim = Claim(1, 0)
+    one = selftest.Finding("t", "s", "q", 0.0, claim, 0, "", "DP306: no", "strict")
+    assert one.passed
+    assert "under this policy (DP306: no): strict" in one.said
+    assert not replace(one, shape="errors, columns or types differ").passed
+    assert not replace(one, explained="").passed
+
+
+UNSTEADY = "left join of those without"
+
+
+def test_a_strict_policy_answers_all_questions_but_one() -> None:
+    """It is known by name, so that a rule that refuses more is noticed."""
+    assert {q.name for q in matrix() if _refused(q)} == {UNSTEADY}
+    (one,) = selftest.run(
+        policy("strict"), 20, wanted=lambda s, q: (s, q.name) == (TWICE, UNSTEADY)
+    )
+    assert (one.passed, one.samples) == (True, 0)
+    assert one.said.startswith("not answered under this policy (DP306: ")
+
+
+def _refused(question: Question) -> bool:
+    try:
+        planned(question, "strict")
+    except Refused as refused:
+        return bool(explained(policy("strict"), refused.code))
+    return False
 
 
 def test_charges_that_differ_are_a_fault(monkeypatch: Patch) -> None:
@@ -255,6 +309,13 @@ def test_the_command_says_what_it_found(
         ([one], 0, "no answer betrays more"),
         ([one, replace(one, bound=1.2)], 1, "1 answers betray more"),
         ([replace(one, shape="the engine failed")], 1, "the engine failed"),
+        ([replace(one, samples=0, unanswered="DP107: f")], 1, "1 questions were not answered"),
+        (
+            [replace(one, samples=0, unanswered="DP306: f", explained="so")],
+            0,
+            "1 were not answered",
+        ),
+        ([], 1, "nothing was asked"),
     ):
         monkeypatch.setattr("dpsql.cli.selftest.audit", lambda *_, f=findings, **__: iter(f))
         assert main(["selftest", "--policy", str(POLICY), "--samples", "100"]) == code
