@@ -38,11 +38,11 @@ from dpsql.selftest.side import Side, claims_of
 from dpsql.selftest.unanswered import explained
 from dpsql.service import Service
 
-ALPHA = 1e-3
+ALPHA = 1e-6
 SAMPLES = 100_000
 MOST_CELLS = 20_000
-MOST_SINGLE = 200
-"""Samples of a question that has one cell only: enough to see faults of several times the charge."""
+MOST_OF_FEW = 200
+"""Askings of a question that is about few cells: enough to see faults of several times the charge."""
 _FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 _TOGETHER = 40
 """Questions that one process asks before it takes others."""
@@ -183,11 +183,12 @@ class _Days:
 def _found(
     work: _Work, question: Question, pair: list[Service], cells: int, until: float
 ) -> Finding:
-    most = 1 if question.single else cells
+    most = min(question.cells or cells, cells)
     beside = work.scenario.beside
     one, other = (Side(service, question, most, beside=beside) for service in pair)
-    each = cells // 2 if beside else cells
-    times = min(work.samples, MOST_SINGLE) if question.single else math.ceil(work.samples / each)
+    times = math.ceil(work.samples / (most // 2 if beside else most))
+    if question.cells is not None:
+        times = min(times, MOST_OF_FEW)
     asked = 0
     while asked < times and (asked < 2 or time.monotonic() < until):
         asked += 1

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dpsql.policy.model import Allowance, Column, Policy, QueryLimit, Role, Table
 from dpsql.policy.types import Kind, Scalar
-from dpsql.selftest.probes import CELL, KINDS, PART, PARTS, TABLES, UNITS, WORD
+from dpsql.selftest.probes import CELL, KINDS, LOOSE, PART, PARTS, TABLES, UNITS, WORD
 from dpsql.selftest.scenarios import OTHERS_PART, Scenario
 from dpsql.sql.render import literal, quoted
 
@@ -99,7 +99,7 @@ def statements(
             continue
         assert table.unit is not None
         size = policy.units[table.unit].group_size
-        yield _made(table, scenario, cells, 0 if without else size)
+        yield _made(table, scenario, 1 if table.name == LOOSE else cells, 0 if without else size)
 
 
 def _made(table: Table, scenario: Scenario, cells: int, targets: int) -> str:
@@ -121,7 +121,7 @@ def _made(table: Table, scenario: Scenario, cells: int, targets: int) -> str:
     return (
         f"CREATE TABLE {quoted(table.name)} AS WITH cell AS MATERIALIZED"
         f" (SELECT {', '.join(['p', 'j', *once])} FROM (VALUES {listed}) AS v(p, value, n),"
-        f" range(0, {2 * MOST_ROWS}) AS s(j) WHERE j < n)"
+        f" range(0, {rows}) AS s(j) WHERE j < n)"
         f" SELECT {items} FROM range(1, {cells + 1}) AS r(c), cell"
         + (f" WHERE p < {TARGET} OR c % 2 = 1" if scenario.beside else "")
     )

@@ -10,7 +10,18 @@ from fractions import Fraction
 
 from dpsql.plan.request import Mechanism
 from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
-from dpsql.selftest.probes import CELL, HOMES, PART, PEOPLE, PERSON, PREPARED, PUBLIC, ROWS, WORD
+from dpsql.selftest.probes import (
+    CELL,
+    HOMES,
+    LOOSE,
+    PART,
+    PEOPLE,
+    PERSON,
+    PREPARED,
+    PUBLIC,
+    ROWS,
+    WORD,
+)
 from dpsql.selftest.questions import Question, Step
 from dpsql.selftest.scenarios import (
     ABOVE,
@@ -49,6 +60,8 @@ LAWS: tuple[tuple[str, str, Mechanism], ...] = (
     ("COUNT(*)", ROLE, "laplace"), ("SUM(x)", SEVERAL, "gaussian"), ("MEDIAN(x)", ROLE, "laplace"),
 )  # fmt: skip
 """Every law that noise has or a choice follows, and what is answered by it."""
+FEW = 500
+"""Cells whose levels are few enough to be made to add up."""
 _FORCED = ("row weights", "group caps", "weights and groups", "norm clip")
 
 
@@ -57,6 +70,7 @@ def matrix() -> Iterator[Question]:
     yield from _aggregates()
     yield from _strategies()
     yield from _prepared()
+    yield from _keys()
     yield from _selections()
     yield from _clauses()
     yield from _joins()
@@ -65,6 +79,7 @@ def matrix() -> Iterator[Question]:
     yield from _in_steps()
     yield from _households()
     yield from _beside()
+    yield from _searched()
 
 
 def by_cell(aggregate: str, table: str = ROWS) -> str:
@@ -110,11 +125,26 @@ def _strategies() -> Iterator[Question]:
     total = "LEAST(GREATEST((AVG(y) - 1) * GREATEST(COUNT(y), 1), 0), 8)"
     both = f"{total} + LEAST(GREATEST(COUNT(y) - 12, 0), 4)"  # beyond what twelve others have
     yield Question("what AVG(y) is made of", ROWS, by_cell(both), scenarios=(CROWD, *MAIN))
-    for text in ("COUNT(*)", "SUM(x)"):
+    same = f"USING ({PERSON})"
+    triples = f"{ROWS} AS r JOIN {ROWS} AS s {same} JOIN {ROWS} AS t {same}"
+    for name, text, source in (
+        ("COUNT(*)", "COUNT(*)", f"{ROWS} AS r"), ("SUM(x)", "SUM(x)", f"{ROWS} AS r"),
+        ("COUNT(*) of triples", "COUNT(*)", triples),
+    ):  # fmt: skip
         yield Question(
-            f"{text} of everybody", ROWS,
-            f"SELECT 1 AS {CELL}, {text} FROM {ROWS} WHERE {CELL} = 1",
-            single=True, scenarios=(TWICE,),
+            f"{name} of everybody", ROWS,
+            f"SELECT 1 AS {CELL}, {text} FROM {source} WHERE r.{CELL} = 1",
+            cells=1, scenarios=(TWICE,),
+        )  # fmt: skip
+
+
+def _searched() -> Iterator[Question]:
+    """Bounds that are searched for: over all rows, so of one cell, and of other rows each time."""
+    for text in ("COUNT(*)", "SUM(x)", "AVG(x)", "MEDIAN(x)"):
+        yield Question(
+            f"{text} after a search", LOOSE,
+            f"SELECT 1 AS {CELL}, {text} FROM {LOOSE} WHERE {PART} <> 300 + {{number}}",
+            cells=1, search=True, scenarios=(TWICE,),
         )  # fmt: skip
 
 
@@ -143,6 +173,18 @@ def _parts(aggregate: str, most: int, table: str = ROWS) -> str:
         f" {aggregate} AS v FROM {table} GROUP BY {CELL}, {PART}) AS g WHERE {PART} < 5"
         f" GROUP BY {CELL} ORDER BY {CELL}"
     )
+
+
+def _keys() -> Iterator[Question]:
+    """Groups by a column whose rows break its declaration."""
+    for key, beyond in (("n", "n NOT BETWEEN 0 AND 5"), ("kind", "kind NOT IN ('a', 'b', 'c')")):
+        groups = f"SELECT {CELL}, {key}, COUNT(*) AS v FROM {ROWS} GROUP BY {CELL}, {key}"
+        for name, where in (("all of", "TRUE"), ("what is beyond", beyond)):
+            yield Question(
+                f"{name} a key, {key}", ROWS,
+                f"SELECT {CELL}, SUM(v) FROM ({groups}) AS g WHERE {where} GROUP BY {CELL}",
+                SEVERAL, scenarios=(ABOVE, BELOW),
+            )  # fmt: skip
 
 
 def _selections() -> Iterator[Question]:
@@ -251,17 +293,20 @@ def _nested() -> Iterator[Question]:
 
 def _levels() -> Iterator[Question]:
     """Totals beside what they are totals of: a person is in each level."""
-    for name, text, sets in (
-        ("ROLLUP of counts", "COUNT(*)", f"ROLLUP ({CELL}, {PART})"),
-        ("ROLLUP of units", f"COUNT(DISTINCT {PERSON})", f"ROLLUP ({CELL}, {PART})"),
-        ("GROUPING SETS", f"COUNT(DISTINCT {PERSON})", f"GROUPING SETS (({CELL}), ({CELL}, {PART}))"),
+    units, two = f"COUNT(DISTINCT {PERSON})", f"GROUPING SETS (({CELL}), ({CELL}, {PART}))"
+    for name, text, sets, some in (
+        ("ROLLUP of counts", "COUNT(*)", f"ROLLUP ({CELL}, {PART})", None),
+        ("ROLLUP of units", units, f"ROLLUP ({CELL}, {PART})", None),
+        ("GROUPING SETS", units, two, None),
+        ("levels that add up", units, two, FEW),
     ):  # fmt: skip
+        rows = ROWS if some is None else f"{ROWS} WHERE {CELL} <= {some}"
         yield Question(
             name, ROWS,
             f"SELECT {CELL}, SUM(LEAST(GREATEST(v, 0), 1)) FROM (SELECT {CELL}, {PART}, {text} AS v"
-            f" FROM {ROWS} GROUP BY {sets}) AS g WHERE {CELL} IS NOT NULL AND ({PART} IS NULL OR"
+            f" FROM {rows} GROUP BY {sets}) AS g WHERE {CELL} IS NOT NULL AND ({PART} IS NULL OR"
             f" {PART} = 1) GROUP BY {CELL} ORDER BY {CELL}",
-            WIDE, scenarios=(SPREAD, ALONE, EMPTY),
+            WIDE, scenarios=(SPREAD, ALONE, EMPTY), cells=some, consistent=some is not None,
         )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ PARTS = 5
 PEOPLE, ROWS, HOMES, PUBLIC = "dpsql_people", "dpsql_rows", "dpsql_homes", "dpsql_kinds"
 PREPARED = "dpsql_prepared"
 """A table that is read from a prepared copy."""
+LOOSE = "dpsql_loose"
+"""A table whose units may have many more rows than most do: what a search is for. It has one cell."""
 PERSON = "dpsql_person"
 KINDS = (
     f"SELECT CAST(i AS INTEGER) AS part, 'part ' || i AS label FROM range(1, {PARTS + 1}) AS r(i)"
@@ -55,6 +57,7 @@ TABLES = (
     _table(PEOPLE, "dpsql_person", 1, None),
     _table(ROWS, "dpsql_person", 4, 2),
     _table(PREPARED, "dpsql_person", 4, None),
+    _table(LOOSE, "dpsql_person", 128, None),
     _table(HOMES, "dpsql_home", 1, None),
     Table(
         PUBLIC,

@@ -35,7 +35,8 @@ _SOME = (TWICE, EMPTY, ABOVE, BELOW)
 class Question:
     """One statement; its last column is looked at, by the cell in its first.
 
-    ``single`` is for what cannot be asked about many cells at once: one answer is one sample.
+    ``cells`` is for what cannot be asked about all cells at once: an answer has so many samples.
+    ``search`` lets bounds be searched for, ``consistent`` has levels add up.
     """
 
     name: str
@@ -47,7 +48,9 @@ class Question:
     dialect: str = "postgres"
     steps: tuple[Step, ...] = ONCE
     scenarios: tuple[Scenario, ...] = SCENARIOS
-    single: bool = False
+    cells: int | None = None
+    search: bool = False
+    consistent: bool = False
 
     def text(self, step: Step, number: int) -> str:
         """The statement of a step as it is asked for the ``number``-th time."""

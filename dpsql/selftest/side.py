@@ -43,7 +43,7 @@ class Side:
         self._session = service.session(question.role)
         self._session.settings = replace(
             self._session.settings, bounding=question.bounding, mechanism=question.mechanism,
-            dialect=question.dialect,
+            dialect=question.dialect, search=question.search, consistent=question.consistent,
         )  # fmt: skip
         self._before, self._asked = self._spent(), 0
         self._samples: list[list[Samples]] = []

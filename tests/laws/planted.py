@@ -15,10 +15,9 @@ import pytest
 from dpsql import pipeline
 from dpsql.engines.guard import Guard
 from dpsql.ledger.tables import TableLedger
-from dpsql.plan import due, price, statement
+from dpsql.plan import due, price, search, statement
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import clamped
-from dpsql.plan.priced import Chosen
 from dpsql.plan.request import Request
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -40,6 +39,8 @@ class Planted:
     question: str
     scenario: Scenario
     samples: int = 10_000
+    caught: str = "more than the charge"
+    """What the finding must say: other answers than these mean that the fault itself is broken."""
 
     def __str__(self) -> str:
         return self.name
@@ -261,17 +262,34 @@ def sure_choice(change: Patch) -> None:
     change.setattr(choose, "utilities", steep)
 
 
-def exact_choice(change: Patch) -> None:
-    """The value at the very rank, without any noise."""
-    real = Chosen
-    assert real
-    change.setattr(
-        "dpsql.privacy.mechanisms.Exponential.choose",
-        lambda _, entropy, among, units: np.array([
-            int(np.argmax(among.utilities[start : start + size]))
-            for start, size in zip(among.starts, among.sizes, strict=True)
-        ]),
-    )  # fmt: skip
+def sure_search(change: Patch) -> None:
+    """The bound that a search finds is the very rung of the largest unit."""
+    real = search._careful
+
+    def steep(found: Any) -> Any:
+        careful = real(found)
+        [part] = careful.parts
+        [item] = part.noised
+        law = replace(item.noise, scale=item.noise.scale / 10**4)
+        return replace(careful, parts=(replace(part, noised=(replace(item, noise=law),)),))
+
+    change.setattr(search, "_careful", steep)
+
+
+def unlisted_keys(change: Patch) -> None:
+    """Keys beyond what is declared are groups of their own."""
+    real = price.statement
+
+    def wrong(*args: Any) -> str:
+        text = real(*args).replace(
+            "SELECT c.k0, c.k1,", "SELECT coalesce(c.k0, a.k0) AS k0, coalesce(c.k1, a.k1) AS k1,"
+        )
+        assert "LEFT JOIN (" in text
+        return re.sub(r" ORDER BY c.k0[^()]*$", "", text.replace("LEFT JOIN (", "FULL JOIN ("))
+
+    change.setattr(price, "statement", wrong)
+    change.setattr(noise, "_expect", lambda *_: None)
+    change.setattr(Guard, "check", lambda *_, **__: None)
 
 
 def all_shown(change: Patch) -> None:
@@ -336,15 +354,20 @@ PLANTED = (
     Planted("groups of a unit without a limit", written(UNLIMITED, ""), CAPPED, s.SPREAD, 40_000),
     Planted("hidden groups of a unit without a limit", written(UNLIMITED, ""), SEVERAL, s.SPREAD, 20_000),
     Planted("a norm that is not clipped", no_norm, "COUNT(*) by norm clip", s.TWICE, 40_000),
+    Planted("weights of groups that forget to divide", written(r"\* min\(weight\)", "* 1048576"), "COUNT(*) by weights and groups", s.TWICE, 20_000),
+    Planted("a total of everybody without a cap", written(r"least\(s0, 64\)", "s0"), "COUNT(*) of triples of everybody", s.TWICE, 200),
+    Planted("a search that does not doubt", sure_search, "COUNT(*) after a search", s.TWICE, 200),
+    Planted("levels that add up to exact ones", first_unnoised, "levels that add up", s.EMPTY),
+    Planted("a clamp skipped on a key column", unlisted_keys, "what is beyond a key, n", s.ABOVE, 2_000),
     Planted("sums of unclamped values", written(r'CASE WHEN TRY_CAST\(t1."n".*? END', 'TRY_CAST(t1."n" AS BIGINT)'), "SUM(n)", s.ABOVE, 2_000),
-    Planted("a cast that fails on a row", written(r'TRY_CAST\(t1."x" AS DOUBLE\)', 'CAST(CAST(CAST(t1."x" AS VARCHAR) AS DECIMAL(18, 2)) AS DOUBLE)'), "SUM(x)", s.ABOVE, 2_000),
-    Planted("empty groups are left out", written(r"LEFT JOIN \(", "JOIN ("), "COUNT(*)", s.EMPTY, 2_000),
-    Planted("empty groups are NULL", written(r"coalesce\(a.p0, 0\)", "a.p0"), "COUNT(*)", s.EMPTY, 2_000),
+    Planted("a cast that fails on a row", written(r'TRY_CAST\(t1."x" AS DOUBLE\)', 'CAST(CAST(CAST(t1."x" AS VARCHAR) AS DECIMAL(18, 2)) AS DOUBLE)'), "SUM(x)", s.ABOVE, 2_000, caught="the engine failed"),
+    Planted("empty groups are left out", written(r"LEFT JOIN \(", "JOIN ("), "COUNT(*)", s.EMPTY, 2_000, caught="the engine failed"),
+    Planted("empty groups are NULL", written(r"coalesce\(a.p0, 0\)", "a.p0"), "COUNT(*)", s.EMPTY, 2_000, caught="the engine failed"),
     Planted("DISTINCT that is dropped", written(r"CAST\(count\(\*\) > 0 AS BIGINT\)", "count(*)"), "COUNT(DISTINCT dpsql_person)", s.TWICE, 20_000),
     Planted("a threshold two too low", threshold(2), HIDDEN, s.ALONE),
     Planted("a Gaussian threshold three too low", threshold(3), "people of hidden groups, Gaussian", s.ALONE, 20_000),
     Planted("no threshold", all_shown, HIDDEN, s.ALONE),
-    Planted("a threshold of rows instead of units", written(r"count\(\*\) AS units", "coalesce(sum(n), 0) AS units"), HIDDEN, s.TWICE),
+    Planted("a threshold of rows instead of units", written(r"count\(\*\) AS units", "CAST(coalesce(sum(s0), 0) AS BIGINT) AS units"), HIDDEN, s.TWICE),
     Planted("a threshold without noise", exact_units, HIDDEN, s.TWICE),
     Planted("an average that is not centred, priced as one that is", uncentred, MADE_OF, s.CROWD, 100_000),
     Planted("exact halves under an average", halves_unnoised, MADE_OF, s.CROWD),
@@ -352,7 +375,7 @@ PLANTED = (
     Planted("a median that is too sure", sure_choice, "MEDIAN(x)", s.TWICE, 20_000),
     Planted("an extreme that is too sure", sure_choice, "MAX(n)", s.TWICE, 20_000),
     Planted("a mode that is too sure", sure_choice, "MODE(kind)", s.TWICE, 20_000),
-    Planted("an answer that is not paid", unpaid, "COUNT(*)", s.EMPTY),
+    Planted("an answer that is not paid", unpaid, "COUNT(*)", s.TWICE),
     Planted("an answer that is half paid", half_paid, "COUNT(*)", s.TWICE, 20_000),
     Planted("a recalled answer with fresh noise", replayed, "COUNT(*) asked again, laplace", s.TWICE, 40_000),
     Planted("a refined answer that is not paid", refined_for_free, "COUNT(*) refined, laplace", s.TWICE),
@@ -361,6 +384,6 @@ PLANTED = (
     Planted("two phases that hand on an exact list", first_unnoised, "two phases by a list", s.CROWD),
     Planted("levels that are priced once", once_for_all, "ROLLUP of units", s.EMPTY, 20_000),
     Planted("households that count as one", lone_households, "COUNT(*) of homes", s.EMPTY, 20_000),
-    Planted("rows in the opposite order", backwards, "COUNT(*)", s.EMPTY, 2_000),
-    Planted("hidden groups as the engine has them", as_the_engine_has_them, HIDDEN, s.CROWD, 2_000),
+    Planted("rows in the opposite order", backwards, "COUNT(*)", s.EMPTY, 2_000, caught="not in the order of their keys"),
+    Planted("hidden groups as the engine has them", as_the_engine_has_them, HIDDEN, s.CROWD, 2_000, caught="not in the order of their keys"),
 )  # fmt: skip
