@@ -41,8 +41,6 @@ from dpsql.service import Service
 ALPHA = 1e-6
 SAMPLES = 100_000
 MOST_CELLS = 20_000
-MOST_OF_FEW = 200
-"""Askings of a question that is about few cells: enough to see faults of several times the charge."""
 _FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 _TOGETHER = 40
 """Questions that one process asks before it takes others."""
@@ -188,7 +186,7 @@ def _found(
     one, other = (Side(service, question, most, beside=beside) for service in pair)
     times = math.ceil(work.samples / (most // 2 if beside else most))
     if question.cells is not None:
-        times = min(times, MOST_OF_FEW)
+        times = min(times, question.askings)
     asked = 0
     while asked < times and (asked < 2 or time.monotonic() < until):
         asked += 1

@@ -73,19 +73,21 @@ def lower_bound(
 
 
 def _features(one: Samples, other: Samples) -> Iterator[tuple[Codes, Codes]]:
-    """The samples of both runs as small whole numbers, in three ways."""
+    """The samples of both runs as small whole numbers, in three ways.
+
+    The second halves have no say in where bins end: events must be fixed before they are looked at.
+    """
     both, middle = np.concatenate([one, other]), len(one)
-    for feature in (_values, _low_bits, _presence):
-        codes = feature(both)
-        codes = codes - codes.min()
+    first = np.concatenate([samples[: len(samples) // 2] for samples in (one, other)])
+    for found in (_values(both, first), _low_bits(both), _presence(both)):
+        codes = found - found.min()
         yield codes[:middle], codes[middle:]
 
 
-def _values(samples: Samples) -> Codes:
-    """Values in bins of an eighth of their spread; what is no number is a bin."""
-    samples = np.nan_to_num(samples, nan=_NAN, posinf=2.0**58, neginf=-(2.0**58))
-    shown = samples > _NAN
-    present = samples[shown]
+def _values(samples: Samples, first: Samples) -> Codes:
+    """Values in bins of an eighth of the spread of ``first``; what is no number is a bin."""
+    samples, first = _finite(samples), _finite(first)
+    shown, present = samples > _NAN, first[first > _NAN]
     if not len(present):
         present = np.zeros(1)
     quarters = [len(present) * i // 4 for i in (1, 2, 3)]
@@ -94,6 +96,10 @@ def _values(samples: Samples) -> Codes:
     bins = np.clip(np.rint((samples - middle) / width), -_BINS, _BINS).astype(np.int64)
     kinds = np.where(samples == ABSENT, _BINS + 1, np.where(samples == NULL, _BINS + 2, _BINS + 3))
     return np.where(shown, bins, kinds)
+
+
+def _finite(samples: Samples) -> Samples:
+    return np.nan_to_num(samples, nan=_NAN, posinf=2.0**58, neginf=-(2.0**58))
 
 
 def _low_bits(samples: Samples) -> Codes:

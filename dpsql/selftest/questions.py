@@ -35,7 +35,8 @@ _SOME = (TWICE, EMPTY, ABOVE, BELOW)
 class Question:
     """One statement; its last column is looked at, by the cell in its first.
 
-    ``cells`` is for what cannot be asked about all cells at once: an answer has so many samples.
+    ``cells`` is for what cannot be asked about all cells at once: an answer has so many samples,
+    and ``askings`` is how many answers are asked for: 200 show faults of several times the charge.
     ``search`` lets bounds be searched for, ``consistent`` has levels add up.
     """
 
@@ -49,6 +50,7 @@ class Question:
     steps: tuple[Step, ...] = ONCE
     scenarios: tuple[Scenario, ...] = SCENARIOS
     cells: int | None = None
+    askings: int = 200
     search: bool = False
     consistent: bool = False
 

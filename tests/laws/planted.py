@@ -339,7 +339,7 @@ PLANTED = (
     Planted("noise of four fifths the scale", scaled(Fraction(4, 5)), "semi join", s.TWICE, 100_000),
     Planted("noise of half the scale", scaled(Fraction(1, 2)), "COUNT(*)", s.TWICE),
     Planted("sums with noise of half the scale", scaled(Fraction(1, 2)), "SUM(x)", s.TWICE),
-    Planted("Gaussian noise of half the deviation", scaled(Fraction(1, 2)), "COUNT(*), gaussian", s.TWICE, 60_000),
+    Planted("Gaussian noise of half the deviation", scaled(Fraction(1, 2)), "COUNT(*) of people, gaussian", s.TWICE, 60_000),
     Planted("no noise", drawn(lambda values: values * 0), "COUNT(*)", s.EMPTY, 2_000),
     Planted("noise that groups share", shared_noise, "COUNT(*) less another, laplace", s.BESIDE),
     Planted("noise of one sign", drawn(abs), "COUNT(*)", s.EMPTY),

@@ -1,0 +1,102 @@
+"""Pairs of what may go wrong together: each aggregate by each way to bound, mechanism and rule.
+
+A pair is asked about in one scenario, another for the next pair, so that all are met; what is asked
+in every scenario is in ``matrix``. Tests hold the pairs against the registries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.plan.request import Mechanism
+from dpsql.selftest.copies import SEVERAL, WIDE
+from dpsql.selftest.probes import CELL, PART, PERSON, PREPARED, ROWS, WORD
+from dpsql.selftest.questions import Question
+from dpsql.selftest.scenarios import ABOVE, SCENARIOS, SPREAD, Scenario
+
+AGGREGATES = (
+    "COUNT(*)", "COUNT(x)", "COUNT(*) FILTER (WHERE x IS NULL)", "COUNT(DISTINCT n)",
+    "COUNT(DISTINCT (n, kind))", f"COUNT(DISTINCT {PERSON})",
+    "SUM(x)", "SUM(n)", "SUM(x) FILTER (WHERE flag)", "AVG(x)", "AVG(n)",
+    "VAR_POP(x)", "VAR_SAMP(x)", "STDDEV_POP(n)", "STDDEV_SAMP(x)",
+    "MEDIAN(x)", "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)",
+    "PERCENTILE_DISC(0) WITHIN GROUP (ORDER BY n)", "QUANTILE_DISC(kind, 0.5)",
+    "MIN(x)", "MAX(n)", "MAX(day)", "MIN(moment)", "MODE(kind)", "MODE(n)",
+    "COVAR_POP(x, y)", "COVAR_SAMP(x, y)", "CORR(x, y)",
+    "REGR_SLOPE(y, x)", "REGR_INTERCEPT(y, x)", "REGR_R2(y, x)", "REGR_COUNT(y, x)",
+    "BOOL_AND(flag)", "BOOL_OR(x > 1)",
+)  # fmt: skip
+RULES: tuple[tuple[str, str, Mechanism], ...] = (
+    ("truncated", WIDE, "laplace"), ("Laplace", SEVERAL, "laplace"),
+    ("Gaussian", SEVERAL, "gaussian"),
+)  # fmt: skip
+"""Every rule that selects groups, and the role and mechanism that lead to it."""
+WAYS = (
+    "row weights", "group caps", "weights and groups", "norm clip", "prepared rows", "unit totals",
+)  # fmt: skip
+"""Ways to bound a unit of many rows; one row per unit is what every aggregate of people has."""
+_LAWS: tuple[Mechanism, ...] = ("laplace", "gaussian", "geometric")
+_GROUPED = ("row weights", "norm clip", "prepared rows")
+_TURNS = 3
+"""Steps through the scenarios from one pair to the next: all are met, since ten have no third."""
+_FEW = 20
+"""Askings about everybody, who are one cell: what is gross shows, and whether neighbours differ."""
+
+_MANY = (
+    ("COUNT(*)", "v", 2), ("SUM(x)", "v", 6), ("AVG(x)", "v", 3), ("MEDIAN(x)", "v", 3),
+    ("COUNT(DISTINCT n)", "v", 2), ("MODE(kind)", "CASE WHEN v = 'c' THEN 1 ELSE 0 END", 1),
+)  # fmt: skip
+"""Aggregates of each kind, their answers as numbers, and the most that one person can make of them."""
+
+
+def products() -> Iterator[Question]:
+    """Every pair, each in a scenario of its turn."""
+    for i, text in enumerate(AGGREGATES):
+        for j, way in enumerate(WAYS):
+            if possible(text, way):
+                turn = i + _TURNS * j
+                yield _bounded(
+                    text, way, _LAWS[(i + j + j // 3) % 3], SCENARIOS[turn % len(SCENARIOS)]
+                )
+        for j, (rule, role, law) in enumerate(RULES):
+            scenario = SCENARIOS[(i + _TURNS * j + 1) % len(SCENARIOS)]
+            sql = f"SELECT {WORD}, {text} FROM {ROWS} GROUP BY {WORD}"
+            yield Question(
+                f"{text} of hidden groups by the {rule} rule", ROWS, sql, role, law,
+                scenarios=(scenario,),
+            )  # fmt: skip
+    yield from _in_many_groups()
+
+
+def possible(aggregate: str, way: str) -> bool:
+    """Whether a way can bound an aggregate: sums of weights or norms say nothing of numbers of units."""
+    return way not in _GROUPED or f"DISTINCT {PERSON}" not in aggregate
+
+
+def _bounded(text: str, way: str, law: Mechanism, scenario: Scenario) -> Question:
+    name = f"{text} by {way}, {law}"
+    if way == "unit totals":
+        sql = f"SELECT 1 AS {CELL}, {text} FROM {ROWS} WHERE {CELL} = 1"
+        return Question(
+            name, ROWS, sql, SEVERAL, law, way, scenarios=(scenario,), cells=1, askings=_FEW
+        )
+    table = PREPARED if way == "prepared rows" else ROWS
+    sql = f"SELECT {CELL}, {text} FROM {table} GROUP BY {CELL}"
+    return Question(name, table, sql, SEVERAL, law, way, scenarios=(scenario,))
+
+
+def _in_many_groups() -> Iterator[Question]:
+    """A person in more groups than allowed, by each way and rule: their answers, added up."""
+    for text, number, most in _MANY:
+        for key in (CELL, WORD):
+            total = f"SUM(LEAST(GREATEST({number}, 0), {most}))"
+            for way in WAYS[:4] if key == CELL else ("group caps", "weights and groups"):
+                law: Mechanism = "gaussian" if way == "norm clip" else "laplace"
+                sql = (
+                    f"SELECT {key}, {total} FROM (SELECT {key}, {PART}, {text} AS v FROM {ROWS}"
+                    f" GROUP BY {key}, {PART}) AS g WHERE {PART} < 5 GROUP BY {key} ORDER BY {key}"
+                )
+                yield Question(
+                    f"{text} of each of many {'hidden ' * (key == WORD)}groups by {way}", ROWS,
+                    sql, SEVERAL, law, way, scenarios=(SPREAD, ABOVE)[: 1 + (key == CELL)],
+                )  # fmt: skip
