@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -49,7 +49,7 @@ roles:
     epsilon: 1e6
     delta: 0.4
     session: {{epsilon: 1e6, delta: 0.3}}
-    query: {{epsilon: 1, delta: {delta}}}
+    query: {{epsilon: 1e6, delta: {delta}}}
     max_groups_per_unit: {groups}
 """
 
@@ -69,6 +69,10 @@ class Scenario:
 
 SCENARIOS: dict[str, Scenario] = {
     "COUNT": Scenario("SELECT cell, COUNT(*) FROM facts GROUP BY cell", "(9, 1)"),
+    "a difference": Scenario(
+        "SELECT cell, COUNT(*) - COUNT(*) FILTER (WHERE id % 1000 <> 9) FROM facts GROUP BY cell",
+        "(9, 1)",
+    ),
     "COUNT, ten times the rows": Scenario(
         "SELECT cell, COUNT(*) FROM facts GROUP BY cell", ", ".join(["(9, 1)"] * 20), rows=2
     ),
@@ -138,13 +142,16 @@ def _texts(rows: str) -> str:
     )
 
 
-def samples(scenario: Scenario, side: str, answers: int) -> Samples:
-    """What all cells show in several answers."""
+def samples(
+    scenario: Scenario, side: str, answers: int, epsilon: Fraction = Fraction(1)
+) -> Samples:
+    """What all cells show in several answers at this epsilon each."""
     policy = load(_place(scenario) / side / "policy.yaml")
     engine = DuckDB(policy.source.path, policy.limits)
     with Service(policy, engine, FreeLedger(), clock=noon, entropy=Entropy()) as opened:
         session = opened.session("analyst")
         session.execute("SET dpsql.fresh = on")
+        session.settings = replace(session.settings, epsilon=epsilon)
         found = []
         for _ in range(answers):
             table = session.execute(scenario.sql).table
