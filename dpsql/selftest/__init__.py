@@ -40,11 +40,16 @@ from dpsql.service import Service
 
 ALPHA = 1e-6
 SAMPLES = 100_000
-MOST_CELLS = 20_000
+MOST_CELLS, FEWEST_CELLS = 20_000, 1_000
 _FIRST = datetime(2025, 1, 1, tzinfo=UTC)
+_USUAL = 0.4
+"""Seconds that a question about so many cells takes, whose sides are prepared and asked twice."""
+_LEAST = 0.1
+"""Seconds that any question takes."""
 _TOGETHER = 40
 """Questions that one process asks before it takes others."""
 Wanted = Callable[[Scenario, Question], bool]
+_Asked = tuple[Scenario, Question]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class _Work:
     scenario: Scenario
     questions: tuple[Question, ...]
     samples: int
+    cells: int
     seconds: float
     alpha: float
 
@@ -96,7 +102,11 @@ def run(
     policy: Policy, samples: int = SAMPLES, *, seconds: float = math.inf, jobs: int = 1,
     wanted: Wanted = lambda *_: True,
 ) -> Iterator[Finding]:  # fmt: skip
-    """The findings of a policy, in the order of scenarios; after ``seconds`` from fewer samples."""
+    """The findings of a policy, in the order of scenarios.
+
+    Within ``seconds`` there are fewer samples, from fewer cells; and where there is no time even
+    for those, each question is asked in some of its scenarios only, whose turn it is.
+    """
     works = list(_works(policy, samples, seconds * jobs, wanted))
     if jobs == 1:
         for work in works:
@@ -116,14 +126,33 @@ def asked(policy: Policy) -> Iterator[tuple[Scenario, Question]]:
 
 
 def _works(policy: Policy, samples: int, seconds: float, wanted: Wanted) -> Iterator[_Work]:
-    chosen = [pair for pair in asked(policy) if wanted(*pair)]
+    chosen = _within([pair for pair in asked(policy) if wanted(*pair)], seconds)
     each = 1 / max(1, len(chosen))
+    cells = min(MOST_CELLS, max(2, samples // 4 * 2))
+    if seconds < math.inf:
+        cells = min(cells, max(FEWEST_CELLS, int(MOST_CELLS * seconds * each / _USUAL)))
     for scenario in ALL:
         mine = [question for s, question in chosen if s == scenario]
         for start in range(0, len(mine), _TOGETHER):
             some = tuple(mine[start : start + _TOGETHER])
             share = seconds * each * len(some)
-            yield _Work(policy, scenario, some, samples, share, ALPHA * each)
+            yield _Work(policy, scenario, some, samples, cells, share, ALPHA * each)
+
+
+def _within(pairs: list[_Asked], seconds: float) -> list[_Asked]:
+    """As many scenarios of each question as there is time for, one at least, by turns."""
+    if len(pairs) * _LEAST <= seconds:
+        return pairs
+    scenarios: dict[Question, list[Scenario]] = {}
+    for scenario, question in pairs:
+        scenarios.setdefault(question, []).append(scenario)
+    few = max(1, int(seconds / _LEAST / len(scenarios)))
+    kept = {
+        (scenario, question)
+        for turn, (question, each) in enumerate(scenarios.items())
+        for scenario in (each * 2)[turn % len(each) :][: min(few, len(each))]
+    }
+    return [pair for pair in pairs if pair in kept]
 
 
 def _listed(work: _Work) -> list[Finding]:
@@ -131,8 +160,7 @@ def _listed(work: _Work) -> list[Finding]:
 
 
 def _findings(work: _Work) -> Iterator[Finding]:
-    end = time.monotonic() + work.seconds
-    cells = min(MOST_CELLS, max(2, work.samples // 4 * 2))
+    end, cells = time.monotonic() + work.seconds, work.cells
     with tempfile.TemporaryDirectory(prefix="dpsql-selftest-") as place, ExitStack() as stack:
         days = _Days()
         pair = _pair(work, cells, Path(place), stack, days)

@@ -55,7 +55,7 @@ _KEPT: list[object] = []
 @functools.cache
 def _service(name: str) -> Service:
     """A service over copies of ten cells, as long as the process lasts."""
-    work = selftest._Work(policy(name), TWICE, tuple(matrix()), 20, 0, 1)
+    work = selftest._Work(policy(name), TWICE, tuple(matrix()), 20, 10, 0, 1)
     place = tempfile.TemporaryDirectory(prefix="dpsql-selftest-")
     _KEPT.append(place)
     return selftest._pair(work, 10, Path(place.name), ExitStack(), selftest._Days())[0]
