@@ -13,6 +13,7 @@ from dpsql.exact import parse_exact
 from dpsql.ledger.accounts import LONGEST_SESSION_NAME
 from dpsql.plan.request import Mechanism
 from dpsql.sql.dialects.tables import DIALECTS
+from dpsql.sql.terms import LEAST_DELTA, SMALLEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +48,16 @@ class Setting:
     about: str
 
 
-_SMALLEST = Fraction(1, 10**9)
-_LEAST_DELTA = Fraction(1, 10**15)
-"""The steps of the ledger: less could not be charged."""
-
-
 def _positive(text: str) -> Fraction:
     value = parse_exact(text)
-    if not _SMALLEST <= value <= 10**9:
+    if not SMALLEST <= value <= 10**9:
         raise ValueError
     return value
 
 
 def _probability(text: str) -> Fraction:
     value = parse_exact(text)
-    if value and not _LEAST_DELTA <= value < 1:
+    if value and not LEAST_DELTA <= value < 1:
         raise ValueError
     return value
 

@@ -62,7 +62,7 @@ def parse(source: Source) -> Parsed:
     text = source.text
     if len(text) > LONGEST_TEXT:
         raise Refused(_too_large(f"{LONGEST_TEXT} characters"))
-    strange = _STRANGE.search(text)
+    strange = STRANGE.search(text)
     if strange is not None:
         raise Refused(_not_text(Span(*strange.span())), text=text)
     tokens, taken, trees = _read(source)
@@ -95,7 +95,7 @@ def parse(source: Source) -> Parsed:
     return Parsed(source, tree)
 
 
-_STRANGE = re.compile("[\x00\ud800-\udfff]")
+STRANGE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no database stores: they would end or break a message."""
 
 

@@ -72,16 +72,22 @@ class Bounds:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+SMALLEST = Fraction(1, 10**9)
+"""The least epsilon: noise beyond is wider than what exact samplers take."""
+LEAST_DELTA = Fraction(1, 10**15)
+"""The steps of the ledger: less could not be charged."""
+
+
 def _epsilon(text: str) -> Fraction:
     value = parse_exact(text)
-    if not 0 < value <= 10**9:
+    if not SMALLEST <= value <= 10**9:
         raise ValueError
     return value
 
 
 def _delta(text: str) -> Fraction:
     value = parse_exact(text)
-    if not 0 <= value < 1:
+    if value and not LEAST_DELTA <= value < 1:
         raise ValueError
     return value
 
@@ -108,10 +114,10 @@ class Option:
 
 _WHOLE = "a whole number from 1"
 OPTIONS: dict[str, Option] = {
-    "epsilon": Option(
-        "epsilon", _epsilon, "a number above 0 and up to 1e9", "what this SELECT costs"
+    "epsilon": Option("epsilon", _epsilon, "a number from 1e-9 to 1e9", "what this SELECT costs"),
+    "delta": Option(
+        "delta", _delta, "0, or a number from 1e-15 and below 1", "the delta it costs at most"
     ),
-    "delta": Option("delta", _delta, "a number from 0 and below 1", "the delta it costs at most"),
     "max_groups_contributed": Option(
         "groups", _count, _WHOLE, "in how many groups a unit counts, up to the role's limit"
     ),

@@ -92,7 +92,7 @@ def test_it_is_sharp() -> None:
     assert found("semi join", TWICE, 40_000).bound > 0.85
 
 
-SHORT = 40
+SHORT = 30
 """Seconds of one core for all questions; each is asked twice however long that takes."""
 
 

@@ -17,6 +17,7 @@ from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import members
 from dpsql.sql.expressions import NULL, Expression, Interval, Literal, Shape
 from dpsql.sql.functions.time import UNITS
+from dpsql.sql.parse import STRANGE
 from dpsql.sql.spans import span_of
 
 _KINDS: tuple[tuple[type, Kind], ...] = (
@@ -102,6 +103,8 @@ def scalar(value: object, node: exp.Expr) -> Scalar | None:
             raise _bad(node, "a parameter", "a timestamp without a time zone, as columns are")
         day, time = value.date(), value.time()  # those of pandas have nanoseconds, and engines none
         return dt.datetime.combine(day, time)
+    if isinstance(value, str) and STRANGE.search(value):
+        raise _bad(node, "a parameter", "text without NUL bytes and halves of characters")
     if isinstance(value, bool | int | Fraction | str | dt.date) or value is None:
         return value
     raise _bad(node, "a parameter", "a number, text, a date or NULL")
