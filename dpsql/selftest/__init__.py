@@ -212,7 +212,8 @@ def _found(
     most = min(question.cells or cells, cells)
     beside = work.scenario.beside
     one, other = (Side(service, question, most, beside=beside) for service in pair)
-    times = math.ceil(work.samples / (most // 2 if beside else most))
+    wished = work.samples // question.share
+    times = math.ceil(wished / (most // 2 if beside else most))
     if question.cells is not None:
         times = min(times, question.askings)
     asked = 0

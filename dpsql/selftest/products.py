@@ -39,6 +39,8 @@ _LAWS: tuple[Mechanism, ...] = ("laplace", "gaussian", "geometric")
 _GROUPED = ("row weights", "norm clip", "prepared rows")
 _TURNS = 3
 """Steps through the scenarios from one pair to the next: all are met, since ten have no third."""
+_SHARE = 5
+"""How many times fewer samples a pair has than what is asked in every scenario."""
 _FEW = 20
 """Askings about everybody, who are one cell: what is gross shows, and whether neighbours differ."""
 
@@ -63,7 +65,7 @@ def products() -> Iterator[Question]:
             sql = f"SELECT {WORD}, {text} FROM {ROWS} GROUP BY {WORD}"
             yield Question(
                 f"{text} of hidden groups by the {rule} rule", ROWS, sql, role, law,
-                scenarios=(scenario,),
+                scenarios=(scenario,), share=_SHARE,
             )  # fmt: skip
     yield from _in_many_groups()
 
@@ -82,7 +84,7 @@ def _bounded(text: str, way: str, law: Mechanism, scenario: Scenario) -> Questio
         )
     table = PREPARED if way == "prepared rows" else ROWS
     sql = f"SELECT {CELL}, {text} FROM {table} GROUP BY {CELL}"
-    return Question(name, table, sql, SEVERAL, law, way, scenarios=(scenario,))
+    return Question(name, table, sql, SEVERAL, law, way, scenarios=(scenario,), share=_SHARE)
 
 
 def _in_many_groups() -> Iterator[Question]:

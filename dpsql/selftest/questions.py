@@ -37,6 +37,7 @@ class Question:
 
     ``cells`` is for what cannot be asked about all cells at once: an answer has so many samples,
     and ``askings`` is how many answers are asked for: 200 show faults of several times the charge.
+    ``share`` is for what has many like it: so many times fewer samples than of others.
     ``search`` lets bounds be searched for, ``consistent`` has levels add up.
     """
 
@@ -51,6 +52,7 @@ class Question:
     scenarios: tuple[Scenario, ...] = SCENARIOS
     cells: int | None = None
     askings: int = 200
+    share: int = 1
     search: bool = False
     consistent: bool = False
 

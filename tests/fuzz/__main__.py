@@ -8,21 +8,22 @@ import sys
 import tempfile
 from pathlib import Path
 
-NAMES = ("statement", "messages")
+NAMES = ("statement", "dialect", "messages", "strangers")
 
 
-def _one(name: str, seconds: int) -> None:
+def _one(name: str, seconds: int, seed: int) -> None:
     """Branches of dpsql are watched, so what reaches new ones is kept and changed again."""
     import atheris
 
     with atheris.instrument_imports(include=["dpsql"]):
         from tests.fuzz.targets import TARGETS, seeds
     folder = Path(tempfile.mkdtemp(prefix=f"dpsql-fuzz-{name}-"))
-    for number, seed in enumerate(seeds(name)):
-        (folder / str(number)).write_bytes(seed)
+    for number, known in enumerate(seeds(name)):
+        (folder / str(number)).write_bytes(known)
     arguments = [
         sys.argv[0], str(folder), f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096",
         f"-artifact_prefix={folder}/found-", "-print_final_stats=1",
+        f"-seed={seed}",
     ]  # fmt: skip
     atheris.Setup(arguments, TARGETS[name])
     atheris.Fuzz()
@@ -33,9 +34,10 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--target", choices=NAMES)
+    parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     chosen = parser.parse_args()
     if chosen.target:
-        _one(chosen.target, chosen.seconds)
+        _one(chosen.target, chosen.seconds, chosen.seed)
         return 0
     failed = 0
     for name in NAMES:

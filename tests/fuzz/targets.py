@@ -23,6 +23,7 @@ from dpsql.plan.build import build  # noqa: E402
 from dpsql.plan.price import price  # noqa: E402
 from dpsql.service import settings  # noqa: E402
 from dpsql.sql.bind import bind  # noqa: E402
+from dpsql.sql.dialects.tables import DIALECTS  # noqa: E402
 from dpsql.sql.parse import Source, parse  # noqa: E402
 
 Target = Callable[[bytes], None]
@@ -49,10 +50,21 @@ class _Few:
 
 def statement(data: bytes) -> None:
     """Text to a priced plan, whose statements must pass their second check."""
+    _planned(data, "postgres")
+
+
+def dialect(data: bytes) -> None:
+    """The same in another dialect: the first byte says which."""
+    others = sorted(DIALECTS.keys() - {"postgres"})
+    _planned(data[1:], others[(data[0] if data else 0) % len(others)])
+
+
+def _planned(data: bytes, spoken: str) -> None:
     text = data.decode("utf-8", "surrogateescape")[:LONGEST]
     try:
         settings.changed(settings.Settings(), text)
-        plan = build(check(bind(parse(Source(text)), _catalog())), _Few(), 100_000)  # type: ignore[arg-type]
+        read = parse(Source(text, spoken))
+        plan = build(check(bind(read, _catalog())), _Few(), 100_000)  # type: ignore[arg-type]
         priced = price(plan, request(3, 1))
     except Refused as refused:
         str(refused)
@@ -87,7 +99,37 @@ def messages(data: bytes) -> None:
     kinds(client.received[start:])
 
 
-TARGETS: dict[str, Target] = {"statement": statement, "messages": messages}
+def strangers(data: bytes) -> None:
+    """Bytes from the first one on, before anybody has logged in: no answer, no session."""
+    from talk import Client, FixedHouse, kinds
+
+    client = Client(FixedHouse(_house()))  # type: ignore[arg-type]
+    cut = data[0] % 64 + 1 if data else 1
+    for at in range(0, len(data), cut):
+        client.send(data[at : at + cut])
+    said = client.received.removeprefix(b"N").removeprefix(b"N")  # what asks for TLS has one letter
+    assert set(kinds(said)) <= set("REv"), "a challenge, an error, a version: nothing else"
+
+
+TARGETS: dict[str, Target] = {
+    "statement": statement, "dialect": dialect, "messages": messages, "strangers": strangers,
+}  # fmt: skip
+
+
+def _greetings() -> Iterable[bytes]:
+    """How clients begin: log-ins, wishes for TLS, cancellations, and what comes too early."""
+    from talk import SYNC, message, query, startup
+
+    first = b"n,,n=,r=rOprNGfwEbeRWgbNEkqO"
+    sasl = message("p", b"SCRAM-SHA-256\0" + len(first).to_bytes(4, "big") + first)
+    proof = message("p", b"c=biws,r=rOprNGfwEbeRWgbNEkqO,p=AAAA")
+    for number in (80877103, 80877104):
+        yield (8).to_bytes(4, "big") + number.to_bytes(4, "big") + startup("analyst")
+    yield (16).to_bytes(4, "big") + (80877102).to_bytes(4, "big") + bytes(8)
+    yield startup("analyst", database="shop", options="-c dpsql.epsilon=1") + sasl + proof
+    yield startup("analyst") + sasl + query("SELECT 1") + SYNC
+    yield startup("nobody", application_name="x" * 99) + sasl + proof
+    yield (8).to_bytes(4, "big") + (2 << 16).to_bytes(4, "big")
 
 
 def seeds(target: str) -> Iterable[bytes]:
@@ -96,7 +138,15 @@ def seeds(target: str) -> Iterable[bytes]:
     if target == "statement":
         yield from (t.encode("utf-8", "surrogatepass") for t in texts)
         return
+    if target == "dialect":
+        for i, text in enumerate(texts[::3]):
+            yield bytes([i % 256]) + text.encode("utf-8", "surrogatepass")
+        return
     from talk import SYNC, describe, execute, query
+
+    if target == "strangers":
+        yield from _greetings()
+        return
     from talk import bind as bound
     from talk import parse as parsed
 

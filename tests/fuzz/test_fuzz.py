@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+from support.required import leave_out
 from support.services import Seeded
 
+from tests.fuzz.__main__ import NAMES
 from tests.fuzz.targets import TARGETS, seeds
 
-TRIES = {"statement": 3_000, "messages": 400}
+TRIES = {"statement": 2_000, "dialect": 1_500, "messages": 400, "strangers": 2_000}
 _PIECES = (
     b"(",
     b")",
@@ -56,3 +64,26 @@ def test_mutations_are_refused_at_most(name: str) -> None:
             TARGETS[name](data)
         except Exception as error:
             raise AssertionError(f"{number}: {data!r}") from error
+
+
+SECONDS = 20
+"""Of each target; ``make fuzz`` takes as long as you like."""
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_reaches_new_code_is_refused_at_most(name: str) -> None:
+    """Coverage-guided, in a process of its own; it counts its own seconds, and begins alike each time."""
+    if importlib.util.find_spec("atheris") is None:
+        leave_out("atheris is not installed")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", "--target", name, "--seconds", str(SECONDS), "--seed", "1"],
+        capture_output=True, text=True, errors="replace", check=False, cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
+    assert "stat::number_of_executed_units" in done.stderr
+
+
+def test_the_fuzzer_tries_every_target() -> None:
+    assert tuple(TARGETS) == NAMES
