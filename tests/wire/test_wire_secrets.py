@@ -10,11 +10,18 @@ import io
 import logging
 import os
 import pickle
+import sqlite3
+import struct
 import tempfile
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 from endpoint import PASSWORD, ROLE, generous
 from support.datasets import folder, policy_text
@@ -24,21 +31,37 @@ from talk import Client, FixedHouse, bind, describe, execute, parse, query
 from test_http import Caller
 
 from dpsql.cli import main
+from dpsql.diagnostics import refusal
 from dpsql.diagnostics.refusal import EngineFailed, Error
 from dpsql.engines.duckdb import DuckDB
 from dpsql.release import noise as noise_of
+from dpsql.release import stored
+from dpsql.release.stored import from_bytes
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import ServiceHouse
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 
-WORD, NUMBER, DAY = "zanzibar7391", 73917391, "2024-07-31"
-SECRETS = (WORD.encode(), str(NUMBER).encode(), WORD.upper().encode())
+WORD, NUMBER, DAY = "zanzibar7391", 73917391, "1987-03-09"
+"""The day is none that the policy lists: those are public keys of groups."""
+ID, PEOPLE = 7_391_739_173_917_391, 3
+_MOMENT = datetime.fromisoformat(DAY).replace(tzinfo=UTC)
+_BINARY = (
+    *(struct.pack(f"{order}q", ID + i) for order in "<>" for i in range(PEOPLE)),
+    *(struct.pack(f"{order}d", float(n)) for order in "<>" for n in (NUMBER, ID)),
+    *(struct.pack(f"{order}q", NUMBER) for order in "<>"),
+    *(struct.pack(f"{order}q", int(_MOMENT.timestamp()) * 10**6) for order in "<>"),
+)
+SECRETS = (
+    *(text.encode() for text in (WORD, WORD.upper(), str(NUMBER), DAY, DAY.replace("-", ""))),
+    *(str(ID + i).encode() for i in range(PEOPLE)), *_BINARY,
+)  # fmt: skip
+"""As text, and as whole numbers, doubles and moments are written in eight bytes, in either order."""
 ASKED = [h.sql for h in HOSTILE if h.kind in ("oracles", "targets", "stages", "groups", "joins")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def place() -> Path:
     """A shop of three people, whose every cell is a secret."""
     here = Path(tempfile.mkdtemp(dir=folder(), prefix="secrets-"))
@@ -46,8 +69,8 @@ def place() -> Path:
         connection.execute(f"""
             CREATE TABLE countries (country VARCHAR, continent VARCHAR, population BIGINT);
             INSERT INTO countries VALUES ('at', 'europe', 9);
-            CREATE TABLE customers AS SELECT {NUMBER} + i AS customer_id, '{WORD}' AS email,
-              '{WORD}' AS country, {NUMBER} AS age, '{WORD}' AS city FROM range(3) AS r(i);
+            CREATE TABLE customers AS SELECT {ID} + i AS customer_id, '{WORD}' AS email,
+              '{WORD}' AS country, {NUMBER} AS age, '{WORD}' AS city FROM range({PEOPLE}) AS r(i);
             CREATE TABLE orders AS SELECT customer_id, {NUMBER}::DOUBLE AS amount,
               DATE '{DAY}' AS placed, '{WORD}' AS channel FROM customers, range(9);
             CREATE TABLE visits AS SELECT customer_id, TIMESTAMP '{DAY}' AS started,
@@ -59,19 +82,102 @@ def place() -> Path:
 
 
 def found(*places: bytes) -> list[bytes]:
-    """The secrets that stand in some bytes, as text in any of the usual forms."""
-    return [s for data in places for s in SECRETS if s in data or s in data.replace(b"\0", b"")]
+    """The secrets that stand in some bytes, in any of the usual forms."""
+    return [
+        s
+        for data in places
+        for s in SECRETS
+        if s in data or (s not in _BINARY and s in data.replace(b"\0", b""))
+    ]
 
 
 def on_disk(place: Path) -> bytes:
     """All that was written beside the data."""
     files = [p for p in place.rglob("*") if p.is_file() and p.name != "shop.duckdb"]
-    return b"\n".join(p.read_bytes() for p in files)
+    return b"\n".join([*(p.read_bytes() for p in files), *unpacked(place)])
+
+
+def unpacked(place: Path) -> Iterator[bytes]:
+    """The releases of the ledger as their tables hold them: on the disk large ones are packed."""
+    with closing(sqlite3.connect(place / "policy.ledger.db")) as ledger:
+        for (body,) in ledger.execute("SELECT body FROM release").fetchall():
+            for stored in from_bytes(body):
+                yield str(stored.table.to_pydict()).encode()
+                for column in stored.table.columns:
+                    for chunk in column.chunks:
+                        yield from (bytes(b) for b in chunk.buffers() if b is not None)
 
 
 def test_nothing_private_leaves_or_is_written(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    said = left(place, ASKED, monkeypatch, capsys)
+    assert not found(*said)
+    assert len(list(unpacked(place))) > 20
+
+
+FEW = [
+    "SELECT channel, COUNT(*) FROM orders GROUP BY channel",
+    "SELECT email FROM customers",
+    "SELECT COUNT(*) FROM customers WHERE CAST(email AS INTEGER) > 1",
+]
+
+
+def _to_ledger(patch: pytest.MonkeyPatch) -> None:
+    """An exact number in a stored table, packed."""
+    real = stored._stream
+
+    def leaking(table: pa.Table) -> pa.Buffer:
+        patch.setattr(stored, "LARGE", 0)
+        return real(table.append_column("x", pa.array([ID] * table.num_rows, pa.int64())))
+
+    patch.setattr(stored, "_stream", leaking)
+
+
+def _before(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Something that is done whenever the engine is asked."""
+    real = DuckDB.measure
+
+    def measure(self: DuckDB, *args: Any) -> Any:
+        act()
+        return real(self, *args)
+
+    patch.setattr(DuckDB, "measure", measure)
+
+
+def _to_file(patch: pytest.MonkeyPatch) -> None:
+    _before(
+        patch, lambda: Path(tempfile.mkstemp()[1]).write_bytes(struct.pack(">d", float(NUMBER)))
+    )
+
+
+def _to_log(patch: pytest.MonkeyPatch) -> None:
+    _before(patch, lambda: logging.getLogger("dpsql.operator").debug("on %s", DAY))
+
+
+def _to_http(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(refusal, "refusal_text", lambda refused: f"{refused.code} {ID + 2}")
+
+
+@pytest.mark.parametrize("plant", [_to_ledger, _to_file, _to_log, _to_http])
+def test_a_leak_that_is_planted_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], place: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    plant(monkeypatch)
+    assert found(*left(place, FEW, monkeypatch, capsys))
+
+
+def test_where_nothing_is_planted_nothing_is_found(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not found(*left(place, FEW, monkeypatch, capsys))
+
+
+def left(
+    place: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[bytes]:  # fmt: skip
+    """All that leaves the process or reaches the disk when these are asked on every face."""
     scratch = place / "tmp"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
@@ -84,7 +190,7 @@ def test_nothing_private_leaves_or_is_written(
     try:
         with Service.open(place / "policy.yaml", clock=noon) as service:
             session = service.session("analyst")
-            for sql in ASKED:
+            for sql in asked:
                 try:
                     reply = session.execute(sql)
                     seen += [repr(reply), str(reply.table.to_pydict()), session.explain(sql)]
@@ -93,14 +199,14 @@ def test_nothing_private_leaves_or_is_written(
             seen += [
                 repr(v) for v in (service, session, service.tools, service.policy, service.plans)
             ]
-            seen.append(_talked(service))
-            seen += _by_http(service)
+            seen.append(_talked(service, asked))
+            seen += _by_http(service, asked)
         code = main(
-            ["query", "--policy", str(place / "policy.yaml"), "--role", "analyst", ASKED[0]]
+            ["query", "--policy", str(place / "policy.yaml"), "--role", "analyst", asked[0]]
         )
         assert code in (0, 3, 4)
         batch = place / "batch.sql"
-        batch.write_text(";\n".join(sql for sql in ASKED[:40] if ";" not in sql))
+        batch.write_text(";\n".join(sql for sql in asked[:40] if ";" not in sql))
         policy = ["--policy", str(place / "policy.yaml")]
         for command in (
             ["audit", "--format", "table"], ["audit", "--format", "json"],
@@ -113,19 +219,18 @@ def test_nothing_private_leaves_or_is_written(
         logging.getLogger().setLevel(logging.WARNING)
     said = capsys.readouterr()
     texts = [*seen, log.getvalue(), said.out, said.err]
-    assert not found(*(t.encode("utf-8", "surrogatepass") for t in texts))
-    assert not found(on_disk(place)), "the ledger, temporary files, the policy"
+    return [*(t.encode("utf-8", "surrogatepass") for t in texts), on_disk(place)]
 
 
-def _by_http(service: Service) -> list[str]:
+def _by_http(service: Service, asked: list[str]) -> list[str]:
     """What HTTP says: answers, plans, budgets, and what operators watch."""
     made = [users.with_token(name, role) for name, role in (("robot", ROLE), ("boss", "boss"))]
     users.write(service.policy.front.users, [user for user, _ in made])
     house = ServiceHouse(service, role_catalog)
     app = Face(lambda: house.worlds).app()
     robot, boss = (Caller(app, token) for _, token in made)
-    said = [robot.post("/v1/query", json={"sql": sql}) for sql in ASKED[:40] if sql.isascii()]
-    said += [robot.post("/v1/explain", json={"sql": sql}) for sql in ASKED[:10]]
+    said = [robot.post("/v1/query", json={"sql": sql}) for sql in asked[:40] if sql.isascii()]
+    said += [robot.post("/v1/explain", json={"sql": sql}) for sql in asked[:10]]
     said += [robot.get("/v1/budget"), boss.get("/metrics")]
     assert said[-1].status_code == 200
     return [f"{one.headers} {one.text}" for one in said]
@@ -159,14 +264,14 @@ def test_a_failure_that_quotes_a_row_is_not_passed_on(
     assert error.__context__ is None, "what an engine said hangs on to nothing"
 
 
-def _talked(service: Service) -> str:
+def _talked(service: Service, asked: list[str]) -> str:
     """What the wire says, of answers, errors and notices."""
     client = Client(FixedHouse(ServiceHouse(service, role_catalog)))
     client.login(ROLE, PASSWORD)
-    for sql in ASKED[:60]:
+    for sql in asked[:60]:
         if sql.isascii():
             client.send(query(sql))
-    client.send(parse("", ASKED[0]) + bind("", "") + describe("P", "") + execute(""))
+    client.send(parse("", asked[0]) + bind("", "") + describe("P", "") + execute(""))
     return client.received.decode("latin-1")
 
 
