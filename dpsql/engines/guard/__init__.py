@@ -4,10 +4,14 @@ The planner says what a statement is; nothing here believes it. The statement's 
 the engine's parser and walked by rules that know neither plans nor sensitivities, only which tables
 hold whose rows. What is not certainly of the expected form does not run.
 
-Claim: a statement that passes reads listed columns of listed tables only; it mixes rows of
-    different units nowhere but in counts and in sums of whole numbers whose size its own text
-    bounds; it uses no function that can fail or that sees more than its arguments.
-Assumes: the engine parses the text as it will run it, and functions named in ``terms`` are total.
+Claim: a statement that passes reads listed columns of listed tables only; it joins rows of units by
+    the whole key of a unit, or of the row they belong to; it mixes rows of different units nowhere
+    but in counts and in sums of whole numbers that its own text bounds and that do not grow with a
+    unit's rows; nothing is decided by such a number before it has its noise, and nobody's identifier
+    names a group; it uses no function, cast or comparison that can fail or that sees more than its
+    arguments.
+Assumes: the engine parses the text as it will run it; functions named in ``terms`` are total; stored
+    columns have the types that the policy declares; there are no more rows than ``sizes`` says.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import json
 import re
 import threading
 from collections.abc import Mapping
+from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
@@ -23,11 +28,11 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
+from dpsql.engines.guard.facts import Unsafe
 from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.listed import listed as _listed
 from dpsql.engines.guard.parts import Node
 from dpsql.engines.guard.statement import measured, public
-from dpsql.engines.guard.terms import Unsafe
 from dpsql.engines.incident import failed
 from dpsql.policy.companion import Shelf
 from dpsql.policy.model import Policy
@@ -38,7 +43,10 @@ MOST_KNOWN = 2_000
 """Statements that are known to be safe; a service asks the same ones again and again."""
 
 
-_FORM = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[0-9]{6,15}\b""")
+_QUOTED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
+_COMPARED = re.compile(
+    rf"""(?:((?<![<>!])=[ ])\d{{1,15}}|((?:<>|[<>]=?|=)[ ])'(?:[^']|'')*')(?=\)|$|[ ](?:AND|OR|THEN)[ ])|{_QUOTED}"""
+)
 _OTHERWISE = re.compile(r"""--|/\*|\$\w*\$|[\w&]'""")
 """What makes quotes mean something else: comments, text between dollars, E'..' and its like."""
 
@@ -48,21 +56,21 @@ _LAST_PLACE = re.compile(r',"query_location":\d+,"query_location_length":\d+(?=}
 """Where a part stands in the text; in a text constant the quotes would be escaped."""
 
 
+@lru_cache(maxsize=MOST_KNOWN)
 def _form(sql: str) -> str:
-    """The statement without what its constants say, where quotes are what they seem to be."""
-    found = _FORM.sub(_constant, sql)
-    return sql if _OTHERWISE.search(found) else found
+    """The statement without what it compares values with: for a rule these are all alike.
 
-
-def _constant(found: re.Match[str]) -> str:
-    """Text and long whole numbers stand for any other: what they say decides no rule.
-
-    Names stay, short numbers (a key's place) and the words that are looked at.
+    Texts after a comparison, and whole numbers that something shall equal, decide no kind and no
+    size. All else stays: what a text or number is elsewhere, a table may be, a key, or an end.
     """
-    text = found[0]
-    if text[0] == '"' or text == "'microsecond'":
-        return text
-    return "''" if text[0] == "'" else "999999"
+    if _OTHERWISE.search(re.sub(_QUOTED, "''", sql)):
+        return sql
+    return _COMPARED.sub(_compared, sql)
+
+
+def _compared(found: re.Match[str]) -> str:
+    number, text = found[1], found[2]
+    return f"{number}0" if number else f"{text}''" if text else found[0]
 
 
 class Guard:

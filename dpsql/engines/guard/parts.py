@@ -18,20 +18,35 @@ def arguments(node: Node) -> list[Node]:
     return [a.get("expression", a) for a in node["arguments"]]
 
 
-def between(condition: Node) -> list[Node]:
+def between(condition: Node) -> Iterator[tuple[Node, Node, Node]]:
     """What a condition puts between two constants: compared with one from either side.
 
     Equal parts of a tree are equal expressions: the places where they stand are not in it.
     """
-    lows: list[Node] = []
-    highs: list[Node] = []
+    lows: list[tuple[Node, Node]] = []
+    highs: list[tuple[Node, Node]] = []
     for part in conjuncts(condition):
         if part["class"] == "COMPARISON" and constant(part["right"]):
             if part["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"):
-                lows.append(part["left"])
+                lows.append((part["left"], part["right"]))
             if part["type"] in ("COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"):
-                highs.append(part["left"])
-    return [value for value in lows if value in highs]
+                highs.append((part["left"], part["right"]))
+    for value, low in lows:
+        yield from ((value, low, high) for other, high in highs if other == value)
+
+
+def above(condition: Node) -> Iterator[tuple[Node, int, None]]:
+    """Where a condition does not hold, the whole number that is greater than its constant."""
+    text = condition.get("right", {}).get("literal", {"kind": ""})
+    if condition["type"] == "COMPARE_LESSTHANOREQUALTO" and text["kind"] == "INTEGER":
+        yield condition["left"], int(text["text"]) + 1, None
+
+
+def unequal(node: Node) -> bool:
+    """Whether a value is NULL instead of zero."""
+    if node.get("function_name") != "nullif":
+        return False
+    return bool(arguments(node)[1].get("literal", {}).get("text") == "0")
 
 
 def constant(node: Node) -> bool:
@@ -71,18 +86,15 @@ def named(node: object) -> Iterator[list[str]]:
             yield from named(child)
 
 
-def equal(node: Node) -> Iterator[tuple[list[str], list[str]]]:
-    """The columns that a condition makes equal, each as it is or cast."""
-    if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
-        for child in node["children"]:
-            yield from equal(child)
-    elif node["class"] == "COMPARISON" and node["type"] == "COMPARE_EQUAL":
-        left, right = (_name(node[side]) for side in ("left", "right"))
-        if left and right:
-            yield left, right
+def equal(node: Node) -> Iterator[tuple[Node, Node]]:
+    """The two sides of each equality that a condition needs, where both are columns or casts."""
+    for part in conjuncts(node):
+        if part["type"] == "COMPARE_EQUAL" and name_of(part["left"]) and name_of(part["right"]):
+            yield part["left"], part["right"]
 
 
-def _name(node: Node) -> list[str]:
+def name_of(node: Node) -> list[str]:
+    """The name of a column, as it is or cast; nothing for what is none."""
     inner = node["child"] if node["class"] == "CAST" else node
     names: list[str] = inner.get("column_names", [])
     return names

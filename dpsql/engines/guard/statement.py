@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from dpsql.engines.guard.facts import LIST, WHOLE, Fact, Unsafe, hidden, kind_of, merged
+from dpsql.engines.guard.joins import joined, state_of
 from dpsql.engines.guard.listed import Listed, Place
-from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, equal, everything, named
-from dpsql.engines.guard.terms import (
-    LIST,
-    STORED,
-    WHOLE,
-    Fact,
-    Terms,
-    Unsafe,
-    kind_of,
-    merged,
-    plain,
-)
-
-PUBLIC, PRIVATE, MEASURED = "public", "private", "measured"
-Columns = dict[str, Fact]
-
-
-class _Every(Columns):
-    """The columns of a public table that lists none: all that it has."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-    def __getitem__(self, _: str) -> Fact:
-        return plain(STORED)
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of a FROM clause or of a query: columns by alias, and whose they are."""
-
-    sources: tuple[tuple[str, Columns], ...]
-    state: str
-    parts: int = 0
-    kind: str | None = None
-
-    def resolve(self, names: list[str]) -> Fact:
-        """The column of a name, the first one where USING has joined several."""
-        table = names[0] if len(names) > 1 else None
-        column = names[-1] if len(names) < 3 else names[1]
-        for alias, columns in self.sources:
-            if table in (None, alias) and column in columns:
-                found = columns[column]
-                return found.fields[names[2]] if len(names) == 3 else found
-        raise Unsafe(f"the column {'.'.join(names)}, which is not listed here")
-
-    @property
-    def columns(self) -> Columns:
-        """All columns, as ``*`` gives them."""
-        return {name: fact for _, columns in self.sources for name, fact in columns.items()}
+from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, everything, named
+from dpsql.engines.guard.rows import Columns, Every, Rows, anew, apart
+from dpsql.engines.guard.sums import AGGREGATES, COUNTING, present
+from dpsql.engines.guard.terms import MEASURED, PRIVATE, PUBLIC, Terms
 
 
 def measured(node: Node, tables: Mapping[Place, Listed], *, steady: bool = False) -> None:
@@ -68,9 +25,12 @@ def measured(node: Node, tables: Mapping[Place, Listed], *, steady: bool = False
     if found.state != MEASURED:
         raise Unsafe("rows of units, or of none, where a measurement is expected")
     for name, fact in found.columns.items():
-        number = fact.kind == WHOLE and fact.bounded
-        if re.fullmatch(r"p\d+|units", name) and not (number or fact.kind == LIST):
+        waits = re.fullmatch(r"p\d+|units", name)
+        number = (fact.kind == WHOLE and fact.bounded and fact.exact) or fact.kind == LIST
+        if waits and not number:
             raise Unsafe(f"{name}, which is not a bounded whole number")
+        if not waits and (fact.exact or not re.fullmatch(r"k\d+", name)):
+            raise Unsafe(f"{name}, which neither is a key nor gets noise")
 
 
 def public(node: Node, tables: Mapping[Place, Listed]) -> None:
@@ -86,6 +46,8 @@ class _Walk:
     tables: Mapping[Place, Listed]
     steady: bool = False
     written: Mapping[str, Rows] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    """Each reading of a table has one."""
 
     def query(self, node: Node) -> Rows:
         entries = node["cte_map"]["map"]
@@ -120,16 +82,15 @@ class _Walk:
     def _union(self, node: Node) -> Rows:
         sides = [self.query(child) for child in node["children"]]
         states = {side.state for side in sides}
-        if PRIVATE in states and (states != {PRIVATE} or not node["setop_all"]):
-            raise Unsafe("a set operation over private rows")
-        if PRIVATE in states and len({side.kind for side in sides}) > 1:
+        whole = node["setop_type"] == "UNION" and node["setop_all"]
+        if states != {PUBLIC} and (len(states) > 1 or not whole):
+            raise Unsafe("a set operation over private rows, or what was measured of them")
+        if states == {PRIVATE} and len({side.kind for side in sides}) > 1:
             raise Unsafe("rows of different kinds of unit in one relation")
-        if PRIVATE in states and node["setop_type"] != "UNION":
-            raise Unsafe("a set operation over private rows")
         rows = [list(side.columns.items()) for side in sides]
         columns = {name: merged([row[i][1] for row in rows]) for i, (name, _) in enumerate(rows[0])}
-        state = next(s for s in (PRIVATE, MEASURED, PUBLIC) if s in states)
-        return Rows((("", columns),), state, sides[0].parts, sides[0].kind)
+        hides = any(side.hides for side in sides)
+        return replace(sides[0], sources=(("", columns),), hides=hides, above=False)
 
     def _select(self, node: Node) -> Rows:
         if node["qualify"] is not None or node["sample"] is not None:
@@ -142,21 +103,48 @@ class _Walk:
             plain.fact(node["where_clause"])
             if self.steady and rows.state == PRIVATE and not _present(node["where_clause"]):
                 raise Unsafe("a condition that decides which private rows are read")
-        keys = [plain.fact(self._key(node, key)) for key in node["group_expressions"]]
-        grouped = bool(keys) or any(map(_aggregates, node["select_list"]))
-        terms, state = plain, rows.state
-        if grouped:
-            groups = self._groups(rows, keys)
+        keys = [self._key(node, key) for key in node["group_expressions"]]
+        terms, state, groups = plain, rows.state, "none"
+        if keys or any(map(_aggregates, node["select_list"])):
+            groups = self._groups(rows, plain.facts(keys))
             terms = self._terms(rows, groups)
             state = MEASURED if groups == "all" else state
-        if node["having"] is not None:
-            terms.fact(node["having"])
-        columns = _apart(self._outputs(node, rows, terms))
+        if groups == "all" and rows.hides and not all(_shown(key, rows) for key in keys):
+            raise Unsafe("a group that is named by what identifies people")
+        above = self._having(node, terms)
+        if above:
+            terms = replace(terms, guarded=above)
+        columns = apart(self._outputs(node, rows, terms))
         self._modifiers(node, rows, columns, state)
-        return Rows((("", columns),), state, rows.parts, rows.kind)
+        many = bool(above) and groups in ("unit", "few") and len(keys) == rows.parts
+        read = (node["from_table"], node["where_clause"])
+        if rows.read is not None and read[1] is None:
+            read = rows.read
+        return Rows(
+            (("", columns),), state, rows.parts, rows.kind, above=many,
+            hides=rows.hides and state == PRIVATE, read=read,
+        )  # fmt: skip
+
+    def _having(self, node: Node, terms: Terms) -> tuple[tuple[Node, int, None], ...]:
+        """The counts that a condition on groups holds above constants."""
+        having = node["having"]
+        if having is None:
+            return ()
+        if not (terms.groups == "all" and present(having)):
+            terms.fact(having)
+        aliases = {item["alias"].lower() for item in node["select_list"]}
+        if any(names[0].lower() in aliases for names in named(having) if len(names) == 1):
+            raise Unsafe("a HAVING that reads the list of columns")
+        return tuple(
+            (part["left"], int(part["right"]["literal"]["text"]) + 1, None)
+            for part in conjuncts(having)
+            if part["type"] == "COMPARE_GREATERTHAN"
+            and part["left"].get("function_name") in COUNTING
+            and part["right"].get("literal", {}).get("kind") == "INTEGER"
+        )
 
     def _terms(self, rows: Rows, groups: str = "none") -> Terms:
-        return Terms(rows.resolve, self._listed, groups, rows.parts, rows.state == PRIVATE)
+        return Terms(rows.resolve, self._listed, groups, rows.parts, rows.state)
 
     def _listed(self, node: Node) -> Fact:
         """The list of an IN: constants that came with the statement, or public rows."""
@@ -174,9 +162,11 @@ class _Walk:
 
     def _groups(self, rows: Rows, keys: list[Fact]) -> str:
         if rows.state != PRIVATE:
-            return "free"
+            return "measured" if rows.state == MEASURED else "free"
         covered: frozenset[int] = frozenset().union(*(k.unit for k in keys))
-        return "unit" if rows.parts and len(covered) == rows.parts else "all"
+        if not rows.parts or len(covered) < rows.parts:
+            return "all"
+        return "few" if rows.few else "unit"
 
     def _outputs(self, node: Node, rows: Rows, terms: Terms) -> Iterator[tuple[str, Fact]]:
         for position, item in enumerate(node["select_list"]):
@@ -190,19 +180,20 @@ class _Walk:
             if item["class"] == "FUNCTION" and item["function_name"] == "unnest":
                 yield name, _unnested(item)
             else:
-                yield name, terms.fact(item)
+                fact = terms.any({**item, "alias": ""} if terms.guarded else item)
+                yield name, fact if not rows.hides or _shown(item, rows) else hidden(fact)
 
     def _modifiers(self, node: Node, rows: Rows, columns: Columns, state: str) -> None:
-        both = Rows((*rows.sources, ("", columns)), state, rows.parts)
         for modifier in node["modifiers"]:
             if modifier["type"] == "ORDER_MODIFIER":
+                both = replace(rows, sources=(("", columns), *rows.sources), state=state)
                 for order in modifier["orders"]:
-                    self._terms(both).fact(order["expression"])
+                    self._terms(both).fact(_no_place(order["expression"]))
                 continue
             covered: frozenset[int] = frozenset().union(*(c.unit for c in columns.values()))
             whole = modifier["type"] == "DISTINCT_MODIFIER" and not modifier["distinct_on_targets"]
-            within = whole and rows.parts and len(covered) == rows.parts
-            if state == PRIVATE and not within:
+            within = whole and state == PRIVATE and rows.parts and len(covered) == rows.parts
+            if state != PUBLIC and not within:
                 raise Unsafe(f"{modifier['type']} over rows of several units")
 
     def _from(self, node: Node) -> Rows:
@@ -229,23 +220,23 @@ class _Walk:
         table = self.tables.get((node["schema_name"], name))
         elsewhere = node["catalog_name"] or node["at_clause"] or node["column_name_alias"]
         if name in self.written and not (elsewhere or node["schema_name"]):
-            rows = self.written[name]
-            return replace(rows, sources=((node["alias"] or name, rows.columns),))
+            rows = anew(self.written[name], self.numbers)
+            return rows.under(node["alias"] or name, rows.columns)
         if table is None or elsewhere:
             raise Unsafe(f"the table {name}, which is not listed")
-        columns = dict.fromkeys(table.columns, plain(STORED)) if table.columns else _Every()
-        for part, column in enumerate(table.unit):
-            columns[column] = Fact(STORED, unit=frozenset({part}))
-        for column in table.whole:
-            columns[column] = plain(WHOLE, True, True)
+        columns = dict(table.facts) if table.columns else Every()
+        columns.update(table.read(next(self.numbers)))
         state = PUBLIC if table.kind is None else PRIVATE
-        return Rows(((node["alias"] or name, columns),), state, table.parts, table.kind)
+        return Rows(
+            ((node["alias"] or name, columns),), state, table.parts, table.kind,
+            hides=bool(table.identifiers),
+        )  # fmt: skip
 
     def _renamed(self, rows: Rows, node: Node) -> Rows:
         facts = list(rows.columns.items())
         names = node["column_name_alias"] + [n for n, _ in facts[len(node["column_name_alias"]) :]]
         columns = {name: fact for name, (_, fact) in zip(names, facts, strict=True)}
-        return Rows(((node["alias"], columns),), rows.state, rows.parts, rows.kind)
+        return rows.under(node["alias"], columns)
 
     def _values(self, node: Node) -> Rows:
         if not all(constant(value) for row in node["values"] for value in row):
@@ -262,64 +253,14 @@ class _Walk:
         args = arguments(function)
         if not all(constant(a) for a in args):
             raise Unsafe("a series between what is not constant")
-        first = self._terms(Rows((), PUBLIC)).fact(args[0])
+        ends = self._terms(Rows((), PUBLIC)).facts(args[:2])
         (name,) = node["column_name_alias"]
-        return Rows(((node["alias"], {name: replace(first, low=True, high=True)}),), PUBLIC)
+        return Rows(((node["alias"], {name: merged(ends)}),), PUBLIC)
 
     def _join(self, node: Node) -> Rows:
         left, right = self._from(node["left"]), self._from(node["right"])
-        kind, using = node["join_type"], node["using_columns"]
-        if kind not in ("INNER", "LEFT", "SEMI", "ANTI") or node["ref_type"] not in (
-            "REGULAR", "CROSS",
-        ):  # fmt: skip
-            raise Unsafe(f"a {kind} {node['ref_type']} join")
-        states = {left.state, right.state}
-        if states == {PRIVATE, MEASURED}:
-            raise Unsafe("private rows beside what was measured of them")
-        if right.state == PRIVATE and left.state != PRIVATE and kind != "INNER":
-            raise Unsafe("rows of no unit, kept by whether a unit has some")
-        state = next(s for s in (PRIVATE, MEASURED, PUBLIC) if s in states)
-        kinds = {side.kind for side in (left, right)} - {None}
-        if state == PRIVATE and len(kinds) > 1:
-            raise Unsafe("rows of different kinds of unit in one relation")
-        both = Rows(
-            left.sources + right.sources, state, max(left.parts, right.parts),
-            next(iter(kinds), None),
-        )  # fmt: skip
-        condition = node["condition"]
-        pairs = [] if condition is None else list(equal(condition))
-        if condition is not None:
-            self._terms(both).fact(condition)
-        if states == {PRIVATE} and not (pairs or using):
-            raise Unsafe("a join of rows of different units")
-        half = kind in ("SEMI", "ANTI")
-        if self.steady and state == PRIVATE and (half or not _pairing(condition, left)):
-            raise Unsafe("a condition that decides which private rows are joined")
-        if half:
-            return replace(both, sources=left.sources)
-        if kind == "LEFT":
-            return replace(both, sources=left.sources + _optional(right.sources))
-        return _with_units(both, pairs)
-
-
-def _apart(found: Iterator[tuple[str, Fact]]) -> Columns:
-    """Columns by name. No two may be one name to the engine, which reads the first of them."""
-    columns: Columns = {}
-    folded = set()
-    for name, fact in found:
-        if name.lower() in folded:
-            raise Unsafe(f"two columns called {name}")
-        folded.add(name.lower())
-        columns[name] = fact
-    return columns
-
-
-def _optional(sources: tuple[tuple[str, Columns], ...]) -> tuple[tuple[str, Columns], ...]:
-    """Columns that are NULL in rows without a partner: no unit's key, since those are many units'."""
-    return tuple(
-        (alias, {name: replace(fact, unit=frozenset()) for name, fact in columns.items()})
-        for alias, columns in sources
-    )
+        both = Rows(left.sources + right.sources, state_of({left.state, right.state}))
+        return joined(left, right, node, self._terms(both), steady=self.steady)
 
 
 def _present(condition: Node) -> bool:
@@ -327,16 +268,16 @@ def _present(condition: Node) -> bool:
     return all(part["type"] == "OPERATOR_IS_NOT_NULL" for part in conjuncts(condition))
 
 
-def _pairing(condition: Node | None, left: Rows) -> bool:
-    """Whether each part of a join's condition compares one side with the other."""
-    if condition is None:
-        return True
-    mine = {alias for alias, _ in left.sources}
-    return all(
-        0 < len([t for t in tables if t in mine]) < len(tables)
-        for part in conjuncts(condition)
-        for tables in [{names[0] for names in named(part)}]
-    )
+def _no_place(order: Node) -> Node:
+    """An order by an expression: a number would be the place of a column."""
+    if order["class"] == "CONSTANT":
+        raise Unsafe("an order by the place of a column")
+    return order
+
+
+def _shown(node: Node, rows: Rows) -> bool:
+    """Whether nothing of an expression must not name a group."""
+    return all(rows.resolve(names).shown for names in named(node))
 
 
 def _unnested(item: Node) -> Fact:
@@ -353,7 +294,7 @@ def _aggregates(node: object) -> bool:
         return any(map(_aggregates, node))
     if not isinstance(node, dict) or node.get("class") in _WITHOUT:
         return False
-    if node.get("function_name") in _NAMES:
+    if node.get("function_name") in AGGREGATES:
         return True
     return any(_aggregates(v) for k, v in node.items() if k not in _NO_PARTS and v)
 
@@ -361,38 +302,3 @@ def _aggregates(node: object) -> bool:
 _WITHOUT = frozenset(["COLUMN_REF", "CONSTANT", "PARAMETER", "WINDOW", "SUBQUERY"])
 _NO_PARTS = frozenset(["class", "type", "alias", "type_expr", "qualified_name", "try_cast"])
 """What no expression is part of."""
-_NAMES = frozenset(
-    [
-        "count",
-        "count_star",
-        "sum",
-        "avg",
-        "min",
-        "max",
-        "var_pop",
-        "var_samp",
-        "stddev_pop",
-        "stddev_samp",
-        "quantile_cont",
-        "quantile_disc",
-        "bool_and",
-        "bool_or",
-        "count_if",
-        "list",
-        "bit_or",
-    ]
-)
-
-
-def _with_units(rows: Rows, pairs: list[tuple[list[str], list[str]]]) -> Rows:
-    """Rows whose equal columns all hold the key that one of them holds."""
-    sources = [(alias, dict(columns)) for alias, columns in rows.sources]
-    for _ in pairs:
-        for one, other in pairs:
-            unit = rows.resolve(one).unit | rows.resolve(other).unit
-            for names in (one, other):
-                for alias, columns in sources:
-                    if names[0] == alias and len(names) == 2 and names[1] in columns:
-                        columns[names[1]] = replace(columns[names[1]], unit=unit)
-            rows = replace(rows, sources=tuple(sources))
-    return rows

@@ -2,53 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-from dpsql.engines.guard.parts import Node, arguments, between, constant, marked, place_bits
+from dpsql.engines.guard.casts import cast, total, written
+from dpsql.engines.guard.facts import (
+    ABOVE,
+    BELOW,
+    DATE,
+    DOUBLE,
+    LIST,
+    NULL,
+    NUMBERS,
+    SPAN,
+    STORED,
+    TEXT,
+    TIME,
+    TRUTH,
+    WHOLE,
+    Fact,
+    Unsafe,
+    alike,
+    kind_of,
+    merged,
+    plain,
+    sized,
+)
+from dpsql.engines.guard.parts import (
+    Node,
+    above,
+    arguments,
+    between,
+    constant,
+    marked,
+    place_bits,
+    unequal,
+)
+from dpsql.engines.guard.sizes import OWN, ROWS, arithmetic, extreme
+from dpsql.engines.guard.sums import AGGREGATES, NOTHING, again, aggregated, linear
 
-
-class Unsafe(Exception):
-    """A statement that must not run; the words name its parts, never data."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """What is certain of a value: its kind, whether constants of the text bound it, whose key.
-
-    ``unit`` are the parts of the unit's key that the value is.
-    """
-
-    kind: str
-    low: bool = False
-    high: bool = False
-    unit: frozenset[int] = frozenset()
-    fields: Mapping[str, Fact] = field(default_factory=dict, compare=False)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether constants of the statement are on both sides of it."""
-        return self.low and self.high
-
-
-@lru_cache(maxsize=256)
-def plain(kind: str, low: bool = False, high: bool = False) -> Fact:  # noqa: FBT001, FBT002
-    """A fact about a value that is no key, made once: there are few of them."""
-    return Fact(kind, low, high)
-
-
-WHOLE, DOUBLE, TEXT, TRUTH = "whole", "double", "text", "truth"
-DATE, TIME, NULL, SPAN, LIST, STORED = "date", "time", "null", "span", "list", "stored"
-NUMBERS, TIMES = (WHOLE, DOUBLE), (DATE, TIME)
-KINDS = {
-    "BIGINT": WHOLE, "INTEGER": WHOLE, "HUGEINT": WHOLE, "DOUBLE": DOUBLE, "VARCHAR": TEXT,
-    "BOOLEAN": TRUTH, "DATE": DATE, "TIMESTAMP": TIME, "INTERVAL": SPAN,
-}  # fmt: skip
-_LITERALS = {
-    "INTEGER": WHOLE, "BIGINT": WHOLE, "HUGEINT": WHOLE, "DECIMAL": DOUBLE, "DOUBLE": DOUBLE,
-    "FLOAT": DOUBLE, "NUMERIC": DOUBLE, "STRING": TEXT, "BOOLEAN": TRUTH, "NULL_LITERAL": NULL,
-}  # fmt: skip
+PUBLIC, PRIVATE, MEASURED = "public", "private", "measured"
 TOTAL: dict[str, str] = {
     "abs": "", "ceil": "", "floor": "", "trunc": "", "round": "", "sign": WHOLE, "sqrt": DOUBLE,
     "exp": DOUBLE, "ln": DOUBLE, "log": DOUBLE, "log10": DOUBLE, "pow": DOUBLE, "power": DOUBLE,
@@ -68,45 +61,47 @@ TRIED: dict[str, str] = {
 _PATTERNS = ("~~", "~~*", "!~~", "!~~*", "regexp_replace", "like_escape", "ilike_escape")
 _PLACED = {"substring": 1, "left": 1, "right": 1, "round": 1, "chr": 0}
 """Functions that fail for some places and lengths: from which argument on they are constants."""
-_AGGREGATES = {
-    "count": WHOLE, "count_star": WHOLE, "sum": "", "avg": DOUBLE, "min": "", "max": "",
-    "var_pop": DOUBLE, "var_samp": DOUBLE, "stddev_pop": DOUBLE, "stddev_samp": DOUBLE,
-    "quantile_cont": "", "quantile_disc": "", "bool_and": TRUTH, "bool_or": TRUTH,
-    "count_if": WHOLE, "list": LIST, "bit_or": WHOLE,
-}  # fmt: skip
-_COUNTING = ("count", "count_star", "count_if")
 _WINDOWS = {
     "row_number": WHOLE, "rank": WHOLE, "dense_rank": WHOLE, "ntile": WHOLE, "percent_rank": DOUBLE,
-    "cume_dist": DOUBLE, "lag": "", "lead": "", "first_value": "", "last_value": "", **_AGGREGATES,
+    "cume_dist": DOUBLE, "lag": "", "lead": "", "first_value": "", "last_value": "", **AGGREGATES,
 }  # fmt: skip
-_PLACES = ("row_number", "rank", "dense_rank", "ntile", *_COUNTING)
+_PLACES = ("row_number", "rank", "dense_rank", "ntile")
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """Expressions over one scope.
 
-    ``groups`` says over whose rows an aggregate stands: ``none`` may stand there, one ``unit``'s,
-    those of ``all``, or ``free`` ones that are no unit's. ``guarded`` are values that a condition
-    around has put between constants; ``tried`` says that a failure would be NULL.
+    ``groups`` says over whose rows an aggregate stands: ``none`` may stand there, one ``unit``'s
+    (``few``: of units with few rows), those of ``all``, ``free`` ones that are no unit's, or rows
+    ``measured`` already. ``guarded`` are values that conditions around have put between ends;
+    ``tried`` says that a failure would be NULL.
     """
 
     resolve: Callable[[list[str]], Fact]
     subquery: Callable[[Node], Fact]
     groups: str = "none"
     parts: int = 0
-    private: bool = False
-    guarded: tuple[Node, ...] = ()
+    state: str = ""
+    guarded: tuple[tuple[Node, int | None, int | None], ...] = ()
     tried: bool = False
 
     def fact(self, node: Node) -> Fact:
         """What is certain of an expression; ``Unsafe`` where it may fail or see too much."""
+        found = self.any(node)
+        if found.exact:
+            raise Unsafe("a number that decides something before it has its noise")
+        return found
+
+    def any(self, node: Node) -> Fact:
+        """The same, also of numbers that wait for their noise."""
         handler = _HANDLERS.get(node["class"])
         if handler is None:
             raise Unsafe(f"an expression of class {node['class']}")
         found = handler(self, node)
-        if self.guarded and found.kind != LIST and node in self.guarded:
-            return Fact(found.kind, True, True, found.unit, found.fields)
+        for value, low, high in self.guarded:
+            if node == value and found.kind != LIST:
+                found = _between(found, low, high)
         return found
 
     def facts(self, nodes: list[Node]) -> list[Fact]:
@@ -116,51 +111,41 @@ class Terms:
         return self.resolve(node["column_names"])
 
     def of_constant(self, node: Node) -> Fact:
-        kind = _LITERALS.get(node["literal"]["kind"])
-        if kind is None:
-            raise Unsafe(f"a constant of type {node['literal']['kind']}")
-        return plain(kind, True, True)
+        return written(node["literal"]["kind"], node["literal"]["text"])
 
     def of_parameter(self, _: Node) -> Fact:
-        return plain(NULL, True, True)
+        return plain(NULL)
 
     def of_cast(self, node: Node) -> Fact:
-        kinds = kind_of(node["type_expr"])
-        child = self.fact(node["child"])
+        target = kind_of(node["type_expr"])
+        child = self.any(node["child"])
         given = constant(node["child"])
-        if not (node["try_cast"] or self.tried or given or _total_cast(node, child, kinds)):
-            raise Unsafe(f"a CAST from {child.kind} to {kinds.kind} that may fail")
-        if (child.kind in (TRUTH, NULL) and kinds.kind in NUMBERS) or given:
-            size = (True, True)
-        else:
-            numbers = kinds.kind in NUMBERS and child.kind in NUMBERS
-            size = (child.low and numbers, child.high and numbers)
-        low, high = size
-        if child.unit and child.kind in (STORED, kinds.kind):
-            return Fact(kinds.kind, low, high, child.unit, kinds.fields)
-        return (
-            Fact(kinds.kind, low, high, fields=kinds.fields)
-            if kinds.fields
-            else plain(kinds.kind, low, high)
-        )
+        if not (node["try_cast"] or self.tried or given or total(node, child, target)):
+            raise Unsafe(f"a CAST from {child.kind} to {target.kind} that may fail")
+        if child.exact and target.kind != WHOLE:
+            raise Unsafe("a number before its noise, as something else")
+        return cast(child, target, given=given)
 
     def of_operator(self, node: Node) -> Fact:
-        name = node["type"]
+        name, children = node["type"], node["children"]
         if name == "OPERATOR_TRY":
-            return replace(self, tried=True).fact(node["children"][0])
-        found = self.facts(node["children"])
+            return replace(self, tried=True).fact(children[0])
         if name == "OPERATOR_COALESCE":
+            found = [self.any(c) for c in children]
+            exact = any(f.exact for f in found)
+            if exact and not (found[0].exact and all(f == NOTHING for f in found[1:])):
+                raise Unsafe("a number before its noise, or another")
             return merged(found)
+        found = self.facts(children)
         if name in ("COMPARE_IN", "COMPARE_NOT_IN"):
             for other in found[1:]:
-                _alike(found[0], other)
-            return plain(TRUTH)
-        if name in ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
-            return plain(TRUTH)
-        raise Unsafe(f"the operator {name}")
+                alike([found[0], other])
+        elif name not in ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
+            raise Unsafe(f"the operator {name}")
+        return plain(TRUTH)
 
     def of_comparison(self, node: Node) -> Fact:
-        _alike(self.fact(node["left"]), self.fact(node["right"]))
+        alike([self.fact(node["left"]), self.fact(node["right"])])
         return plain(TRUTH)
 
     def of_conjunction(self, node: Node) -> Fact:
@@ -171,26 +156,36 @@ class Terms:
         results = []
         for check in node["case_checks"]:
             self.fact(check["when_expr"])
-            inside = (*self.guarded, *between(check["when_expr"]))
-            results.append(replace(self, guarded=inside).fact(check["then_expr"]))
-        return merged([*results, self.fact(node["else_expr"])])
+            between = tuple(self.between(check["when_expr"]))
+            inner = replace(self, guarded=(*self.guarded, *between)) if between else self
+            results.append(inner.fact(check["then_expr"]))
+        beyond = tuple(b for check in node["case_checks"] for b in above(check["when_expr"]))
+        inner = replace(self, guarded=(*self.guarded, *beyond)) if beyond else self
+        return merged([*results, inner.fact(node["else_expr"])])
+
+    def between(self, condition: Node) -> Iterator[tuple[Node, int | None, int | None]]:
+        """What a condition puts between ends: see ``parts.between``."""
+        for value, low, high in between(condition):
+            yield value, self.fact(low).low, self.fact(high).high
 
     def of_subquery(self, node: Node) -> Fact:
         if node["child"] is None:
             raise Unsafe("a subquery for a value")
-        _alike(self.fact(node["child"]), self.subquery(node))
+        alike([self.fact(node["child"]), self.subquery(node)])
         return plain(TRUTH)
 
     def of_function(self, node: Node) -> Fact:
         name = node["function_name"]
         if node["order_bys"]["orders"] or node["schema"] or node["catalog"]:
             raise Unsafe(f"{name} with an order or a schema")
-        if name in _AGGREGATES:
+        if name in AGGREGATES:
             return self._aggregate(node)
         if node["distinct"] or node["filter"]:
             raise Unsafe(f"{name} with DISTINCT or FILTER")
         args = arguments(node)
-        found = self.facts(args)
+        found = [self.any(a) for a in args] if name in _LINEAR else self.facts(args)
+        if name not in _OF_STORED and any(f.kind == STORED for f in found):
+            raise Unsafe(f"{name} of a column as it is stored")
         if name in _ARITHMETIC:
             return self._arithmetic(name, args, found)
         if name in _PATTERNS and any(a["class"] != "CONSTANT" for a in args[1:]):
@@ -206,78 +201,76 @@ class Terms:
             kind = TRIED[name]
         if kind is None:
             raise Unsafe(f"the function {name}")
+        if any(f.exact for f in found) and not linear(name, found):
+            raise Unsafe(f"{name} of numbers before their noise")
         if name in ("least", "greatest"):
-            return _extreme(name, found)
+            return extreme(name, found, merged(found).kind)
         ends = name == "abs" or (name == "round" and len(args) > 1)
         if ends and found[0].kind == WHOLE and not (self.tried or found[0].bounded):
             raise Unsafe(f"{name} of a whole number that may be the least, or the greatest")
         if name == "struct_pack" and not all(f.kind == WHOLE and f.bounded for f in found):
             raise Unsafe("a list of what is not a bounded whole number")
-        size = (found[0].bounded and (not kind or name == "epoch_us")) or name in _SMALL
-        return plain(kind or found[0].kind, size, size)
+        return _result(name, kind, found)
 
     def _arithmetic(self, name: str, args: list[Node], found: list[Fact]) -> Fact:
         kinds = {f.kind for f in found} - {NULL}
-        size = all(f.bounded for f in found)
+        if any(f.exact for f in found) and not linear(name, found):
+            raise Unsafe(f"{name} of numbers before their noise")
         if name in ("/", "%", "+", "-", "*") and DOUBLE in kinds and kinds <= set(NUMBERS):
-            size = size and name != "/" and name != "%"
-            return plain(DOUBLE, size, size)
+            return arithmetic(name, found, tried=self.tried)
         if kinds & {DATE, TIME, SPAN}:
-            if not (self.tried or size):
+            if not (self.tried or all(f.bounded for f in found)):
                 raise Unsafe("date arithmetic that may overflow")
-            return _moved(name, kinds, size=size)
+            return _moved(name, kinds, bounded=all(f.bounded for f in found))
         if not kinds <= {WHOLE}:
             raise Unsafe(f"{name} of {' and '.join(sorted(kinds))}")
-        if name == ">>":
-            return _place(args)
-        if name == "<<" and not (marked(args) or all(map(constant, args))):
-            raise Unsafe("a shift that may be too far")
-        divides = name in ("//", "%")
-        if divides and not self.tried:
-            size = size and (args[1]["class"] == "CONSTANT" or found[1].bounded)
-        if not (self.tried or size):
-            raise Unsafe(f"whole-number {name} that may overflow")
-        return plain(WHOLE, size, size)
+        if name in ("<<", ">>", "&"):
+            return _bits(name, args, found)
+        if name in ("//", "%") and not (self.tried or unequal(args[1]) or found[1].nonzero):
+            raise Unsafe(f"{name} by what may be nothing")
+        return arithmetic(name, found, tried=self.tried)
 
     def _aggregate(self, node: Node) -> Fact:
         name = node["function_name"]
         if self.groups == "none":
             raise Unsafe(f"{name} where no aggregate may stand")
-        inner = replace(self, groups="none")
+        inner = Terms(self.resolve, self.subquery, "none", self.parts, self.state)
+        if self.groups == "measured":
+            return again(name, [inner.any(a) for a in arguments(node)], node)
         found = inner.facts(arguments(node))
         if node["filter"]:
             inner.fact(node["filter"])
-        if name in _COUNTING:
-            return plain(WHOLE, True, True)
-        whole = all(f.kind in (WHOLE, LIST) and (f.bounded or f.kind == LIST) for f in found)
-        if self.groups == "all" and not (name in ("sum", "list") and whole):
-            raise Unsafe(
-                f"{name} over rows of several units, of what is not a bounded whole number"
-            )
-        size = name in ("sum", "min", "max", "bit_or") and whole
-        kind = _AGGREGATES[name] or found[0].kind
-        return plain(kind, size, size)
+        return aggregated(name, found, self.groups, distinct=node["distinct"])
 
     def of_window(self, node: Node) -> Fact:
         name = node["function_name"]
         if name not in _WINDOWS or node["schema"] or node["distinct"] or node["arg_orders"]:
             raise Unsafe(f"the window function {name}")
-        inner = replace(self, groups="free" if self.groups == "none" else "none")
-        keys = replace(self, groups="none").facts(node["partitions"])
+        if self.state == MEASURED:
+            raise Unsafe("a window over numbers before their noise")
+        private = self.state == PRIVATE
+        inner = replace(self, groups="none")
+        keys = inner.facts(node["partitions"])
         covered: frozenset[int] = frozenset().union(*(k.unit for k in keys))
-        if self.private and (not self.parts or len(covered) < self.parts):
+        if private and (not self.parts or len(covered) < self.parts):
             raise Unsafe("a window over rows of several units")
         for order in node["orders"]:
             inner.fact(order["expression"])
         found = inner.facts([a.get("expression", a) for a in node["arguments"]])
         others = [node["filter_expr"], node["offset_expr"], node["default_expr"]]
         inner.facts([n for n in others if n is not None])
-        size = name in _PLACES or (name in ("sum", "min", "max") and found[0].bounded)
-        return plain(_WINDOWS[name] or found[0].kind, size, size)
+        if name in AGGREGATES:
+            return aggregated(name, found, "unit" if private else "free", distinct=False)
+        if name in _PLACES:
+            return Fact(WHOLE, 0, OWN if private else ROWS, 63, many=ABOVE)
+        return plain(_WINDOWS[name] or found[0].kind)
 
 
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%", "<<", ">>", "&")
-_SMALL = ("sign", "bit_count")
+_LINEAR = ("+", "-", "*", "least", "struct_pack")
+"""What numbers may go through that wait for noise: see ``sums.linear``."""
+_OF_STORED = ("hash", "row", "list_value")
+"""Functions that take a column of any type, and convert none."""
 _HANDLERS: dict[str, Callable[[Terms, Node], Fact]] = {
     "COLUMN_REF": Terms.of_column, "CONSTANT": Terms.of_constant, "PARAMETER": Terms.of_parameter,
     "CAST": Terms.of_cast, "OPERATOR": Terms.of_operator, "COMPARISON": Terms.of_comparison,
@@ -286,95 +279,70 @@ _HANDLERS: dict[str, Callable[[Terms, Node], Fact]] = {
 }  # fmt: skip
 
 
-SURE = frozenset(
-    [(kind, TEXT) for kind in (WHOLE, DOUBLE, TEXT, TRUTH, DATE, TIME, SPAN)]
-    + [(kind, kind) for kind in (DOUBLE, TRUTH, DATE, TIME, SPAN)]
-    + [(NULL, kind) for kind in (WHOLE, DOUBLE, TEXT, TRUTH, DATE, TIME, SPAN)]
-    + [(WHOLE, DOUBLE), (TRUTH, WHOLE)]
-)
-"""Kinds between which a plain CAST never fails, whatever the value."""
+def _between(found: Fact, low: int | None, high: int | None) -> Fact:
+    """A value that a condition around it holds between ends."""
+    many = found.many & ~((0 if low is None else BELOW) | (0 if high is None else ABOVE))
+    low = found.low if low is None else low
+    return replace(found, low=low, high=found.high if high is None else high, many=many)
 
 
-SHORT = frozenset(["date_part", "epoch_us", "length", "strpos", "sign"])
-"""Functions of whole numbers below 2**63, whatever the value."""
+def _result(name: str, kind: str, found: list[Fact]) -> Fact:
+    """What is certain of what a total function gives."""
+    first = found[0]
+    many = ABOVE | BELOW if any(f.many for f in found) else 0
+    match name:
+        case "sign":
+            return sized(WHOLE, 1)
+        case "bit_count":
+            return sized(WHOLE, 128)
+        case "struct_pack":
+            return Fact(LIST, exact=any(f.exact for f in found))
+        case "epoch_us":
+            return sized(WHOLE, 1 << 60) if first.bounded else Fact(WHOLE, bits=63)
+        case "abs" if first.bounded:
+            return Fact(first.kind, 0, first.size, first.bits, many=many and ABOVE)
+        case "round" if first.bounded:
+            most = first.size + 10 ** max(0, -(found[-1].low or 0) if len(found) > 1 else 0)
+            return Fact(first.kind, -most, most, first.bits, many=many, share=first.share)
+        case "nullif":
+            alike(found)
+            return replace(first, unit=frozenset(), keys=frozenset())
+        case "ceil" | "floor" | "trunc":
+            return Fact(first.kind, first.low, first.high, first.bits, many=many, share=first.share)
+        case _:
+            pass
+    bits = 63 if kind == WHOLE else first.bits if not kind else 0
+    return Fact(kind or first.kind, bits=bits, many=many) if many else plain(kind or first.kind)
 
 
-def _place(args: list[Node]) -> Fact:
-    """The first bits of a hash: fewer than all, so that they are a whole number of 64 bits."""
-    if place_bits(args) is None:
-        raise Unsafe("a shift of what is no hash")
-    return plain(WHOLE, True, True)
+def _bits(name: str, args: list[Node], found: list[Fact]) -> Fact:
+    """Shifts of constants and of hashes, and bits that a constant picks."""
+    one, other = found
+    if name == "&":
+        if not (one.bounded and other.bounded):
+            raise Unsafe("bits of a number without ends")
+        known = [f.high for f in found if f.low is not None and f.low >= 0 and f.high is not None]
+        return Fact(WHOLE, 0, min(known), 127) if known else Fact(WHOLE, bits=127)
+    if name == ">>":
+        left = place_bits(args)
+        if left is None:
+            raise Unsafe("a shift of what is no hash")
+        return Fact(WHOLE, 0, (1 << left) - 1, 64)
+    if marked(args):
+        return Fact(WHOLE, 0, 1 << 64, 127)
+    if not all(map(constant, args)) or not 0 <= (other.low or 0) < one.bits:
+        raise Unsafe("a shift that may be too far")
+    moved = (one.low or 0) << (other.low or 0)
+    return Fact(WHOLE, moved, moved, one.bits)
 
 
-def _total_cast(node: Node, child: Fact, target: Fact) -> bool:
-    """Whether a plain CAST cannot fail: a pair of the list, or whole numbers that have room.
-
-    The widest whole numbers hold every other. Into narrower ones goes what constants of the text
-    bound; that these constants fit is what ``plan.grid`` claims.
-    """
-    if node["type_expr"]["type_name"] in ("LIST", "STRUCT"):
-        return False
-    if (child.kind, target.kind) in SURE:
-        return True
-    if target.kind != WHOLE:
-        return False
-    widest = node["type_expr"]["type_name"] == "HUGEINT" and child.kind == WHOLE
-    return widest or _in_64_bits(node) or (child.kind in NUMBERS and child.bounded)
-
-
-def _in_64_bits(node: Node) -> bool:
-    """Whether what is cast to BIGINT is a function whose numbers have no more bits than that."""
-    inner = node["child"]
-    while inner["class"] == "OPERATOR" and inner["type"] == "OPERATOR_TRY":
-        (inner,) = inner["children"]
-    short = inner["class"] == "FUNCTION" and inner["function_name"] in SHORT
-    return short and bool(node["type_expr"]["type_name"] == "BIGINT")
-
-
-def kind_of(node: Node) -> Fact:
-    """The kind of a type; lists of records have a fact for each field."""
-    name = node["type_name"].upper()
-    if name == "LIST":
-        return replace(kind_of(node["children"][0]), low=False, high=False)
-    if name == "STRUCT":
-        return Fact(STORED, fields={c["alias"]: kind_of(c) for c in node["children"]})
-    if name not in KINDS:
-        raise Unsafe(f"the type {name}")
-    return plain(KINDS[name])
-
-
-def merged(found: list[Fact]) -> Fact:
-    """What is certain of a value that is one of several."""
-    kinds = {f.kind for f in found} - {NULL}
-    if len(kinds) > 1 and not kinds <= set(NUMBERS):
-        raise Unsafe(f"one value of {' and '.join(sorted(kinds))}")
-    kind = DOUBLE if len(kinds) > 1 else next(iter(kinds), NULL)
-    unit = reduce(frozenset.intersection, [f.unit for f in found])
-    return Fact(kind, all(f.low for f in found), all(f.high for f in found), unit, found[0].fields)
-
-
-def _alike(one: Fact, other: Fact) -> None:
-    """Only like is compared with like: else an engine converts, and may fail."""
-    kinds = {one.kind, other.kind} - {NULL}
-    if len(kinds) < 2 or kinds <= set(NUMBERS) or (one.kind != STORED and other.kind != STORED
-        and kinds <= {DATE, TIME} and (one.bounded or other.bounded)):  # fmt: skip
-        return
-    raise Unsafe(f"a comparison of {' and '.join(sorted(kinds))}")
-
-
-def _extreme(name: str, found: list[Fact]) -> Fact:
-    """The least of several is bounded above by each that is, and below if all are."""
-    low = all(f.low for f in found) or (name == "greatest" and any(f.low for f in found))
-    high = all(f.high for f in found) or (name == "least" and any(f.high for f in found))
-    return replace(merged(found), low=low, high=high, unit=frozenset())
-
-
-def _moved(name: str, kinds: set[str], *, size: bool) -> Fact:
-    if name == "-" and len(kinds) == 1:
-        return Fact(WHOLE if DATE in kinds else SPAN, size, size)
-    if SPAN in kinds:
-        return Fact(TIME, size, size)
-    return Fact(DATE if DATE in kinds else TIME, size, size)
+def _moved(name: str, kinds: set[str], *, bounded: bool) -> Fact:
+    if name == "-" and kinds == {DATE}:
+        return sized(WHOLE, 1 << 32) if bounded else Fact(WHOLE, bits=63)
+    kind = TIME if SPAN in kinds else DATE if DATE in kinds else TIME
+    if name == "-" and kinds == {TIME}:
+        kind = SPAN
+    return sized(kind, 0, 0) if bounded else plain(kind)
 
 
 def _microseconds(name: str, args: list[Node]) -> bool:
