@@ -12,6 +12,10 @@ from contextlib import contextmanager
 Stop = Callable[[], None]
 
 
+AGAIN = 0.05
+"""Seconds until what still runs is stopped once more: it may not have begun when it was."""
+
+
 class Deadlines:
     """Calls what stops a statement once its time is up.
 
@@ -26,11 +30,29 @@ class Deadlines:
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._local = threading.local()
+
+    @contextmanager
+    def together(self, seconds: float) -> Iterator[None]:
+        """All that this thread does inside, statement after statement, has these seconds."""
+        outer = getattr(self._local, "due", None)
+        self._local.due = time.monotonic() + seconds if outer is None else outer
+        try:
+            yield
+        finally:
+            self._local.due = outer
 
     @contextmanager
     def within(self, seconds: float, stop: Stop) -> Iterator[None]:
-        """While this is open for longer than ``seconds``, ``stop`` is called, once."""
-        number = self._watch(time.monotonic() + seconds, stop)
+        """While this is open for longer than ``seconds``, ``stop`` is called, again and again.
+
+        It ends earlier where it is done together with others, and fails where they have left
+        nothing.
+        """
+        now, due = time.monotonic(), getattr(self._local, "due", None)
+        if due is not None and due <= now:
+            raise TimeoutError
+        number = self._watch(now + seconds if due is None else min(due, now + seconds), stop)
         try:
             yield
         finally:
@@ -67,7 +89,8 @@ class Deadlines:
                     self._changed.wait(left)
                     continue
                 heapq.heappop(self._due)
-                stop = self._stops.pop(number, None)
+                stop = self._stops.get(number)
                 if stop is not None:
+                    heapq.heappush(self._due, (time.monotonic() + AGAIN, number))
                     stop()  # under the lock: what it stops cannot have ended meanwhile
             self._thread = None

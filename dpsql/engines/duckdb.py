@@ -6,6 +6,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import duckdb
@@ -108,6 +109,10 @@ class DuckDB:
     def finds_none(self, sql: str) -> bool:
         """Whether a generated query has no row."""
         return bool(self._run("look up declarations", sql, None).num_rows == 0)
+
+    def question(self) -> AbstractContextManager[None]:
+        """The statements that a thread runs inside have the policy's seconds together."""
+        return self._deadlines.together(self._timeout)
 
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs here; what it runs next is not touched."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import date, datetime
 from typing import Any, Protocol
 
@@ -40,6 +41,10 @@ class Engine(Protocol):
 
     def finds_none(self, sql: str) -> bool:
         """Whether a query about what the policy declares has no row; all that is learnt of it."""
+        ...
+
+    def question(self) -> AbstractContextManager[None]:
+        """The statements that a thread runs inside have one time limit together."""
         ...
 
     def interrupt(self, thread: int) -> None:

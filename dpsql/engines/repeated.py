@@ -7,6 +7,7 @@ those statements are always run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 
@@ -53,6 +54,10 @@ class Repeated:
     def finds_none(self, sql: str) -> bool:
         """The engine's answer."""
         return self._engine.finds_none(sql)
+
+    def question(self) -> AbstractContextManager[None]:
+        """The engine's time limit."""
+        return self._engine.question()
 
     def interrupt(self, thread: int) -> None:
         """Stop the engine's statement."""

@@ -184,7 +184,12 @@ class Session:
         return tuple(_remaining(b) for b in self._service.ledger.balances(accounts))
 
     def _query(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
-        with self._service.pace.kept(), self._service.counters.timed() as outcome:
+        service = self._service
+        with (
+            service.pace.kept(),
+            service.tools.engine.question(),
+            service.counters.timed() as outcome,
+        ):
             reply = self._answered(text, parameters, intervals=intervals)
             outcome.recalled = reply.recalled
             return reply

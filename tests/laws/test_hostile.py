@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -75,6 +76,9 @@ class Spy:
 
     def finds_none(self, sql: str) -> bool:
         return self.engine.finds_none(sql)
+
+    def question(self) -> AbstractContextManager[None]:
+        return self.engine.question()
 
     def close(self) -> None:
         self.engine.close()

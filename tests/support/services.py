@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -154,6 +155,9 @@ class SpyEngine:
 
     def finds_none(self, sql: str) -> bool:
         return False
+
+    def question(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def close(self) -> None:
         self.calls.append("close")

@@ -20,6 +20,7 @@ import json
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import lru_cache
 
 import duckdb
@@ -140,6 +141,10 @@ class Guarded:
     def finds_none(self, sql: str) -> bool:
         """What the engine finds; such a query is made of the policy alone."""
         return self._engine.finds_none(sql)
+
+    def question(self) -> AbstractContextManager[None]:
+        """The engine's time limit."""
+        return self._engine.question()
 
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs."""

@@ -5,24 +5,45 @@ from __future__ import annotations
 import threading
 import time
 
-from dpsql.engines.deadlines import Deadlines
+import pytest
+
+from dpsql.engines.deadlines import AGAIN, Deadlines
 
 LONG = 5.0
 
 
-def test_what_takes_too_long_is_stopped_once() -> None:
+def test_what_takes_too_long_is_stopped_until_it_ends() -> None:
+    """A statement that has not begun when it is stopped is stopped once it has."""
     stopped, times = threading.Event(), []
 
     def stop() -> None:
         times.append(time.monotonic())
-        stopped.set()
+        if len(times) > 1:
+            stopped.set()
 
     start, deadlines = time.monotonic(), Deadlines()
     with deadlines.within(0.02, stop):
         assert stopped.wait(LONG)
-        time.sleep(0.05)
-    assert len(times) == 1
+    found = len(times)
+    time.sleep(3 * AGAIN)
+    assert len(times) == found
     assert times[0] - start >= 0.02
+
+
+def test_what_is_done_together_has_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, deadlines = [100.0], Deadlines()
+    monkeypatch.setattr(time, "monotonic", lambda: times[0])
+    watched: list[float] = []
+    monkeypatch.setattr(deadlines, "_watch", lambda due, _: watched.append(due))
+    with deadlines.together(10):
+        for _ in range(2):
+            with deadlines.together(10), deadlines.within(7, lambda: None):
+                times[0] += 6
+        with pytest.raises(TimeoutError), deadlines.within(7, lambda: None):
+            raise AssertionError("it has no time left")
+    with deadlines.within(7, lambda: None):
+        pass
+    assert watched == [107, 110, 119]
 
 
 def test_what_ends_in_time_is_not_stopped() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from fractions import Fraction
 
 import pytest
 from support.services import service
 
 from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.engines.engine import Value
+from dpsql.engines.exact_rows import ExactRows
 from dpsql.policy.model import Latency
 from dpsql.service.pace import Pace
 
@@ -64,3 +67,28 @@ def test_a_fixed_time_stops_the_engine_and_keeps_the_charge(
             opened.session("analyst").execute("SELECT COUNT(*) FROM orders")
         assert 0.9 < time.monotonic() - begun < 3
         assert opened.ledger.charges[0].epsilon == Fraction(1, 10)  # type: ignore[attr-defined]
+
+
+def test_all_phases_of_a_question_have_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes less than the fixed time, both take more: the second fails, and both are paid for."""
+    question = "SELECT COUNT(*) FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)"
+    with service("shop", "shop", lambda t: t + "latency: fixed(60s)\n") as opened:
+        opened.pace = Pace(None)
+        session, engine, late, done = opened.session("analyst"), opened._engine, [0.0], []
+        real, now = engine.measure, time.monotonic
+
+        def slow(sql: str, values: Mapping[str, Value]) -> ExactRows:
+            late[0] += 40
+            found = real(sql, values)
+            done.append(sql)
+            return found
+
+        monkeypatch.setattr(engine, "measure", slow)
+        monkeypatch.setattr(time, "monotonic", lambda: now() + late[0])
+        session.execute("SELECT COUNT(*) FROM visits")
+        assert len(done) == 1
+        with pytest.raises(EngineFailed):
+            session.execute(question)
+        assert len(done) == 2
+        charges = opened.ledger.charges  # type: ignore[attr-defined]
+        assert [c.epsilon for c in charges] == [Fraction(1, 10)] * 2
