@@ -6,7 +6,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import duckdb
@@ -62,6 +62,7 @@ class DuckDB:
             config["disabled_optimizers"] = ",".join(UNSTEADY)
         if not path.is_file():
             raise SourceMismatch(f"{path}: there is no such database file")
+        _private(path.with_name(f"{path.name}.tmp"))
         try:
             self._root = duckdb.connect(str(path), read_only=True, config=config)
             self.prepared = _sealed(self._root, path, copies)
@@ -167,6 +168,21 @@ class DuckDB:
             cursor = self._local.cursor = self._root.cursor()
             self._local.relations = OrderedDict()
         return cursor
+
+
+def _private(folder: Path) -> None:
+    """Make the folder for what does not fit into memory, before the engine does for all to read.
+
+    Claim: where whoever runs this made the folder, nobody else reads what is in it. It stays: once
+        it is gone, whoever still has the database open would make it anew.
+    It is in clear: DuckDB encrypts it with an extension alone that is a network client too
+    (httpfs). What it has built in needs ``force_mbedtls_unsafe``, which its makers want for tests:
+    keys and nonces come from a generator that can be predicted. (It took three times as long.)
+    """
+    with suppress(OSError):  # the engine cannot write there either
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.lstat().st_uid == os.geteuid():
+            folder.chmod(0o700)
 
 
 def check_owner(copies: Path, database: Path) -> None:
