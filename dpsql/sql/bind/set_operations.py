@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -9,11 +10,12 @@ from sqlglot import exp
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context, Output, refuse
+from dpsql.sql.bind.subqueries import not_null
 from dpsql.sql.domain import hull
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.functions import Mismatch
 from dpsql.sql.functions.function import common_kind
-from dpsql.sql.relations import Aggregate, Private, Relation, Union, written
+from dpsql.sql.relations import Aggregate, Filter, Private, Relation, Union, written
 from dpsql.sql.spans import span_of
 
 _OPERATIONS: dict[type[exp.Expr], str] = {
@@ -62,18 +64,22 @@ def _with_unit(
 
     Claim: each row of the result is a row of one side with that side's unit, so it belongs to
         one unit; a unit has the rows that it has on all sides together.
+    Argument: where a side reads the key by its declared type, all do, as one of several kinds could
+        make one unit of two. A key that does not fit it is NULL then; such rows are nobody's, and
+        are left out, as they are wherever the key is read so.
     UNION without ALL is then a GROUP BY of the visible columns.
     """
     states = [s.relation.privacy for s in sides]
     keys = [p.key for p in states if isinstance(p, Private)]
-    hidden = tuple(
-        context.column(f"unit{i}", _key_column(sides[0].relation, part).shape)
-        for i, part in enumerate(keys[0])
-    )
-    columns = tuple(
-        (*s.columns, *(_key_column(s.relation, part) for part in key))
+    held = [
+        tuple(_key_column(s.relation, part) for part in key)
         for s, key in zip(sides, keys, strict=True)
+    ]
+    hidden = tuple(
+        context.column(f"unit{i}", _as_declared(parts))
+        for i, parts in enumerate(zip(*held, strict=True))
     )
+    columns = tuple((*s.columns, *own) for s, own in zip(sides, held, strict=True))
     state = privacy.united(states)
     assert isinstance(state, Private)
     state = replace(
@@ -85,10 +91,21 @@ def _with_unit(
     )
     inputs, place = tuple(s.relation for s in sides), span_of(node)
     relation: Relation = Union("union all", inputs, fields + hidden, state, place, columns)
+    for key in hidden:
+        if key.shape.nullable:
+            there = not_null(key)
+            relation = Filter(relation, there, relation.fields, state, place)
     if not every:
         grouped = privacy.grouped(state, fields, fields)
         relation = Aggregate(relation, fields, (), fields, grouped, place)
     return Output(relation, fields)
+
+
+def _as_declared(parts: Sequence[Column]) -> Shape:
+    """How a part of the key is read: as it is stored where all sides do, else by its type."""
+    kinds = {part.shape.kind for part in parts}
+    typed = next((p.shape for p in parts if p.shape.kind is not Kind.NULL), parts[0].shape)
+    return replace(typed, nullable=len(kinds) > 1)
 
 
 def _always_key(
@@ -104,15 +121,12 @@ def _always_key(
 
 
 def _key_column(relation: Relation, part: frozenset[int]) -> Column:
-    """A column that holds a part of the unit's key: a visible one if there is one.
-
-    A hidden one keeps the type that it is stored with, on every side: cast to another, several
-    units might become one, or none.
-    """
+    """A column that holds a part of the unit's key: a visible one if there is one."""
     for field in relation.fields:
         if field.number in part:
             return field
-    return Column(min(part & written(relation).keys()), "unit", Shape(Kind.NULL, nullable=False))
+    known = written(relation)
+    return known[min(part & known.keys())]
 
 
 def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Expr) -> Column:

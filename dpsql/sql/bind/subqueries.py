@@ -161,6 +161,11 @@ def equal(one: Expression, other: Expression) -> Expression:
     return _call("eq", one, other)
 
 
+def not_null(value: Expression) -> Expression:
+    """That a value is there."""
+    return _call("not", _call("is_null", value))
+
+
 def _call(name: str, *args: Expression) -> Expression:
     return Call(name, args, FUNCTIONS[name].shape(args, ""))
 
