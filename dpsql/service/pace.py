@@ -1,7 +1,8 @@
 """When answers leave: at multiples of a time, so that how long a query ran is told coarsely.
 
 Claim: under ``fixed``, an answer leaves at the first multiple for whatever the engine does within
-    it, all statements of a question together, and an engine that takes longer is stopped then. Under ``quantum`` what is told is the
+    it, all statements of a question together, and an engine that takes longer is stopped then.
+    Under ``quantum`` what is told is the
     number of multiples that it took.
 Assumes: what follows the engine (noise, post-processing, sending) depends on released values.
 """

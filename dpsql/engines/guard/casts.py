@@ -22,6 +22,7 @@ from dpsql.engines.guard.facts import (
     TIME,
     TRUTH,
     WHOLE,
+    End,
     Fact,
     Unsafe,
     sized,
@@ -57,7 +58,7 @@ def written(kind: str, text: str) -> Fact:
     if _LITERALS[kind] == WHOLE and abs(value) < 1 << 127:
         bits = next(b for b in (31, 63, 127) if abs(value) < 1 << b)
         return Fact(WHOLE, int(value), int(value), bits)
-    return Fact(DOUBLE, math.floor(value), math.ceil(value))
+    return Fact(DOUBLE, value, value)
 
 
 def cast(child: Fact, target: Fact, *, given: bool) -> Fact:
@@ -70,6 +71,9 @@ def cast(child: Fact, target: Fact, *, given: bool) -> Fact:
         low, high = None if most is None else -most, most
     elif target.kind not in NUMBERS:
         low = high = 0 if given or (child.bounded and child.kind in (DATE, TIME)) else None
+    elif target.kind == WHOLE and child.kind == DOUBLE:
+        low = None if low is None else math.floor(low)
+        high = None if high is None else math.ceil(high)
     apart = separate(child, target)
     owned = apart and (child.unit or child.keys)
     if not (owned or child.many or child.share or child.exact or target.fields):
@@ -89,7 +93,7 @@ def separate(child: Fact, target: Fact) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _number(kind: str, low: int | None, high: int | None, bits: int) -> Fact:
+def _number(kind: str, low: End | None, high: End | None, bits: int) -> Fact:
     return Fact(kind, low, high, bits)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
+from typing import Any
 
 from dpsql.engines.guard.parts import Node
 
@@ -25,6 +26,8 @@ BITS = {"INTEGER": 31, "BIGINT": 63, "HUGEINT": 127}
 ABOVE, BELOW = 1, 2
 """The sides on which a number is as large as a unit has rows."""
 
+End = Any
+"""An int, or a Fraction: no type is above both but object."""
 Origin = tuple[str, int, int, int]
 """A part of a table's key: the table, which part of how many, and by which reading of a table."""
 
@@ -44,8 +47,8 @@ class Fact:
     """
 
     kind: str
-    low: int | None = None
-    high: int | None = None
+    low: End | None = None
+    high: End | None = None
     bits: int = 0
     unit: frozenset[int] = frozenset()
     keys: frozenset[Origin] = frozenset()
@@ -67,7 +70,7 @@ class Fact:
         return (self.low or 0) > 0 or (self.high or 0) < 0
 
     @property
-    def size(self) -> int:
+    def size(self) -> End:
         """How far a bounded number is from zero at most."""
         return max(abs(self.low or 0), abs(self.high or 0))
 
@@ -118,13 +121,13 @@ def merged(found: list[Fact]) -> Fact:
     )  # fmt: skip
 
 
-def least(ends: Iterable[int | None]) -> int | None:
+def least(ends: Iterable[End | None]) -> End | None:
     """The lowest of several low ends; None if one of them has none."""
     known = list(ends)
     return 0 if not known else None if None in known else min(known)  # type: ignore[type-var]
 
 
-def greatest(ends: Iterable[int | None]) -> int | None:
+def greatest(ends: Iterable[End | None]) -> End | None:
     """The highest of several high ends; None if one of them has none."""
     known = list(ends)
     return 0 if not known else None if None in known else max(known)  # type: ignore[type-var]

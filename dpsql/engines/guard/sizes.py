@@ -8,13 +8,23 @@ Argument: ``+ - *`` rise or fall in each argument, so their extremes are at the 
 
 from __future__ import annotations
 
-from dpsql.engines.guard.facts import ABOVE, BELOW, DOUBLE, WHOLE, Fact, Unsafe, greatest, least
+from dpsql.engines.guard.facts import (
+    ABOVE,
+    BELOW,
+    DOUBLE,
+    WHOLE,
+    End,
+    Fact,
+    Unsafe,
+    greatest,
+    least,
+)
 
 ROWS, OWN = 1 << 40, 1 << 31
 BEYOND = 1 << 1000
 """Ends beyond this are none: doubles near the end of their range become infinite."""
 
-Ends = tuple[int | None, int | None]
+Ends = tuple[End | None, End | None]
 
 
 def arithmetic(name: str, found: list[Fact], *, tried: bool) -> Fact:
@@ -31,7 +41,7 @@ def arithmetic(name: str, found: list[Fact], *, tried: bool) -> Fact:
     return Fact(WHOLE if whole else DOUBLE, low, high, bits, exact=exact, many=many, share=share)
 
 
-def _fits(low: int | None, high: int | None, bits: int) -> bool:
+def _fits(low: End | None, high: End | None, bits: int) -> bool:
     return low is not None and high is not None and -(1 << bits) < low and high < 1 << bits
 
 
@@ -66,7 +76,7 @@ def _ends(name: str, found: list[Fact], *, whole: bool) -> Ends:
             return None, None
 
 
-def _quotient(top: tuple[int, int], by: tuple[int, int]) -> Ends:
+def _quotient(top: tuple[End, End], by: tuple[End, End]) -> Ends:
     """Rounded toward zero it is no farther from zero than the true one."""
     nearest = max(1, by[0], -by[1])
     a, b = top

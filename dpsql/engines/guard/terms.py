@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from dpsql.engines.guard.facts import (
     TIME,
     TRUTH,
     WHOLE,
+    End,
     Fact,
     Unsafe,
     alike,
@@ -83,7 +85,7 @@ class Terms:
     groups: str = "none"
     parts: int = 0
     state: str = ""
-    guarded: tuple[tuple[Node, int | None, int | None], ...] = ()
+    guarded: tuple[tuple[Node, End | None, End | None], ...] = ()
     tried: bool = False
 
     def fact(self, node: Node) -> Fact:
@@ -163,7 +165,7 @@ class Terms:
         inner = replace(self, guarded=(*self.guarded, *beyond)) if beyond else self
         return merged([*results, inner.fact(node["else_expr"])])
 
-    def between(self, condition: Node) -> Iterator[tuple[Node, int | None, int | None]]:
+    def between(self, condition: Node) -> Iterator[tuple[Node, End | None, End | None]]:
         """What a condition puts between ends: see ``parts.between``."""
         for value, low, high in between(condition):
             yield value, self.fact(low).low, self.fact(high).high
@@ -279,7 +281,7 @@ _HANDLERS: dict[str, Callable[[Terms, Node], Fact]] = {
 }  # fmt: skip
 
 
-def _between(found: Fact, low: int | None, high: int | None) -> Fact:
+def _between(found: Fact, low: End | None, high: End | None) -> Fact:
     """A value that a condition around it holds between ends."""
     many = found.many & ~((0 if low is None else BELOW) | (0 if high is None else ABOVE))
     low = found.low if low is None else low
@@ -308,7 +310,9 @@ def _result(name: str, kind: str, found: list[Fact]) -> Fact:
             alike(found)
             return replace(first, unit=frozenset(), keys=frozenset())
         case "ceil" | "floor" | "trunc":
-            return Fact(first.kind, first.low, first.high, first.bits, many=many, share=first.share)
+            low = None if first.low is None else math.floor(first.low)
+            high = None if first.high is None else math.ceil(first.high)
+            return Fact(first.kind, low, high, first.bits, many=many, share=first.share)
         case _:
             pass
     bits = 63 if kind == WHOLE else first.bits if not kind else 0

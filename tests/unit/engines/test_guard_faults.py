@@ -32,6 +32,7 @@ N = f"(SELECT {CH} AS k0, count(*) AS n {FROM} GROUP BY 1) AS g"
 FEW = f"SELECT sum(n) AS p0 FROM (SELECT count(*) AS n FROM (SELECT {ID} AS u0 {FROM}) AS b ANTI JOIN (SELECT {ID} AS u0 {FROM} GROUP BY 1 HAVING count(*) > 5) AS m USING (u0) GROUP BY u0) AS g"
 SOUND = (
     f"SELECT k0, n AS p0 FROM {N}",
+    f"SELECT sum(CASE WHEN {AMOUNT} >= 0 AND {AMOUNT} <= 1.0e120 THEN CAST({AMOUNT} * 1.0e-113 AS BIGINT) END) AS p0 {FROM}",
     f"SELECT k0, coalesce(n, 0) * 1048576 + n AS p0 FROM {N} WHERE k0 = 'web' ORDER BY k0",
     f"SELECT sum(n) AS p0 FROM {N}",
     f"SELECT list({{'b': 1, 'n': least(n, 5)}}) FILTER (WHERE n IS NOT NULL) AS p0 FROM {N}",
@@ -123,6 +124,7 @@ FAULTY: dict[str, str] = {
     "a quotient by nothing": f"SELECT count(*) AS p0 {FROM} WHERE 5 // least(greatest({ID}, 0), 9) = 1",
     "a remainder by nothing": f"SELECT count(*) AS p0 {FROM} WHERE least(greatest({ID}, 0), 9) % 0 = 1",
     "a quotient by a number of rows": f"SELECT sum(5 // s0) AS p0 FROM {PER}",
+    "a double that is not scaled enough": f"SELECT sum(CASE WHEN {AMOUNT} >= 0 AND {AMOUNT} <= 1.0e120 THEN CAST({AMOUNT} * 1.0e-100 AS BIGINT) END) AS p0 {FROM}",
     "a narrow type": f"SELECT count(*) AS p0 {FROM} WHERE CAST(least(greatest({ID}, 0), 3000000000) AS INTEGER) = 1",
     "a sum that leaves 64 bits": f"SELECT count(*) AS p0 {FROM} WHERE least(greatest({ID}, 0), 9000000000000000000) + 9000000000000000000 = 1",
     "a shift out of its type": f"SELECT count(*) AS p0 {FROM} WHERE (1::BIGINT << 62) + (1::BIGINT << 62) = 1",
