@@ -15,7 +15,8 @@ import pytest
 from dpsql import pipeline
 from dpsql.engines.guard import Guard
 from dpsql.ledger.tables import TableLedger
-from dpsql.plan import due, price, search, statement
+from dpsql.plan import due, price, search, statement, upheld
+from dpsql.plan import written as written_down
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import clamped
 from dpsql.plan.request import Request
@@ -67,7 +68,7 @@ def written(pattern: str, new: str, count: int = 0) -> Callable[[Patch], None]:
     """A statement that is written wrongly, and that nothing reads a second time."""
 
     def patch(change: Patch) -> None:
-        real = price.statement
+        real = written_down.statement
 
         def wrong(*args: Any) -> str:
             text = real(*args)
@@ -75,7 +76,8 @@ def written(pattern: str, new: str, count: int = 0) -> Callable[[Patch], None]:
             assert changed != text, f"the fault must change something: {text}"
             return changed
 
-        change.setattr(price, "statement", wrong)
+        change.setattr(written_down, "statement", wrong)
+        change.setattr(upheld, "_summed", lambda _: False)  # no other statement stands in for it
         change.setattr(Guard, "check", lambda *_, **__: None)
 
     return patch
@@ -278,7 +280,7 @@ def sure_search(change: Patch) -> None:
 
 def unlisted_keys(change: Patch) -> None:
     """Keys beyond what is declared are groups of their own."""
-    real = price.statement
+    real = written_down.statement
 
     def wrong(*args: Any) -> str:
         text = real(*args).replace(
@@ -287,7 +289,7 @@ def unlisted_keys(change: Patch) -> None:
         assert "LEFT JOIN (" in text
         return re.sub(r" ORDER BY c.k0[^()]*$", "", text.replace("LEFT JOIN (", "FULL JOIN ("))
 
-    change.setattr(price, "statement", wrong)
+    change.setattr(written_down, "statement", wrong)
     change.setattr(noise, "_expect", lambda *_: None)
     change.setattr(Guard, "check", lambda *_, **__: None)
 

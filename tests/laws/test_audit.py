@@ -20,7 +20,7 @@ from support.datasets import folder
 from support.services import FreeLedger, noon
 
 from dpsql.engines.duckdb import DuckDB
-from dpsql.plan import halves, price
+from dpsql.plan import halves, price, written
 from dpsql.plan.priced import Noise
 from dpsql.policy.load import load
 from dpsql.privacy.entropy import Entropy
@@ -209,9 +209,9 @@ def test_halves_that_each_cost_half_are_noticed(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_forgotten_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty rows of a unit, counted as the two that were declared."""
-    real = price.statement
+    real = written.statement
     monkeypatch.setattr(
-        price,
+        written,
         "statement",
         lambda *args: real(*args).replace("HAVING count(*) > 2", "HAVING count(*) > 2000").replace("least(s0, 2)", "s0"),
     )  # fmt: skip
