@@ -39,7 +39,7 @@ _LAWS: tuple[Mechanism, ...] = ("laplace", "gaussian", "geometric")
 _GROUPED = ("row weights", "norm clip", "prepared rows")
 _TURNS = 3
 """Steps through the scenarios from one pair to the next: all are met, since ten have no third."""
-_SHARE = 5
+_SHARE = 8
 """How many times fewer samples a pair has than what is asked in every scenario."""
 _FEW = 20
 """Askings about everybody, who are one cell: what is gross shows, and whether neighbours differ."""
