@@ -50,7 +50,7 @@ cube: $(READY)
 	DPSQL_REQUIRE_CUBE=1 $(BIN)/python -m pytest -m "" --timeout=0 tests/wire/test_cube.py
 
 hostile: $(READY)
-	DPSQL_HOSTILE=1000000 $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py -k hostile
+	DPSQL_HOSTILE=1000000 $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py tests/wire/test_wire_knocking.py -k hostile
 
 selftest: $(READY)
 	$(BIN)/dpsql selftest --policy fixtures/policies/shop.yaml

@@ -124,6 +124,11 @@ def _serve(p: argparse.ArgumentParser) -> None:
     p.add_argument("--tls-cert", type=Path, metavar="FILE", help="a certificate (chain) in PEM")
     p.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key")
     p.add_argument(
+        "--log-comments",
+        action="store_true",
+        help="write comments before statements into the operator's log, as it holds log-ins",
+    )
+    p.add_argument(
         "--allow-plain", action="store_true",
         help="take connections from other machines without TLS",
     )  # fmt: skip

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import importlib
 import ipaddress
+import logging
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from dpsql.diagnostics.refusal import Error
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
 from dpsql.serve.house import Certificate, ServiceHouse
+from dpsql.serve.pgwire import hearsay
 from dpsql.serve.pgwire.room import Limits
 from dpsql.serve.pgwire.server import Server
 from dpsql.service import Service
@@ -32,6 +34,7 @@ def run(chosen: argparse.Namespace) -> int:
             f"{chosen.host} can be reached from other machines: give --tls-cert and --tls-key, "
             "or --allow-plain if something in front of dpsql encrypts"
         )
+    hearsay.log.setLevel(logging.DEBUG if chosen.log_comments else logging.INFO)
     requires_tls = certificate is not None and not local and not chosen.allow_plain
     with operator_log(chosen.policy[0]), ExitStack() as open_services:
         houses = []
@@ -45,7 +48,9 @@ def run(chosen: argparse.Namespace) -> int:
             _introduce(houses[-1])
         house = houses[0] if len(houses) == 1 else Databases(houses)
         tls = None if certificate is None else certificate.context()
-        server = Server(house, tls=tls, limits=Limits(), reload=lambda: _reload(houses))
+        server = Server(
+            house, tls=tls, limits=_limits(houses), reload=lambda: _reload(houses, server)
+        )
         http = None if chosen.http_port is None else _http(house, chosen, certificate)
         _loop(_serve(server, http, chosen.host, chosen.port))
     return ANSWERED
@@ -70,15 +75,22 @@ def _http(
     return server.HttpServer(house, chosen.host, chosen.http_port, proof)
 
 
-def _reload(houses: Sequence[ServiceHouse]) -> None:
+def _limits(houses: Sequence[ServiceHouse]) -> Limits:
+    """As the first policy says: one endpoint bears what it bears for all of them."""
+    return Limits.of(houses[0].world.service.policy.front.bounds)
+
+
+def _reload(houses: Sequence[ServiceHouse], server: Server) -> None:
     """Read policies and users again; what is wrong is said, and that policy stays as it was."""
-    wrong = 0
+    wrong = list[Error | OSError]()
     for house in houses:
         try:
             house.reload()
         except (Error, OSError) as error:
-            terminal.say(f"not reloaded: {error}", sys.stderr)
-            wrong += 1
+            wrong.append(error)
+    server.bear(_limits(houses))
+    for said in wrong:
+        terminal.say(f"not reloaded: {said}", sys.stderr)
     if not wrong:
         terminal.say("reloaded", sys.stderr)
 

@@ -86,6 +86,7 @@ def _role(name: str, section: Section, dataset: _Account, listing: Listing) -> R
             section.get("connections", int),
             section.get("idle_seconds", int),
             section.get("statement_seconds", int),
+            section.get("message_bytes", int),
         ),
         owner=section.get("owner", bool) or False,
     )

@@ -133,6 +133,7 @@ class Key:
 
 EPSILON = Number(Fraction(0), Fraction(10**9), open_low=True)
 DELTA = Number(Fraction(0), Fraction(1), open_high=True)
+MESSAGE = Whole(1_000, 1_000_000_000)
 WINDOWS = Choice(("day", "week", "month", "year"))
 COMPOSITIONS = Choice(("zcdp", "basic"))
 
@@ -272,8 +273,26 @@ ROLE = Record(
         Key("owner", Flag(), "sees budgets and charges of all roles in dpsql's tables", "false"),
         Key("may_become", Names(single=False), "roles it may take with SET ROLE", "none"),
         Key("connections", Whole(1, 100_000), "most connections at once", "800"),
-        Key("idle_seconds", Whole(1), "after which an idle connection is closed", "never"),
+        Key(
+            "idle_seconds",
+            Whole(1),
+            "after which an idle connection is closed",
+            "the endpoint's",
+        ),
         Key("statement_seconds", Whole(1), "after which a statement is cancelled", "never"),
+        Key(
+            "message_bytes", MESSAGE, "longest message, of statements and values", "the endpoint's"
+        ),
+    ),
+)
+ENDPOINT = Record(
+    "endpoint",
+    (
+        Key("connections", Whole(1, 100_000), "most connections of all roles at once", "1000"),
+        Key("startup_seconds", Whole(1, 600), "after which a log-in must be over", "15"),
+        Key("idle_seconds", Whole(1), "of roles that have none of their own", "never"),
+        Key("send_seconds", Whole(1, 86_400), "for which a client may take nothing", "60"),
+        Key("message_bytes", MESSAGE, "longest message, of statements and values", "16777216"),
     ),
 )
 LIMITS = Record(
@@ -308,6 +327,11 @@ POLICY = Record(
         Key("accounts", ACCOUNTS, "what may be spent in all", required=True),
         Key("roles", Named(ROLE, "roles"), "who may ask, and how much", required=True),
         Key("limits", LIMITS, "bounds on work, not on privacy"),
+        Key(
+            "endpoint",
+            ENDPOINT,
+            "what `dpsql serve` bears of PostgreSQL clients; of several policies the first one's counts",
+        ),
         Key(
             "latency",
             Text(r"off|(quantum|fixed)\([0-9]{1,6}(ms|s)\)", "quantum(50ms)"),

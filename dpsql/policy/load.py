@@ -13,7 +13,7 @@ from dpsql.policy.accounts import accounts_of, table_accounts
 from dpsql.policy.books import server_of, time_zone_of
 from dpsql.policy.document import compose, text_of
 from dpsql.policy.listing import Listing, listing_of
-from dpsql.policy.model import Front, Latency, Limits, Policy, Source, View
+from dpsql.policy.model import Bounds, Front, Latency, Limits, Policy, Source, View
 from dpsql.policy.problems import Place, Problems
 from dpsql.policy.reader import Reader, Spoilt
 from dpsql.policy.section import Section
@@ -111,7 +111,19 @@ def _front(root: Section, file: Path) -> Front:
         users=_beside(file, root.get("users", str) or f"{file.stem}.users"),
         preview="empty" if root.get("preview", str) == "empty" else "refuse",
         cleartext=root.get("cleartext", bool) or False,
+        bounds=_bounds(root.sub("endpoint", "endpoint")),
         database=root.get("database", str) or file.stem,
+    )
+
+
+def _bounds(section: Section) -> Bounds:
+    usual = Bounds()
+    return Bounds(
+        connections=section.get("connections", int) or usual.connections,
+        startup_seconds=section.get("startup_seconds", int) or usual.startup_seconds,
+        send_seconds=section.get("send_seconds", int) or usual.send_seconds,
+        idle_seconds=section.get("idle_seconds", int),
+        message_bytes=section.get("message_bytes", int) or usual.message_bytes,
     )
 
 

@@ -127,6 +127,7 @@ class Access:
     connections: int | None = None
     idle_seconds: int | None = None
     statement_seconds: int | None = None
+    message_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,17 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the endpoint bears of all clients together, and of those who have not logged in."""
+
+    connections: int = 1_000
+    startup_seconds: int = 15
+    send_seconds: int = 60
+    idle_seconds: int | None = None
+    message_bytes: int = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class Front:
     """What the endpoint does: none of it changes what an answer means."""
 
@@ -163,6 +175,7 @@ class Front:
     """The file of those who log in under a name of their own."""
     preview: Literal["refuse", "empty"] = "refuse"
     cleartext: bool = False
+    bounds: Bounds = field(default_factory=Bounds)
     database: str = ""
     """What clients call it where several policies are served."""
 

@@ -37,9 +37,12 @@ from dpsql.serve.uses import (
 from dpsql.serve.world import Shared, Who, World
 from dpsql.service import Reply, Session
 from dpsql.sql.dialects.tables import DIALECTS
+from dpsql.sql.parse import LONGEST_TEXT
 
 T = TypeVar("T")
 LONGEST_REMEMBERED = 50_000
+LONGEST_LIGHT = 10_000
+"""Of longer statements it takes too long to see, between those of others, what they read."""
 _ABOUT_ROWS = {"DP101", "DP108", "DP305"}
 _NO_PREVIEW = "preview: rows of private tables are not shown; these are their columns"
 MOST_ROWS_REMEMBERED = 5_000
@@ -137,6 +140,8 @@ class RoleSession:
 
     def _sent(self, query: Query, values: Sequence[Value]) -> tuple[str, list[Value]]:
         """What the service is given of a query and its values."""
+        if len(query.text) > LONGEST_TEXT:
+            return query.text, exact(values)  # it will be refused: nothing is looked for in it
         escapes = DIALECTS[self._session.settings.dialect].escapes
         text, read, listed = with_lists(query.text, query.tokens, values, escapes=escapes)
         text, left = with_limits(text, read, listed)
@@ -304,6 +309,13 @@ class RoleSession:
     def _wise(self, query: Query, answer: Answer) -> bool:
         small = len(query.text) <= LONGEST_REMEMBERED and answer.count <= MOST_ROWS_REMEMBERED
         return small and is_constant(query.tokens)
+
+    def light(self, query: Query) -> bool:
+        """Whether a query is answered from the catalog, or soon refused."""
+        try:
+            return len(query.text) <= LONGEST_LIGHT and self._route(self._here(query)) == "catalog"
+        except WireError:
+            return True
 
     def interrupt(self, thread: int) -> None:
         """Stop what the engine does for a statement that another thread carries out."""

@@ -27,39 +27,42 @@ def with_lists(
     >>> with_lists("a = ANY($1) AND b = $2", tokens("a = ANY($1) AND b = $2"), [["x", "y"], 3])[0]
     "a IN ('x', 'y') AND b = $1"
     """
-    found = [(at, lists) for at in range(len(read)) if (lists := list_at(read, at)) is not None]
-    if not found:
-        return text, read, list(values)
     gone: set[int] = set()
-    for at, (end, operand) in reversed(found):
-        parameter = operand[0].kind == "param"
-        given = _given(operand[0], values) if parameter else _written(operand)
-        if given is None:
+    pieces, taken = list[str](), 0
+    for at, end in _lists(read):
+        first = read[at + 3]
+        parameter = first.kind == "param"
+        given = _given(first, values) if parameter else _written(read, at + 3, end)
+        if given is None or read[at].start < taken:
             continue
         members = [v if isinstance(v, Written) else constant(v, escapes=escapes) for v in given]
         if parameter:
-            gone.add(int(operand[0].text[1:]) - 1)
+            gone.add(int(first.text[1:]) - 1)
         word = _MEANT[read[at].word, read[at + 1].word]
         listed = f"{word} ({', '.join(members)})" if members else _OF_NOTHING[word]
-        text = text[: read[at].start] + listed + text[read[end].end :]
+        pieces += text[taken : read[at].start], listed
+        taken = read[end].end
+    if not pieces:
+        return text, read, list(values)
     kept = [i for i in range(len(values)) if i not in gone]
-    text = _renumbered(text, kept)
+    text = _renumbered("".join([*pieces, text[taken:]]), kept)
     return text, tokens(text), [values[i] for i in kept]
 
 
-def list_at(read: Sequence[Token], at: int) -> tuple[int, Sequence[Token]] | None:
-    """Where the list that begins at a comparison ends, and what is in its brackets."""
-    words = [t.word for t in read[at : at + 3]]
-    if len(words) < 3 or words[2] != "(" or (words[0], words[1]) not in _MEANT:
-        return None
-    depth = 0
-    for end in range(at + 2, len(read)):
-        depth += (read[end].text == "(") - (read[end].text == ")")
-        if depth == 0:
-            inside = read[at + 3 : end]
-            simple = inside and (inside[0].kind in ("param", "string") or inside[0].word == "array")
-            return (end, inside) if simple else None
-    return None
+def _lists(read: Sequence[Token]) -> list[tuple[int, int]]:
+    """Where each list begins, at its comparison, and ends. Brackets are matched once, for all."""
+    found: list[tuple[int, int]] = []
+    opened: list[int] = []
+    for at, token in enumerate(read):
+        if token.text == "(":
+            opened.append(at)
+        elif token.text == ")" and opened:
+            opening = opened.pop()
+            if opening >= 2 and (read[opening - 2].word, read[opening - 1].word) in _MEANT:
+                inside = read[opening + 1]
+                if inside.kind in ("param", "string") or inside.word == "array":
+                    found.append((opening - 2, at))
+    return sorted(found)
 
 
 class Written(str):
@@ -74,13 +77,18 @@ def _given(token: Token, values: Sequence[Any]) -> list[Any]:
     return value if isinstance(value, list) else [None]
 
 
-def _written(operand: Sequence[Token]) -> Sequence[Any] | None:
-    if operand[0].kind == "string":
-        return items(operand[0].value)
-    end = next((i for i, t in enumerate(operand) if t.text == "]"), 0)
-    inner = operand[2:end]
-    simple = all(t.kind in ("string", "number", "word") or t.text in (",", "-") for t in inner)
-    return _split(inner) if end and simple else None
+def _written(read: Sequence[Token], start: int, end: int) -> Sequence[Any] | None:
+    if read[start].kind == "string":
+        return items(read[start].value)
+    inner: list[Token] = []
+    for at in range(start + 2, end):
+        token = read[at]
+        if token.text == "]":
+            return _split(inner)
+        if token.kind not in ("string", "number", "word") and token.text not in (",", "-"):
+            return None
+        inner.append(token)
+    return None
 
 
 def _split(inner: Sequence[Token]) -> list[Written]:
@@ -128,8 +136,10 @@ def _quoted(text: str, *, escapes: bool) -> str:
 
 
 def _renumbered(text: str, kept: Sequence[int]) -> str:
-    for token in reversed(tokens(text)):
-        position = int(token.text[1:]) - 1 if token.kind == "param" else -1
-        if position in kept:
-            text = f"{text[: token.start]}${kept.index(position) + 1}{text[token.end :]}"
-    return text
+    order = {f"${position + 1}": f"${number}" for number, position in enumerate(kept, 1)}
+    pieces, taken = list[str](), 0
+    for token in tokens(text):
+        if token.kind == "param" and token.text in order:
+            pieces += text[taken : token.start], order[token.text]
+            taken = token.end
+    return "".join([*pieces, text[taken:]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -54,8 +54,16 @@ class _Scan:
     found: list[Named] = field(default_factory=list)
     ctes: set[str] = field(default_factory=set)
     levels: list[_Level] = field(default_factory=lambda: [_Level(reads=True)])
+    opening: dict[int, int] = field(default_factory=dict)
+    """Of each bracket that closes, where it was opened: matched once, for all that is named before."""
 
     def run(self) -> None:
+        opened: list[int] = []
+        for at, token in enumerate(self.tokens):
+            if token.word == "(":
+                opened.append(at)
+            elif token.word == ")" and opened:
+                self.opening[at] = opened.pop()
         at = 0
         while at < len(self.tokens):
             at = self._step(at)
@@ -125,11 +133,7 @@ class _Scan:
         """``name AS (`` or ``name (columns) AS (`` behind WITH or a comma."""
         back = at - 1
         if self._word_at(back) == ")":
-            depth = 1
-            while back > 0 and depth:
-                back -= 1
-                depth += (self._word_at(back) == ")") - (self._word_at(back) == "(")
-            back -= 1
+            back = self.opening.get(back, 0) - 1
         if back > 0 and self._word_at(back - 1) in ("with", "recursive", ","):
             self.ctes.add(self.tokens[back].name)
 
@@ -151,11 +155,11 @@ def in_database(text: str, found: Sequence[Token], database: str) -> str:
     >>> in_database("SELECT 1 FROM shop.public.t", read("SELECT 1 FROM shop.public.t"), "shop")
     'SELECT 1 FROM      public.t'
     """
-    for named in tables(found):
-        if named.end - named.at == _WITH_DATABASE and found[named.at].name == database:
-            start, stop = found[named.at].start, found[named.at + 2].start
-            text = text[:start] + " " * (stop - start) + text[stop:]
-    return text
+    return _blanked(text, [
+        (found[named.at].start, found[named.at + 2].start)
+        for named in tables(found)
+        if named.end - named.at == _WITH_DATABASE and found[named.at].name == database
+    ])  # fmt: skip
 
 
 def in_byte_order(text: str, found: Sequence[Token]) -> str:
@@ -165,13 +169,22 @@ def in_byte_order(text: str, found: Sequence[Token]) -> str:
     >>> in_byte_order("a < 'x' COLLATE \"C\"", read("a < 'x' COLLATE \"C\"")).strip()
     "a < 'x'"
     """
+    spans = list[tuple[int, int]]()
     for at, token in enumerate(found):
         if token.word == "collate":
             end = at + 3 if [t.text for t in found[at + 2 : at + 3]] == ["."] else at + 1
             if [t.name for t in found[end : end + 1]] in (["C"], ["POSIX"]):
-                start, stop = token.start, found[end].end
-                text = text[:start] + " " * (stop - start) + text[stop:]
-    return text
+                spans.append((token.start, found[end].end))
+    return _blanked(text, spans)
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with blanks in these places, which come one after the other."""
+    pieces, taken = list[str](), 0
+    for start, stop in spans:
+        pieces += text[taken:start], " " * (stop - start)
+        taken = stop
+    return "".join([*pieces, text[taken:]])
 
 
 _WITH_DATABASE = 5
@@ -264,16 +277,21 @@ def with_limits(text: str, tokens: Sequence[Token], values: Sequence[V]) -> tupl
             else:
                 numbers[position] = position
     kept = sorted(p for p, number in numbers.items() if number is not None)
-    for at in range(len(tokens) - 1, -1, -1):
-        token = tokens[at]
+    order = {position: number for number, position in enumerate(kept, 1)}
+    pieces, taken = list[str](), 0
+    for at, token in enumerate(tokens):
         if token.kind == "param":
             position = int(token.text[1:]) - 1
-            shown, end = f"${kept.index(position) + 1}" if position in kept else "", token.end
+            shown, end = f"${order[position]}" if position in order else "", token.end
             if _limits(tokens, at) and _whole(values, position) is not None:
                 shown, end = _whole(values, position) or "", _cast_end(tokens, at)
-            text = text[: token.start] + shown.ljust(end - token.start) + text[end:]
+            pieces += text[taken : token.start], shown.ljust(end - token.start)
+            taken = end
     unused = [v for p, v in enumerate(values) if p not in numbers]
-    return text, [*(values[p] for p in kept if p < len(values)), *unused]
+    return "".join([*pieces, text[taken:]]), [
+        *(values[p] for p in kept if p < len(values)),
+        *unused,
+    ]
 
 
 def _limits(tokens: Sequence[Token], at: int) -> bool:

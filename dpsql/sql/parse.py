@@ -140,9 +140,17 @@ def _glued(text: str) -> list[int]:
     >>> _glued("SELECT f($1,$2), '$3,$4', $a$ $5,$6 $a$"), _glued("SELECT $1, $2")
     ([9, 12], [])
     """
-    if not _BETWEEN.search(text) or "\\" in text or text.count("/*") > 1:
+    if not _BETWEEN.search(text) or "\\" in text or text.count("/*") > 1 or _many_tags(text):
         return []
     return [found.start() for found in _PARAMETER.finditer(text) if found[1] is None]
+
+
+def _many_tags(text: str) -> bool:
+    """Whether there are so many different ``$tag$`` that looking for the end of each takes long."""
+    return len(set(_TAG.findall(text))) > 20
+
+
+_TAG = re.compile(r"(?=(\$\w*\$))")
 
 
 def _tokens(source: Source, glued: list[int]) -> list[Token]:
@@ -245,7 +253,7 @@ _QUOTED = re.compile(
 
 def _open_quote(text: str) -> int | None:
     """Where a quote or comment begins that never ends."""
-    position = 0
+    position = len(text) if _many_tags(text) else 0
     while position < len(text):
         found = _QUOTED.match(text, position)
         if found is None:

@@ -90,9 +90,9 @@ class Client:
         """Feed bytes; whatever the machine asks for is carried out at once."""
         self.machine.receive(data)
         while self.machine.ask is not None:
-            assert self.machine.session is not None
+            session = self.machine.session
             try:
-                found = self.machine.ask.perform(self.machine.session.backend)
+                found = self.machine.ask.perform(None if session is None else session.backend)  # type: ignore[arg-type]
             except Exception as error:  # noqa: BLE001
                 self.machine.fail(error)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import signal
@@ -28,7 +29,7 @@ from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import ServiceHouse
 from dpsql.serve.http.app import Face
 from dpsql.serve.http.openapi import ARROW, LARGEST_BODY, description
-from dpsql.serve.http.server import HttpServer
+from dpsql.serve.http.server import HttpServer, Prompt
 from dpsql.service.settings import SETTINGS
 
 BY_CHANNEL = "SELECT channel, count(*) AS n FROM orders GROUP BY channel ORDER BY channel"
@@ -286,6 +287,45 @@ def test_the_server_answers_over_tls_and_stops() -> None:
 
     asyncio.run(talk())
     service.close()
+
+
+@pytest.mark.parametrize("way", ["silent", "head", "body", "no token", "second"])
+def test_who_dawdles_over_a_request_is_let_go(
+    world: World, way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether it is the head or the body that never ends, and however often a byte of it comes."""
+    monkeypatch.setattr(Prompt, "seconds", 0.5)
+    token = world.robot._headers["Authorization"] if way == "body" else "Bearer x"
+    head = f"POST /v1/query HTTP/1.1\r\nhost: x\r\nauthorization: {token}\r\n"
+    said = {
+        "silent": "", "head": head, "second": "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /h",
+        "body": head + "content-length: 999\r\n\r\n{", "no token": head + "content-length: 999\r\n\r\n{",
+    }[way]  # fmt: skip
+
+    async def talk() -> None:
+        server = HttpServer(world.house, "127.0.0.1", 0, None)
+        port = await server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(said.encode())
+        ended = asyncio.create_task(reader.read())
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1000):
+                if ended.done():
+                    break
+                await asyncio.sleep(0.05)
+                writer.write(b"a" if way != "silent" else b"")
+            assert ended.done()
+            await ended
+        writer.close()
+        async with httpx.AsyncClient() as client:
+            for _ in range(2):  # who rests between requests may stay
+                assert (await client.get(f"http://127.0.0.1:{port}/healthz")).text == "ok\n"
+                await asyncio.sleep(0.7)
+            assert len(client._transport._pool.connections) == 1  # type: ignore[attr-defined]
+        await server.stop()
+
+    asyncio.run(talk())
+    assert not [r for r in caplog.records if r.name.startswith(("uvicorn", "asyncio", "dpsql"))]
 
 
 def test_the_command_serves_both(

@@ -26,6 +26,41 @@ def test_serve_until_a_signal() -> None:
             assert found.process.wait(timeout=20) == 0
 
 
+def test_the_policy_says_what_the_endpoint_bears() -> None:
+    path = policy_file("shop", "shop", lambda text: generous(text) + "endpoint: {connections: 1}\n")
+    with serving(path) as found:
+        where = {"host": "127.0.0.1", "port": found.port, "user": ROLE, "password": PASSWORD}
+        with psycopg.connect(**where):  # type: ignore[arg-type]
+            with pytest.raises(psycopg.OperationalError):
+                psycopg.connect(**where)  # type: ignore[arg-type]
+            path.write_text(path.read_text().replace("connections: 1}", "connections: 20}"))
+            found.process.send_signal(signal.SIGHUP)
+            assert found.line() == "reloaded\n"
+            psycopg.connect(**where).close()  # type: ignore[arg-type]
+
+
+def test_what_clients_say_of_themselves_is_logged() -> None:
+    """On one line each, whatever they say, and for the operator only."""
+    path = policy_file("shop", "shop", generous)
+    log = path.with_name(f"{path.stem}.operator.log")
+    for options, remarks in (((), 0), (("--log-comments",), 2)):
+        log.unlink(missing_ok=True)
+        with serving(path, *options) as found:
+            where = {"host": "127.0.0.1", "port": found.port, "user": ROLE, "password": PASSWORD}
+            where["dbname"] = "shop"
+            name = "Excel\n2026 ERROR \x1b[2J" + "x" * 900
+            with psycopg.connect(**where, application_name=name, autocommit=True) as c:  # type: ignore[arg-type]
+                c.execute("/* user 7\n2026 ERROR */ SELECT 1")
+                c.execute("-- user 8\nSELECT %s", (1,))
+                c.execute("SELECT 2 -- user 9")
+        lines = log.read_text().splitlines()
+        assert len(lines) == 1 + remarks
+        assert f'"{ROLE}" of "shop" entered, application "Excel 2026 ERROR  [2Jx' in lines[0]
+        assert len(lines[0]) < 400
+        said = [line.partition("comment ")[2] for line in lines[1:]]
+        assert said == ['"user 7 2026 ERROR"', '"user 8"'][:remarks]
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -152,6 +152,27 @@ def test_a_signal_reloads_each() -> None:
             _connect(found, name, ROLE, password).close()
 
 
+def test_the_first_says_what_the_endpoint_bears() -> None:
+    """For clients of both, and again after a signal."""
+    paths = [
+        policy_file("shop", "shop", lambda text: f"{generous(text)}endpoint: {{connections: 1}}\n"),
+        policy_file("shop", "shop", lambda text: f"{_clinic(text)}endpoint: {{connections: 9}}\n"),
+    ]
+    with serving(paths[0], "--policy", str(paths[1]), seconds=300) as found:
+        first = _connect(found, "clinic", ROLE, OTHER)
+        with pytest.raises(psycopg.OperationalError):
+            _connect(found, "clinic", ROLE, OTHER)
+        paths[0].write_text(paths[0].read_text().replace("connections: 1}", "connections: 2}"))
+        paths[1].write_text(paths[1].read_text() + "nonsense: 1\n")
+        found.process.send_signal(signal.SIGHUP)
+        _heard(found, "not reloaded: ")
+        second = _connect(found, "policy", ROLE, PASSWORD)
+        with pytest.raises(psycopg.OperationalError):
+            _connect(found, "clinic", ROLE, OTHER)
+        first.close()
+        second.close()
+
+
 def _heard(found: Serving, words: str) -> None:
     while not found.line().startswith(words):
         assert found.process.poll() is None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random  # noqa: TID251 (where bytes are cut needs no good randomness)
 import struct
+import time
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from endpoint import PASSWORD, ROLE, Endpoint
+from mistakes import HOSTILE, LONGEST, hostile, misspelt
 from talk import (
     SYNC,
     Client,
@@ -25,6 +27,9 @@ from talk import (
     query,
     startup,
 )  # fmt: skip
+
+from dpsql.serve import users
+from dpsql.serve.pgwire.scram import Verifier
 
 BY_COUNTRY = "SELECT country, count(*) FROM customers GROUP BY 1 ORDER BY 1"
 CONVERSATIONS = {
@@ -106,64 +111,21 @@ def test_transaction_states_are_reported(shop: Endpoint) -> None:
     assert states == [b"T", b"E", b"I", b"T"]
 
 
-def _hostile(data: bytes, luck: random.Random) -> bytes:
-    """Bytes changed, dropped, repeated or moved; lengths that lie."""
-    body = bytearray(data)
-    for _ in range(luck.choice((1, 1, 2, 5))):
-        at = luck.randrange(len(body))
-        match luck.randrange(6):
-            case 0:
-                body[at] = luck.randrange(256)
-            case 1:
-                del body[at : at + luck.randrange(1, 9)]
-            case 2:
-                body[at:at] = luck.randbytes(luck.randrange(1, 9))
-            case 3:
-                body[at : at + 4] = struct.pack("!i", luck.choice((-1, 0, 1, 5, 2**31 - 1, 2**16)))
-            case 4:
-                body[at:at] = body[: luck.randrange(40)]
-            case _:
-                body[at] ^= 1 << luck.randrange(8)
-        if not body:
-            return b"X"
-    return bytes(body)
-
-
 def _sent(client: Client, part: bytes, luck: random.Random) -> bool:
     """Send a message with mistakes in it; whether its frame may be wrong too."""
     kind, chance = chr(part[0]), luck.random()
     if chance < 0.55:  # other text in a sound message
-        client.send(message(kind, _misspelt(part[5:], luck)))
+        client.send(message(kind, misspelt(part[5:], luck)))
     elif chance < 0.85:  # any bytes in a sound frame
-        client.send(message(kind, _hostile(part[5:] or b"x", luck)))
+        client.send(message(kind, hostile(part[5:] or b"x", luck)))
     else:
-        client.send(_hostile(part, luck))
+        client.send(hostile(part, luck))
         client.send(SYNC * 3)
         return luck.random() < 0.5
     client.send(SYNC if luck.random() < 0.3 else b"")
     return False
 
 
-_WORDS = (b"SELECT ", b"(", b")", b"'", b'"', b"$1", b"::oid", b";", b",", b"--", b"/*", b"*", b"FROM ",
-          b"pg_class ", b"FETCH ", b"c ", b"NULL", b"1", b"[", b"]", b"AS ", b".", b"$$", b"E'",
-          b"BEGIN", b"\\", b"ALL ", b"CAST(", b"WITH x AS (", b"LIMIT 0", b"{", b"COPY ")  # fmt: skip
-
-
-def _misspelt(body: bytes, luck: random.Random) -> bytes:
-    """Words put in, left out or doubled, without touching lengths or ends of strings."""
-    text, end = body.partition(b"\0")[::2]
-    words = text.split(b" ") or [b""]
-    for _ in range(luck.choice((1, 1, 2, 4))):
-        at = luck.randrange(len(words))
-        words[at : at + luck.choice((0, 1, 2))] = luck.choice(
-            ([luck.choice(_WORDS)], [], [luck.choice(words)] if words else [])
-        )
-        words = words or [luck.choice(_WORDS)]
-    return b" ".join(words) + b"\0" + end
-
-
-HOSTILE = int(os.environ.get("DPSQL_HOSTILE", "50000"))
-"""Messages with mistakes in them; `make hostile` sends a million."""
 WORKERS = 4
 
 
@@ -185,15 +147,12 @@ def test_hostile_bytes_never_break_it(
     while count < HOSTILE // WORKERS:
         held = held or (_memory() if count > HOSTILE // WORKERS // 4 else 0)
         client = Client(FixedHouse(shop.house))
-        if luck.random() < 0.05:
-            client.send(_hostile(startup(ROLE, options="-c a=b"), luck))
-            client.send(luck.randbytes(60))
-            count += 2
-            continue
         client.login(ROLE, PASSWORD)
         for _ in range(200):
             before = len(client.received)
+            begun = time.thread_time()
             broken = _sent(client, _one(luck, whole), luck)
+            assert time.thread_time() - begun < LONGEST
             count += 1
             kinds(client.received[before:])  # what it says is well-formed
             if client.closed or broken:
@@ -248,6 +207,19 @@ def test_wrong_passwords_look_alike(shop: Endpoint, role: str, password: str) ->
     assert errors(said) == ["28P01"]
     assert client.closed
     assert client.machine.delay > 0
+
+
+def test_an_unknown_user_looks_like_some_user(
+    shop: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users have different numbers of iterations: an unknown name always has the same one of these."""
+    known = [users.made(f"u{i}", ROLE, "x") for i in range(2)]
+    both = {u.name: u for u in (*known, users.User("old", ROLE, Verifier.of("x", b"s" * 16)))}
+    monkeypatch.setattr(shop.house, "world", SimpleNamespace(users=both))
+    counts = [shop.house.verifier(f"nobody{i}")[0].iterations for i in range(200)]
+    assert set(counts) == {4096, users.MORE_ITERATIONS}
+    assert 80 < counts.count(users.MORE_ITERATIONS) < 190
+    assert counts == [shop.house.verifier(f"nobody{i}")[0].iterations for i in range(200)]
 
 
 def test_newer_versions_are_negotiated(shop: Endpoint) -> None:

@@ -167,6 +167,20 @@ def test_a_role_has_limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
         second.close()
 
 
+def test_a_role_has_messages_of_its_own_size() -> None:
+    def change(text: str) -> str:
+        narrow = "    max_groups_per_unit: 3\n    message_bytes: 1000\n"
+        return generous(text).replace("    max_groups_per_unit: 3\n", narrow, 1)
+
+    with endpoint(change) as found:
+        with _connect(found) as c:
+            assert c.execute(f"SELECT {'1' * 9}").fetchone() == (111_111_111,)
+        c = _connect(found)
+        with pytest.raises(psycopg.OperationalError):
+            c.execute(f"SELECT '{'x' * 1000}'")
+        c.close()
+
+
 # -- passwords themselves
 
 

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import psycopg
@@ -246,6 +247,32 @@ def test_a_wrong_key_cancels_nothing(shop: Endpoint, slow: threading.Event) -> N
             assert sock.recv(1) == b""
         slow.set()
         assert connection.execute("SELECT 12").fetchone() == (12,)
+
+
+@pytest.mark.parametrize("wrong", ["shorter", "longer", "other", "none"])
+def test_a_wrong_long_key_cancels_nothing(
+    shop: Endpoint, slow: threading.Event, wrong: str
+) -> None:
+    """Nor does one that begins as the right one does."""
+    with psycopg.connect(shop.dsn(max_protocol_version="3.2"), autocommit=True) as connection:
+        pid = connection.pgconn.backend_pid
+        told = shop.server._room.keys[pid].machine.key
+        assert told is not None
+        right = told[1]
+        assert len(right) == 32
+        key = {
+            "shorter": right[:4], "longer": right + b"\0", "none": b"",
+            "other": right[:-1] + bytes([right[-1] ^ 1]),
+        }[wrong]  # fmt: skip
+        with ThreadPoolExecutor(1) as beside, _socket(shop) as sock:
+            asked = beside.submit(connection.execute, f"SELECT '{wrong}'")
+            while shop.server._room.keys[pid].machine.idle and not asked.done():
+                time.sleep(0.01)
+            sock.sendall(struct.pack("!iii", 12 + len(key), 80877102, pid) + key)
+            said = _everything(sock)
+            assert errors(said) == (["08P01"] if wrong == "none" else [])
+            slow.set()
+            assert asked.result().fetchone() == (wrong,)
 
 
 def test_a_statement_may_take_so_long(shop: Endpoint, slow: threading.Event) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dpsql.serve.catalog.names import body, outer_cast, select_items
 from dpsql.serve.pgwire import oids
-from dpsql.serve.pgwire.errors import BAD_TEXT, WireError
+from dpsql.serve.pgwire.errors import BAD_TEXT, LIMIT, WireError
 from dpsql.serve.tokens import Token
 
 _PACKED = re.compile(
@@ -51,24 +51,24 @@ def packed(tokens: Sequence[Token]) -> list[Token]:
     >>> " ".join(t.text for t in packed(read("SELECT a AT TIME ZONE 'b'::varchar")))
     "SELECT a AT TIME ZONE 'b' :: varchar"
     """
-    found = list(tokens)
     if any(t.word in _COMBINES for t in tokens):
-        return found
-    for start, stop in reversed(select_items(tokens)):
+        return list(tokens)
+    found, taken = list[Token](), 0
+    for start, stop in select_items(tokens):
         end = start + body(tokens[start:stop])
-        item = _with_colons(tokens[start:end])
-        if " ".join(t.word for t in item) in _NAMED:
-            found[start:end] = [
-                _macro(item[0], "name"),
-                _op(item[0], "("),
-                *item,
-                _op(item[0], ")"),
-            ]
-            continue
-        cast = outer_cast(item)
-        if cast and _is_primary(item[:cast]):
-            found[start:end] = _call(item, cast) or tokens[start:end]
-    return found
+        found += tokens[taken:start]
+        found += _packed_item(tokens[start:end])
+        taken = end
+    return [*found, *tokens[taken:]]
+
+
+def _packed_item(written: Sequence[Token]) -> Sequence[Token]:
+    item = _with_colons(written)
+    if " ".join(t.word for t in item) in _NAMED:
+        return [_macro(item[0], "name"), _op(item[0], "("), *item, _op(item[0], ")")]
+    cast = outer_cast(item)
+    fits = cast and _is_primary(item[:cast])
+    return (_call(item, cast) if cast and fits else ()) or written
 
 
 def _is_primary(operand: Sequence[Token]) -> bool:
@@ -167,7 +167,10 @@ def _json(value: Mapping[str, Any], key: str) -> str | None:
 def _jsonb(value: Mapping[str, Any], key: str) -> str | None:
     """JSON in PostgreSQL's own writing: keys by their length, blanks behind commas and colons."""
     text: str | None = value[key]
-    return None if text is None else json.dumps(_ordered(_read(text)), ensure_ascii=False)
+    try:
+        return None if text is None else json.dumps(_ordered(_read(text)), ensure_ascii=False)
+    except RecursionError:
+        raise WireError(LIMIT, "this json is nested too deeply") from None
 
 
 def _ordered(value: Any) -> Any:
@@ -180,8 +183,10 @@ def _ordered(value: Any) -> Any:
 def _read(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise WireError(BAD_TEXT, "invalid input syntax for type json") from None
+    except RecursionError:
+        raise WireError(LIMIT, "this json is nested too deeply") from None
 
 
 def _no_number(_: str) -> Any:

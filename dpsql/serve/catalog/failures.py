@@ -31,11 +31,13 @@ _OF_VALUES = ("conversion", "binding")
 _MISSING = re.compile(
     r"(\w{5}) ((?:relation|type|function|schema|role|configuration parameter) \".*\" does not exist)$"
 )
+_LONGEST = 1_000
+"""Of its words, which may quote what a client has sent: more are not searched for a name."""
 
 
 def failed(failure: CatalogFailed) -> WireError:
     """The engine's words are about the statement and the catalog only; they go into the detail."""
-    missing = _MISSING.search(failure.words)
+    missing = _MISSING.search(failure.words[-_LONGEST:])
     if missing is not None:
         return WireError(missing[1], missing[2])
     if failure.kind in _OF_VALUES:

@@ -26,7 +26,7 @@ _END = Token("end", "", 0, 0)
 UNNAMED = "?column?"
 
 
-def column_names(tokens: Sequence[Token]) -> list[str | None]:
+def column_names(tokens: Sequence[Token], deep: int = 0) -> list[str | None]:
     """The name of each item of the outermost select list; None for a star.
 
     >>> from dpsql.serve.tokens import tokens as read
@@ -35,7 +35,7 @@ def column_names(tokens: Sequence[Token]) -> list[str | None]:
     """
     if tokens and tokens[0].word == "values":
         return _of_values(tokens)
-    return [_name(tokens[start:stop]) for start, stop in select_items(tokens)]
+    return [_name(tokens[start:stop], deep) for start, stop in select_items(tokens)]
 
 
 def select_items(tokens: Sequence[Token]) -> list[tuple[int, int]]:
@@ -81,10 +81,10 @@ def _select_list(tokens: Sequence[Token]) -> int | None:
     return None
 
 
-def _name(item: Sequence[Token]) -> str | None:
+def _name(item: Sequence[Token], deep: int) -> str | None:
     if not item or (item[-1].text == "*" and (len(item) == 1 or item[-2].text == ".")):
         return None
-    return _expression(item) if body(item) == len(item) else item[-1].name
+    return _expression(item, deep) if body(item) == len(item) else item[-1].name
 
 
 def body(item: Sequence[Token]) -> int:
@@ -109,49 +109,60 @@ def _implicit(item: Sequence[Token]) -> bool:
     return (ends_value and before.word not in _OPERATORS) or before.text in (")", "]")
 
 
-def _expression(item: Sequence[Token]) -> str:
-    for at, (depth, token) in enumerate(_levels(item)):
+DEEPEST = 20
+"""Brackets, one within the other, that are looked into; each level is read again for the next."""
+
+
+def _expression(item: Sequence[Token], deep: int = 0) -> str:
+    """As what was cast is called, or else as the type of the last cast."""
+    casts = _casts(item)
+    inner = item[: casts[-1]] if casts else item
+    name = UNNAMED if deep > DEEPEST or not inner else _bare(inner, deep)
+    return name if name != UNNAMED or not casts else _type_name(item[casts[0] + 1 :])
+
+
+def _bare(item: Sequence[Token], deep: int) -> str:
+    levels = _levels(item)
+    for at, (depth, token) in enumerate(levels):
         if depth == 0 and at and token.word in ("over", "filter", "within"):
-            return _expression(item[:at])
+            return _expression(item[:at], deep + 1)
     first, last = item[0], item[-1]
     if first.word == "case":
         return "case"
-    cast = outer_cast(item)
-    if cast is not None:
-        inner = _expression(_uncast(item[:cast])) if cast else UNNAMED
-        return inner if inner != UNNAMED else _type_name(item[cast + 1 :])
-    if any(d == 0 and t.word in _OPERATORS for d, t in _levels(item)):
+    if any(d == 0 and t.word in _OPERATORS for d, t in levels):
         return UNNAMED
     if last.kind in ("word", "quoted"):
         return UNNAMED if last.word in ("null", "true", "false") else last.name
     if last.kind == "string" and len(item) > 1 and first.kind == "word":
         return _TYPES.get(first.name, first.name)
     if last.text == "]":
-        return _expression(item[: _opening(item, "[", "]")]) if item[0].word != "array" else "array"
-    return _called(item) if last.text == ")" else UNNAMED
+        if first.word == "array":
+            return "array"
+        return _expression(item[: _opening(item, "[", "]")], deep + 1)
+    return _called(item, deep + 1) if last.text == ")" else UNNAMED
 
 
-def _called(item: Sequence[Token]) -> str:
+def _called(item: Sequence[Token], deep: int) -> str:
     opening = _opening(item, "(", ")")
     if opening and item[opening - 1].word == "exists":
         return "exists"
     if opening == 1 and item[0].word == "cast":
-        return _cast(item[2:-1])
+        return _written_out(item[2:-1], deep)
     if opening and item[opening - 1].kind in ("word", "quoted"):
         return item[opening - 1].name
     inside = item[opening + 1 : -1]
     if inside and inside[0].word == "select":
-        names = column_names(inside)
+        names = column_names(inside, deep)
         return (names[0] if names else None) or UNNAMED
-    return _expression(inside) if inside and opening == 0 else UNNAMED
+    return _expression(inside, deep) if inside and opening == 0 else UNNAMED
 
 
-def _cast(inside: Sequence[Token]) -> str:
+def _written_out(inside: Sequence[Token], deep: int) -> str:
     """What ``x AS type`` between brackets is called: as x, or else as the type."""
     at = max(
         (i for i, (d, t) in enumerate(_levels(inside)) if d == 0 and t.word == "as"), default=0
     )
-    name = _expression(inside[:at]) if at else UNNAMED
+    name = _expression(inside[:at], deep) if at else UNNAMED
     last = [t for t in inside[at + 1 :] if t.kind in ("word", "quoted")]
     if name != UNNAMED or not last:
         return name
@@ -192,20 +203,35 @@ def _levels(item: Sequence[Token]) -> list[tuple[int, Token]]:
     return found
 
 
-def _uncast(item: Sequence[Token]) -> Sequence[Token]:
-    """What a cast was made of: the last one gives its name, not one below it."""
-    cast = outer_cast(item)
-    return item if cast is None else _uncast(item[:cast])
-
-
 def outer_cast(item: Sequence[Token]) -> int | None:
     """Where the last cast of the whole expression is, if the expression ends in its type."""
-    if any(d == 0 and t.word in _OPERATORS for d, t in _levels(item)):
-        return None
-    for at in range(len(item) - 2, 0, -1):
+    return None if _operates(item) else _cast(item, len(item))
+
+
+def _casts(item: Sequence[Token]) -> list[int]:
+    """Where the casts are that the whole expression ends in, from the last to the first."""
+    found, at = list[int](), None if _operates(item) else _cast(item, len(item))
+    while at is not None:
+        found.append(at)
+        at = _cast(item, at)
+    return found
+
+
+def _operates(item: Sequence[Token]) -> bool:
+    return any(d == 0 and t.word in _OPERATORS for d, t in _levels(item))
+
+
+def _cast(item: Sequence[Token], stop: int) -> int | None:
+    """Where the cast is whose type ends there: it is looked for as far as types are long."""
+    for at in range(stop - 2, max(stop - _LONGEST_TYPE - 2, 0), -1):
         if item[at].text == "::":
-            type_name = item[at + 1 :]
+            named = item[at + 1 : stop]
             plain = all(t.kind in ("word", "quoted", "number") or t.text in ".[](),"
-                        for t in type_name)  # fmt: skip
-            return at if plain and len(type_name) <= 8 else None
+                        for t in named)  # fmt: skip
+            whole = all(depth >= 0 for depth, _ in _levels(named))
+            return at if plain and whole else None
     return None
+
+
+_LONGEST_TYPE = 8
+"""Tokens of a type's name."""

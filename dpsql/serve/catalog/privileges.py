@@ -21,27 +21,31 @@ def looked_up(tokens: Sequence[Token]) -> list[Token]:
     >>> " ".join(t.text for t in looked_up(read("SELECT has_table_privilege('a', 'select')")))
     "SELECT has_table_privilege ( 'a' :: regclass , 'select' )"
     """
-    found = list(tokens)
-    for at in range(len(tokens) - 2, -1, -1):
-        if tokens[at].name in _ABOUT and tokens[at + 1].text == "(":
-            kind, place = _ABOUT[tokens[at].name]
-            spans = _arguments(tokens, at + 2)
-            start, stop = spans[-place] if len(spans) >= place else (0, 0)
-            if stop - start == 1 and tokens[start].kind == "string":
-                name = tokens[start]
-                colons = name._replace(kind="op", text="::")
-                found[stop:stop] = [colons, name._replace(kind="word", text=kind)]
+    kinds, found = _kinds(tokens), list[Token]()
+    for at, token in enumerate(tokens):
+        found.append(token)
+        if at in kinds:
+            found.append(token._replace(kind="op", text="::"))
+            found.append(token._replace(kind="word", text=kinds[at]))
     return found
 
 
-def _arguments(tokens: Sequence[Token], start: int) -> list[tuple[int, int]]:
-    """Where each argument of a call begins and ends; none of one that is not closed."""
-    found, depth = list[tuple[int, int]](), 1
-    for at in range(start, len(tokens)):
-        depth += (tokens[at].text in ("(", "[")) - (tokens[at].text in (")", "]"))
-        if depth == 0 or (depth == 1 and tokens[at].text == ","):
-            found.append((start, at))
-            start = at + 1
-        if depth == 0:
-            return found
-    return []
+def _kinds(tokens: Sequence[Token]) -> dict[int, str]:
+    """What the names in such calls name, by their place. Brackets are matched once, for all calls."""
+    found: dict[int, str] = {}
+    opened: list[list[int]] = []
+    """Of each bracket that is open, where its arguments begin."""
+    for at, token in enumerate(tokens):
+        if token.text in ("(", "["):
+            opened.append([at + 1])
+        elif opened and token.text == ",":
+            opened[-1].append(at + 1)
+        elif opened and token.text in (")", "]"):
+            starts = [*opened.pop(), at + 1]
+            called = tokens[max(starts[0] - 2, 0)].name
+            kind, place = _ABOUT.get(called, ("", 0))
+            name = starts[-place - 1] if 0 < place < len(starts) else at
+            alone = starts[-place] == name + 2
+            if tokens[starts[0] - 1].text == "(" and alone and tokens[name].kind == "string":
+                found[name] = kind
+    return found

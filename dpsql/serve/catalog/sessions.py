@@ -8,8 +8,10 @@ from collections.abc import Collection, Mapping
 from dpsql.engines.catalog_db import Variable
 from dpsql.serve.pgwire.asking import Setting
 from dpsql.serve.pgwire.crowd import LONGEST_SHOWN, Place, Seen
-from dpsql.serve.pgwire.errors import WireError
+from dpsql.serve.pgwire.errors import BAD_VALUE, WireError
 
+MOST, LONGEST = 100, 20_000
+"""What one statement may set or be warned of, and the length of a setting: rows without end call these."""
 EFFECTIVE = frozenset({"pg_cancel_backend", "pg_terminate_backend", "set_config"})
 
 
@@ -51,6 +53,9 @@ class Deeds:
 
     def set(self, name: str, value: str, *, local: bool) -> str:
         """Kept until the statement has succeeded: then its session takes it."""
+        if len(self.settings) >= MOST or len(name) + len(value) > LONGEST:
+            self.refused = WireError(BAD_VALUE, "too many or too long settings")
+            raise self.refused
         self.settings.append(Setting(name, value, local))
         return value
 
@@ -61,6 +66,6 @@ class Deeds:
         except WireError as error:
             self.refused = error
             raise
-        if not found:
+        if not found and len(self.warnings) < MOST:
             self.warnings.append(f"PID {process} is not a PostgreSQL backend process")
         return found

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -59,6 +59,8 @@ class Face:
                 asked = question(
                     await _body(request), arrow=ARROW in request.headers.get("accept", "")
                 )
+            except ClientDisconnect:
+                return _wrong(408, "the request did not come to its end", "It took too long.", "")
             except Unreadable as error:
                 return _wrong(
                     error.status, error.headline, "The request was not read.", error.instead

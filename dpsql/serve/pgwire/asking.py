@@ -8,11 +8,14 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from dpsql.serve.pgwire import script
 from dpsql.serve.pgwire.commands import Copy, Query
 from dpsql.serve.pgwire.copy_out import copied
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.serve.pgwire.rows import data_rows
+from dpsql.serve.pgwire.scram import Verifier
+from dpsql.serve.pgwire.script import Statements
 
 _REMEMBERED = 20_000
 """Bytes of an encoded answer that are worth keeping for the next client."""
@@ -81,6 +84,10 @@ class Backend(Protocol):
 
     def known(self, ask: Run) -> Answer | None:
         """The same answer if it is at hand and free."""
+        ...
+
+    def light(self, query: Query) -> bool:
+        """Whether a query reads no data: no long work of others may keep it waiting."""
         ...
 
     def interrupt(self, thread: int) -> None:
@@ -192,6 +199,41 @@ class EncodeCopy:
         return copied(self.copy, self.answer.columns, self.answer.table, self.start, self.stop)
 
 
-Ask = Describe | Columns | Run | RunOwn | Encode | EncodeCopy
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Ask for the statements of a long script."""
+
+    text: str
+
+    def perform(self, backend: Backend) -> Statements:  # noqa: ARG002 (as above)
+        """Carry it out."""
+        return script.read(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Prove:
+    """Ask whether a password is the right one, which takes long on purpose. Nobody has entered yet."""
+
+    verifier: Verifier
+    password: str
+
+    def perform(self, backend: Backend) -> bool:  # noqa: ARG002 (as above)
+        """Carry it out."""
+        return self.verifier.fits(self.password)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pause:
+    """Ask to go on when others have had their turn and the client has taken what was sent."""
+
+    def perform(self, backend: Backend) -> None:
+        """There is nothing to do."""
+
+
+LARGE = (Encode, EncodeCopy)
+"""Results that wait until the client has taken what was sent."""
+TIMED = (Describe, Columns, Run)
+"""What a statement timeout ends."""
+Ask = Describe | Columns | Run | RunOwn | Encode | EncodeCopy | Read | Prove | Pause
 Steps = Generator[Ask, Any, Any]
 """A conversation that pauses at each request and is resumed with its result."""

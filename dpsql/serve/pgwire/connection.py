@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from typing import cast
 
 from dpsql.policy.model import Access
-from dpsql.serve.pgwire.asking import Ask, Backend, Encode, EncodeCopy, RunOwn
+from dpsql.serve.pgwire.asking import LARGE, TIMED, Ask, Backend, Pause
 from dpsql.serve.pgwire.crowd import Seen
 from dpsql.serve.pgwire.errors import CANCELED, ENDED, TOO_MANY, Fatal, WireError
+from dpsql.serve.pgwire.handshake import FIRST_BYTE, encrypted
 from dpsql.serve.pgwire.machine import Machine, Phase
 from dpsql.serve.pgwire.room import Room
+from dpsql.serve.pgwire.timers import Timers
 from dpsql.serve.pgwire.transaction import Status
+from dpsql.serve.pgwire.work import Work
 
 HIGH_WATER = 1 << 20
-PROTOCOL_NAME = "postgresql"
-"""What both sides must agree on (ALPN) when TLS begins without having been asked for."""
-_TLS_HANDSHAKE = b"\x16"
-
-
-def _hand_on(transport: asyncio.Transport, data: bytes) -> None:
-    """Bytes that were read already go to whoever reads now."""
-    reader = cast("asyncio.BufferedProtocol", transport.get_protocol())
-    while data:
-        buffer = memoryview(reader.get_buffer(len(data)))
-        size = min(len(buffer), len(data))
-        buffer[:size] = data[:size]
-        reader.buffer_updated(size)
-        data = data[size:]
 
 
 class Connection(asyncio.Protocol):
@@ -40,21 +28,14 @@ class Connection(asyncio.Protocol):
         self._room = room
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._working: asyncio.Future[object] | None = None
-        self._asked: Ask | None = None
-        self._deadline: asyncio.TimerHandle | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._idle: asyncio.TimerHandle | None = None
+        self._timers = Timers(self._loop)
+        self._work = Work(self._worked)
         self._writable = True
         self._reading = True
         self._shaking: asyncio.Task[None] | None = None
-        self._result: tuple[object, BaseException | None] | None = None
-        self._lock = threading.Lock()
-        self._thread = 0
-        self._silent = True
-        self.machine = Machine(
-            room.house, largest=room.limits.largest_message, admit=room.admit, crowd=room
-        )
+        self._held: tuple[object] | None = None
+        self._silent = self._entering = True
+        self.machine = Machine(room.house, admit=room.admit, crowd=room)
         self._begun = self._changed = self._loop.time()
         self._woken: float | None = None
 
@@ -68,19 +49,20 @@ class Connection(asyncio.Protocol):
         raw = transport.get_extra_info("socket")
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # who vanished is noticed
         self._room.open.add(self)
         if self._room.draining or len(self._room.open) > self._room.limits.connections:
             self.machine.refuse(Fatal(TOO_MANY, "sorry, too many clients already"))
             self._settle()
             return
-        self._deadline = self._loop.call_later(self._room.limits.startup_seconds, self._too_late)
+        self._timers.set("start", self._room.limits.startup_seconds, self.abort)
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the client; TLS may begin with the first, without having been asked for."""
         first, self._silent = self._silent, False
         if self.machine.idle:
             self._woken = self._changed = self._loop.time()
-        if first and self._room.tls is not None and data[:1] == _TLS_HANDSHAKE:
+        if first and self._room.tls is not None and data[:1] == FIRST_BYTE:
             assert self._transport is not None
             self.machine.encrypting()
             self._encrypt(self._transport, data)
@@ -97,23 +79,37 @@ class Connection(asyncio.Protocol):
         self._room.open.discard(self)
         if self.machine.key is not None:
             self._room.keys.pop(self.machine.key[0], None)
-        for timer in (self._deadline, self._timer, self._idle):
-            if timer is not None:
-                timer.cancel()
+        self._timers.cancel_all()
+        self._work.forget()
+        self._held = None
         self.machine.phase = Phase.CLOSED
         self._transport = None
 
     def pause_writing(self) -> None:
-        """The client reads slowly: large answers wait."""
+        """The client reads slowly: answers wait, and nothing more is read of it."""
         self._writable = False
+        self._reads()
+        self._await_reader()
 
     def resume_writing(self) -> None:
         """The client has read what was sent."""
         self._writable = True
-        if self._result is not None:
-            result, error = self._result
-            self._result = None
-            self._deliver(result, error)
+        self._timers.cancel("send")
+        self._reads()
+        if self._held is not None:
+            (result,), self._held = self._held, None
+            self._deliver(result, None)
+
+    def _await_reader(self, before: int | None = None) -> None:
+        """Close a connection whose client takes nothing, for as long as the endpoint bears that."""
+        if self._transport is None:
+            return
+        waiting = self._transport.get_write_buffer_size()
+        if before is not None and waiting >= before:
+            self.abort()
+            return
+        seconds = self._room.limits.send_seconds
+        self._timers.set("send", seconds, lambda: self._await_reader(waiting))
 
     def _settle(self) -> None:
         """Send what there is to send, and see to what the machine wants next."""
@@ -127,22 +123,24 @@ class Connection(asyncio.Protocol):
             self._loop.call_later(machine.delay, self._last_words, data)
             self._reads(wanted=False)
             return
+        if machine.phase is Phase.READY and self._entering:
+            self._entered()  # before the client is told: it may cancel from then on
         if data:
             transport.write(data)
-        if machine.phase is Phase.READY and self._deadline is not None:
-            self._entered()
         if machine.phase is Phase.ENCRYPTING:
             self._encrypt(transport)
             return
         if machine.phase is Phase.CLOSED:
             self._closed(transport)
-        elif machine.ask is not None and machine.ask is not self._asked:
-            self._work(machine.ask)
-        self._reads(wanted=machine.backlog < 2 * self._room.limits.largest_message)
+        elif machine.ask is not None and machine.ask is not self._work.ask:
+            self._carry_out(machine.ask)
+        self._reads()
         self._watch()
 
-    def _reads(self, *, wanted: bool) -> None:
-        if wanted != self._reading and self._transport is not None:
+    def _reads(self, *, wanted: bool = True) -> None:
+        """Read on, unless enough has been read that waits, or the client does not read itself."""
+        wanted &= self._writable and self.machine.backlog < 2 * self.machine.largest
+        if wanted != self._reading and self._transport is not None and not self._shaking:
             self._reading = wanted
             if wanted:
                 self._transport.resume_reading()
@@ -151,9 +149,8 @@ class Connection(asyncio.Protocol):
 
     def _entered(self) -> None:
         """The log-in is over: the deadline goes, cancelling is possible."""
-        assert self._deadline is not None
-        self._deadline.cancel()
-        self._deadline = None
+        self._entering = False
+        self._timers.cancel("start")
         if self.machine.key is not None:
             self._room.keys[self.machine.key[0]] = self
 
@@ -169,23 +166,16 @@ class Connection(asyncio.Protocol):
 
         async def shake() -> None:
             assert self._room.tls is not None
+            found = None
             try:
-                start = self._loop.start_tls(transport, self, self._room.tls, server_side=True)
-                handshake = self._loop.create_task(start)
-                await asyncio.sleep(0)  # it has begun: what it scheduled comes before this
-                if hello:
-                    self._loop.call_soon(_hand_on, transport, hello)
-                encrypted = await handshake
+                found = await encrypted(transport, self, self._room.tls, hello)
             except (OSError, asyncio.CancelledError):
                 transport.abort()
+            self._shaking = None
+            if found is None:
+                self.abort()  # nobody else says that the connection is lost: it was not made
                 return
-            if encrypted is None:
-                return
-            agreed = encrypted.get_extra_info("ssl_object").selected_alpn_protocol()
-            if hello and agreed != PROTOCOL_NAME:
-                encrypted.abort()  # whoever is there did not mean to talk to a PostgreSQL server
-                return
-            self._transport = encrypted
+            self._transport = found
             self.machine.encrypted()
             self._settle()
 
@@ -207,63 +197,40 @@ class Connection(asyncio.Protocol):
                 target.interrupt("canceling statement due to user request")
         if not transport.is_closing():
             transport.close()
+            self._await_reader()
 
-    def _too_late(self) -> None:
-        """Whoever has not logged in by now keeps a place from others."""
-        self.abort()
-
-    def _work(self, ask: Ask) -> None:
-        """Carry out a request in a worker, after whatever still runs for this connection."""
-        assert self.machine.session is not None
-        self._asked = ask
-        earlier = self._working
-        if earlier is None or earlier.done():
-            self._submit(ask)
-        else:  # interrupted: the worker is still busy with what nobody waits for any more
-            earlier.add_done_callback(lambda _: self._submit(ask))
-        chosen, most = self.machine.session.variables.timeout, self._access().statement_seconds
+    def _carry_out(self, ask: Ask) -> None:
+        """Have a request carried out; an answer may take so long."""
+        if isinstance(ask, Pause):
+            self._work.rest(ask)
+            return
+        session = self.machine.session
+        backend = cast("Backend", None) if session is None else session.backend
+        self._work.begin(ask, backend, self._room.lane(ask, backend))
+        if session is None or not isinstance(ask, TIMED):
+            return
+        chosen, most = session.variables.timeout, self._access().statement_seconds
         seconds = min(chosen or most or 0, most or chosen)
-        if seconds and not isinstance(ask, Encode | EncodeCopy | RunOwn):
+        if seconds:
             said = "canceling statement due to statement timeout"
-            self._timer = self._loop.call_later(seconds, self.interrupt, said)
+            self._timers.set("statement", seconds, lambda: self.interrupt(said))
 
     def _access(self) -> Access:
         return self.machine.home.admission(self.machine.role).access
 
-    def _submit(self, ask: Ask) -> None:
-        if self._asked is not ask or self.machine.session is None:
+    def _worked(self, ask: Ask, result: object, error: BaseException | None) -> None:
+        """What was asked for is here; what is large waits for the client to read."""
+        if self.machine.phase is Phase.CLOSED:
             return
-        backend = self.machine.session.backend
-        future = self._loop.run_in_executor(self._room.workers, self._perform, ask, backend)
-        self._working = future
-        self._working.add_done_callback(lambda done: self._worked(ask, done))
-
-    def _perform(self, ask: Ask, backend: Backend) -> object:
-        """In a worker: carry it out, and let it be known where that is done."""
-        with self._lock:
-            self._thread = threading.get_ident()
-        try:
-            return ask.perform(backend)
-        finally:
-            with self._lock:
-                self._thread = 0
-
-    def _worked(self, ask: Ask, done: asyncio.Future[object]) -> None:
-        """A worker is done; what was interrupted meanwhile is dropped (its charge stays)."""
-        error = None if done.cancelled() else done.exception()
-        if self._asked is not ask or self.machine.phase is Phase.CLOSED or done.cancelled():
-            return
-        result = None if error is not None else done.result()
-        if isinstance(ask, Encode | EncodeCopy) and not self._writable and error is None:
-            self._result = (result, None)
+        if isinstance(ask, (*LARGE, Pause)) and not self._writable and error is None:
+            self._held = (result,)
         else:
             self._deliver(result, error)
 
     def _deliver(self, result: object, error: BaseException | None) -> None:
-        large, self._asked = isinstance(self._asked, Encode | EncodeCopy), None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        large = isinstance(self._work.ask, LARGE)
+        self._work.ask = None
+        self._timers.cancel("statement")
         if error is not None:
             self.machine.fail(error)
         else:
@@ -273,22 +240,17 @@ class Connection(asyncio.Protocol):
         self._settle()
 
     def interrupt(self, said: str) -> None:
-        """Answer now that the statement was cancelled, and stop the engine.
-
-        What it was charged stays charged. The lock keeps the worker from going on to another
-        connection's statement before this one's is stopped.
-        """
+        """Answer now that the statement was cancelled, and stop the engine."""
         if self._halt():
             self._deliver(None, WireError(CANCELED, said, hint=_STORED))
 
     def _halt(self) -> bool:
         """Stop what runs, if something does. Nobody waits for its result any more."""
-        if self.machine.ask is None or self._asked is None:
+        session = self.machine.session
+        if self.machine.idle or self._work.ask is None or session is None:
             return False
-        self._result = None
-        with self._lock:
-            if self._thread and self.machine.session is not None:
-                self.machine.session.backend.interrupt(self._thread)
+        self._held = None
+        self._work.stop(session.backend)
         return True
 
     def seen(self) -> Seen | None:
@@ -328,22 +290,24 @@ class Connection(asyncio.Protocol):
         if self.machine.phase is not Phase.READY:
             return
         seconds = self._access().idle_seconds or self._room.limits.idle_seconds
-        if not seconds:
-            return
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
-        if self.machine.ask is None:
-            self._idle = self._loop.call_later(seconds, self._too_late)
+        if seconds and self.machine.ask is None:
+            self._timers.set("idle", seconds, self.abort)
+        else:
+            self._timers.cancel("idle")
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close at once, and give the place back: in a handshake nobody else would."""
+        if self._shaking is not None:
+            self._shaking.cancel()
         if self._transport is not None:
             self._transport.abort()
+        self.connection_lost(None)
 
     def leave(self) -> None:
         """Close when nothing is being carried out."""
-        if self._transport is not None and self.machine.idle and not self.machine.backlog:
+        if self._shaking is not None:
+            self.abort()
+        elif self._transport is not None and self.machine.idle and not self.machine.backlog:
             self._transport.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpsql.serve.pgwire import asking, replies, script
+from dpsql.serve.pgwire import asking, hearsay, replies, script
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire import messages as m
 from dpsql.serve.pgwire.asking import Steps
@@ -13,7 +13,7 @@ from dpsql.serve.pgwire.errors import PROTOCOL, SYNTAX, UNSUPPORTED, WireError, 
 from dpsql.serve.pgwire.execute import columns_of, end, execute, parameter_count
 from dpsql.serve.pgwire.parameters import spread, value
 from dpsql.serve.pgwire.portals import Portal, Prepared
-from dpsql.serve.pgwire.session import Session
+from dpsql.serve.pgwire.session import MESSAGE, Session
 from dpsql.serve.pgwire.transaction import Status
 
 
@@ -22,7 +22,7 @@ def _query(session: Session, message: m.Query) -> Steps:
     session.asked = message.text
     session.names.portals.pop("", None)
     session.names.prepared.pop("", None)
-    statements = script.read(message.text)
+    statements = yield from _read_script(session, message.text)
     if not statements:
         session.send(replies.EMPTY)
     transaction = session.transaction
@@ -30,9 +30,12 @@ def _query(session: Session, message: m.Query) -> Steps:
         transaction.script = session.saved()
     try:
         for statement in statements:
+            if session.tired:
+                yield asking.Pause()
             if isinstance(statement, WireError):
                 transaction.check()
                 raise statement
+            session.turn += MESSAGE
             try:
                 yield from _statement(session, statement.command)
             except Exception as error:
@@ -41,6 +44,14 @@ def _query(session: Session, message: m.Query) -> Steps:
         _end_script(session, committed=False)
         raise
     _end_script(session, committed=True)
+
+
+def _read_script(session: Session, text: str) -> Steps:
+    """The statements of a script; a long one is read by a worker."""
+    hearsay.remarked(session.process, text)
+    if len(text) > script.LONG:
+        return (yield asking.Read(text))
+    return script.read(text)
 
 
 def _statement(session: Session, command: c.Command) -> Steps:
@@ -70,8 +81,8 @@ def _end_script(session: Session, *, committed: bool) -> None:
         transaction.script = None
 
 
-def _parse(session: Session, message: m.Parse) -> None:
-    found = script.read(message.text)
+def _parse(session: Session, message: m.Parse) -> Steps:
+    found = yield from _read_script(session, message.text)
     if len(found) > 1:
         raise WireError(SYNTAX, "cannot insert multiple commands into a prepared statement")
     statement = found[0] if found else None

@@ -14,11 +14,10 @@ _LENGTH = struct.Struct("!i")
 class Frames:
     """Bytes received and not yet read."""
 
-    def __init__(self, largest: int = LARGEST_MESSAGE) -> None:
-        """Empty; ``largest`` bounds each message after the log-in."""
+    def __init__(self) -> None:
+        """Empty; ``largest`` bounds each message, and grows with the log-in."""
         self._buffer = bytearray()
         self._read = 0
-        self._after_login = largest
         self.largest = LARGEST_BEFORE_LOGIN
 
     def feed(self, data: bytes) -> None:
@@ -27,10 +26,6 @@ class Frames:
             del self._buffer[: self._read]
             self._read = 0
         self._buffer += data
-
-    def logged_in(self) -> None:
-        """Take messages of normal size from here on."""
-        self.largest = self._after_login
 
     @property
     def waiting(self) -> int:

@@ -14,16 +14,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 
+from dpsql.serve.pgwire import hearsay, replies, startup
 from dpsql.serve.pgwire import messages as m
-from dpsql.serve.pgwire import replies, startup
-from dpsql.serve.pgwire.asking import Ask, Steps
+from dpsql.serve.pgwire.asking import Ask, Pause, Steps
 from dpsql.serve.pgwire.commands import Own
 from dpsql.serve.pgwire.conversation import handle, ready
 from dpsql.serve.pgwire.crowd import Crowd, Nobody, Place
 from dpsql.serve.pgwire.errors import PASSWORD, PROTOCOL, Fatal, WireError, wire_error
 from dpsql.serve.pgwire.execute import execute
 from dpsql.serve.pgwire.frames import LARGEST_MESSAGE, Frames
-from dpsql.serve.pgwire.session import Session
+from dpsql.serve.pgwire.session import MESSAGE, READ, Session
 from dpsql.serve.pgwire.startup import House, Login, Wanted
 
 WRONG_PASSWORD_DELAY = 0.3
@@ -55,15 +55,17 @@ class Machine:
         self,
         house: House,
         *,
-        largest: int = LARGEST_MESSAGE,
-        admit: Callable[[House, str], None] = lambda *_: None,
+        admit: Callable[[House, str], int] = lambda *_: LARGEST_MESSAGE,
         crowd: Crowd | None = None,
     ) -> None:
-        """Waiting for the first message; ``admit`` may refuse a role that has proved itself."""
+        """Waiting for the first message.
+
+        ``admit`` may refuse a role that has proved itself, or says how large its messages may be.
+        """
         self._house, self._admit, self._crowd = house, admit, crowd or Nobody()
         self.home = house
         """Who takes this client in, once it has said which database it wants."""
-        self._frames = Frames(largest)
+        self._frames = Frames()
         self._out: list[bytes] = []
         self._steps: Steps | None = None
         self._simple = True
@@ -97,6 +99,11 @@ class Machine:
         """How much was received and not yet read."""
         return self._frames.waiting
 
+    @property
+    def largest(self) -> int:
+        """How large a message may be now."""
+        return self._frames.largest
+
     def receive(self, data: bytes) -> None:
         """Take bytes from the client."""
         if self.phase is Phase.CLOSED:
@@ -126,15 +133,21 @@ class Machine:
 
     def resume(self, result: object) -> None:
         """What was asked for is here."""
-        self.ask = None
-        self._run(lambda steps: steps.send(result))
+        self._rested()
+        if self._steps is not None:
+            self._run(lambda steps: steps.send(result))
         self._read_on()
 
     def fail(self, error: BaseException) -> None:
         """What was asked for cannot be had."""
-        self.ask = None
+        self._rested()
         self._run(lambda steps: steps.throw(error))
         self._read_on()
+
+    def _rested(self) -> None:
+        self.ask = None
+        if self.session is not None:
+            self.session.turn = 0
 
     def refuse(self, error: WireError) -> None:
         """End the connection with an error."""
@@ -142,9 +155,12 @@ class Machine:
         self._close()
 
     def _read_on(self) -> None:
-        """Messages one after the other, until one is not whole or waits for something."""
+        """Messages one after the other, until one is not whole or waits for something.
+
+        After some work others have their turn, however much has been sent at once.
+        """
         try:
-            while self._steps is None and self._reading():
+            while self._steps is None and self.ask is None and self._reading():
                 if self.phase is Phase.STARTUP:
                     whole = self._frames.startup()
                     if whole is None:
@@ -155,10 +171,17 @@ class Machine:
                     if framed is None:
                         return
                     self._message(*framed)
+                    self._pause()
         except Fatal as error:
             self.refuse(error)
         except WireError as error:
             self.refuse(Fatal(error.sqlstate, error.message))
+
+    def _pause(self) -> None:
+        """Let others have their turn, when this one has gone on for some time and would go on."""
+        tired = self.session is not None and self.session.tired
+        if tired and self._steps is None and self._reading() and self.backlog:
+            self.ask = Pause()
 
     def _reading(self) -> bool:
         return self.phase not in (Phase.CLOSED, Phase.ENCRYPTING)
@@ -192,6 +215,8 @@ class Machine:
         self.phase = Phase.LOGIN
 
     def _message(self, kind: int, body: bytes) -> None:
+        if self.session is not None:
+            self.session.turn += MESSAGE + READ * len(body)
         try:
             message = m.read(kind, body)
         except Fatal:
@@ -206,27 +231,28 @@ class Machine:
         if isinstance(message, m.Terminate):
             self._close()
         elif isinstance(message, m.Secret):
-            self._secret(message)
+            self._steps = self._secret(message)
+            self._run(next)
         else:
             self._said(message)
 
-    def _secret(self, message: m.Secret) -> None:
+    def _secret(self, message: m.Secret) -> Steps:
         assert self._login is not None
         try:
-            reply, proved = self._login.step(message.body)
+            reply, proved = yield from self._login.step(message.body)
         except Fatal as error:
             self.delay = WRONG_PASSWORD_DELAY if error.sqlstate == PASSWORD else 0.0
             raise
         self._send(reply)
         if proved:
-            self._enter()
+            yield from self._enter()
 
-    def _enter(self) -> None:
+    def _enter(self) -> Steps:
         """The role has proved itself: open its session and say what a client waits for."""
         assert self._wanted is not None
         asked, warnings = self._wanted, list[str]()
         try:
-            self._admit(self.home, asked.role)
+            largest = self._admit(self.home, asked.role)
             process = self._house.process()
             place = Place(process, self._crowd, self._variables)
             backend = self.home.enter(asked.role, asked.database, asked.session, place)
@@ -234,17 +260,17 @@ class Machine:
             told = wire_error(error)
             raise Fatal(told.sqlstate, told.message, told.detail, told.hint) from error
         variables = startup.variables(asked, warnings.append)
-        self.session = Session(backend, variables)
+        self.session = Session(backend, variables, process)
+        hearsay.entered(process, asked.role, asked.database, variables.get("application_name"))
         for words in warnings:
             self._send(replies.notice(words, severity="WARNING"))
         for name, value in variables.reported().items():
             self._send(replies.parameter_status(name, value))
         self.key = process, startup.cancel_key(self._house, asked.minor)
         self._send(replies.key_data(*self.key))
-        self._frames.logged_in()
+        self._frames.largest = largest
         self._login, self.phase, self._simple = None, Phase.READY, True
-        self._steps = self._settings(startup.own_settings(asked))
-        self._run(next)
+        yield from self._settings(startup.own_settings(asked))
 
     def _variables(self) -> Mapping[str, str]:
         return {} if self.session is None else self.session.variables.all()
@@ -282,12 +308,15 @@ class Machine:
         except Fatal as error:
             self.refuse(error)
         except Exception as error:  # noqa: BLE001 (whatever it is, the client is told one thing)
-            self._failed(wire_error(error), simple=self._simple)
+            told = wire_error(error)
+            if self.session is None:
+                self.refuse(Fatal(told.sqlstate, told.message))
+            else:
+                self._failed(told, simple=self._simple)
 
     def _done(self) -> None:
         self._steps = None
-        assert self.session is not None
-        if self._simple:
+        if self.session is not None and self._simple:
             ready(self.session)
 
     def _failed(self, error: WireError, *, simple: bool) -> None:

@@ -83,7 +83,7 @@ _ITEM = re.compile(
     r'(?:([^",{}]+)|[ \t\n\r\v\f]*+("(?:[^"\\]|\\.)*+")[ \t\n\r\v\f]*+)(?:,|\Z)', re.DOTALL
 )
 _AFTER_DATE = re.compile(r"(?:[T ][\d:.]+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)?")
-_ZONE = re.compile(r"\s*(Z|[+-]\d\d(?::?\d\d)?)$")
+_ZONE = re.compile(r"(?<!\s)\s*+(Z|[+-]\d\d(?::?\d\d)?)$")
 
 
 def _date(text: str) -> dt.date:
@@ -107,6 +107,19 @@ def _integer(text: str) -> int:
     if not re.fullmatch(r"[+-]?\d{1,19}", text):
         raise ValueError
     return int(text)
+
+
+def _number(text: str) -> Decimal:
+    """Exact, and so of a size that arithmetic bears: an exponent makes a few letters a huge number."""
+    if len(text) > _MOST_DIGITS:
+        raise ValueError
+    found = Decimal(text)
+    if found.is_finite() and abs(found.adjusted()) > _MOST_DIGITS:
+        raise ValueError
+    return found
+
+
+_MOST_DIGITS = 1000
 
 
 def _bytes(text: str) -> bytes:
@@ -138,7 +151,7 @@ _TEXTS: dict[int, Callable[[str], Value]] = {
     oids.OID: _integer,
     oids.FLOAT4: float,
     oids.FLOAT8: float,
-    oids.NUMERIC: Decimal,
+    oids.NUMERIC: _number,
     oids.DATE: _date,
     oids.TIMESTAMP: _moment,
     oids.TIMESTAMPTZ: _moment,
@@ -168,7 +181,7 @@ def _day(raw: bytes) -> dt.date:
 def _numeric(raw: bytes) -> Decimal:
     count, weight, sign, scale = struct.unpack("!hhHH", raw[:8])
     groups = struct.unpack(f"!{count}h", raw[8:])
-    if sign not in (0, 0x4000) or scale > 1000 or abs(weight) > 100:
+    if sign not in (0, 0x4000) or scale > 1000 or abs(weight) > 100 or count > 400:
         raise ValueError
     whole = 0
     for group in groups:

@@ -14,10 +14,13 @@ from dpsql.serve.pgwire.errors import PRIVILEGE, UNSUPPORTED, WireError
 from dpsql.serve.tokens import Token, statements, tokens
 
 LONGEST_SCRIPT = 1_000_000
+LONG = 4_000
+"""Characters of a script that is read by a worker: reading a thousand takes about two milliseconds."""
 MOST_STATEMENTS = 1_000
+Statements = tuple[c.Statement | WireError, ...]
 
 
-def read(text: str) -> tuple[c.Statement | WireError, ...]:
+def read(text: str) -> Statements:
     """The statements of a script, in order. One that is not read is an error in its place."""
     if len(text) > LONGEST_SCRIPT:
         return (WireError("54000", f"a script has at most {LONGEST_SCRIPT} characters"),)
@@ -25,7 +28,7 @@ def read(text: str) -> tuple[c.Statement | WireError, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _read(text: str) -> tuple[c.Statement | WireError, ...]:
+def _read(text: str) -> Statements:
     found = statements(text)
     if len(found) > MOST_STATEMENTS:
         return (WireError("54000", f"a script has at most {MOST_STATEMENTS} statements"),)

@@ -15,7 +15,7 @@ from dpsql.serve.pgwire.connection import Connection
 from dpsql.serve.pgwire.room import Limits, Room
 from dpsql.serve.pgwire.startup import House
 
-WORKERS = 8
+WORKERS, LIGHT, PROOFS = 8, 4, 1
 
 
 def _now() -> float:
@@ -41,7 +41,12 @@ class Server:
         """Nothing is opened before ``start``; ``reload`` is called in a worker on SIGHUP."""
         self._reload = reload
         self._workers = ThreadPoolExecutor(WORKERS, "dpsql-wire")
-        self._room = Room(house, self._workers, limits, _now, tls, compare=hmac.compare_digest)
+        self._light = ThreadPoolExecutor(LIGHT, "dpsql-light")
+        self._proofs = ThreadPoolExecutor(PROOFS, "dpsql-proof")
+        self._room = Room(
+            house, self._workers, self._light, self._proofs, limits, _now, tls,
+            compare=hmac.compare_digest,
+        )  # fmt: skip
         self._server: asyncio.Server | None = None
         self._stopping = asyncio.Event()
 
@@ -49,6 +54,10 @@ class Server:
     def connections(self) -> int:
         """How many clients are connected."""
         return len(self._room.open)
+
+    def bear(self, limits: Limits) -> None:
+        """Other limits from here on."""
+        self._room.limits = limits
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port that was taken (0 asks for any)."""
@@ -91,4 +100,5 @@ class Server:
         for connection in list(self._room.open):
             connection.abort()
         await asyncio.sleep(0)
-        self._workers.shutdown(wait=True, cancel_futures=True)
+        for lane in (self._proofs, self._light, self._workers):
+            lane.shutdown(wait=True, cancel_futures=True)

@@ -17,17 +17,23 @@ from dpsql.serve.pgwire.rows import CHUNK
 from dpsql.serve.pgwire.transaction import Saved, Transaction
 from dpsql.serve.pgwire.variables import Variables
 
+TURN, MESSAGE, READ = 200_000, 1_000, 10
+"""A turn, and what a message and each of its bytes count in it: some milliseconds of work."""
+MOST_CELLS = 2_000
+"""Of an answer that is encoded at once, and not by a worker."""
 PLAN = (column("plan", TEXT),)
 
 
 class Session:
     """Everything that a connection remembers."""
 
-    def __init__(self, backend: Backend, variables: Variables) -> None:
-        """Fresh: nothing named, no transaction."""
-        self.backend, self.variables = backend, variables
+    def __init__(self, backend: Backend, variables: Variables, process: int = 0) -> None:
+        """Fresh: nothing named, no transaction. ``process`` is the number of the connection."""
+        self.backend, self.variables, self.process = backend, variables, process
         self.names, self.transaction = Names(), Transaction()
         self.out: list[bytes] = []
+        self.turn = 0
+        """What was done since others had their turn: about one for each byte that is sent."""
         self.asked = ""
         """What was asked for last, in the client's words."""
         self._reported = variables.reported()
@@ -35,6 +41,12 @@ class Session:
     def send(self, data: bytes) -> None:
         """Queue a message."""
         self.out.append(data)
+        self.turn += len(data)
+
+    @property
+    def tired(self) -> bool:
+        """Whether it is time to let others have their turn."""
+        return self.turn > TURN
 
     def saved(self) -> Saved:
         """What a rollback would go back to."""
@@ -108,7 +120,8 @@ class Session:
     def rows(self, answer: Answer, start: int, stop: int, formats: Sequence[int]) -> Steps:
         """Rows ``start`` (from zero) up to ``stop``; large answers go in parts."""
         codes = spread(formats, len(answer.columns))
-        if start == 0 and stop == answer.count <= CHUNK:
+        quick = codes in answer.encoded or answer.count * len(codes) <= MOST_CELLS
+        if start == 0 and stop == answer.count and quick:
             self.send(answer.rows(codes))
             return
         for at in range(start, stop, CHUNK):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpsql.policy.model import Access
 from dpsql.serve.pgwire import replies
-from dpsql.serve.pgwire.asking import Backend
+from dpsql.serve.pgwire.asking import Ask, Backend, Prove
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, Fatal, WireError
 from dpsql.serve.pgwire.messages import Startup, decoded
@@ -76,7 +76,8 @@ class Wanted:
     minor: int
 
 
-_OPTION = re.compile(r"(?:-c\s*|--)((?:\\.|[^\s=\\])+)=((?:\\.|[^\s\\])*)")
+_WORD = re.compile(r"(?:\\.|[^\s\\])+", re.DOTALL)
+_SETTING = re.compile(r"((?:\\.|[^=\\])+)=(.*)", re.DOTALL)
 _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
 
 
@@ -88,10 +89,7 @@ def wanted(startup: Startup) -> Wanted:
         raise Fatal(AUTHORIZATION, "no PostgreSQL user name specified in startup packet")
     if given.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise Fatal("0A000", "replication connections are not supported")
-    options = {
-        _plain(name).lower().replace("-", "_"): _plain(value)
-        for name, value in _OPTION.findall(given.get("options", ""))
-    }
+    options = _options(given.get("options", ""))
     settings = {
         name.lower(): value
         for name, value in given.items()
@@ -103,8 +101,20 @@ def wanted(startup: Startup) -> Wanted:
     )
 
 
+def _options(text: str) -> dict[str, str]:
+    """Settings as a server's command line has them: ``-c name=value`` and ``--name=value``."""
+    found: dict[str, str] = {}
+    is_setting = False
+    for word in _WORD.findall(text):
+        setting = _SETTING.fullmatch(word if is_setting else word[2:])
+        if setting is not None and (is_setting or word.startswith(("-c", "--"))):
+            found[_plain(setting[1]).lower().replace("-", "_")] = _plain(setting[2])
+        is_setting = word == "-c" and not is_setting
+    return found
+
+
 def _plain(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
 
 
 def negotiation(startup: Startup) -> bytes:
@@ -133,10 +143,10 @@ class Login:
             return replies.CLEARTEXT
         return replies.sasl(self._exchange.mechanisms)
 
-    def step(self, body: bytes) -> tuple[bytes, bool]:
+    def step(self, body: bytes) -> Generator[Ask, Any, tuple[bytes, bool]]:
         """Answer a message of the client; True when it has proved itself."""
         if self._cleartext:
-            return self._password(body), True
+            return (yield from self._password(body)), True
         if not self._begun:
             self._begun = True
             name, _, rest = body.partition(b"\0")
@@ -149,11 +159,12 @@ class Login:
             raise self._wrong()
         return replies.sasl_final(proof) + replies.AUTHENTICATED, True
 
-    def _password(self, body: bytes) -> bytes:
+    def _password(self, body: bytes) -> Generator[Ask, Any, bytes]:
         """Hashed as for SCRAM, and compared with what is kept; the same work for anyone unknown."""
         if not body.endswith(b"\0"):
             raise Fatal(PROTOCOL, "malformed password message")
-        if not self._verifier.fits(decoded(body[:-1])) or not self._exists:
+        fits = yield Prove(self._verifier, decoded(body[:-1]))
+        if not fits or not self._exists:
             raise self._wrong()
         return replies.AUTHENTICATED
 

@@ -105,7 +105,7 @@ class Variables:
             raise WireError("55P02", f'parameter "{name}" cannot be changed')
         if name not in DEFAULTS and "." not in name and not name.isidentifier():
             raise WireError(NO_SETTING, f'unrecognized configuration parameter "{name}"')
-        if len(self._values) > 1000 or len(value) > 10_000:
+        if len(self._values) > 1000 or len(name) + len(value) > 10_000:
             raise WireError(BAD_VALUE, "too many or too long settings")
         self._values[name] = self._checked(name, value)
         if name.startswith("default_transaction_"):

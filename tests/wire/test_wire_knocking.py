@@ -1,0 +1,132 @@
+"""Whoever has not logged in: hostile start-up packets and proofs, TLS, and sockets that break off."""
+
+from __future__ import annotations
+
+import contextlib
+import random  # noqa: TID251 (mistakes need no good randomness)
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from endpoint import ROLE, Endpoint, endpoint
+from mistakes import HOSTILE, LONGEST, hostile, misspelt
+from talk import Client, FixedHouse, kinds, message, startup
+
+from dpsql.serve.pgwire.room import Limits
+
+ASKS_FOR_TLS = struct.pack("!ii", 8, 80877103)
+_OPTIONS = (b"-c", b"--", b"-", b"-c-c", b"=", b"\\", b"\\ ", b"a=b", b"\\=", b"--a-b=", b"-" * 3000,
+            b"\\ " * 1000, b"dpsql.session=x", b"dpsql.epsilon=0.1")  # fmt: skip
+_FIELDS = (b"n", b"y", b"p=tls-server-end-point", b"n=", b"r=abc", b"r=", b"a====", b"m=x", b"=", b"",
+           b"c=biws", b"p=AAAA", b"p=", b"i=1", b"\xff", b",a====" * 300, b"=" * 3000)  # fmt: skip
+
+
+def _knock(luck: random.Random) -> Iterator[bytes]:
+    """A start-up packet and what follows it, each with or without mistakes."""
+    options = misspelt(b"-c a=b --c=d", luck, _OPTIONS).rstrip(b"\0").decode("latin-1")
+    first = startup(luck.choice((ROLE, "nobody", "")), options=options)
+    yield first if luck.random() < 0.8 else hostile(first, luck)
+    bare = misspelt(b"n,,n=,r=abc", luck, _FIELDS, b",").rstrip(b"\0")
+    bare = bare if luck.random() < 0.3 else b"n,,n=,r=abc"
+    length = struct.pack("!i", len(bare) if luck.random() < 0.95 else luck.randrange(-2, 99))
+    yield message(
+        "p", luck.choice((b"SCRAM-SHA-256", b"SCRAM-SHA-256-PLUS")) + b"\0" + length + bare
+    )
+    final = misspelt(b"c=biws,r=abc,p=AAAA", luck, _FIELDS, b",").rstrip(b"\0")
+    last = message("p", final)
+    yield last if luck.random() < 0.8 else hostile(last, luck)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_hostile_log_ins_never_break_it(
+    shop: Endpoint, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each message takes a bounded time, and nobody gets in."""
+    luck, reached = random.Random(seed), 0
+    for _ in range(HOSTILE // 25):
+        client = Client(FixedHouse(shop.house))
+        for data in _knock(luck):
+            begun = time.thread_time()
+            client.send(data)
+            assert time.thread_time() - begun < LONGEST
+            reached += b"r=abc" in client.received
+        assert "Z" not in kinds(client.received.lstrip(b"N"))
+        assert client.machine.session is None
+    assert reached > HOSTILE // 200, "most come as far as to prove something"
+    assert not [r for r in caplog.records if r.name == "dpsql.operator"]
+
+
+def _hello() -> bytes:
+    """What a client begins a TLS handshake with."""
+    answer, said = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        _context().wrap_bio(answer, said).do_handshake()
+    return said.read()
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["postgresql"])
+    return context
+
+
+def _break_in(port: int, hello: bytes, seed: int) -> None:
+    """One connection that goes wrong somewhere, and is left in one of several ways."""
+    luck = random.Random(seed)
+    sock = socket.create_connection(("127.0.0.1", port), timeout=5)
+    with contextlib.suppress(OSError):
+        way = luck.randrange(6)
+        if way < 3:
+            sock.sendall(ASKS_FOR_TLS)
+            if luck.random() < 0.8:
+                sock.recv(1)
+        if way == 0:
+            sock.sendall(hostile(hello, luck))
+        elif way == 1:
+            sock = _context().wrap_socket(sock)
+            sock.sendall(b"".join(_knock(luck)))
+        elif way == 3:
+            sock.sendall(hostile(hello, luck))
+        elif way == 4:
+            sock.sendall(b"".join(_knock(luck)))
+        else:
+            sock.sendall(luck.randbytes(luck.randrange(1, 300)))
+        match luck.randrange(4):
+            case 0:
+                sock.recv(1000)
+            case 1:
+                sock.shutdown(socket.SHUT_WR)
+            case 2:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            case _:
+                time.sleep(luck.random() / 5)
+    sock.close()
+
+
+def _enters(where: Endpoint) -> bool:
+    with contextlib.suppress(psycopg.OperationalError):
+        psycopg.connect(where.dsn(sslmode="require")).close()
+        return True
+    return False
+
+
+def test_hostile_connections_leave_nothing_behind(caplog: pytest.LogCaptureFixture) -> None:
+    """No place is kept, no task fails unseen, and others still get in."""
+    hello = _hello()
+    with endpoint(tls=True, limits=Limits(startup_seconds=1, drain_seconds=2)) as where:
+        with ThreadPoolExecutor(16) as crowd:
+            list(crowd.map(lambda n: _break_in(where.port, hello, n), range(HOSTILE // 200)))
+        end = time.monotonic() + 30
+        while where.server.connections and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not where.server.connections
+        assert any(_enters(where) for _ in range(20)), (
+            "a busy machine may take longer than a second"
+        )
+    assert not [r for r in caplog.records if r.name in ("asyncio", "dpsql.operator")]
