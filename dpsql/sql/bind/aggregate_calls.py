@@ -161,6 +161,7 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
         shape = _known(quantile_shape(function, value), rows)
         return Aggregated(function, (value,), shape, where=where, option=option, span=span_of(node))
     distinct, args = _arguments(rowwise, node)
+    check_number(node, name, args, distinct=distinct)
     if len(args) > 1 and distinct:
         where = _present(rowwise, node, name, args, where)
     if name == "count_if":
@@ -186,6 +187,23 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
             "AVG, SUM, MIN, MAX and MEDIAN are.",
         )
     return Aggregated(name, args, _shape(name, args, rows), distinct, where, span=span_of(node))
+
+
+def check_number(
+    node: exp.Expr, name: str, args: tuple[Expression, ...], *, distinct: bool = False
+) -> None:
+    """A call is of as many values as its function takes; only rows are counted without any."""
+    needed = 2 if name in (*PAIRED, "arg_max", "arg_min") else 1
+    if name == "count" and not distinct:
+        needed = 0
+    if len(args) < needed:
+        raise refuse(
+            "DP201",
+            node,
+            f"{name.upper()} takes {'a value' if needed == 1 else 'two values'}",
+            "Only COUNT(*) is about rows as they are.",
+            "COUNT(*)",
+        )
 
 
 def _mode(node: exp.WithinGroup) -> exp.Mode:

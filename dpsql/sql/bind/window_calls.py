@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.policy.types import Kind
-from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED, identifies
+from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED, check_number, identifies
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
@@ -107,6 +107,7 @@ def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, 
     if name in WINDOWED:
         counted = [] if isinstance(node.this, exp.Star | None) else [node.this]
         args = tuple(scalars.bind(n) for n in counted)
+        check_number(node, name, args)
         if name == "count":
             return name, args, Shape(Kind.INTEGER, False)
         real = name == "avg" or name in SPREADS

@@ -1,0 +1,38 @@
+"""Functions of no values, of too many and of strange ones are refused, never an error of ours."""
+
+from __future__ import annotations
+
+import pytest
+from support.services import service
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.sql.bind.aggregate_calls import NAMES, PAIRED
+
+OTHERS = ("ntile", "lag", "nth_value", "date_trunc", "log", "substring", "width_bucket", "coalesce")
+FUNCTIONS = sorted({*NAMES.values(), *PAIRED, *OTHERS})
+INSIDE = ("", "*", "DISTINCT", "NULL", "amount, 1, 2", "DISTINCT amount, channel", "'x'", "placed")
+AROUND = ("", " OVER ()", " FILTER (WHERE true)", " WITHIN GROUP (ORDER BY amount)")
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "duckdb", "bigquery", "snowflake"])
+def test_whatever_a_function_is_given_it_is_answered_or_refused(dialect: str) -> None:
+    refused = 0
+    with service("oracle", "shop") as here:
+        session = here.session("oracle")
+        session.execute(f"SET dpsql.dialect = '{dialect}'")
+        for name in FUNCTIONS:
+            for inside in INSIDE:
+                for around in AROUND:
+                    try:
+                        session.prepare(f"SELECT {name}({inside}){around} FROM orders")
+                    except Refused:
+                        refused += 1
+    assert refused > 500
+
+
+@pytest.mark.parametrize("call", ["SUM(*)", "MIN(DISTINCT)", "REGR_COUNT(*)", "VAR_POP(*) OVER ()"])
+def test_a_value_is_asked_for(call: str) -> None:
+    with service("oracle", "shop") as here, pytest.raises(Refused) as caught:
+        here.session("oracle").prepare(f"SELECT {call} FROM orders")
+    assert "DP201" in str(caught.value)
+    assert "takes" in str(caught.value)
