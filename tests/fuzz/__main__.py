@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import pkgutil
 import subprocess
 import sys
 import tempfile
@@ -11,11 +13,16 @@ from pathlib import Path
 NAMES = ("statement", "dialect", "messages", "strangers")
 
 
-def _one(name: str, seconds: int, seed: int) -> None:
+def _one(name: str, seconds: int, seed: int, runs: int) -> None:
     """Branches of dpsql are watched, so what reaches new ones is kept and changed again."""
     import atheris
 
     with atheris.instrument_imports(include=["dpsql"]):
+        import dpsql
+
+        for module in pkgutil.walk_packages(dpsql.__path__, "dpsql."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
         from tests.fuzz.targets import TARGETS, seeds
     folder = Path(tempfile.mkdtemp(prefix=f"dpsql-fuzz-{name}-"))
     for number, known in enumerate(seeds(name)):
@@ -23,7 +30,7 @@ def _one(name: str, seconds: int, seed: int) -> None:
     arguments = [
         sys.argv[0], str(folder), f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096",
         f"-artifact_prefix={folder}/found-", "-print_final_stats=1",
-        f"-seed={seed}",
+        f"-seed={seed}", f"-runs={runs}",
     ]  # fmt: skip
     atheris.Setup(arguments, TARGETS[name])
     atheris.Fuzz()
@@ -35,9 +42,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--target", choices=NAMES)
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
+    parser.add_argument("--runs", type=int, default=-1, help="at most so many tries (-1: any)")
     chosen = parser.parse_args()
     if chosen.target:
-        _one(chosen.target, chosen.seconds, chosen.seed)
+        _one(chosen.target, chosen.seconds, chosen.seed, chosen.runs)
         return 0
     failed = 0
     for name in NAMES:
