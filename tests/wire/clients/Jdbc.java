@@ -66,6 +66,21 @@ public class Jdbc {
 
     interface Act { void run() throws Exception; }
 
+    /**
+     * How an endless statement ends that the act has stopped. A server forgets a stop that comes before its
+     * statement, which then ends by itself in half a minute, with the same state but late: once more, then.
+     */
+    static String stopped(Connection c, Act act) throws Exception {
+        String found = "late";
+        for (int i = 0; i < 3 && found.equals("late"); i++) {
+            c.createStatement().execute("SET statement_timeout = 30000");
+            long began = System.nanoTime();
+            found = state(act);
+            if (System.nanoTime() - began > 25e9) found = "late";
+        }
+        return found;
+    }
+
     static String state(Act act) throws Exception {
         try { act.run(); } catch (SQLException e) { return "error " + e.getSQLState(); }
         return "no error";
@@ -210,16 +225,16 @@ public class Jdbc {
             Statement s = c.createStatement();
             java.util.Timer again = new java.util.Timer(true);
             again.schedule(new TimerTask() {
-                public void run() { try { s.cancel(); } catch (SQLException e) { throw new RuntimeException(e); } }
+                public void run() { try { s.cancel(); } catch (SQLException e) { System.err.println(e); } }
             }, 300, 300);
-            String found = state(() -> s.executeQuery(ENDLESS));
+            String found = stopped(c, () -> s.executeQuery(ENDLESS));
             again.cancel();
             return List.of(found, usable(c));
         });
         check("a query timeout that is reached", c -> {
             Statement s = c.createStatement();
             s.setQueryTimeout(1);
-            return List.of(state(() -> s.executeQuery(ENDLESS)), usable(c));
+            return List.of(stopped(c, () -> s.executeQuery(ENDLESS)), usable(c));
         });
         check("a statement timeout that is reached", c -> {
             c.createStatement().execute("SET statement_timeout = 300");

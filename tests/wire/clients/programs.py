@@ -52,10 +52,14 @@ def names(file: str) -> list[str]:
 
 @functools.cache
 def _outcomes(command: Callable[[Side], Sequence[str]], side: Side) -> dict[str, Any]:
-    done = subprocess.run(
-        command(side), capture_output=True, text=True, check=False, timeout=200,
-        env={**os.environ, **side.environment, "NODE_PATH": str(TOOLS / "node_modules"), "TZ": "UTC"},
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            command(side), capture_output=True, text=True, check=False, timeout=280,
+            env={**os.environ, **side.environment, "NODE_PATH": str(TOOLS / "node_modules"), "TZ": "UTC"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as hung:
+        seen = re.findall(rb'"check":("[^"]+")', hung.stdout or b"")
+        raise AssertionError(f"hung after {seen[-1:]} at port {side.port}") from hung
     assert done.returncode == 0, done.stderr
     return {line["check"]: line["saw"] for line in map(json.loads, done.stdout.splitlines())}
 
