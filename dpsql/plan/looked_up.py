@@ -38,7 +38,7 @@ def looked_up(relation: Relation) -> Relation:
         case Join(kind="semi" | "anti", left=left, right=right, condition=condition) if condition:
             scan = _only(right)
             known = equalities([condition, *told(left)])
-            if scan is None or {c.number for c in columns(condition)} & _hidden(scan):
+            if scan is None or {c.number for c in columns(condition)} & hidden(scan):
                 return relation
             others = scans(left)
             if any(follows(scan, o, known) or siblings(scan, o, known) for o in others):
@@ -54,10 +54,10 @@ def _only(relation: Relation) -> Scan | None:
         relation = relation.input
     if not isinstance(relation, Scan) or not isinstance(relation.privacy, Private):
         return None
-    return None if used & _hidden(relation) else relation
+    return None if used & hidden(relation) else relation
 
 
-def _hidden(scan: Scan) -> set[int]:
+def hidden(scan: Scan) -> set[int]:
     """The columns that only the path leads to."""
     return {f.number for f in scan.unit_fields} - {f.number for f in scan.fields}
 

@@ -1,8 +1,9 @@
 """Statements that weigh no row and cap no unit, for data that keeps what the policy declares of it.
 
-Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, as a rule
-only to find that no unit has more rows than it may, so that nothing is taken from any. Whether a table keeps its declarations does not depend
-on the query: it is looked up once for as long as a file is open and cannot change (``engines.upheld``).
+Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, as a
+rule only to find that no unit has more rows than it may, so that nothing is taken from any. Whether a
+table keeps its declarations does not depend on the query: it is looked up once for as long as a file
+is open and cannot change (``engines.upheld``).
 
 Claim: where the tables of ``Unweighed`` keep what is declared, its statement gives the same integers
     as that of the measurement.
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 
 from dpsql.aggregates.statistic import Rows, Statistic, Total
 from dpsql.plan.bounding import Bounding
+from dpsql.plan.looked_up import hidden
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import once
 from dpsql.plan.priced import PricedMeasurement
@@ -33,8 +35,8 @@ from dpsql.policy.companion import Shelf, key_of
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind
 from dpsql.sql.blocks import Block, Writer
-from dpsql.sql.expressions import Column, Shape
-from dpsql.sql.relations import Private, Relation, Scan, inputs, walk, with_inputs
+from dpsql.sql.expressions import Column, Shape, columns
+from dpsql.sql.relations import Private, Relation, Scan, expressions, inputs, walk, with_inputs
 from dpsql.sql.render import quoted
 
 
@@ -58,7 +60,9 @@ def unweighed_of(part: PricedMeasurement) -> Unweighed | None:
         return None
     relation = measurement.input if part.reading is None else part.reading.relation
     scan = _counted(relation)
-    if scan is None or not _spares(bounding, scan.table.max_rows_per_unit):
+    if scan is None or hidden(scan) & _named(relation):
+        return None
+    if not _spares(bounding, scan.table.max_rows_per_unit):
         return None
     keyed = {s.table.name for s in _private(relation) if s is not scan and key_of(s.table)}
     sql = unweighed(measurement, bounding, grids_of(part), _unled(relation, scan))
@@ -96,6 +100,11 @@ def _counted(relation: Relation) -> Scan | None:
     scans = _private(relation)
     shelf = Shelf(keyed=frozenset(s.table.name for s in scans))
     return next((s for s in scans if s.unit_fields and once(relation, s, shelf)), None)
+
+
+def _named(relation: Relation) -> set[int]:
+    """The columns that conditions and computed values anywhere name."""
+    return {c.number for r in walk(relation) for e in expressions(r) for c in columns(e)}
 
 
 def _unled(relation: Relation, scan: Scan) -> Relation:
