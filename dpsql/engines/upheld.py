@@ -2,8 +2,8 @@
 
 A database is opened read-only and locked by the engine, so that nobody writes to it meanwhile. The
 queries here are made of the policy alone, before any analyst asks; what they find decides which
-of two statements runs that give the same integers (``plan.upheld``), and leaves this module as nothing
-else.
+of several statements runs that give the same integers (``plan.upheld``), and leaves this module as
+nothing else.
 """
 
 from __future__ import annotations
@@ -13,8 +13,17 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from dpsql.engines.engine import Engine
+from dpsql.plan.added import Light
 from dpsql.plan.priced import PricedMeasurement
-from dpsql.plan.upheld import Unweighed, shared_key, shared_steps, too_many, unweighed_of
+from dpsql.plan.upheld import (
+    Lighter,
+    beyond,
+    lighter_of,
+    many,
+    shared_key,
+    shared_steps,
+    too_many,
+)
 from dpsql.policy.model import Policy
 
 MOST_STATEMENTS = 2_000
@@ -29,32 +38,38 @@ class Upheld:
         self._policy, self._engine = policy, engine
         self._lock = threading.Lock()
         self._found: dict[str, bool] = {}
-        self._lighter: OrderedDict[str, Unweighed | None] = OrderedDict()
+        self._chosen: OrderedDict[str, str] = OrderedDict()
 
     def statement(self, part: PricedMeasurement) -> str:
-        """The one without weights where that gives the same integers, else the measurement's."""
-        lighter = self._unweighed(part)
-        if lighter is None or not all(map(self._holds, self._asked(lighter))):
-            return part.sql
-        return lighter.sql
-
-    def _unweighed(self, part: PricedMeasurement) -> Unweighed | None:
+        """The lightest that gives the same integers as the measurement's own."""
         with self._lock:
-            if part.sql in self._lighter:
-                self._lighter.move_to_end(part.sql)
-                return self._lighter[part.sql]
-        found = unweighed_of(part)
+            if part.sql in self._chosen:
+                self._chosen.move_to_end(part.sql)
+                return self._chosen[part.sql]
+        lighter = lighter_of(part)
+        chosen = part.sql if lighter is None else self._lightest(lighter)
         with self._lock:
-            self._lighter[part.sql] = found
-            if len(self._lighter) > MOST_STATEMENTS:
-                self._lighter.popitem(last=False)
-        return found
+            self._chosen[part.sql] = chosen
+            if len(self._chosen) > MOST_STATEMENTS:
+                self._chosen.popitem(last=False)
+        return chosen
 
-    def _asked(self, lighter: Unweighed) -> Iterator[str]:
+    def _lightest(self, lighter: Lighter) -> str:
+        if not all(map(self._holds, self._needed(lighter))):
+            return lighter.part.sql
+        tables = self._policy.tables
+        within = frozenset(
+            at for at, (table, column) in lighter.ranges.items()
+            if self._holds(beyond(tables[table], column))
+        )  # fmt: skip
+        return lighter.sql(Light(self._holds(many(tables[lighter.table])), within))
+
+    def _needed(self, lighter: Lighter) -> Iterator[str]:
         tables = self._policy.tables
         yield from map(shared_key, (tables[name] for name in sorted(lighter.keyed)))
-        yield from shared_steps(tables[lighter.table])
-        yield too_many(tables[lighter.table])
+        if lighter.spared:
+            yield from shared_steps(tables[lighter.table])
+            yield too_many(tables[lighter.table])
 
     def _holds(self, query: str) -> bool:
         found = self._found.get(query)

@@ -21,7 +21,7 @@ def companion(table: Table) -> Companion:
     """What a copy of a table has beside its columns."""
     steps = {}
     for column in table.columns.values():
-        total = _total(column)
+        total = total_of(column)
         if total is not None:
             at = grid(total)
             steps[column.name] = Steps(f"dpsql steps {column.name}", at.shift, at.low, at.high)
@@ -64,7 +64,7 @@ def _items(
         held = zip(units, owners(table), strict=True)
         items += [f"{block.items[f.number]} AS {quoted(name)}" for f, name in held]
     for field, steps in _stepped(table, fields):
-        total = _total(table.columns[field.name])
+        total = total_of(table.columns[field.name])
         assert total is not None
         narrow = max(abs(steps.low), abs(steps.high)) <= MOST_IN_FOUR_BYTES
         text = clamped(block.items[field.number], total, grid(total))
@@ -88,7 +88,7 @@ def _units(table: Table, fields: tuple[Column, ...]) -> tuple[Column, ...]:
     )
 
 
-def _total(column: Declared) -> Total | None:
+def total_of(column: Declared) -> Total | None:
     """A total over a column with a range, as means and sums beside counts have it.
 
     Its clamped values are what the copy holds.

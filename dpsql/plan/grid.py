@@ -4,13 +4,14 @@ Claim: every value that leaves the generated expression lies in ``low .. high`` 
 whatever the column holds: NULL and NaN give NULL, infinities the nearer bound.
 Argument: the CASE of ``clamped`` compares with the bounds before it converts, so the conversion
 sees only finite values between them; rounding a value between two bounds gives an integer
-between their floor and ceiling. Integers are then summed exactly.
+between their floor and ceiling. Integers are then summed exactly, as integers or as doubles that
+are integers (``plan.added``).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql.aggregates.statistic import Total
@@ -81,20 +82,44 @@ def _log2_up(value: Fraction) -> int:
 
 def clamped(text: str, total: Total, at: Grid) -> str:
     """The generated expression: an integer in grid steps less the centre, or NULL."""
-    kind = total.value.shape.kind
-    whole = kind is Kind.INTEGER and at.shift == 0
-    if whole:
-        low, high = str(at.low), str(at.high)
-        inside = text
+    return _clamped(text, total, at, doubles=False)
+
+
+def doubled(text: str, total: Total, at: Grid) -> str:
+    """The same number as a double, before its centre is taken off."""
+    return _clamped(text, total, replace(at, centre=0), doubles=True)
+
+
+def stepped(text: str, total: Total, at: Grid, *, doubles: bool) -> str:
+    """A value between the bounds in steps; half a step is rounded away from zero."""
+    if is_whole(total, at):
+        return _double(text, total) if doubles else text
+    rounded = f"round({_double(text, total)} * {double(Fraction(2) ** at.shift)})"
+    return rounded if doubles else f"CAST({rounded} AS BIGINT)"
+
+
+def is_whole(total: Total, at: Grid) -> bool:
+    """Whether values are whole numbers, and each is a step."""
+    return total.value.shape.kind is Kind.INTEGER and at.shift == 0
+
+
+def _clamped(text: str, total: Total, at: Grid, *, doubles: bool) -> str:
+    inside = stepped(text, total, at, doubles=doubles)
+    least, most = at.low - at.centre, at.high - at.centre
+    if is_whole(total, at):
+        value, low, high = text, str(at.low), str(at.high)
+        above = f"{value} > {high}"
     else:
-        low, high = (double(Fraction(e)) for e in ends(total))
-        scaled = text if kind is Kind.DOUBLE else f"CAST({text} AS DOUBLE)"
-        text = scaled
-        inside = f"CAST({scaled} * {double(Fraction(2) ** at.shift)} AS BIGINT)"
-    above = f"{text} > {high}" if whole else f"{text} > {high} AND NOT isnan({text})"
+        value, (low, high) = _double(text, total), (double(Fraction(e)) for e in ends(total))
+        above = f"{value} > {high} AND NOT isnan({value})"
     minus = "" if at.centre == 0 else f" - {at.centre}" if at.centre > 0 else f" + {-at.centre}"
+    written = (lambda n: double(Fraction(n))) if doubles else str
     return (
-        f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {inside}{minus}"
-        f" WHEN {text} < {low} THEN {at.low - at.centre}"
-        f" WHEN {above} THEN {at.high - at.centre} END"
+        f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {inside}{minus}"
+        f" WHEN {value} < {low} THEN {written(least)}"
+        f" WHEN {above} THEN {written(most)} END"
     )
+
+
+def _double(text: str, total: Total) -> str:
+    return text if total.value.shape.kind is Kind.DOUBLE else f"CAST({text} AS DOUBLE)"

@@ -91,9 +91,10 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
 
 def ownerless(measurement: Measurement, relation: Relation) -> Source:
     """Rows whose units need not be known."""
-    block = Writer().open(looked_up(relation))
+    relation = looked_up(relation)
+    block = Writer().open(relation)
     keys = tuple(expression(k, block.items) for k in measurement.keys)
-    return Source(relation, block, (), keys, steady=True)
+    return Source(relation, block, (), keys, True, stepped(relation, block.items))
 
 
 def weights(bounding: Bounding, rows: Source, sizes: Sizes = ()) -> str:

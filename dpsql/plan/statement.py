@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpsql.aggregates.statistic import Apart, Rows, Statistic, Total, Units
 from dpsql.plan import caps, histogram
+from dpsql.plan.added import Added, Light, added, filtered
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.followed import led, near
-from dpsql.plan.grid import Grid, clamped
+from dpsql.plan.grid import Grid
 from dpsql.plan.leading import Leading, leading, separable
 from dpsql.plan.limits import capped, clipped, limited
 from dpsql.plan.nodes import Measurement
@@ -25,31 +26,6 @@ from dpsql.plan.stages import (
     weights,
 )
 from dpsql.sql.relations import Relation
-from dpsql.sql.render import expression
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """What each statistic needs of one row: a condition, or a clamped value.
-
-    ``alike`` is the value before its centre is taken off: totals that agree in it are one sum.
-    """
-
-    wheres: tuple[str | None, ...]
-    values: tuple[str | None, ...]
-    alike: tuple[str | None, ...]
-    centres: tuple[int, ...]
-
-    def twin(self, i: int) -> int:
-        """The first total of the same clamped values over the same rows."""
-        pairs = list(zip(self.alike, self.wheres, strict=True))
-        return pairs.index(pairs[i])
-
-    def named(self, table: str = "") -> _Row:
-        """The same over rows that hold conditions and values as columns."""
-        wheres = tuple(w and f"{table}f{i}" for i, w in enumerate(self.wheres))
-        values = tuple(v and f"{table}v{i}" for i, v in enumerate(self.values))
-        return replace(self, wheres=wheres, values=values)
 
 
 def statement(
@@ -81,10 +57,10 @@ def _plain(
 ) -> str:  # fmt: skip
     """The SQL of numbers and totals."""
     rows = source(measurement, bounding, reading)
-    row = _row(measurement.statistics, grids, rows)
+    row = added(measurement.statistics, grids, rows)
     bare = near(rows, measurement) if bounding.grouped or bounding.weighed else None
     if bare is not None:
-        text = _base(bare, _row(measurement.statistics, grids, bare))
+        text = _base(bare, added(measurement.statistics, grids, bare))
         rows, row = led(rows, text), row.named("n.")
     head = ""
     again = bounding.weighed or separable(measurement, bounding, rows)
@@ -101,42 +77,19 @@ def _plain(
     return inner if measurement.cells is None else _all_cells(measurement, inner)
 
 
-def _row(statistics: tuple[Statistic, ...], grids: tuple[Grid | None, ...], rows: Source) -> _Row:
-    wheres: list[str | None] = []
-    values: list[str | None] = []
-    alike: list[str | None] = []
-    for statistic, grid in zip(statistics, grids, strict=True):
-        wheres.append(rows.where(statistic.where))
-        if isinstance(statistic, Total):
-            assert grid is not None
-            text = expression(statistic.value, rows.block.items)
-            held = rows.steps(text, grid)
-            if held is None:
-                values.append(clamped(text, statistic, grid))
-                alike.append(clamped(text, statistic, replace(grid, centre=0)))
-            else:
-                values.append(f"{held} - {grid.centre}" if grid.centre else held)
-                alike.append(held)
-        else:
-            values.append(None)
-            alike.append(None)
-    centres = tuple(0 if grid is None else grid.centre for grid in grids)
-    return _Row(tuple(wheres), tuple(values), tuple(alike), centres)
-
-
 def _direct(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
-    row: _Row,
+    row: Added,
 ) -> str:  # fmt: skip
     """Few rows of a unit are there, or read: nothing to bound but what the aggregate itself caps."""
     items = named("k", rows.keys)
-    kept = _filter(rows.kept)
+    kept = filtered(rows.kept)
     for i, statistic in enumerate(measurement.statistics):
         if isinstance(statistic, Rows | Total) and statistic.cap is not None:
             text = caps.clamped(_single(statistic, row, i), statistic, grids[i], bounding)
             items.append(f"coalesce(sum({text}){kept}, 0) AS p{i}")
         else:
-            items.append(f"{_aggregate(statistic, row, i)} AS p{i}")
+            items.append(f"{row.up(i, statistic)} AS p{i}")
     present = ""
     if measurement.cells is None:
         items.append(f"{rows.counting(None)} AS units")
@@ -145,16 +98,12 @@ def _direct(
     return f"SELECT {', '.join(items)}{rows.block.tail()}{by}{present}"
 
 
-def _filter(condition: str | None) -> str:
-    return "" if condition is None else f" FILTER (WHERE {condition})"
-
-
 def _present(rows: Source, number: str) -> str:
     """Groups that are not public are there only if a row of them counts."""
     return "" if rows.kept is None else f" HAVING {number} > 0"
 
 
-def _single(statistic: Rows | Total, row: _Row, i: int) -> str:
+def _single(statistic: Rows | Total, row: Added, i: int) -> str:
     """What a unit's only row adds."""
     value = row.values[i] if isinstance(statistic, Total) else "1"
     otherwise = "NULL" if isinstance(statistic, Total) else "0"
@@ -164,23 +113,9 @@ def _single(statistic: Rows | Total, row: _Row, i: int) -> str:
     )
 
 
-def _aggregate(statistic: Statistic, row: _Row, i: int) -> str:
-    kept = _filter(row.wheres[i])
-    match statistic:
-        case Rows() | Units():
-            return f"count(*){kept}"
-        case _:  # a total; others have statements of their own
-            twin = row.twin(i)
-            total = f"coalesce(sum({row.values[twin]}){kept}, 0)"
-            moved = row.centres[twin] - row.centres[i]
-            if moved == 0:
-                return total
-            return f"{total} + {moved} * CAST(count({row.values[twin]}){kept} AS HUGEINT)"
-
-
 def _weighted(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
-    row: _Row,
+    row: Added,
 ) -> str:  # fmt: skip
     """Row weights, as exact totals less what units above the limit have too much.
 
@@ -207,30 +142,29 @@ def _weighted(
     )
 
 
-def _whole(measurement: Measurement, bounding: Bounding, rows: Source, row: _Row) -> str:
+def _whole(measurement: Measurement, bounding: Bounding, rows: Source, row: Added) -> str:
     """Exact totals, in the steps of row weights: each row weighs one."""
     items = named("k", rows.keys)
     for i, statistic in enumerate(measurement.statistics):
         plain = isinstance(statistic, Total) or bounding.bits == 0
         scale = "" if plain else f" * {1 << bounding.bits}"
-        items.append(f"{_aggregate(statistic, row, i)}{scale} AS p{i}")
+        items.append(f"{row.up(i, statistic)}{scale} AS p{i}")
     return f"SELECT {', '.join(items)}{rows.block.tail()}{group_by(len(rows.keys))}"
 
 
 def unweighed(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...],
-    relation: Relation,
+    relation: Relation, light: Light,
 ) -> str:  # fmt: skip
     """What row weights give where every row weighs one: see ``plan.upheld``."""
     rows = ownerless(measurement, relation)
-    row = _row(measurement.statistics, grids, rows)
-    inner = _whole(measurement, bounding, rows, row)
+    inner = _whole(measurement, bounding, rows, added(measurement.statistics, grids, rows, light))
     return inner if measurement.cells is None else _all_cells(measurement, inner)
 
 
 def _weighed(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
-    row: _Row,
+    row: Added,
 ) -> str:  # fmt: skip
     """Row weights, each row with its own."""
     items = [f"k{i}" for i in range(len(rows.keys))]
@@ -247,7 +181,7 @@ def _weight_of(i: int, bits: int, weight: str = "weight") -> str:
 
 
 def _with_weights(
-    bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source, row: _Row, words: str
+    bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source, row: Added, words: str
 ) -> str:
     """Rows, each with the weight of its unit's rows."""
     sizes = _sizes(bounding, grids, row) if bounding.valued else ()
@@ -255,22 +189,22 @@ def _with_weights(
     return f"{_read(rows, row)} {words} {heavy}"
 
 
-def _read(rows: Source, row: _Row) -> str:
+def _read(rows: Source, row: Added) -> str:
     """What ``_base`` gives: computed here, or read."""
     return f"{ROWS} AS b" if rows.shared else f"({_base(rows, row)}) AS b"
 
 
-def _sizes(bounding: Bounding, grids: tuple[Grid | None, ...], row: _Row) -> list[tuple[str, int]]:
+def _sizes(bounding: Bounding, grids: tuple[Grid | None, ...], row: Added) -> list[tuple[str, int]]:
     """What each total sums of a unit, with every value as if it were positive, and its limit."""
     assert bounding.rows is not None
     return [
-        (f"coalesce(sum(abs({value})){_filter(where)}, 0)", int(bounding.rows * grid.reach))
+        (f"coalesce(sum(abs({value})){filtered(where)}, 0)", int(bounding.rows * grid.reach))
         for value, where, grid in zip(row.values, row.wheres, grids, strict=True)
         if value is not None and grid is not None
     ]
 
 
-def _base(rows: Source, row: _Row) -> str:
+def _base(rows: Source, row: Added) -> str:
     """Rows with unit, keys, conditions and clamped values."""
     items = [*named("u", rows.units), *named("k", rows.keys)]
     items += [f"{w} AS f{i}" for i, w in enumerate(row.wheres) if w is not None]
@@ -281,7 +215,7 @@ def _base(rows: Source, row: _Row) -> str:
 
 def _grouped(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
-    row: _Row,
+    row: Added,
 ) -> str:  # fmt: skip
     """One row for each unit and group, then caps, then the sums."""
     apart = leading(measurement, bounding, rows, _read(rows, row))
@@ -298,7 +232,7 @@ def _grouped(
     if bounding.norm is not None:
         per_unit = clipped(per_unit, bounding, rows.units)
     kept = " AND ".join(filter(None, (few, "n > 0" if rows.kept else ""))) if rows.strict else ""
-    which = _filter(kept or None)
+    which = filtered(kept or None)
     outputs = [f"k{i}" for i in range(len(rows.keys))]
     for i, statistic in enumerate(measurement.statistics):
         outputs.append(f"coalesce({capped(statistic, bounding, grids[i], i)}{which}, 0) AS p{i}")
@@ -313,7 +247,7 @@ def _grouped(
 
 def _all_units(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...], rows: Source,
-    row: _Row,
+    row: Added,
 ) -> str:  # fmt: skip
     """One row for each unit and group."""
     source, weight = _read(rows, row), "1"
@@ -323,7 +257,7 @@ def _all_units(
     return _by_unit(measurement, bounding, rows, row, (source, weight))
 
 
-def _apart(measurement: Measurement, apart: Leading, row: _Row) -> str:
+def _apart(measurement: Measurement, apart: Leading, row: Added) -> str:
     """One row for each unit and group that it keeps; only units above the limit need an order."""
     bounding, rows = apart.bounding, apart.rows
     one, weight = ("1", "1") if bounding.rows is None else (str(1 << bounding.bits), "weight")
@@ -339,7 +273,7 @@ def _apart(measurement: Measurement, apart: Leading, row: _Row) -> str:
 
 
 def _by_unit(
-    measurement: Measurement, bounding: Bounding, rows: Source, row: _Row,
+    measurement: Measurement, bounding: Bounding, rows: Source, row: Added,
     weighed: tuple[str, str],
 ) -> str:  # fmt: skip
     """What each unit adds to each of its groups, of rows and what one of them weighs."""
@@ -356,7 +290,7 @@ def _absent(rows: Source) -> str:
     return "" if rows.kept is None else "n = 0"
 
 
-def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: _Row) -> str:
+def _per_unit(statistic: Statistic, weight: str, bits: int, i: int, row: Added) -> str:
     kept = "" if row.wheres[i] is None else f" FILTER (WHERE f{i})"
     whole = weight == str(1 << bits)
     match statistic:

@@ -1,17 +1,19 @@
-"""Statements that weigh no row and cap no unit, for data that keeps what the policy declares of it.
+"""Statements that weigh no row and clamp no value, for data that keeps what the policy declares of it.
 
-Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, as a
-rule only to find that no unit has more rows than it may, so that nothing is taken from any. Whether a
-table keeps its declarations does not depend on the query: it is looked up once for as long as a file
-is open and cannot change (``engines.upheld``).
+Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, bounds
+on values two comparisons for each, as a rule only to find that nothing is beyond them. Whether a
+table keeps its declarations does not depend on the query: it is looked up once for as long as a
+file is open and cannot change (``engines.upheld``).
 
-Claim: where the tables of ``Unweighed`` keep what is declared, its statement gives the same integers
-    as that of the measurement.
+Claim: where the data is as ``Lighter`` asks, its statement gives the same integers as that of the
+    measurement.
 Argument: each row of the measurement comes from one row of one private table, and no two from the
     same (``prepared.once``, given the keys). So no unit has more rows than in that table, where none
     has more than the limit: nobody is weighed down, and as no row adds more than its clamped value,
     what a unit adds is within its caps. Every row there has its unit, found by keys that
-    are unique, so that leaving out the path changes no row either.
+    are unique, so that leaving out the path changes no row either. How values are added up changes
+    no sum (``plan.added``): there are no more of them than the table has rows, and a column whose
+    values are all in its declared range is in that range in every row that has it.
 
 What is released, and what it costs, is therefore the same. Only time tells which statement ran, and it
 tells whether somebody is above a limit already: a join with nobody is over at once. Under strict
@@ -20,11 +22,16 @@ timing neither is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dpsql.aggregates.statistic import Rows, Statistic, Total
+from dpsql.plan.added import FEW, Light
 from dpsql.plan.bounding import Bounding
+from dpsql.plan.copies import total_of
+from dpsql.plan.grid import ends
 from dpsql.plan.looked_up import hidden
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import once
@@ -37,36 +44,73 @@ from dpsql.policy.types import Kind
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.expressions import Column, Shape, columns
 from dpsql.sql.relations import Private, Relation, Scan, expressions, inputs, walk, with_inputs
-from dpsql.sql.render import quoted
+from dpsql.sql.render import double, quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Unweighed:
-    """A statement, and the tables that must keep what is declared of them.
+class Lighter:
+    """A measurement whose rows are added up as they are read, if the data is as declared.
 
-    Of ``table`` no unit has more rows than declared, and each row has its unit; of ``keyed`` tables
-    no two rows share the key. ``too_many``, ``shared_steps`` and ``shared_key`` look for the opposite.
+    Needed: of ``keyed`` tables no two rows share the key, and, where it is ``spared`` weights, each row
+    of ``table`` has its unit, and no unit more of them than declared. Useful: that the table has
+    no more rows than ``added.FEW``, and that no value is outside its range. ``ranges`` are the totals
+    of a column, by their positions.
     """
 
-    sql: str
+    part: PricedMeasurement
+    relation: Relation
     table: str
     keyed: frozenset[str]
+    spared: bool
+    ranges: Mapping[int, tuple[str, str]]
+
+    def sql(self, light: Light) -> str:
+        """The statement; ``light`` is what was found of the rows."""
+        part = self.part
+        return unweighed(part.measurement, part.bounding, grids_of(part), self.relation, light)
 
 
-def unweighed_of(part: PricedMeasurement) -> Unweighed | None:
-    """The statement without weights, where one would do; None where bounds decide, or there are none."""
-    measurement, bounding = part.measurement, part.bounding
-    if not _summed(measurement) or bounding.ranked:
-        return None
-    relation = measurement.input if part.reading is None else part.reading.relation
-    scan = _counted(relation)
-    if scan is None or hidden(scan) & _named(relation):
-        return None
-    if not _spares(bounding, scan.table.max_rows_per_unit):
+def lighter_of(part: PricedMeasurement) -> Lighter | None:
+    """How the measurement may be asked more lightly; None where bounds decide what is added up."""
+    bounding = part.bounding
+    relation = _read(part)
+    scan = _counted(relation) if _summed(part.measurement) else None
+    if scan is None:
         return None
     keyed = {s.table.name for s in _private(relation) if s is not scan and key_of(s.table)}
-    sql = unweighed(measurement, bounding, grids_of(part), _unled(relation, scan))
-    return Unweighed(sql, scan.table.name, frozenset(keyed))
+    spared = not (bounding.ranked or bounding.name == "one row per unit")
+    if spared:
+        if hidden(scan) & _named(relation) or not _spares(bounding, scan.table.max_rows_per_unit):
+            return None
+        relation = _unled(relation, scan)
+    ranges = dict(_ranges(part.measurement.statistics, relation))
+    return Lighter(part, relation, scan.table.name, frozenset(keyed), spared, ranges)
+
+
+def _read(part: PricedMeasurement) -> Relation:
+    """The rows as the measurement's own statement reads them."""
+    if part.reading is None:
+        return part.measurement.input
+    if not part.bounding.ranked:
+        return part.reading.relation
+    assert part.bounding.rows is not None
+    return part.reading.limited(int(part.bounding.rows))
+
+
+def _ranges(
+    statistics: tuple[Statistic, ...], relation: Relation
+) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Totals of a private column whose declared range is within their bounds."""
+    scans = [s for s in _private(relation) if s.copied is None]
+    held = {f.number: (s.table, f.name) for s in scans for f in s.fields}
+    for i, total in enumerate(statistics):
+        if not isinstance(total, Total) or not isinstance(total.value, Column):
+            continue
+        table, name = held.get(total.value.number, (None, ""))
+        declared = None if table is None else total_of(table.columns[name])
+        if declared is not None and total.low <= declared.low and declared.high <= total.high:
+            assert table is not None
+            yield i, (table.name, name)
 
 
 def _summed(measurement: Measurement) -> bool:
@@ -127,11 +171,28 @@ def too_many(table: Table) -> str:
     )
 
 
+def beyond(table: Table, column: str) -> str:
+    """A query that has a row if a value of the column is outside its declared range."""
+    declared = total_of(table.columns[column])
+    assert declared is not None, "it has a range"
+    if table.columns[column].kind is Kind.INTEGER:
+        low, high = str(math.ceil(declared.low)), str(math.floor(declared.high))
+    else:
+        low, high = (double(Fraction(end)) for end in ends(declared))
+    items, tail = _alone(table)
+    value = items[column]
+    return f"SELECT 1 AS v{tail} WHERE NOT ({value} >= {low} AND {value} <= {high}) LIMIT 1"
+
+
+def many(table: Table) -> str:
+    """A query that has a row if the table has more rows than are added up as doubles."""
+    return f"SELECT 1 AS v FROM {quoted(table.name)} HAVING count(*) > {FEW}"
+
+
 def shared_key(table: Table) -> str:
     """A query that has a row if two rows share the table's key, as a query's joins read it."""
-    block, _ = _rows(replace(table, path=(), unit_columns=()))
-    items = {f.name: block.items[f.number] for f in _fields(table)}
-    return _twice(block.tail(), [items[name] for name in key_of(table)])
+    items, tail = _alone(table)
+    return _twice(tail, [items[name] for name in key_of(table)])
 
 
 def shared_steps(table: Table) -> Iterator[str]:
@@ -142,6 +203,12 @@ def shared_steps(table: Table) -> Iterator[str]:
 
 def _twice(tail: str, key: list[str]) -> str:
     return f"SELECT 1 AS v{tail} GROUP BY {', '.join(key)} HAVING count(*) > 1 LIMIT 1"
+
+
+def _alone(table: Table) -> tuple[Mapping[str, str], str]:
+    """All rows of a table, with those that nobody owns: its columns, and where they are from."""
+    block, _ = _rows(replace(table, path=(), unit_columns=()))
+    return {f.name: block.items[f.number] for f in _fields(table)}, block.tail()
 
 
 def _rows(table: Table) -> tuple[Block, tuple[Column, ...]]:

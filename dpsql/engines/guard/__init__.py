@@ -6,12 +6,13 @@ hold whose rows. What is not certainly of the expected form does not run.
 
 Claim: a statement that passes reads listed columns of listed tables only; it joins rows of units by
     the whole key of a unit, or of the row they belong to; it mixes rows of different units nowhere
-    but in counts and in sums of whole numbers that its own text bounds and that do not grow with a
-    unit's rows; nothing is decided by such a number before it has its noise, and nobody's identifier
+    but in counts and in sums of whole numbers that its own text bounds, or what was seen of the
+    data, and that do not grow with a unit's rows; nothing is decided by such a number before it has its noise, and nobody's identifier
     names a group; it uses no function, cast or comparison that can fail or that sees more than its
     arguments.
 Assumes: the engine parses the text as it will run it; functions named in ``terms`` are total; stored
-    columns have the types that the policy declares; there are no more rows than ``sizes`` says.
+    columns have the types that the policy declares; there are no more rows than ``sizes`` says; what
+    ``seen`` looked up stays so.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from dpsql.engines.guard.facts import Unsafe
 from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.listed import listed as _listed
 from dpsql.engines.guard.parts import Node
+from dpsql.engines.guard.seen import FindsNone, Seen
 from dpsql.engines.guard.statement import measured, public
 from dpsql.engines.incident import failed
 from dpsql.policy.companion import Shelf
@@ -77,8 +79,11 @@ def _compared(found: re.Match[str]) -> str:
 class Guard:
     """Checks statements over the tables of one policy."""
 
-    def __init__(self, policy: Policy, shelf: Shelf | None = None) -> None:
-        """Nothing is known yet."""
+    def __init__(
+        self, policy: Policy, shelf: Shelf | None = None, finds_none: FindsNone | None = None
+    ) -> None:
+        """Nothing is known yet; without ``finds_none`` nothing of the data ever is."""
+        self._seen = None if finds_none is None else Seen(policy, finds_none)
         self._tables: Mapping[Place, Listed] = _listed(policy, shelf or Shelf())
         self._steady = policy.limits.strict_timing
         self._parser = duckdb.connect(":memory:", config={"threads": 1})
@@ -96,11 +101,21 @@ class Guard:
         if over_public:
             public(tree, self._tables)
         else:
-            measured(tree, self._tables, steady=self._steady)
+            self._measured(tree)
         with self._lock:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             self._known.add(form)
+
+    def _measured(self, tree: Node) -> None:
+        """By its text alone; or, where that does not do, with what is seen of the data."""
+        try:
+            measured(tree, self._tables, steady=self._steady)
+        except Unsafe:
+            if self._seen is None:
+                raise
+            tables, few = self._seen.of(tree, self._tables)
+            measured(tree, tables, steady=self._steady, few=few)
 
     def _parsed(self, sql: str) -> Node:
         with self._lock:
@@ -117,7 +132,7 @@ class Guarded:
 
     def __init__(self, engine: Engine, policy: Policy, shelf: Shelf | None = None) -> None:
         """Wrap an open engine; ``shelf`` are the prepared copies that may be read."""
-        self._engine, self._guard = engine, Guard(policy, shelf)
+        self._engine, self._guard = engine, Guard(policy, shelf, engine.finds_none)
 
     @property
     def prepared(self) -> str | None:

@@ -58,30 +58,31 @@ def written(kind: str, text: str) -> Fact:
     if _LITERALS[kind] == WHOLE and abs(value) < 1 << 127:
         bits = next(b for b in (31, 63, 127) if abs(value) < 1 << b)
         return Fact(WHOLE, int(value), int(value), bits)
-    return Fact(DOUBLE, value, value)
+    return Fact(DOUBLE, value, value, whole=value.denominator == 1)
 
 
 def cast(child: Fact, target: Fact, *, given: bool) -> Fact:
     """What is certain of a value as another type; ``given`` ones come with the statement."""
     low, high = child.low, child.high
+    whole = target.kind == DOUBLE and (child.kind == WHOLE or child.whole)
     if target.kind in NUMBERS and child.kind == TRUTH:
         low, high = 0, 1
-    elif target.kind in NUMBERS and child.kind not in NUMBERS:
+    elif target.kind in NUMBERS and child.kind not in (*NUMBERS, STORED):
         most = 1 << target.bits if given and target.kind == WHOLE else None
         low, high = None if most is None else -most, most
     elif target.kind not in NUMBERS:
         low = high = 0 if given or (child.bounded and child.kind in (DATE, TIME)) else None
-    elif target.kind == WHOLE and child.kind == DOUBLE:
+    elif target.kind == WHOLE and child.kind in (DOUBLE, STORED):
         low = None if low is None else math.floor(low)
         high = None if high is None else math.ceil(high)
     apart = separate(child, target)
     owned = apart and (child.unit or child.keys)
     if not (owned or child.many or child.share or child.exact or target.fields):
-        return _number(target.kind, low, high, target.bits)
+        return _number(target.kind, low, high, target.bits, whole=whole)
     return Fact(
         target.kind, low, high, target.bits, child.unit if apart else frozenset(),
         child.keys if apart else frozenset(), exact=child.exact, many=child.many,
-        share=child.share, fields=target.fields,
+        share=child.share, whole=whole, fields=target.fields,
     )  # fmt: skip
 
 
@@ -93,8 +94,8 @@ def separate(child: Fact, target: Fact) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _number(kind: str, low: End | None, high: End | None, bits: int) -> Fact:
-    return Fact(kind, low, high, bits)
+def _number(kind: str, low: End | None, high: End | None, bits: int, *, whole: bool) -> Fact:
+    return Fact(kind, low, high, bits, whole=whole)
 
 
 def total(node: Node, child: Fact, target: Fact) -> bool:

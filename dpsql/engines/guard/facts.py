@@ -41,7 +41,7 @@ class Fact:
     key that it is; ``keys`` those of the key of a row that says whose rows these are. ``held`` is
     the declared type of a stored column.
 
-    ``exact`` numbers are of rows of several units, and wait for noise. On the sides ``many``, what
+    A double that is ``whole`` has no fraction. ``exact`` numbers are of rows of several units, and wait for noise. On the sides ``many``, what
     one unit's number is grows with its rows; a ``share`` shrinks with them. ``shown`` is whether
     a group may be named by it.
     """
@@ -57,6 +57,7 @@ class Fact:
     many: int = 0
     share: bool = False
     shown: bool = True
+    whole: bool = False
     fields: Mapping[str, Fact] = field(default_factory=dict, compare=False)
 
     @property
@@ -117,7 +118,7 @@ def merged(found: list[Fact]) -> Fact:
         reduce(frozenset.intersection, [f.keys for f in found]),
         first.held, any(f.exact for f in found),
         reduce(int.__or__, [f.many for f in found]), any(f.share for f in found),
-        all(f.shown for f in found), first.fields,
+        all(f.shown for f in found), all(f.whole or f.kind == WHOLE for f in known), first.fields,
     )  # fmt: skip
 
 

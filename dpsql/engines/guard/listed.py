@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from dpsql.engines.guard.facts import DATE, DOUBLE, STORED, TEXT, TIME, TRUTH, WHOLE, Fact
+from dpsql.engines.guard.facts import DATE, DOUBLE, STORED, TEXT, TIME, TRUTH, WHOLE, End, Fact
 from dpsql.policy.companion import CATALOG, RANK, Companion, Shelf
 from dpsql.policy.model import Policy, Table
 
@@ -37,6 +37,8 @@ class Listed:
     keys: frozenset[tuple[str, tuple[str, ...]]] = frozenset()
     held: Mapping[str, str] = field(default_factory=dict)
     identifiers: frozenset[str] = frozenset()
+    ends: Mapping[str, tuple[End, End]] = field(default_factory=dict)
+    """What was seen of stored columns: between which ends all their numbers are."""
 
     @cached_property
     def facts(self) -> Mapping[str, Fact]:
@@ -47,6 +49,8 @@ class Listed:
             found[column] = Fact(STORED, unit=frozenset({part}), held=held)
         for column, (low, high) in self.whole.items():
             found[column] = Fact(WHOLE, low, high, 31 if max(-low, high) <= _MOST else 63)
+        for column, (least, most) in self.ends.items():
+            found[column] = replace(found[column], low=least, high=most)
         for column in self.identifiers:
             found[column] = replace(found[column], shown=False)
         return found

@@ -1,7 +1,8 @@
 """How large numbers become: ends of what arithmetic gives, from the ends of what it is given.
 
 Claim: a number of a row lies between the ends that are said of it here.
-Assumes: a statement reads at most ``ROWS`` rows, and ``OWN`` of one unit.
+Assumes: a statement reads at most ``ROWS`` rows, and ``OWN`` of one unit; at most ``FEW`` where
+    no table has more, as what it adds up are rows of one table.
 Argument: ``+ - *`` rise or fall in each argument, so their extremes are at the corners. A double is
     the nearest to the true result, and an end is a double or farther out.
 """
@@ -20,7 +21,7 @@ from dpsql.engines.guard.facts import (
     least,
 )
 
-ROWS, OWN = 1 << 40, 1 << 31
+ROWS, OWN, FEW = 1 << 40, 1 << 31, 130_000_000
 BEYOND = 1 << 1000
 """Ends beyond this are none: doubles near the end of their range become infinite."""
 
@@ -125,6 +126,11 @@ def extreme(name: str, found: list[Fact], kind: str) -> Fact:
         kind, low, high, max(f.bits for f in found), exact=any(f.exact for f in found),
         many=many & ~stopped, share=any(f.share for f in found), shown=all(f.shown for f in found),
     )  # fmt: skip
+
+
+def adds_exactly(fact: Fact) -> bool:
+    """Whether few such doubles are added without rounding: all that comes between is whole, and one."""
+    return fact.whole and fact.bounded and fact.size * FEW <= 1 << 53
 
 
 def total(fact: Fact, rows: int) -> Ends:

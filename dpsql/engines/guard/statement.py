@@ -16,12 +16,15 @@ from dpsql.engines.guard.sums import AGGREGATES, COUNTING, present
 from dpsql.engines.guard.terms import MEASURED, PRIVATE, PUBLIC, Terms
 
 
-def measured(node: Node, tables: Mapping[Place, Listed], *, steady: bool = False) -> None:
+def measured(
+    node: Node, tables: Mapping[Place, Listed], *, steady: bool = False, few: bool = False
+) -> None:
     """Refuse what is not a measurement: keys, and whole numbers of bounded size, by group.
 
-    ``steady`` refuses conditions that decide which private rows are read, too.
+    ``steady`` refuses conditions that decide which private rows are read, too. ``few`` says that
+    no table is large.
     """
-    found = _Walk(tables, steady).query(node)
+    found = _Walk(tables, steady, few).query(node)
     if found.state != MEASURED:
         raise Unsafe("rows of units, or of none, where a measurement is expected")
     for name, fact in found.columns.items():
@@ -45,6 +48,7 @@ class _Walk:
 
     tables: Mapping[Place, Listed]
     steady: bool = False
+    few: bool = False
     written: Mapping[str, Rows] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=itertools.count)
     """Each reading of a table has one."""
@@ -144,7 +148,7 @@ class _Walk:
         )
 
     def _terms(self, rows: Rows, groups: str = "none") -> Terms:
-        return Terms(rows.resolve, self._listed, groups, rows.parts, rows.state)
+        return Terms(rows.resolve, self._listed, groups, rows.parts, rows.state, few=self.few)
 
     def _listed(self, node: Node) -> Fact:
         """The list of an IN: constants that came with the statement, or public rows."""

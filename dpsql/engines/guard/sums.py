@@ -21,7 +21,7 @@ from dpsql.engines.guard.facts import (
     sized,
 )
 from dpsql.engines.guard.parts import Node, conjuncts
-from dpsql.engines.guard.sizes import OWN, ROWS, total
+from dpsql.engines.guard.sizes import FEW, OWN, ROWS, adds_exactly, total
 
 COUNTING = ("count", "count_star", "count_if")
 AGGREGATES = {
@@ -35,7 +35,9 @@ NOTHING = sized(WHOLE, 0, 31)
 """The one thing that may stand for a number that is not there."""
 
 
-def aggregated(name: str, found: list[Fact], groups: str, *, distinct: bool) -> Fact:
+def aggregated(
+    name: str, found: list[Fact], groups: str, *, distinct: bool, few: bool = False
+) -> Fact:
     """An aggregate over rows of one unit, of all, or of none."""
     rows = OWN if groups in ("unit", "few") else ROWS
     if name in COUNTING:
@@ -44,12 +46,14 @@ def aggregated(name: str, found: list[Fact], groups: str, *, distinct: bool) -> 
     first = found[0]
     if first.kind == STORED and name not in ("min", "max"):
         raise Unsafe(f"{name} of a column as it is stored")
-    if groups == "all" and (name != "sum" or distinct or first.kind != WHOLE or not first.bounded):
+    doubles = few and first.kind == DOUBLE and adds_exactly(first)
+    whole = doubles or (first.kind == WHOLE and first.bounded)
+    if groups == "all" and (name != "sum" or distinct or not whole):
         raise Unsafe(f"{name} over rows of several units, of what is not a bounded whole number")
     if groups == "all" and first.many:
         raise Unsafe("a sum over several units, of what grows with a unit's rows")
     if name == "sum":
-        return _sum(first, rows, groups)
+        return _sum(first, FEW if doubles and groups == "all" else rows, groups)
     kind = AGGREGATES[name] or first.kind
     if name in ("min", "max", "bit_or") and kind in NUMBERS:
         return Fact(kind, first.low, first.high, first.bits, many=first.many, share=first.share)

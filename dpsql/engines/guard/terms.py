@@ -77,7 +77,7 @@ class Terms:
     ``groups`` says over whose rows an aggregate stands: ``none`` may stand there, one ``unit``'s
     (``few``: of units with few rows), those of ``all``, ``free`` ones that are no unit's, or rows
     ``measured`` already. ``guarded`` are values that conditions around have put between ends;
-    ``tried`` says that a failure would be NULL.
+    ``tried`` says that a failure would be NULL, ``few`` that no table is large.
     """
 
     resolve: Callable[[list[str]], Fact]
@@ -87,6 +87,7 @@ class Terms:
     state: str = ""
     guarded: tuple[tuple[Node, End | None, End | None], ...] = ()
     tried: bool = False
+    few: bool = False
 
     def fact(self, node: Node) -> Fact:
         """What is certain of an expression; ``Unsafe`` where it may fail or see too much."""
@@ -242,7 +243,7 @@ class Terms:
         found = inner.facts(arguments(node))
         if node["filter"]:
             inner.fact(node["filter"])
-        return aggregated(name, found, self.groups, distinct=node["distinct"])
+        return aggregated(name, found, self.groups, distinct=node["distinct"], few=self.few)
 
     def of_window(self, node: Node) -> Fact:
         name = node["function_name"]
@@ -303,16 +304,19 @@ def _result(name: str, kind: str, found: list[Fact]) -> Fact:
             return sized(WHOLE, 1 << 60) if first.bounded else Fact(WHOLE, bits=63)
         case "abs" if first.bounded:
             return Fact(first.kind, 0, first.size, first.bits, many=many and ABOVE)
-        case "round" if first.bounded:
-            most = first.size + 10 ** max(0, -(found[-1].low or 0) if len(found) > 1 else 0)
+        case "round" if first.bounded and len(found) > 1:
+            most = first.size + 10 ** max(0, -(found[-1].low or 0))
             return Fact(first.kind, -most, most, first.bits, many=many, share=first.share)
         case "nullif":
             alike(found)
             return replace(first, unit=frozenset(), keys=frozenset())
-        case "ceil" | "floor" | "trunc":
+        case "ceil" | "floor" | "trunc" | "round" if len(found) == 1:
             low = None if first.low is None else math.floor(first.low)
             high = None if first.high is None else math.ceil(first.high)
-            return Fact(first.kind, low, high, first.bits, many=many, share=first.share)
+            return Fact(
+                first.kind, low, high, first.bits, many=many, share=first.share,
+                whole=first.kind == DOUBLE,
+            )  # fmt: skip
         case _:
             pass
     bits = 63 if kind == WHOLE else first.bits if not kind else 0

@@ -1,0 +1,95 @@
+"""What the guard looks up of the data for itself: whether columns keep their ranges, and tables are few rows.
+
+Most statements bound each value in their own text. Those that do not are safe only over columns whose
+every value is within what the policy declares; the engine is asked about it here once more, in
+other words than the planner's, and once for as long as a file is open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.engines.guard.facts import End
+from dpsql.engines.guard.listed import Listed, Place
+from dpsql.engines.guard.parts import Node, named
+from dpsql.engines.guard.sizes import FEW
+from dpsql.policy.model import Column, Policy, Table
+from dpsql.policy.types import Kind
+
+FindsNone = Callable[[str], bool]
+"""Whether a query has no row."""
+
+
+class Seen:
+    """What was looked up. Safe to use from several threads: to look twice does no harm."""
+
+    def __init__(self, policy: Policy, finds_none: FindsNone) -> None:
+        """Nothing yet."""
+        self._policy, self._finds_none = policy, finds_none
+        self._known: dict[str, bool] = {}
+
+    def of(self, node: Node, tables: Mapping[Place, Listed]) -> tuple[Mapping[Place, Listed], bool]:
+        """The tables with ends of the columns that a statement names, and whether each it reads is small."""
+        read = {place for place in _read(node) if place in tables}
+        columns = {names[-1] for names in named(node)}
+        found = dict(tables)
+        for schema, name in read:
+            table = self._policy.tables[name]
+            if not schema and table.unit is not None:
+                ends = dict(self._ends(table, columns))
+                found["", name] = replace(tables["", name], ends=ends)
+        return found, all(self._sees(_larger(place)) for place in sorted(read))
+
+    def _ends(self, table: Table, columns: set[str]) -> Iterator[tuple[str, tuple[End, End]]]:
+        for column in table.columns.values():
+            ends = _ends_of(column) if column.name in columns else None
+            if ends is not None and self._sees(_outside(table.name, column, ends)):
+                yield column.name, ends
+
+    def _sees(self, query: str) -> bool:
+        if query not in self._known:
+            self._known[query] = self._finds_none(query)
+        return self._known[query]
+
+
+def _read(node: object) -> Iterator[Place]:
+    """The stored tables of a statement."""
+    if isinstance(node, dict):
+        if node.get("type") == "BASE_TABLE":
+            yield node["schema_name"], node["table_name"]
+        for child in node.values():
+            yield from _read(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _read(child)
+
+
+def _ends_of(column: Column) -> tuple[End, End] | None:
+    """Ends that the declared range is between, as the engine may write them."""
+    if column.range is None or column.kind not in (Kind.INTEGER, Kind.DOUBLE):
+        return None
+    low, high = (Fraction(str(end)) for end in column.range)
+    if column.kind is Kind.INTEGER:
+        return math.floor(low), math.ceil(high)
+    return Fraction(float(low)), Fraction(float(high))
+
+
+def _outside(table: str, column: Column, ends: tuple[End, End]) -> str:
+    """A query for a number of a column that is not between its ends: NaN is above all."""
+    whole = column.kind is Kind.INTEGER
+    value = f"TRY_CAST({_quoted(column.name)} AS {'BIGINT' if whole else 'DOUBLE'})"
+    low, high = (str(end) if whole else f"{float(end)!r}::DOUBLE" for end in ends)
+    return f"SELECT 1 AS v FROM {_quoted(table)} WHERE {value} < {low} OR {value} > {high} LIMIT 1"
+
+
+def _larger(place: Place) -> str:
+    """A query that has a row if a table has more rows than few."""
+    name = ".".join(_quoted(part) for part in place if part)
+    return f"SELECT 1 AS v FROM {name} HAVING count(*) > {FEW}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
