@@ -18,7 +18,6 @@ from dpsql.ledger.tables import TableLedger
 from dpsql.plan import due, price, search, statement, upheld
 from dpsql.plan import written as written_down
 from dpsql.plan.bounding import Bounding
-from dpsql.plan.grid import clamped
 from dpsql.plan.request import Request
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -108,8 +107,12 @@ def drawn(change_noise: Callable[[Any], Any]) -> Callable[[Patch], None]:
 
 
 def uncentred(change: Patch) -> None:
-    wrong = lambda text, total, at: clamped(text, total, replace(at, centre=0))  # noqa: E731
-    change.setattr(statement, "clamped", wrong)
+    real = statement.added
+
+    def wrong(statistics: Any, grids: Any, *rest: Any) -> Any:
+        return real(statistics, tuple(g and replace(g, centre=0) for g in grids), *rest)
+
+    change.setattr(statement, "added", wrong)
 
 
 def greedy(change: Patch) -> None:
