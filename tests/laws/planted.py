@@ -14,6 +14,8 @@ import pytest
 
 from dpsql import pipeline
 from dpsql.engines.guard import Guard
+from dpsql.engines.guard.seen import Seen
+from dpsql.engines.upheld import Upheld
 from dpsql.ledger.tables import TableLedger
 from dpsql.plan import due, price, search, statement, upheld
 from dpsql.plan import written as written_down
@@ -80,6 +82,12 @@ def written(pattern: str, new: str, count: int = 0) -> Callable[[Patch], None]:
         change.setattr(Guard, "check", lambda *_, **__: None)
 
     return patch
+
+
+def believed(change: Patch) -> None:
+    """Whatever is declared is taken for what the data keeps, by the second check too."""
+    change.setattr(Upheld, "_holds", lambda *_: True)
+    change.setattr(Seen, "_sees", lambda *_: True)
 
 
 def threshold(change_by: int) -> Callable[[Patch], None]:
@@ -352,6 +360,8 @@ PLANTED = (
     Planted("noise of another law", gaussian_for_laplace, "COUNT(*) of people", s.ALONE, 100_000),
     Planted("noise in floating point", float_noise, "SUM(x)", s.TWICE),
     Planted("heavy units are not found", written(r"HAVING count\(\*\) > 4", "HAVING count(*) > 99"), WEIGHED, s.TWICE),
+    Planted("heavy units that are not looked for", believed, WEIGHED, s.TWICE),
+    Planted("values that are taken for declared ones", believed, "SUM(n)", s.ABOVE, 2_000),
     Planted("weights that forget to divide", written(r"// count\(\*\) AS weight", "// 1 AS weight"), WEIGHED, s.TWICE),
     Planted("units without a key are not weighed", written(r'WHERE TRY_CAST\(t1."dpsql_person" AS BIGINT\) IS NOT NULL', "WHERE TRUE"), WEIGHED, s.KEYLESS),
     Planted("a prepared copy that is read whole", written(r'"dpsql rank" <= 4', '"dpsql rank" <= 99'), "COUNT(*) by prepared rows", s.TWICE),
