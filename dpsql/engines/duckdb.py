@@ -17,7 +17,7 @@ from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.incident import failed
-from dpsql.policy.companion import CATALOG
+from dpsql.policy.companion import CATALOG, HEAVY
 from dpsql.policy.model import Limits
 from dpsql.policy.source import SourceDescription, TableDescription
 
@@ -29,6 +29,8 @@ LOCKED = {
 """Given when a database is opened, since several openings in one process share its configuration."""
 MOST_RELATIONS = 64
 """Bound statements that each thread keeps."""
+_KEEPING = threading.Lock()
+"""Services of one process share what is kept of a database: one writes it at a time."""
 SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
 """What follows once all files are open: no other is read, and nothing of this is changed."""
 UNSTEADY = (
@@ -110,6 +112,18 @@ class DuckDB:
     def finds_none(self, sql: str) -> bool:
         """Whether a generated query has no row."""
         return bool(self._run("look up declarations", sql, None).num_rows == 0)
+
+    def keep(self, name: str, table: str, sql: str) -> bool:
+        """Keep the rows of a generated query in memory, for all who have this database open."""
+        quoted, cursor = name.replace('"', '""'), self._cursor()
+        made = f'CREATE TABLE IF NOT EXISTS {HEAVY}."{quoted}" AS {sql}'
+        try:
+            with _KEEPING, self._deadlines.within(self._timeout, cursor.interrupt):
+                cursor.execute(made)
+        except duckdb.Error as error:
+            failed(f"keep rows of {table}", error, made)
+            return False
+        return True
 
     def question(self) -> AbstractContextManager[None]:
         """The statements that a thread runs inside have the policy's seconds together."""
@@ -211,6 +225,7 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
             check_owner(copies, path)
             name = str(copies).replace("'", "''")
             root.execute(f"ATTACH '{name}' AS {CATALOG} (READ_ONLY)")
+        root.execute(f"ATTACH ':memory:' AS {HEAVY} (READ_WRITE)")
         for setting, value in SEALED.items():
             root.execute(f"SET {setting} = {value}")
     there = root.execute("SELECT database_name FROM duckdb_databases()").fetchall()

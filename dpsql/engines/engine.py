@@ -43,6 +43,10 @@ class Engine(Protocol):
         """Whether a query about what the policy declares has no row; all that is learnt of it."""
         ...
 
+    def keep(self, name: str, table: str, sql: str) -> bool:
+        """Keep the rows of a query about a table, under a name of ``HEAVY``; False where it cannot."""
+        ...
+
     def question(self) -> AbstractContextManager[None]:
         """The statements that a thread runs inside have one time limit together."""
         ...

@@ -55,6 +55,10 @@ class Repeated:
         """The engine's answer."""
         return self._engine.finds_none(sql)
 
+    def keep(self, name: str, table: str, sql: str) -> bool:
+        """The engine keeps them."""
+        return self._engine.keep(name, table, sql)
+
     def question(self) -> AbstractContextManager[None]:
         """The engine's time limit."""
         return self._engine.question()

@@ -18,13 +18,16 @@ from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.upheld import (
     Lighter,
     beyond,
+    crowded,
+    heavy,
     lighter_of,
     many,
+    ownerless,
     shared_key,
     shared_steps,
     too_many,
 )
-from dpsql.policy.model import Policy
+from dpsql.policy.model import Policy, Table
 
 MOST_STATEMENTS = 2_000
 """Statements whose lighter form is remembered."""
@@ -38,6 +41,7 @@ class Upheld:
         self._policy, self._engine = policy, engine
         self._lock = threading.Lock()
         self._found: dict[str, bool] = {}
+        self._kept: dict[str, bool] = {}
         self._chosen: OrderedDict[str, str] = OrderedDict()
 
     def statement(self, part: PricedMeasurement) -> str:
@@ -57,19 +61,33 @@ class Upheld:
     def _lightest(self, lighter: Lighter) -> str:
         if not all(map(self._holds, self._needed(lighter))):
             return lighter.part.sql
-        tables = self._policy.tables
+        tables, table, kept = self._policy.tables, lighter.counted.table, None
+        if lighter.spared and not self._holds(too_many(table)):
+            kept = self._heavy(table) if lighter.apart else None
+            if kept is None:
+                return lighter.part.sql
         within = frozenset(
-            at for at, (table, column) in lighter.ranges.items()
-            if self._holds(beyond(tables[table], column))
+            at for at, (name, column) in lighter.ranges.items()
+            if self._holds(beyond(tables[name], column))
         )  # fmt: skip
-        return lighter.sql(Light(self._holds(many(tables[lighter.table])), within))
+        return lighter.sql(Light(self._holds(many(table)), within), kept)
 
     def _needed(self, lighter: Lighter) -> Iterator[str]:
-        tables = self._policy.tables
+        tables, table = self._policy.tables, lighter.counted.table
         yield from map(shared_key, (tables[name] for name in sorted(lighter.keyed)))
-        if lighter.spared:
-            yield from shared_steps(tables[lighter.table])
-            yield too_many(tables[lighter.table])
+        if lighter.spared and table.path:
+            yield from shared_steps(table)
+            yield ownerless(table)
+
+    def _heavy(self, table: Table) -> str | None:
+        """The name under which rows of units with too many are kept; None where they are not."""
+        if not self._holds(crowded(table)):
+            return None
+        name, sql = heavy(table)
+        with self._lock:
+            if name not in self._kept:
+                self._kept[name] = self._engine.keep(name, table.name, sql)
+            return name if self._kept[name] else None
 
     def _holds(self, query: str) -> bool:
         found = self._found.get(query)

@@ -89,6 +89,14 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
     return Source(relation, block, units, keys, known, held, lifted is not None, kept)
 
 
+def owned(measurement: Measurement, relation: Relation) -> Source:
+    """Rows with their units, read as they are stored."""
+    block = Writer().open(looked_up(relation))
+    units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
+    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    return Source(relation, block, units, keys, steady(relation))
+
+
 def ownerless(measurement: Measurement, relation: Relation) -> Source:
     """Rows whose units need not be known."""
     relation = looked_up(relation)

@@ -20,6 +20,7 @@ from dpsql.plan.stages import (
     group_by,
     listed,
     named,
+    owned,
     ownerless,
     salted,
     source,
@@ -125,6 +126,15 @@ def _weighted(
     """
     if rows.strict:
         return _weighed(measurement, bounding, grids, rows, row)
+    whole = _whole(measurement, bounding, rows, row)
+    return _less_excess(whole, measurement, bounding, grids, rows, row)
+
+
+def _less_excess(
+    whole: str, measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...],
+    rows: Source, row: Added,
+) -> str:  # fmt: skip
+    """Exact totals, less what units above the limit, who are all among the rows, have too much."""
     one = 1 << bounding.bits
     excess = [f"k{i}" for i in range(len(rows.keys))]
     total = list(excess)
@@ -136,8 +146,7 @@ def _weighted(
         total.append(f"coalesce(sum(p{i}), 0) AS p{i}")
     by = group_by(len(rows.keys))
     return (
-        f"SELECT {', '.join(total)} FROM ({_whole(measurement, bounding, rows, row)}"
-        f" UNION ALL SELECT {', '.join(excess)}"
+        f"SELECT {', '.join(total)} FROM ({whole} UNION ALL SELECT {', '.join(excess)}"
         f" FROM {_with_weights(bounding, grids, rows, row, 'JOIN')}{by}) AS s{by}"
     )
 
@@ -154,11 +163,15 @@ def _whole(measurement: Measurement, bounding: Bounding, rows: Source, row: Adde
 
 def unweighed(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...],
-    relation: Relation, light: Light,
+    relation: Relation, light: Light, heavy: Relation | None = None,
 ) -> str:  # fmt: skip
-    """What row weights give where every row weighs one: see ``plan.upheld``."""
+    """What row weights give where every row weighs one, but for ``heavy`` ones: see ``plan.upheld``."""
     rows = ownerless(measurement, relation)
     inner = _whole(measurement, bounding, rows, added(measurement.statistics, grids, rows, light))
+    if heavy is not None:
+        few = owned(measurement, heavy)
+        row = added(measurement.statistics, grids, few)
+        inner = _less_excess(inner, measurement, bounding, grids, few, row)
     return inner if measurement.cells is None else _all_cells(measurement, inner)
 
 

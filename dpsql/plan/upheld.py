@@ -1,4 +1,4 @@
-"""Statements that weigh no row and clamp no value, for data that keeps what the policy declares of it.
+"""Statements that weigh hardly a row and clamp no value, for data that keeps what the policy declares of it.
 
 Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, bounds
 on values two comparisons for each, as a rule only to find that nothing is beyond them. Whether a
@@ -10,7 +10,9 @@ Claim: where the data is as ``Lighter`` asks, its statement gives the same integ
 Argument: each row of the measurement comes from one row of one private table, and no two from the
     same (``prepared.once``, given the keys). So no unit has more rows than in that table, where none
     has more than the limit: nobody is weighed down, and as no row adds more than its clamped value,
-    what a unit adds is within its caps. Every row there has its unit, found by keys that
+    what a unit adds is within its caps. Where some have more, no others can be above the limit in the
+    measurement, whose rows are of theirs; what these have too much is found among the rows that are kept
+    of them (``heavy``), and taken from the total. Every row there has its unit, found by keys that
     are unique, so that leaving out the path changes no row either. How values are added up changes
     no sum (``plan.added``): there are no more of them than the table has rows, and a column whose
     values are all in its declared range is in that range in every row that has it.
@@ -41,10 +43,14 @@ from dpsql.plan.written import grids_of
 from dpsql.policy.companion import Shelf, key_of
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind
+from dpsql.policy.version import digest
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.expressions import Column, Shape, columns
 from dpsql.sql.relations import Private, Relation, Scan, expressions, inputs, walk, with_inputs
 from dpsql.sql.render import double, quoted
+
+MOST_KEPT = 1_000_000
+"""Rows of units with more of them than declared, that an engine keeps of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +58,32 @@ class Lighter:
     """A measurement whose rows are added up as they are read, if the data is as declared.
 
     Needed: of ``keyed`` tables no two rows share the key, and, where it is ``spared`` weights, each row
-    of ``table`` has its unit, and no unit more of them than declared. Useful: that the table has
-    no more rows than ``added.FEW``, and that no value is outside its range. ``ranges`` are the totals
-    of a column, by their positions.
+    of the ``counted`` table has its unit, and no unit more of them than declared, or rows are weighed
+    (``apart``) and those of all such units kept. Useful: that the table has no more rows than
+    ``added.FEW``, and that no value is outside its range. ``ranges`` are the totals of a column, by their
+    positions.
     """
 
     part: PricedMeasurement
     relation: Relation
-    table: str
+    counted: Scan
     keyed: frozenset[str]
     spared: bool
     ranges: Mapping[int, tuple[str, str]]
 
-    def sql(self, light: Light) -> str:
-        """The statement; ``light`` is what was found of the rows."""
-        part = self.part
-        return unweighed(part.measurement, part.bounding, grids_of(part), self.relation, light)
+    @property
+    def apart(self) -> bool:
+        """Whether rows of units with too many may be weighed alone."""
+        return self.part.bounding.name == "row weights" and self.counted.copied is None
+
+    def sql(self, light: Light, heavy: str | None = None) -> str:
+        """The statement; ``light`` is what was found of the rows, ``heavy`` the name of those kept."""
+        part, scan, relation, few = self.part, self.counted, self.relation, None
+        if heavy is not None:
+            few = _swapped(relation, scan, replace(scan, heavy=heavy))
+        if self.spared and scan.table.path:
+            relation = _swapped(relation, scan, replace(scan, lean=True))
+        return unweighed(part.measurement, part.bounding, grids_of(part), relation, light, few)
 
 
 def lighter_of(part: PricedMeasurement) -> Lighter | None:
@@ -79,12 +95,11 @@ def lighter_of(part: PricedMeasurement) -> Lighter | None:
         return None
     keyed = {s.table.name for s in _private(relation) if s is not scan and key_of(s.table)}
     spared = not (bounding.ranked or bounding.name == "one row per unit")
-    if spared:
-        if hidden(scan) & _named(relation) or not _spares(bounding, scan.table.max_rows_per_unit):
-            return None
-        relation = _unled(relation, scan)
+    allowed = not hidden(scan) & _named(relation)
+    if spared and not (allowed and _spares(bounding, scan.table.max_rows_per_unit)):
+        return None
     ranges = dict(_ranges(part.measurement.statistics, relation))
-    return Lighter(part, relation, scan.table.name, frozenset(keyed), spared, ranges)
+    return Lighter(part, relation, scan, frozenset(keyed), spared, ranges)
 
 
 def _read(part: PricedMeasurement) -> Relation:
@@ -151,23 +166,56 @@ def _named(relation: Relation) -> set[int]:
     return {c.number for r in walk(relation) for e in expressions(r) for c in columns(e)}
 
 
-def _unled(relation: Relation, scan: Scan) -> Relation:
-    """The relation without the path to the unit, which each row there is known to have."""
+def _swapped(relation: Relation, scan: Scan, other: Scan) -> Relation:
+    """The relation with another scan in the place of one."""
     if relation is scan:
-        return replace(scan, lean=True) if scan.table.path else scan
-    return with_inputs(relation, tuple(_unled(r, scan) for r in inputs(relation)))
+        return other
+    return with_inputs(relation, tuple(_swapped(r, scan, other) for r in inputs(relation)))
 
 
 def too_many(table: Table) -> str:
-    """A query that has a row if a unit has more rows than declared, or a row has no unit."""
-    block, units = _rows(table)
-    by = ", ".join(block.items[f.number] for f in units)
-    unled = ""
-    if table.path:
-        unled = f" OR coalesce(sum(n), 0) <> (SELECT count(*) FROM {quoted(table.name)})"
+    """A query that has a row if a unit has more rows than declared."""
+    return f"SELECT 1 AS v FROM ({_many_of(table)}) AS b LIMIT 1"
+
+
+def crowded(table: Table) -> str:
+    """A query that has a row if units with more rows than declared have too many to be kept."""
+    return f"SELECT 1 AS v FROM ({_many_of(table)}) AS b HAVING sum(n) > {MOST_KEPT}"
+
+
+def ownerless(table: Table) -> str:
+    """A query that has a row if the path leads some row to no unit."""
+    block, _ = _rows(table)
     return (
-        f"SELECT 1 AS v FROM (SELECT count(*) AS n{block.tail()} GROUP BY {by}) AS b"
-        f" HAVING max(n) > {table.max_rows_per_unit}{unled}"
+        f"SELECT 1 AS v FROM (SELECT count(*) AS n{block.tail()}) AS b"
+        f" WHERE n <> (SELECT count(*) FROM {quoted(table.name)})"
+    )
+
+
+def heavy(table: Table) -> tuple[str, str]:
+    """A name, and a query for all rows of units with more rows than declared."""
+    block, units = _rows(table)
+    key = [block.items[f.number] for f in units]
+    own, other = ", ".join(key), ", ".join(f"u{i}" for i in range(len(key)))
+    if len(key) > 1:
+        own, other = f"row({own})", f"row({other})"
+    path = table.path[0].columns if table.path else table.unit_columns
+    names = dict.fromkeys([*table.columns, *path])
+    sql = (
+        f"SELECT {', '.join(f't1.{quoted(n)}' for n in names)}{block.tail()}"
+        f" AND {own} IN (SELECT {other} FROM ({_many_of(table)}) AS b)"
+    )
+    return f"{table.name} {digest([sql])}", sql
+
+
+def _many_of(table: Table) -> str:
+    """Units with more rows than declared, and how many."""
+    block, units = _rows(table)
+    key = [block.items[f.number] for f in units]
+    named = ", ".join(f"{text} AS u{i}" for i, text in enumerate(key))
+    return (
+        f"SELECT {named}, count(*) AS n{block.tail()} GROUP BY {', '.join(key)}"
+        f" HAVING count(*) > {table.max_rows_per_unit}"
     )
 
 

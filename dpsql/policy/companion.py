@@ -15,6 +15,8 @@ from dpsql.policy.version import digest
 
 CATALOG = "dpsql_prepared"
 """The name under which an engine finds the copies."""
+HEAVY = "dpsql_heavy"
+"""The name under which an engine keeps the rows of units that have more of them than declared."""
 RANK = "dpsql rank"
 """The column of a copy that numbers the rows of a unit, in an order that says nothing."""
 

@@ -60,7 +60,7 @@ class Service:
         guarded = Guarded(engine, policy, self.shelf)
         self.tools = Tools(
             guarded, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory,
-            upheld=Upheld(policy, engine),
+            upheld=Upheld(policy, guarded),
         )  # fmt: skip
         self.public_values = _public_values(policy, guarded)
         self.views = described(policy, self.public_values, clock())

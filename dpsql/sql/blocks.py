@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from dpsql.policy.companion import CATALOG, RANK, owners
+from dpsql.policy.companion import CATALOG, HEAVY, RANK, owners
 from dpsql.policy.model import ForeignKey
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Aggregated, Column
@@ -150,7 +150,10 @@ class Writer:
         self.tables += 1
         name = f"t{self.tables}"
         items = {f.number: _typed(f"{name}.{quoted(f.name)}", f.shape.kind) for f in scan.fields}
-        source = f"{quoted(scan.table.name)} AS {name}"
+        stored = quoted(scan.table.name)
+        if scan.heavy is not None:
+            stored = f"{HEAVY}.{quoted(scan.heavy)}"
+        source = f"{stored} AS {name}"
         holder = name
         for key in () if scan.lean else scan.table.path:
             self.tables += 1

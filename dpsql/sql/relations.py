@@ -81,6 +81,8 @@ class Scan:
     """The unit is taken from a parent table in the same query, so no path is followed."""
     copied: Copied | None = None
     """Set where a plan is written as a statement, if there is a prepared copy."""
+    heavy: str | None = None
+    """What an engine keeps of the table, where only those rows are read: see ``plan.upheld``."""
 
 
 @dataclass(frozen=True, slots=True)

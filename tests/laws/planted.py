@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dpsql import pipeline
+from dpsql.engines import upheld as looked_up
 from dpsql.engines.guard import Guard
 from dpsql.engines.guard.seen import Seen
 from dpsql.engines.upheld import Upheld
@@ -88,6 +89,12 @@ def believed(change: Patch) -> None:
     """Whatever is declared is taken for what the data keeps, by the second check too."""
     change.setattr(Upheld, "_holds", lambda *_: True)
     change.setattr(Seen, "_sees", lambda *_: True)
+
+
+def forgotten(change: Patch) -> None:
+    """Nothing is kept of units with more rows than declared."""
+    real = looked_up.heavy
+    change.setattr(looked_up, "heavy", lambda table: (real(table)[0], f"{real(table)[1]} LIMIT 0"))
 
 
 def threshold(change_by: int) -> Callable[[Patch], None]:
@@ -361,6 +368,7 @@ PLANTED = (
     Planted("noise in floating point", float_noise, "SUM(x)", s.TWICE),
     Planted("heavy units are not found", written(r"HAVING count\(\*\) > 4", "HAVING count(*) > 99"), WEIGHED, s.TWICE),
     Planted("heavy units that are not looked for", believed, WEIGHED, s.TWICE),
+    Planted("heavy units whose rows are not kept", forgotten, WEIGHED, s.TWICE),
     Planted("values that are taken for declared ones", believed, "SUM(n)", s.ABOVE, 2_000),
     Planted("weights that forget to divide", written(r"// count\(\*\) AS weight", "// 1 AS weight"), WEIGHED, s.TWICE),
     Planted("units without a key are not weighed", written(r'WHERE TRY_CAST\(t1."dpsql_person" AS BIGINT\) IS NOT NULL', "WHERE TRUE"), WEIGHED, s.KEYLESS),

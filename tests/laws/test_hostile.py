@@ -77,6 +77,9 @@ class Spy:
     def finds_none(self, sql: str) -> bool:
         return self.engine.finds_none(sql)
 
+    def keep(self, name: str, table: str, sql: str) -> bool:
+        return self.engine.keep(name, table, sql)
+
     def question(self) -> AbstractContextManager[None]:
         return self.engine.question()
 

@@ -18,6 +18,7 @@ from dpsql.engines.upheld import Upheld
 from dpsql.plan.added import FEW, LARGEST, Light
 from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.upheld import lighter_of
+from dpsql.policy.companion import HEAVY
 
 SHOP_TABLES, TRADE_TABLES = ("customers", "orders", "visits"), ("orders", "lineitem")
 MANY_ORDERS = "INSERT INTO orders SELECT o.* FROM orders AS o, range(60) WHERE customer_id = 97"
@@ -49,11 +50,17 @@ class Rows:
     """What looks up declarations in a connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self.connection, self.asked = connection, list[str]()
+        self.connection, self.asked, self.kept = connection, list[str](), list[str]()
 
     def finds_none(self, sql: str) -> bool:
         self.asked.append(sql)
         return not self.connection.execute(sql).fetchall()
+
+    def keep(self, name: str, table: str, sql: str) -> bool:
+        self.connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {HEAVY}")
+        self.connection.execute(f'CREATE TABLE {HEAVY}."{name}" AS {sql}')
+        self.kept.append(name)
+        return True
 
 
 def upheld(world: World, rows: Rows) -> Upheld:
@@ -169,10 +176,49 @@ def test_units_are_not_told_apart_for_a_total() -> None:
     assert "GROUP BY" not in sql
 
 
-def test_whoever_is_above_the_limit_is_weighed_down() -> None:
-    part = part_of("SELECT channel, COUNT(*) FROM orders GROUP BY channel")
-    rows = Rows(broken("shop", MANY_ORDERS))
+WEIGHED = "SELECT channel, COUNT(*), SUM(amount) FROM orders WHERE amount > 3 GROUP BY channel"
+
+
+def test_whoever_is_above_the_limit_is_weighed_down_alone() -> None:
+    rows, part = Rows(broken("shop", MANY_ORDERS)), part_of(WEIGHED)
+    chosen = upheld(SHOP_WORLD, rows)
+    sql = chosen.statement(part)
+    (name,) = rows.kept
+    assert sql.count(f'{HEAVY}."{name}"') == 2, "for who is above the limit, and what is too much"
+    assert sql.count('FROM "orders"') == 1
+    owners = rows.connection.execute(f'SELECT DISTINCT customer_id FROM {HEAVY}."{name}"')
+    assert owners.fetchall() == [(97,)]
+    assert exact(rows.connection, [part], {}) == exact(
+        rows.connection, [replace(part, sql=sql)], {}
+    )
+    assert chosen.statement(part_of("SELECT SUM(amount) FROM orders GROUP BY channel")) != sql
+    assert rows.kept == [name], "they are kept once"
+
+
+def test_who_forgets_those_above_the_limit_gets_other_integers() -> None:
+    """The planted fault: nothing is kept of them."""
+    rows, part = Rows(broken("shop", MANY_ORDERS)), part_of(WEIGHED)
+    sql = upheld(SHOP_WORLD, rows).statement(part)
+    rows.connection.execute(f'DELETE FROM {HEAVY}."{rows.kept[0]}" WHERE amount > 50')
+    assert exact(rows.connection, [part], {}) != exact(
+        rows.connection, [replace(part, sql=sql)], {}
+    )
+
+
+@pytest.mark.parametrize("why", ["too many are heavy", "they cannot be kept", "groups are capped"])
+def test_where_they_are_not_kept_all_rows_are_weighed(
+    why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, part = Rows(broken("shop", MANY_ORDERS)), part_of(WEIGHED)
+    if why == "too many are heavy":
+        monkeypatch.setattr("dpsql.plan.upheld.MOST_KEPT", 100)
+    elif why == "they cannot be kept":
+        monkeypatch.setattr(rows, "keep", lambda *_: False)
+    else:
+        parts = every_way(plan_of(WEIGHED, SHOP_WORLD), request(3, 1), ("laplace",))
+        part = next(p for p in parts if p.bounding.name == "group caps")
     assert upheld(SHOP_WORLD, rows).statement(part) == part.sql
+    assert not rows.kept
 
 
 def test_fewer_statements_are_remembered_than_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:

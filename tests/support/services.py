@@ -156,6 +156,9 @@ class SpyEngine:
     def finds_none(self, sql: str) -> bool:
         return False
 
+    def keep(self, name: str, table: str, sql: str) -> bool:
+        return False
+
     def question(self) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -37,7 +37,7 @@ from dpsql.engines.guard.parts import Node
 from dpsql.engines.guard.seen import FindsNone, Seen
 from dpsql.engines.guard.statement import measured, public
 from dpsql.engines.incident import failed
-from dpsql.policy.companion import Shelf
+from dpsql.policy.companion import HEAVY, Shelf
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
@@ -91,6 +91,11 @@ class Guard:
         (self._reads,) = self._parser.extract_statements("SELECT json_serialize_sql($1)")
         self._lock = threading.Lock()
         self._known: set[tuple[str, bool]] = set()
+
+    def admit(self, name: str, table: str) -> None:
+        """Let statements read what is kept of a table under a name."""
+        with self._lock:
+            self._tables = {**self._tables, (HEAVY, name): self._tables["", table]}
 
     def check(self, sql: str, *, over_public: bool = False) -> None:
         """Raise ``Unsafe`` for what must not run; a text is walked once."""
@@ -156,6 +161,11 @@ class Guarded:
     def finds_none(self, sql: str) -> bool:
         """What the engine finds; such a query is made of the policy alone."""
         return self._engine.finds_none(sql)
+
+    def keep(self, name: str, table: str, sql: str) -> bool:
+        """What the engine keeps is as private as the table, and its rows are of the same units."""
+        self._guard.admit(name, table)
+        return self._engine.keep(name, table, sql)
 
     def question(self) -> AbstractContextManager[None]:
         """The engine's time limit."""

@@ -37,8 +37,8 @@ class Seen:
         columns = {names[-1] for names in named(node)}
         found = dict(tables)
         for schema, name in read:
-            table = self._policy.tables[name]
-            if not schema and table.unit is not None:
+            table = None if schema else self._policy.tables[name]
+            if table is not None and table.unit is not None:
                 ends = dict(self._ends(table, columns))
                 found["", name] = replace(tables["", name], ends=ends)
         return found, all(self._sees(_larger(place)) for place in sorted(read))

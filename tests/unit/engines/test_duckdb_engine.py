@@ -14,6 +14,7 @@ from support.datasets import database
 from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
 from dpsql.engines.duckdb import MOST_RELATIONS, Constants, DuckDB
 from dpsql.engines.exact_rows import unseal
+from dpsql.policy.companion import HEAVY
 from dpsql.policy.model import Limits
 
 
@@ -76,6 +77,26 @@ def test_what_failed_or_has_its_rows_or_has_parameters_is_not_kept(engine: DuckD
         }
     assert not engine._local.relations
     engine.close()
+
+
+def test_rows_are_kept_in_memory_for_all_who_have_the_database_open(
+    engine: DuckDB, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, other = 'orders "x"', DuckDB(tmp_path / "shop.duckdb", Limits(threads=1))
+    before = {path: path.stat().st_size for path in tmp_path.rglob("*")}
+    rows = "SELECT customer_id FROM orders WHERE customer_id = 97"
+    assert engine.keep(name, "orders", rows)
+    assert other.keep(name, "orders", rows), "it is there"
+    count = f'SELECT count(*) AS p0 FROM {HEAVY}."orders ""x"""'
+    kept = unseal(other.measure(count, {}))
+    there = "SELECT count(*) AS p0 FROM orders WHERE customer_id = 97"
+    assert kept == unseal(other.measure(there, {}))
+    assert kept.column(0).to_pylist() != [0]
+    assert not engine.keep("none", "orders", "SELECT 1 // customer_id FROM nowhere")
+    assert "incident" in caplog.text
+    assert {path: path.stat().st_size for path in tmp_path.rglob("*")} == before
+    engine.close()
+    other.close()
 
 
 def test_the_catalog_is_described(engine: DuckDB) -> None:

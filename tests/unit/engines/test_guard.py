@@ -29,7 +29,7 @@ from dpsql.plan.copies import companion
 from dpsql.plan.price import price
 from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.upheld import lighter_of
-from dpsql.policy.companion import Shelf, key_of
+from dpsql.policy.companion import HEAVY, Shelf, key_of
 from dpsql.policy.model import Policy
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
@@ -139,6 +139,25 @@ def test_values_that_are_not_clamped_in_integers_need_a_look_at_the_data(light: 
                 needed -= 1
             needed += 1
     assert trusting > needed > 10
+
+
+def test_what_is_kept_of_a_table_is_as_private() -> None:
+    tried = 0
+    for entry in CORPUS:
+        own, strange = (Guard(opened(entry.world).policy) for _ in range(2))
+        for part in otherwise("plain", entry.world, entry.sql):
+            found = lighter_of(part)
+            if found is None or not found.spared or not found.apart:
+                continue
+            sql = found.sql(Light(), "kept")
+            own.admit("kept", found.counted.table.name)
+            own.check(sql)
+            with pytest.raises(Unsafe, match="not listed"):
+                strange.check(sql)
+            tried += 1
+    assert tried > 10
+    with pytest.raises(Unsafe):
+        own.check(f'SELECT sum(TRY_CAST(t."amount" AS BIGINT)) AS p0 FROM {HEAVY}."kept" AS t')
 
 
 @functools.cache
