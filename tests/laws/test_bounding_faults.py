@@ -203,7 +203,7 @@ def test_a_reach_that_forgets_negative_bounds_is_noticed(monkeypatch: pytest.Mon
 def test_a_forgotten_centre_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     real = grids.clamped
     monkeypatch.setattr(
-        "dpsql.plan.statement.clamped",
+        "dpsql.plan.added.clamped",
         lambda text, total, at: real(text, total, replace(at, centre=0)),
     )
     assert breaches(_parts("SELECT AVG(age) FROM customers", Bounding(groups=1)), (101, 7))
@@ -211,7 +211,7 @@ def test_a_forgotten_centre_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_skipped_clamp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "dpsql.plan.statement.clamped",
+        "dpsql.plan.added.clamped",
         lambda text, total, at: f"least(99999999, greatest(-99999999, {text}))",
     )
     assert breaches(_parts("SELECT SUM(seconds) FROM visits", Bounding(rows=7, groups=1, bits=20)))
