@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+UNCOUNTED = ("laws", "fuzz", "grammar")
+
 settings.register_profile("dev", deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
 settings.register_profile("nightly", settings.get_profile("dev"), max_examples=2_000)
@@ -20,6 +22,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="renew the results in golden files")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Lines are counted where parts are tested: laws try so much that it takes up to six times as long."""
+    for item in items:
+        if item.path.parent.name in UNCOUNTED:
+            item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.fixture
