@@ -16,6 +16,7 @@ public class Jdbc {
         p.setProperty("user", System.getenv("PGUSER"));
         p.setProperty("password", System.getenv("PGPASSWORD"));
         p.setProperty("sslmode", "disable");
+        p.setProperty("socketTimeout", "90"); // a check that hangs says so, and the others go on
         for (int i = 0; i < more.length; i += 2) p.setProperty(more[i], more[i + 1]);
         return DriverManager.getConnection("jdbc:postgresql://" + System.getenv("PGHOST") + ":"
             + System.getenv("PGPORT") + "/" + System.getenv("PGDATABASE"), p);
