@@ -46,7 +46,7 @@ _USUAL = 0.4
 """Seconds that a question about so many cells takes, whose sides are prepared and asked twice."""
 _LEAST = 0.1
 """Seconds that any question takes."""
-_TOGETHER = 40
+_TOGETHER = 80
 """Questions that one process asks before it takes others."""
 Wanted = Callable[[Scenario, Question], bool]
 _Asked = tuple[Scenario, Question]

@@ -123,8 +123,8 @@ def _searched() -> Iterator[Question]:
     for text in ("COUNT(*)", "SUM(x)"):
         yield Question(
             f"{text} after a search", LOOSE,
-            f"SELECT 1 AS {CELL}, {text} FROM {LOOSE} WHERE {PART} <> 300 + {{number}}",
-            cells=1, search=True, scenarios=(TWICE,),
+            f"SELECT 1 AS {CELL}, {text} FROM {LOOSE} WHERE {WORD} <> 'number {{number}}'",
+            cells=1, askings=160, search=True, scenarios=(TWICE,),
         )  # fmt: skip
 
 

@@ -273,6 +273,7 @@ def test_large_steps_are_added_up_as_whole_numbers(monkeypatch: pytest.MonkeyPat
 
 def test_doubles_are_exact_up_to_the_largest_sum_of_steps_and_not_far_beyond() -> None:
     assert FEW * LARGEST < 2**53
+    connection = duckdb.connect()
     add = "SELECT CAST(sum(x) AS HUGEINT) FROM (VALUES ({}::DOUBLE), (1), (1)) AS t(x)"
     for most, exactly in ((FEW * LARGEST, True), (2**53, False)):
-        assert (duckdb.execute(add.format(most)).fetchone() == (most + 2,)) is exactly
+        assert (connection.execute(add.format(most)).fetchone() == (most + 2,)) is exactly
