@@ -21,12 +21,12 @@ from dpsql.plan.upheld import lighter_of
 from dpsql.policy.companion import HEAVY
 
 SHOP_TABLES, TRADE_TABLES = ("customers", "orders", "visits"), ("orders", "lineitem")
-MANY_ORDERS = "INSERT INTO orders SELECT o.* FROM orders AS o, range(60) WHERE customer_id = 97"
-MANY_VISITS = "INSERT INTO visits SELECT v.* FROM visits AS v, range(300) WHERE customer_id = 199"
+MANY_ORDERS = "INSERT INTO orders SELECT o.* FROM orders AS o, range(3) WHERE customer_id = 97"
+MANY_VISITS = "INSERT INTO visits SELECT v.* FROM visits AS v, range(3) WHERE customer_id = 199"
 TWICE = "INSERT INTO customers SELECT * FROM customers WHERE customer_id % 2 = 0"
 NOBODYS = "INSERT INTO orders SELECT * REPLACE (NULL AS customer_id) FROM orders LIMIT 5"
 STRANGERS = "INSERT INTO orders SELECT * REPLACE (123456 AS customer_id) FROM orders LIMIT 5"
-MANY_LINES = "INSERT INTO lineitem SELECT l.* FROM lineitem AS l, range(200) WHERE order_id = 7"
+MANY_LINES = "INSERT INTO lineitem SELECT l.* FROM lineitem AS l, range(20) WHERE order_id = 7"
 ORDER_TWICE = "INSERT INTO orders SELECT * FROM orders WHERE order_id = 7"
 NO_ORDER = "INSERT INTO lineitem SELECT * REPLACE (-5 AS order_id) FROM lineitem LIMIT 4"
 BEYOND = "UPDATE orders SET amount = amount * 1000 WHERE customer_id = 97"
