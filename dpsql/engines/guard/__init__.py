@@ -7,9 +7,9 @@ hold whose rows. What is not certainly of the expected form does not run.
 Claim: a statement that passes reads listed columns of listed tables only; it joins rows of units by
     the whole key of a unit, or of the row they belong to; it mixes rows of different units nowhere
     but in counts and in sums of whole numbers that its own text bounds, or what was seen of the
-    data, and that do not grow with a unit's rows; nothing is decided by such a number before it has its noise, and nobody's identifier
-    names a group; it uses no function, cast or comparison that can fail or that sees more than its
-    arguments.
+    data, and that do not grow with a unit's rows; nothing is decided by such a number before it has
+    its noise, and nobody's identifier names a group; it uses no function, cast or comparison that can
+    fail or that sees more than its arguments.
 Assumes: the engine parses the text as it will run it; functions named in ``terms`` are total; stored
     columns have the types that the policy declares; there are no more rows than ``sizes`` says; what
     ``seen`` looked up stays so.

@@ -41,9 +41,9 @@ class Fact:
     key that it is; ``keys`` those of the key of a row that says whose rows these are. ``held`` is
     the declared type of a stored column.
 
-    A double that is ``whole`` has no fraction. ``exact`` numbers are of rows of several units, and wait for noise. On the sides ``many``, what
-    one unit's number is grows with its rows; a ``share`` shrinks with them. ``shown`` is whether
-    a group may be named by it.
+    A double that is ``whole`` has no fraction. ``exact`` numbers are of rows of several units, and
+    wait for noise. On the sides ``many``, what one unit's number is grows with its rows; a ``share``
+    shrinks with them. ``shown`` is whether a group may be named by it.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""What the guard looks up of the data for itself: whether columns keep their ranges, and tables are few rows.
+"""What the guard looks up of the data for itself: whether columns keep their ranges, and tables are small.
 
 Most statements bound each value in their own text. Those that do not are safe only over columns whose
 every value is within what the policy declares; the engine is asked about it here once more, in
