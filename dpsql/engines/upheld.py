@@ -12,21 +12,21 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.engine import Engine
 from dpsql.plan.added import Light
-from dpsql.plan.priced import PricedMeasurement
-from dpsql.plan.upheld import (
-    Lighter,
+from dpsql.plan.kept import (
     beyond,
     crowded,
     heavy,
-    lighter_of,
     many,
-    ownerless,
     shared_key,
     shared_steps,
     too_many,
+    unowned,
 )
+from dpsql.plan.priced import PricedMeasurement
+from dpsql.plan.upheld import Lighter, lighter_of
 from dpsql.policy.model import Policy, Table
 
 MOST_STATEMENTS = 2_000
@@ -39,7 +39,7 @@ class Upheld:
     def __init__(self, policy: Policy, engine: Engine) -> None:
         """Nothing is looked up yet; ``engine`` is asked about declarations alone."""
         self._policy, self._engine = policy, engine
-        self._lock = threading.Lock()
+        self._lock, self._keeping = threading.Lock(), threading.Lock()
         self._found: dict[str, bool] = {}
         self._kept: dict[str, bool] = {}
         self._chosen: OrderedDict[str, str] = OrderedDict()
@@ -77,20 +77,25 @@ class Upheld:
         yield from map(shared_key, (tables[name] for name in sorted(lighter.keyed)))
         if lighter.spared and table.path:
             yield from shared_steps(table)
-            yield ownerless(table)
+            yield unowned(table)
 
     def _heavy(self, table: Table) -> str | None:
         """The name under which rows of units with too many are kept; None where they are not."""
         if not self._holds(crowded(table)):
             return None
         name, sql = heavy(table)
-        with self._lock:
+        with self._keeping:  # others go on with what they have been told to run
             if name not in self._kept:
                 self._kept[name] = self._engine.keep(name, table.name, sql)
             return name if self._kept[name] else None
 
     def _holds(self, query: str) -> bool:
+        """Whether nothing was found. What could not be looked up is not asked again, and not relied on."""
         found = self._found.get(query)
         if found is None:
-            found = self._found[query] = self._engine.finds_none(query)
+            try:
+                found = self._engine.finds_none(query)
+            except EngineFailed:
+                found = False
+            self._found[query] = found
         return found

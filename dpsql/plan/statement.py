@@ -161,7 +161,7 @@ def _whole(measurement: Measurement, bounding: Bounding, rows: Source, row: Adde
     return f"SELECT {', '.join(items)}{rows.block.tail()}{group_by(len(rows.keys))}"
 
 
-def unweighed(
+def lighter_statement(
     measurement: Measurement, bounding: Bounding, grids: tuple[Grid | None, ...],
     relation: Relation, light: Light, heavy: Relation | None = None,
 ) -> str:  # fmt: skip

@@ -14,11 +14,15 @@ from support.datasets import in_memory
 from support.measured import constants, every_way, exact, opened, plan_of, request
 from support.services import service
 
+from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.upheld import Upheld
 from dpsql.plan.added import FEW, LARGEST, Light
 from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.upheld import lighter_of
 from dpsql.policy.companion import HEAVY
+from dpsql.policy.types import Kind
+from dpsql.sql.expressions import Call, Shape
+from dpsql.sql.relations import Filter, Scan
 
 SHOP_TABLES, TRADE_TABLES = ("customers", "orders", "visits"), ("orders", "lineitem")
 MANY_ORDERS = "INSERT INTO orders SELECT o.* FROM orders AS o, range(3) WHERE customer_id = 97"
@@ -217,7 +221,7 @@ def test_where_they_are_not_kept_all_rows_are_weighed(
 ) -> None:
     rows, part = Rows(broken("shop", MANY_ORDERS)), part_of(WEIGHED)
     if why == "too many are heavy":
-        monkeypatch.setattr("dpsql.plan.upheld.MOST_KEPT", 100)
+        monkeypatch.setattr("dpsql.plan.kept.MOST_KEPT", 100)
     elif why == "they cannot be kept":
         monkeypatch.setattr(rows, "keep", lambda *_: False)
     else:
@@ -268,7 +272,7 @@ def test_values_in_their_range_are_not_compared_with_it() -> None:
 def test_few_rows_are_added_up_as_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "AS BIGINT) * " not in sums(AMOUNTS, Rows(in_memory("shop")))
     assert "sum(round(" in sums(AMOUNTS, Rows(in_memory("shop")))
-    monkeypatch.setattr("dpsql.plan.upheld.FEW", 100)
+    monkeypatch.setattr("dpsql.plan.kept.FEW", 100)
     assert "sum(CAST(round(" in sums(AMOUNTS, Rows(in_memory("shop")))
 
 
@@ -283,3 +287,33 @@ def test_doubles_are_exact_up_to_the_largest_sum_of_steps_and_not_far_beyond() -
     add = "SELECT CAST(sum(x) AS HUGEINT) FROM (VALUES ({}::DOUBLE), (1), (1)) AS t(x)"
     for most, exactly in ((FEW * LARGEST, True), (2**53, False)):
         assert (connection.execute(add.format(most)).fetchone() == (most + 2,)) is exactly
+
+
+def test_what_cannot_be_looked_up_is_not_relied_on_and_not_asked_again() -> None:
+    """As where the engine has no time for it: the statement that needs no look still runs."""
+    asked = []
+
+    def fails(sql: str) -> bool:
+        asked.append(sql)
+        raise EngineFailed("incident")
+
+    rows, part = Rows(in_memory("shop")), part_of(WEIGHED)
+    rows.finds_none = fails  # type: ignore[method-assign]
+    chosen = upheld(SHOP_WORLD, rows)
+    assert chosen.statement(part) == part.sql
+    assert chosen.statement(part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1"))
+    assert len(asked) == len(set(asked)) > 0
+
+
+def test_a_condition_on_what_only_the_path_leads_to_needs_the_path() -> None:
+    part = next(
+        p for _, p in lighter("far")
+        if p.bounding.name == "row weights" and isinstance(p.measurement.input, Scan)
+    )  # fmt: skip
+    scan = part.measurement.input
+    assert isinstance(scan, Scan)
+    assert lighter_of(part) is not None
+    hidden = scan.unit_fields[0]
+    there = Call("is_not_null", (hidden,), Shape(Kind.BOOLEAN, nullable=False))
+    asked = Filter(scan, there, scan.fields, scan.privacy)
+    assert lighter_of(replace(part, measurement=replace(part.measurement, input=asked))) is None
