@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import sys
 from collections.abc import Callable, Iterable
@@ -116,6 +117,10 @@ TARGETS: dict[str, Target] = {
 }  # fmt: skip
 
 
+_ENCRYPTION_ASKED_AGAIN = base64.b64decode("AAAACATSFi8AAAAIBNIWLwAAAAgE0hYvPWR0YT1kdGE=")
+"""Three requests for TLS, and what is none: this was answered three times."""
+
+
 def _greetings() -> Iterable[bytes]:
     """How clients begin: log-ins, wishes for TLS, cancellations, and what comes too early."""
     from talk import SYNC, message, query, startup
@@ -130,6 +135,7 @@ def _greetings() -> Iterable[bytes]:
     yield startup("analyst") + sasl + query("SELECT 1") + SYNC
     yield startup("nobody", application_name="x" * 99) + sasl + proof
     yield (8).to_bytes(4, "big") + (2 << 16).to_bytes(4, "big")
+    yield _ENCRYPTION_ASKED_AGAIN
 
 
 def seeds(target: str) -> Iterable[bytes]:

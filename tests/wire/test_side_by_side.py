@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+import socket
 import warnings
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ from endpoint import endpoint
 from postgres_server import shared_server
 from sides import CHECKS, Side, postgres
 from support.required import leave_out
+from talk import fields, messages
 
 pytestmark = [
     pytest.mark.xdist_group("sides"),
@@ -63,6 +65,19 @@ def test_a_client_sees_what_it_sees_of_postgres(
         assert repr(ours) != repr(theirs), "they are equal now: take it out of differences.py"
     else:
         assert repr(ours) == repr(theirs)
+
+
+def test_tls_is_asked_for_once_as_with_postgres(sides: tuple[Side, Side]) -> None:
+    asks = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
+    said = []
+    for side in sides:
+        with socket.create_connection((side.host, side.port), timeout=10) as sock:
+            sock.sendall(asks)
+            said.append([sock.recv(1)])
+            sock.sendall(asks)
+            with sock.makefile("rb") as rest:
+                said[-1] += [fields(body)["C"] for _, body in messages(rest.read())]
+    assert said == [[b"N", "0A000"]] * 2
 
 
 def test_differences_are_about_checks_that_exist() -> None:

@@ -235,6 +235,40 @@ def test_newer_versions_are_negotiated(shop: Endpoint) -> None:
 
 def test_encryption_is_declined_where_there_is_none(shop: Endpoint) -> None:
     client = Client(FixedHouse(shop.house))
-    assert client.send(struct.pack("!ii", 8, 80877104)) == b"N"
-    assert client.send(struct.pack("!ii", 8, 80877103)) == b"N"
+    assert client.send(_GSS) == b"N"
+    assert client.send(_TLS) == b"N"
     assert kinds(client.login(ROLE, PASSWORD)).endswith("Z")
+
+
+_TLS, _GSS = struct.pack("!ii", 8, 80877103), struct.pack("!ii", 8, 80877104)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [(_TLS, _TLS), (_GSS, _GSS), (_TLS, _GSS, _TLS), (_GSS, _TLS, _GSS), (_TLS,) * 1000],
+)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_each_encryption_is_asked_for_once(
+    shop: Endpoint, asked: tuple[bytes, ...], at_once: bool
+) -> None:
+    """Whoever asks again gets what PostgreSQL answers, and the connection ends."""
+    client = Client(FixedHouse(shop.house))
+    for data in (b"".join(asked),) if at_once else asked:
+        client.send(data)
+    said = client.received
+    declined = said[: said.index(b"E")]
+    assert declined == b"N" * len({asked[0], asked[1]})
+    assert errors(said[len(declined) :]) == ["0A000"]
+    assert b"unsupported frontend protocol 1234.56" in said
+    assert client.closed
+
+
+def test_no_encryption_is_asked_for_within_tls(shop: Endpoint) -> None:
+    for again in (_TLS, _GSS):
+        house = FixedHouse(shop.house)
+        house.encrypts, house.binding = True, b"\0" * 32
+        client = Client(house)
+        assert client.send(_TLS) == b"S"
+        client.machine.encrypted()
+        assert errors(client.send(again)) == ["0A000"]
+        assert client.closed

@@ -72,6 +72,7 @@ class Machine:
         self._login: Login | None = None
         self._wanted: Wanted | None = None
         self._encrypted = False
+        self._encryptions = set(m.ENCRYPTIONS)
         self.phase = Phase.STARTUP
         self.ask: Ask | None = None
         self.session: Session | None = None
@@ -196,12 +197,17 @@ class Machine:
             self._asked(message)
 
     def _encryption(self, message: m.Encrypt) -> None:
+        """Each encryption may be asked for once, and none after TLS has begun."""
+        if message not in self._encryptions:
+            raise m.unsupported(m.GSSENC if message.gss else m.SSL)
+        self._encryptions.remove(message)
         if message.gss or self._encrypted or not self._house.encrypts:
             self._send(b"N")
             return
         if self._frames.waiting:
             raise Fatal(PROTOCOL, "received unencrypted data after SSL request")
         self._send(b"S")
+        self._encryptions.clear()
         self.phase = Phase.ENCRYPTING
 
     def _asked(self, message: m.Startup) -> None:

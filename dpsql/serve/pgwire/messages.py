@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dpsql.serve.pgwire.errors import BAD_ENCODING, PROTOCOL, Fatal, WireError
 
-PROTOCOL_3 = 3
+PROTOCOL_3, NEWEST_MINOR = 3, 2
 CANCEL, SSL, GSSENC = 80877102, 80877103, 80877104
 
 
@@ -111,6 +111,9 @@ class Encrypt:
     """Ask for TLS, or for GSSAPI encryption."""
 
     gss: bool
+
+
+ENCRYPTIONS = frozenset({Encrypt(gss=False), Encrypt(gss=True)})
 
 
 Message = (
@@ -246,8 +249,14 @@ def read_startup(body: bytes) -> Startup | Cancel | Encrypt:
     if code in (SSL, GSSENC):
         return Encrypt(gss=code == GSSENC)
     if code >> 16 != PROTOCOL_3:
-        raise Fatal("0A000", f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}")
+        raise unsupported(code)
     return Startup(code & 0xFFFF, _pairs(rest))
+
+
+def unsupported(code: int) -> Fatal:
+    """The error for a version, or a request of the start-up phase, that is not taken."""
+    said = f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}"
+    return Fatal("0A000", f"{said}: server supports {PROTOCOL_3}.0 to {PROTOCOL_3}.{NEWEST_MINOR}")
 
 
 def _pairs(rest: bytes) -> dict[str, str]:

@@ -12,11 +12,10 @@ from dpsql.serve.pgwire import replies
 from dpsql.serve.pgwire.asking import Ask, Backend, Prove
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, Fatal, WireError
-from dpsql.serve.pgwire.messages import Startup, decoded
+from dpsql.serve.pgwire.messages import NEWEST_MINOR, Startup, decoded
 from dpsql.serve.pgwire.scram import Exchange, Verifier
 from dpsql.serve.pgwire.variables import Variables
 
-NEWEST_MINOR = 2
 _LONG_KEY, _SHORT_KEY = 32, 4
 
 
