@@ -65,7 +65,8 @@ def _prepared(password: str) -> bytes:
     return unicodedata.normalize("NFKC", spaced).encode()
 
 
-_FIRST = re.compile(r"(([npy])(?:=([^,]*))?,[^,]*,)(n=[^,]*,r=([!-+\--~]+)(?:,.*)?)", re.DOTALL)
+_FIRST = re.compile(r"((n|y|p=[^,]*),([^,]*),)(n=[^,]*,r=([!-+\--~]+)(?:,.*)?)", re.DOTALL)
+_END_POINT = "p=tls-server-end-point"
 
 
 class Exchange:
@@ -77,7 +78,8 @@ class Exchange:
     def __init__(self, verifier: Verifier, nonce: str, binding: bytes | None = None) -> None:
         """``nonce`` must be fresh and unpredictable."""
         self._verifier, self._nonce, self._binding = verifier, nonce, binding
-        self._header = self._bare = self._challenge = self._flag = ""
+        self._header = self._bare = self._challenge = ""
+        self._bound = False
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -91,13 +93,16 @@ class Exchange:
         found = _FIRST.fullmatch(_ascii(data))
         if found is None:
             raise Fatal(PROTOCOL, "malformed SCRAM message")
-        self._header, self._flag, name, self._bare, nonce = found.groups()
-        if (self._flag == "p") != (mechanism == BOUND_TO_TLS):
+        self._header, flag, identity, self._bare, nonce = found.groups()
+        self._bound = mechanism == BOUND_TO_TLS
+        if flag.startswith("p=") != self._bound:
             raise Fatal(PROTOCOL, "malformed SCRAM message")
-        if self._flag == "p" and name != "tls-server-end-point":
+        if self._bound and flag != _END_POINT:
             raise Fatal(PROTOCOL, "unsupported SCRAM channel-binding type")
-        if self._flag == "y" and self._binding is not None:
+        if flag == "y" and self._binding is not None:
             raise Fatal("28000", "SCRAM channel binding negotiation error")
+        if identity:
+            raise Fatal("0A000", "client uses authorization identity, but it is not supported")
         self._nonce = nonce + self._nonce
         salt = _b64(self._verifier.salt)
         self._challenge = f"r={self._nonce},s={salt},i={self._verifier.iterations}"
@@ -106,7 +111,7 @@ class Exchange:
     def final(self, data: bytes) -> bytes | None:
         """The server's own proof; None when the password is wrong."""
         without_proof, binding, nonce, proof = _final(_ascii(data))
-        expected = self._header.encode() + (self._binding or b"" if self._flag == "p" else b"")
+        expected = self._header.encode() + (self._binding or b"" if self._bound else b"")
         if _unb64(binding) != expected or nonce != self._nonce:
             raise Fatal(PASSWORD, "malformed SCRAM message")
         signed = f"{self._bare},{self._challenge},{without_proof}".encode()

@@ -150,7 +150,7 @@ class Login:
             self._begun = True
             name, _, rest = body.partition(b"\0")
             length = int.from_bytes(rest[:4], "big", signed=True)
-            if len(rest) < 4 or length != len(rest) - 4:
+            if length != len(rest) - 4:
                 raise Fatal(PROTOCOL, "malformed SCRAM message")
             return replies.sasl_continue(self._exchange.first(decoded(name), rest[4:])), False
         proof = self._exchange.final(body)
