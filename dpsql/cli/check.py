@@ -18,7 +18,7 @@ from dpsql.ledger.terms import below_spent, loosened, terms_of
 from dpsql.policy.against_source import compare
 from dpsql.policy.companion import Shelf
 from dpsql.policy.load import load
-from dpsql.policy.model import Policy
+from dpsql.policy.model import Policy, Unit
 from dpsql.service.views import described
 
 
@@ -63,10 +63,7 @@ def _against_ledger(policy: Policy) -> list[str]:
 def _summary(policy: Policy, shelf: Shelf) -> list[str]:
     private = [t.name for t in policy.tables.values() if not t.public]
     public = [t.name for t in policy.tables.values() if t.public]
-    units = [
-        f"each row of {u.table}" if u.is_row else f"{u.name} ({u.table}.{', '.join(u.key)})"
-        for u in policy.units.values()
-    ]
+    units = [_protected(policy, unit) for unit in policy.units.values()]
     return [
         f"protects   {_listed(units)}",
         f"private    {_listed(private)}",
@@ -77,6 +74,17 @@ def _summary(policy: Policy, shelf: Shelf) -> list[str]:
         f"dataset    {terminal.spent(policy.dataset.epsilon, policy.dataset.delta)} in all",
         f"ledger     {policy.ledger.name}",
     ]
+
+
+def _protected(policy: Policy, unit: Unit) -> str:
+    """Who is protected, and where it is told."""
+    if unit.is_row:
+        return f"each row of {unit.table}"
+    if unit.table is not None:
+        return f"{unit.name} ({unit.table}.{', '.join(unit.key)})"
+    holders = [t for t in policy.tables.values() if t.unit == unit.name and not t.path]
+    places = [f"{t.name}.{', '.join(t.unit_columns)}" for t in holders]
+    return f"{unit.name} ({'; '.join(places)})"
 
 
 def _listed(names: list[str]) -> str:

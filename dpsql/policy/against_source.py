@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.policy.model import Column, ForeignKey, Policy, Table
+from dpsql.policy.model import Column, ForeignKey, Policy, Table, Unit
 from dpsql.policy.problems import instead
 from dpsql.policy.scalars import kind_of
 from dpsql.policy.source import SourceDescription, TableDescription, policy_type, whole_decimal
@@ -68,7 +68,9 @@ class _Comparison:
             for key in table.foreign_keys:
                 self._foreign_key(name, key, tables)
         for unit in self._policy.units.values():
-            if unit.table in self._source.tables:
+            if unit.table is None:
+                self._unit_columns(unit, tables)
+            elif unit.table in self._source.tables:
                 self._unique(unit.table, unit.key, self._source.tables[unit.table])
 
     def _column(self, table: str, column: Column, there: TableDescription) -> None:
@@ -126,6 +128,31 @@ class _Comparison:
                     "give both one type there",
                 )
 
+    def _unit_columns(self, unit: Unit, tables: dict[str, Table]) -> None:
+        """The key of a unit without a table: stored so that equal keys are read as the same value."""
+        first: dict[int, tuple[str, str]] = {}
+        for table in tables.values():
+            there = self._source.tables.get(table.name)
+            if table.unit != unit.name or table.path or there is None:
+                continue
+            for part, column in enumerate(table.unit_columns):
+                held = there.columns.get(column)
+                if held is None:
+                    continue
+                if held.upper() == "TIMESTAMP_NS":
+                    self._add(
+                        (table.name, column),
+                        f"{table.name}.{column} is the key of unit {unit.name} and {held} in the "
+                        "source, finer than dpsql compares; make it TIMESTAMP there",
+                    )
+                name, other = first.setdefault(part, (f"{table.name}.{column}", held))
+                if _uuid(held) != _uuid(other):
+                    self._add(
+                        (table.name, column),
+                        f"{name} is {other} and {table.name}.{column} is {held} in the source, "
+                        f"and both are the key of unit {unit.name}; give both one type there",
+                    )
+
     def _named(
         self,
         name: str,
@@ -181,6 +208,11 @@ def columns_of(there: TableDescription) -> dict[str, Column]:
             nullable = name not in there.not_null
             found[name] = Column(name, declared, kind_of(declared), nullable=nullable)
     return found
+
+
+def _uuid(held: str) -> bool:
+    """Whether values of an engine type are read as text that is written in one way only."""
+    return policy_type(held) == "uuid"
 
 
 def _kinds(held: str) -> tuple[Kind, ...]:

@@ -161,7 +161,7 @@ LEDGER = Record(
 UNIT = Record(
     "unit {0}",
     (
-        Key("table", Name(), "the table with one row per unit", required=True),
+        Key("table", Name(), "the table with one row per unit", "none: tables hold the key"),
         Key(
             "key",
             Names(bare="row"),
@@ -213,6 +213,12 @@ TABLE = Record(
     (
         Key("unit", Name(), "whose rows these are; makes the table private", "none"),
         Key("public", Flag(), "answered exactly and for free", "false"),
+        Key(
+            "unit_key",
+            Names(),
+            "the columns that hold the key of a unit without a table",
+            "those that are called like it",
+        ),
         Key("key", Names(), "a column or columns that no two rows share", "none"),
         Key("foreign_keys", Listed(FOREIGN_KEY), "the way to the unit and to other tables", "none"),
         Key("max_rows_per_unit", Whole(1), "most rows of one unit that count", "1 if it must be"),

@@ -87,10 +87,15 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Whoever is protected. An empty ``key`` means the row itself is the unit."""
+    """Whoever is protected. An empty ``key`` means the row itself is the unit.
+
+    ``table`` is the table with one row per unit. None: there is no such table, and a unit is all
+    rows with equal keys in all tables that name it. Each of them holds the key in its
+    ``unit_columns``, or leads by foreign keys to one that does; rows without a key are nobody's.
+    """
 
     name: str
-    table: str
+    table: str | None
     key: tuple[str, ...]
     group_size: int = 1
 

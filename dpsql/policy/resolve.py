@@ -6,14 +6,16 @@ from dataclasses import replace
 
 from dpsql.policy.listing import Listing
 from dpsql.policy.model import ForeignKey, Table, Unit
+from dpsql.policy.unit_columns import bounded, holders, refuse_unused
 
 
 def resolve(units: dict[str, Unit], tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
     """The tables with ``path``, ``unit_columns`` and ``max_rows_per_unit`` filled in.
 
     Claim: following ``path`` from a row (each step by equal key columns) reaches at most one row,
-    and ``unit_columns`` of the table reached last hold the key of one unit. Assumes what the owner
-    declared: the key of every foreign key is unique in the table it leads to.
+    and ``unit_columns`` of the table reached last hold the key of one unit; equal keys of a unit
+    without a table are compared as one type in all its tables. Assumes what the owner declared:
+    the key of every foreign key is unique in the table it leads to.
     """
     done = dict(tables)
     for unit in units.values():
@@ -23,8 +25,12 @@ def resolve(units: dict[str, Unit], tables: dict[str, Table], listing: Listing) 
 
 
 def _of_unit(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
-    """The tables of one unit, found from its own table outwards, nearest first."""
-    found = {unit.table: _own(tables[unit.table], unit, listing)}
+    """The tables of one unit, found from those that hold its key outwards, nearest first."""
+    if unit.table is None:
+        refuse_unused(unit, tables, listing)
+        found = holders(unit, tables, listing)
+    else:
+        found = {unit.table: _own(tables[unit.table], unit, listing)}
     wave = {name: _direct(table, unit) for name, table in tables.items() if name not in found}
     found |= _wave(wave, unit, tables, found, listing)
     while any((wave := _onward(unit, tables, found)).values()):
@@ -92,17 +98,7 @@ def _led(
         table = replace(table, unit_columns=tuple(column[name] for name in unit.key))
     else:
         table = replace(table, path=(lead, *target.path), unit_columns=target.unit_columns)
-    section = listing.tables[table.name]
-    if section.get("max_rows_per_unit", int) or "max_rows_per_unit" in section.spoilt:
-        return table
-    if table.key and set(table.key) <= set(lead.columns):
-        return replace(table, max_rows_per_unit=target.max_rows_per_unit)
-    listing.problems.add(
-        section.place,
-        f"{section.label} may hold several rows per {unit.name}; "
-        "write `max_rows_per_unit: ..` (rows beyond it do not count)",
-    )
-    return table
+    return bounded(table, lead.columns, target.max_rows_per_unit, unit, listing)
 
 
 def _only_one(table: Table, leads: list[ForeignKey], unit: Unit, listing: Listing) -> None:
@@ -125,6 +121,14 @@ def _unreached(table: Table, unit: Unit, tables: dict[str, Table], listing: List
         why, write = (
             f"each row of {unit.table} is a unit {unit.name}, and only that table has such rows",
             "write another unit, or give the unit a key",
+        )
+    elif unit.table is None:
+        missing = " and ".join(column for column in unit.key if column not in table.columns)
+        lacks = f"it lists no column {missing}, and " if missing else ""
+        why = lacks + _where_to(table, tables, listing)
+        write = (
+            "list the column that tells whose a row is (with `unit_key: ..` if it has another "
+            "name), or write a foreign key onto a table that has it"
         )
     else:
         why = _where_to(table, tables, listing)

@@ -11,8 +11,9 @@ from dpsql.policy.problems import instead
 from dpsql.policy.resolve import resolve
 from dpsql.policy.section import Section
 from dpsql.policy.types import Kind
+from dpsql.policy.unit_columns import written_key
 
-_OF_LINKS = {"unit", "public", "key", "foreign_keys", "columns"}
+_OF_LINKS = {"unit", "unit_key", "public", "key", "foreign_keys", "columns"}
 
 
 def build(root: Section, listing: Listing) -> tuple[dict[str, Unit], dict[str, Table]]:
@@ -52,7 +53,13 @@ def _unit(name: str, section: Section, listing: Listing) -> Unit:
     size = section.get("group_size", int) or 1
     if table is not None and listing.has_table(table, section.at("table"), section.label):
         _unit_table(name, table, key, section, listing)
-    return Unit(name, table or "", key, size)
+    if table is None and not key and not section.spoilt & {"table", "key"}:
+        listing.problems.add(
+            section.place,
+            f"{section.label} is a row, of no table; write `table: ..`, or the key that its rows "
+            "share",
+        )
+    return Unit(name, table, key, size)
 
 
 def _unit_table(
@@ -89,6 +96,7 @@ def _unit_table(
 
 def _table(name: str, section: Section, units: dict[str, Unit], listing: Listing) -> Table:
     unit = _unit_of(section, units, listing)
+    written_key(name, section, units.get(unit or ""), listing)
     _extent(section, listing)
     key = section.names("key") or ()
     where = f"the key of {section.label}"

@@ -1,0 +1,142 @@
+"""Tables that hold the key of their unit themselves, where the unit has no table of its own.
+
+All rows with equal keys, in whichever of these tables, are of one unit. So the keys of different
+tables must be of one type: a key that is written in two ways would be two units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.policy.listing import Listing
+from dpsql.policy.model import Column, Table, Unit
+from dpsql.policy.section import Section
+from dpsql.policy.types import Kind
+
+KEY_KINDS = (Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN)
+"""Kinds of which equal values are the same value."""
+
+
+def holders(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
+    """The tables with all columns of the key, each with its ``unit_columns``."""
+    found: dict[str, Table] = {}
+    for name, table in tables.items():
+        columns = _columns(table, unit, listing)
+        if columns:
+            _same_kinds(table, columns, found, unit, listing)
+            holder = replace(table, unit_columns=columns)
+            found[name] = bounded(holder, columns, 1, unit, listing)
+    for table in tables.values():
+        _not_onto_units(table, found, unit, listing)
+    return found
+
+
+def bounded(
+    table: Table, columns: tuple[str, ...], rows: int, unit: Unit, listing: Listing
+) -> Table:
+    """The table with its most rows of one unit: written, or ``rows`` for each of its own key.
+
+    ``columns`` lead to the unit: if the table's key is among them, each value of them has one row.
+    """
+    section = listing.tables[table.name]
+    if section.get("max_rows_per_unit", int) or "max_rows_per_unit" in section.spoilt:
+        return table
+    if table.key and set(table.key) <= set(columns):
+        return replace(table, max_rows_per_unit=rows)
+    listing.problems.add(
+        section.place,
+        f"{section.label} may hold several rows per {unit.name}; "
+        "write `max_rows_per_unit: ..` (rows beyond it do not count)",
+    )
+    return table
+
+
+def refuse_unused(unit: Unit, tables: dict[str, Table], listing: Listing) -> None:
+    """A unit without a table is in the tables that name it, so there must be one."""
+    if not tables:
+        section = listing.units[unit.name]
+        listing.problems.add(
+            section.place,
+            f"{section.label} has no table, and no table names it; "
+            f"write `unit: {unit.name}` in the tables that hold its key, or remove it",
+        )
+
+
+def _columns(table: Table, unit: Unit, listing: Listing) -> tuple[str, ...]:
+    """The columns of a table that hold the key: those it names, or those called like the key."""
+    written = listing.tables[table.name].names("unit_key")
+    if written is None:
+        return unit.key if set(unit.key) <= table.columns.keys() else ()
+    return written
+
+
+def written_key(name: str, section: Section, unit: Unit | None, listing: Listing) -> None:
+    """What a table names as ``unit_key`` exists, and the unit has such a key and no table."""
+    written, at = section.names("unit_key"), section.at("unit_key")
+    if written is None:
+        return
+    where = f"unit_key of {section.label}"
+    listing.has_columns(name, written, at, where)
+    if unit is None:
+        listing.problems.add(at, f"{where}, which has no unit; remove it")
+    elif unit.table is not None:
+        listing.problems.add(
+            at,
+            f"{where} is for units without a table, and unit {unit.name} has table {unit.table}; "
+            "write a foreign key onto it",
+        )
+    elif len(written) != len(unit.key):
+        listing.problems.add(
+            at,
+            f"{where} is ({', '.join(written)}), but the key of unit {unit.name} is "
+            f"({', '.join(unit.key)}); write as many columns, in that order",
+        )
+
+
+def _same_kinds(
+    table: Table, columns: tuple[str, ...], others: dict[str, Table], unit: Unit, listing: Listing
+) -> None:
+    """Each column is of a kind that tells units apart, and of the one that other tables have."""
+    section = listing.tables[table.name]
+    for part, name in enumerate(columns):
+        column, kind = table.columns[name], table.columns[name].kind
+        place = section.sections("columns")[name].place
+        if kind not in KEY_KINDS:
+            listing.problems.add(
+                place,
+                f"{section.label} holds the key of unit {unit.name} in {name}, a number with "
+                "fractions; a key is of type bigint, text, date, timestamp or boolean",
+            )
+            continue
+        for other in others.values():
+            there = other.columns[other.unit_columns[part]]
+            if _form(there) != _form(column):
+                listing.problems.add(
+                    place,
+                    f"{section.label} holds the key of unit {unit.name} in {name} "
+                    f"({column.declared}), table {other.name} in {there.name} "
+                    f"({there.declared}); give both the same type",
+                )
+                break
+
+
+def _form(column: Column) -> tuple[Kind, bool]:
+    """What equal keys are compared as; a uuid is written in one way only, and text is not."""
+    return column.kind, column.declared == "uuid"
+
+
+def _not_onto_units(table: Table, found: dict[str, Table], unit: Unit, listing: Listing) -> None:
+    """A foreign key leads to one row; the key of a unit stands in many."""
+    for key, part in zip(
+        table.foreign_keys, listing.tables[table.name].listed("foreign_keys"), strict=True
+    ):
+        target = found.get(key.references)
+        if target is None or not set(key.key) <= set(target.unit_columns):
+            continue
+        if target.max_rows_per_unit > 1:
+            listing.problems.add(
+                part.at("references"),
+                f"{part.label} leads to ({', '.join(key.key)}) of {target.name}, which the rows "
+                f"of a unit {unit.name} share; remove it (`unit_key: ..` names columns that hold "
+                "the key of the unit)",
+            )
