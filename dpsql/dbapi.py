@@ -141,8 +141,8 @@ class Connection:
         """Plan, generated SQL, noise, expected error, cost. Reads no data and spends nothing."""
         return self.session().explain(sql, _values(parameters))
 
-    def budget(self) -> dict[str, dict[str, Any]]:
-        """What dataset, role and session have left, and of how much."""
+    def budget(self) -> dict[str, Any]:
+        """What dataset, tables, role and session have left, and of how much."""
         return plain.remaining(self.session().budget())
 
     def commit(self) -> None:
@@ -264,8 +264,8 @@ class Cursor:
         return plain.cost(self._answer())
 
     @property
-    def remaining(self) -> dict[str, dict[str, Any]]:
-        """What dataset, role and session have left now."""
+    def remaining(self) -> dict[str, Any]:
+        """What dataset, tables, role and session have left now."""
         return plain.remaining(self._answer().remaining)
 
     @property

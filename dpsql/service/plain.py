@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
 from dpsql.service.reply import Remaining, Reply
-
-_ACCOUNTS = ("dataset", "role", "session")
-"""In the order in which a session tells them."""
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
@@ -56,17 +53,31 @@ def cost(reply: Reply) -> dict[str, float]:
     return {"epsilon": float(reply.cost.epsilon), "delta": float(reply.cost.delta)}
 
 
-def remaining(accounts: Sequence[Remaining]) -> dict[str, dict[str, Any]]:
-    """What each account has left, and of how much."""
+def remaining(accounts: Iterable[Remaining]) -> dict[str, Any]:
+    """What each account has left, and of how much, by its kind; those of tables by name.
+
+    A service account that has taken another role is charged as well: ``service_account``.
+    """
+    told: dict[str, Any] = {"tables": {}}
+    for r in accounts:
+        place = told.setdefault("service_account", {}) if r.service else told
+        match r.holder:
+            case "table":
+                told["tables"][r.table] = _left(r)
+            case "dataset" | "role" | "session":
+                place[r.holder] = _left(r)
+            case _:
+                assert_never(r.holder)
+    return told
+
+
+def _left(r: Remaining) -> dict[str, Any]:
     return {
-        holder: {
-            "account": r.account,
-            "epsilon": float(r.left_epsilon),
-            "delta": float(r.left_delta),
-            "total": {"epsilon": float(r.epsilon), "delta": float(r.delta)},
-            "renews": None if r.renews is None else r.renews.isoformat(),
-        }
-        for holder, r in zip(_ACCOUNTS, accounts, strict=False)
+        "account": r.account,
+        "epsilon": float(r.left_epsilon),
+        "delta": float(r.left_delta),
+        "total": {"epsilon": float(r.epsilon), "delta": float(r.delta)},
+        "renews": None if r.renews is None else r.renews.isoformat(),
     }
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 
+from dpsql.ledger.accounts import Holder
 from dpsql.policy.types import Kind
 from dpsql.privacy.cost import Cost
 from dpsql.release.rows import ARROW, OutputColumn
@@ -16,9 +17,15 @@ from dpsql.release.rows import ARROW, OutputColumn
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """One account, for people: what it had, what is spent, what is left, when it renews."""
+    """One account, for people: whose it is, what it had, what is spent, what is left, when it renews.
+
+    ``service`` marks the role and the session of a service account that has taken another role.
+    """
 
     account: str
+    holder: Holder
+    table: str
+    service: bool
     epsilon: Fraction
     delta: Fraction
     spent_epsilon: Fraction

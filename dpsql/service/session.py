@@ -66,6 +66,10 @@ class Session:
 
     def execute(self, text: str, parameters: Parameters = (), *, intervals: bool = False) -> Reply:
         """Answer one statement: a query, SET, RESET, SHOW dpsql..., or EXPLAIN."""
+        reply = self._executed(text, parameters, intervals=intervals)
+        return replace(reply, budget=self.budget)
+
+    def _executed(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         changed = s.changed(self.settings, text)
         if changed is not None:
             self.settings = changed
@@ -181,7 +185,15 @@ class Session:
         """What each account of this session has left; those of tables that the role sees too."""
         seen = self._service.catalog(self.role).visible & self._service.policy.tables.keys()
         accounts = self._accounts(seen)
-        return tuple(_remaining(b) for b in self._service.ledger.balances(accounts))
+        return tuple(self._left_in(b) for b in self._service.ledger.balances(accounts))
+
+    def _left_in(self, balance: Balance) -> Remaining:
+        total, spent, left = balance.total, balance.guarantee, balance.left
+        account = balance.account
+        return Remaining(
+            account.title, account.holder, account.table, account.role not in ("", self.role),
+            *total, *spent, *left, account.renews,
+        )  # fmt: skip
 
     def _query(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         service = self._service
@@ -211,7 +223,7 @@ class Session:
             release = nonnegative(release, priced)
         reply = Reply(
             "SELECT", release.columns, release.table, release.intervals,
-            before + given.cost, given.recalled, self.budget, priced.plan.notes, timely,
+            before + given.cost, given.recalled, notes=priced.plan.notes, timely=timely,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
 
@@ -348,12 +360,6 @@ def _error_unknown() -> Refusal:
 
 def _widest(priced: PricedPlan) -> float:
     return max(item.half_width for part in priced.parts for item in part.noised)
-
-
-def _remaining(balance: Balance) -> Remaining:
-    (epsilon, delta), (spent, gone), (left, rest) = balance.total, balance.guarantee, balance.left
-    account = balance.account
-    return Remaining(account.title, epsilon, delta, spent, gone, left, rest, account.renews)
 
 
 def with_interval_columns(reply: Reply) -> Reply:

@@ -17,6 +17,7 @@ import httpx
 import jsonschema
 import pyarrow as pa
 import pytest
+from callers import Caller
 from endpoint import certificate, generous
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -33,28 +34,6 @@ from dpsql.serve.http.server import HttpServer, Prompt
 from dpsql.service.settings import SETTINGS
 
 BY_CHANNEL = "SELECT channel, count(*) AS n FROM orders GROUP BY channel ORDER BY channel"
-
-
-class Caller:
-    """A client of an application, without sockets."""
-
-    def __init__(self, app: Any, token: str = "") -> None:
-        self._app, self._headers = app, {"Authorization": f"Bearer {token}"} if token else {}
-
-    def request(self, method: str, path: str, **more: Any) -> httpx.Response:
-        async def talk() -> httpx.Response:
-            transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://it") as client:
-                headers = {**self._headers, **more.pop("headers", {})}
-                return await client.request(method, path, headers=headers, **more)
-
-        return asyncio.run(talk())
-
-    def get(self, path: str) -> httpx.Response:
-        return self.request("GET", path)
-
-    def post(self, path: str, **more: Any) -> httpx.Response:
-        return self.request("POST", path, **more)
 
 
 class World:

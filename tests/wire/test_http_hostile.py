@@ -7,11 +7,11 @@ from typing import Any
 
 import duckdb
 import pytest
+from callers import Caller
 from endpoint import ROLE, generous
 from support.datasets import folder, policy_text, script
 from support.hostile import HOSTILE
 from support.services import noon
-from test_http import Caller
 
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog

@@ -23,12 +23,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from callers import Caller
 from endpoint import PASSWORD, ROLE, generous
 from support.datasets import folder, policy_text
 from support.hostile import HOSTILE
 from support.services import noon
 from talk import Client, FixedHouse, bind, describe, execute, parse, query
-from test_http import Caller
 
 from dpsql.cli import main
 from dpsql.diagnostics import refusal

@@ -26,18 +26,30 @@ _COST = {
     "required": ["epsilon", "delta"],
     "properties": {"epsilon": {"type": "number"}, "delta": {"type": "number"}},
 }
+_ACCOUNT = {
+    "type": "object",
+    "required": ["account", "epsilon", "delta", "total", "renews"],
+    "properties": {
+        "account": {"type": "string"},
+        "epsilon": {"type": "number"},
+        "delta": {"type": "number"},
+        "total": _COST,
+        "renews": {"type": ["string", "null"]},
+    },
+}
 _REMAINING = {
     "type": "object",
-    "additionalProperties": {
-        "type": "object",
-        "required": ["account", "epsilon", "delta", "total", "renews"],
-        "properties": {
-            "account": {"type": "string"},
-            "epsilon": {"type": "number"},
-            "delta": {"type": "number"},
-            "total": _COST,
-            "renews": {"type": ["string", "null"]},
+    "required": ["dataset", "tables", "role", "session"],
+    "additionalProperties": False,
+    "properties": {
+        "dataset": _ACCOUNT,
+        "tables": {
+            "type": "object",
+            "description": "by name, tables that have an account of their own",
+            "additionalProperties": _ACCOUNT,
         },
+        "role": _ACCOUNT,
+        "session": _ACCOUNT,
     },
 }
 _ANSWER = {
