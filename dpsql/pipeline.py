@@ -1,19 +1,20 @@
 """The straight line: from SQL text to a noised, paid-for answer.
 
 Each stage takes one frozen value and returns the next. The pure stages read no data, so EXPLAIN,
-a protocol's Describe and cost previews are just ``prepare``. Engine, ledger, entropy and clock are
+a protocol's Describe and cost previews are just ``prepare``. The effects: match what is stored,
+admit what is left to run, reserve its price, execute, add noise, keep, post-process. Engine, ledger, entropy and clock are
 arguments; nothing here is global.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import LedgerFailed, Refused
-from dpsql.engines.engine import Engine
+from dpsql.engines.guard import Admitted, Guarded
 from dpsql.engines.upheld import Upheld
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
@@ -22,7 +23,7 @@ from dpsql.plan import search
 from dpsql.plan.build import build
 from dpsql.plan.due import Due
 from dpsql.plan.nodes import Enumerator, Plan
-from dpsql.plan.priced import PricedPlan
+from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.plan.recall import Piece, pieces
 from dpsql.plan.request import Request
 from dpsql.plan.stages import SALT
@@ -32,7 +33,7 @@ from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.events import to_json
 from dpsql.release.finish import Finishing, finish
 from dpsql.release.flights import Flights
-from dpsql.release.lookups import known
+from dpsql.release.lookups import Known, known
 from dpsql.release.noise import noise
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.recall import Outlook, complete, foresee
@@ -73,7 +74,7 @@ MOST_ROWS = 10_000
 class Tools:
     """What the effects need: where data is, what keeps accounts, where randomness comes from."""
 
-    engine: Engine
+    engine: Guarded
     ledger: Ledger
     entropy: Randomness
     enumerator: Enumerator
@@ -131,6 +132,21 @@ def priced(plan: Plan, source: Source, request: Request) -> PricedPlan:
         raise refused.within(source.text) from None
 
 
+def admit(priced: PricedPlan, engine: Guarded) -> None:
+    """Every statement that a plan may run passes the second check, or the plan is not used.
+
+    Claim: it depends on the plan and the policy alone; nothing is charged, and no data is read.
+    """
+    for public in priced.plan.publics:
+        engine.admit_public(public.sql)
+    for part in priced.parts:
+        engine.admit(part.sql)
+    for asked in priced.searches:
+        admit(asked.priced, engine)
+    for found in search.extremes(priced):
+        admit(found, engine)
+
+
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:
     """The effects: recall what is stored, measure what is not, then post-process."""
     if not priced.parts:
@@ -182,10 +198,12 @@ def _paid(
     due = outlook.due
     if payer.limit is not None:
         check_cap(payer.limit, due.cost)
+    admitted = tuple(_admitted(due, tools))
+    public = known(priced, tools.engine, tools.postprocessor)
     events = [to_json(event) for event in due.events]
     hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
     try:
-        noisy, keep = complete(priced, outlook, _measured(priced, due, tools))
+        noisy, keep = complete(priced, outlook, _measured(admitted, public, tools))
     except BaseException:  # whatever caused it: the engine was asked
         _forfeit(hold, tools)
         raise
@@ -214,16 +232,23 @@ def kept_of(wanted: Sequence[Piece], ledger: Ledger) -> tuple[Kept, ...]:
     return ledger.kin([piece.family for piece in wanted], bases)
 
 
-def _measured(priced: PricedPlan, due: Due, tools: Tools) -> tuple[NoisyRows, ...]:
+def _admitted(due: Due, tools: Tools) -> Iterator[tuple[PricedMeasurement, Admitted]]:
+    """Every measurement that is due, with the lightest statement of it that may run."""
+    for part in (d.priced for d in due.parts):
+        lighter = None if tools.upheld is None else tools.upheld.statement(part)
+        yield part, tools.engine.admit(part.sql, lighter)
+
+
+def _measured(
+    admitted: Sequence[tuple[PricedMeasurement, Admitted]], public: Known, tools: Tools
+) -> tuple[NoisyRows, ...]:
     """Every measurement that is due."""
     found = []
-    public = known(priced, tools.engine, tools.postprocessor)
-    for part in (d.priced for d in due.parts):
-        sql = part.sql if tools.upheld is None else tools.upheld.statement(part)
-        values = dict(public.parameters(sql))
-        if SALT in parameters(sql):
+    for part, statement in admitted:
+        values = dict(public.parameters(statement.sql))
+        if SALT in parameters(statement.sql):
             values[SALT] = tools.entropy.bits(63)
-        rows = noise(tools.engine.measure(sql, values), part, tools.entropy)
+        rows = noise(tools.engine.measure(statement, values), part, tools.entropy)
         public.add(rows)
         found.append(rows)
     return tuple(found)

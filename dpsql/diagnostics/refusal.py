@@ -126,6 +126,19 @@ class EngineFailed(OperationalError):
     sqlstate = CODES["DP901"].sqlstate
 
 
+class NotAdmitted(EngineFailed):
+    """The second check does not let a statement of dpsql's own run; nothing was charged."""
+
+    def __init__(self, incident: str) -> None:
+        """It depends on the query and the policy alone, so it may say what it is."""
+        self.incident = incident
+        OperationalError.__init__(
+            self,
+            f"DP901: dpsql's second check stopped this query before it ran (incident {incident}); "
+            "this is a defect of dpsql, and nothing was charged: show the operator this line",
+        )
+
+
 class LedgerFailed(OperationalError):
     """The ledger cannot be read or written, so nothing is answered."""
 

@@ -16,7 +16,19 @@ Value = bool | int | float | str | date | datetime | None | list[Any]
 """A value of a named parameter: the salt, or what was released before."""
 
 
-class Engine(Protocol):
+class LookUps(Protocol):
+    """What may be asked of an engine about the policy's declarations."""
+
+    def finds_none(self, sql: str) -> bool:
+        """Whether a query about what the policy declares has no row; all that is learnt of it."""
+        ...
+
+    def keep(self, name: str, table: str, sql: str) -> bool:
+        """Keep the rows of a query about a table, under a name of ``HEAVY``; False where it cannot."""
+        ...
+
+
+class Engine(LookUps, Protocol):
     """A database that holds the data. Errors leave it only as ``EngineFailed``.
 
     ``prepared`` is the document of the prepared copies that it can read, None where there are none.
@@ -37,14 +49,6 @@ class Engine(Protocol):
 
     def read_public(self, sql: str) -> pa.Table:
         """Run a statement that reads public tables only."""
-        ...
-
-    def finds_none(self, sql: str) -> bool:
-        """Whether a query about what the policy declares has no row; all that is learnt of it."""
-        ...
-
-    def keep(self, name: str, table: str, sql: str) -> bool:
-        """Keep the rows of a query about a table, under a name of ``HEAVY``; False where it cannot."""
         ...
 
     def question(self) -> AbstractContextManager[None]:

@@ -14,7 +14,9 @@ log.addHandler(logging.NullHandler())  # without it, Python writes to standard e
 _KIND = re.compile(r"[A-Z][A-Za-z ]{2,40}(?=:)")
 
 
-def failed(what: str, error: BaseException, sql: str = "") -> EngineFailed:
+def failed(
+    what: str, error: BaseException, sql: str = "", error_type: type[EngineFailed] = EngineFailed
+) -> EngineFailed:
     """Log what happened under a new incident and give the constant error to raise.
 
     Claim: nothing of a row is logged. Engines quote values in their messages, so only what they
@@ -26,4 +28,4 @@ def failed(what: str, error: BaseException, sql: str = "") -> EngineFailed:
     incident, kind = uuid4().hex[:8], _KIND.match(str(error))
     said = kind[0] if kind is not None else type(error).__name__
     log.error("incident %s: could not %s: %s%s", incident, what, said, sql and f": {sql}")
-    return EngineFailed(incident)
+    return error_type(incident)

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from dpsql.diagnostics.refusal import EngineFailed
-from dpsql.engines.engine import Engine
+from dpsql.engines.engine import LookUps
 from dpsql.plan.added import Light
 from dpsql.plan.kept import (
     beyond,
@@ -36,7 +36,7 @@ MOST_STATEMENTS = 2_000
 class Upheld:
     """The statement to run for a measurement. Safe to use from several threads."""
 
-    def __init__(self, policy: Policy, engine: Engine) -> None:
+    def __init__(self, policy: Policy, engine: LookUps) -> None:
         """Nothing is looked up yet; ``engine`` is asked about declarations alone."""
         self._policy, self._engine = policy, engine
         self._lock, self._keeping = threading.Lock(), threading.Lock()

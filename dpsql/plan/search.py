@@ -83,6 +83,13 @@ def settled(base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
     return price(base.plan, replace(base.asked, found=limits))
 
 
+def extremes(base: PricedPlan) -> Iterator[PricedPlan]:
+    """The plan under the lowest, a middle and the highest of the bounds that may be found."""
+    many = [len(search.rungs) for search in base.searches]
+    for part in (0.0, 0.5, 1.0) if many else ():
+        yield settled(base, tuple(int(part * (n - 1)) for n in many))
+
+
 def _part(request: Request, share: Fraction) -> Request:
     return replace(request, epsilon=request.epsilon * share, delta=request.delta * share)
 

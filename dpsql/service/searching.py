@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.ledger.shortage import check_cap, check_left
-from dpsql.pipeline import Payer, answer, stored
+from dpsql.pipeline import Payer, admit, answer, stored
 from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.cost import Cost
 from dpsql.release.rows import Release
@@ -27,7 +28,7 @@ def known(base: PricedPlan, service: Service) -> PricedPlan:
     levels = tuple(_level(release) for release in found if release is not None)
     if not base.searches or len(levels) < len(found):
         return base
-    return service.plans.settled(base, levels)
+    return _under(base, levels, service)
 
 
 def searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedPlan, Cost]:
@@ -44,7 +45,21 @@ def searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedPl
     again = replace(payer, fresh=False)  # a bound that is stored is good enough
     given = [answer(s.priced, again, service.tools, intervals=False) for s in base.searches]
     cost = sum((one.cost for one in given), Cost.zero())
-    return service.plans.settled(base, tuple(_level(one.release) for one in given)), cost
+    return _under(base, tuple(_level(one.release) for one in given), service), cost
+
+
+def _under(base: PricedPlan, levels: tuple[int, ...], service: Service) -> PricedPlan:
+    """The plan under bounds that were found; as it is, were that plan refused.
+
+    Claim: once a search is paid, nothing refuses the answer that it was for.
+    Argument: ``base`` was admitted before, has the same price, and bounds that hold for all data.
+    """
+    try:
+        found = service.plans.settled(base, levels)
+        admit(found, service.tools.engine)
+    except (EngineFailed, Refused):
+        return base
+    return found
 
 
 def _level(release: Release) -> int:

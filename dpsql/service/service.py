@@ -27,6 +27,7 @@ from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.entropy import Entropy, Randomness
+from dpsql.release.lookups import Reader
 from dpsql.release.postprocess import PostProcessor
 from dpsql.service.pace import Pace
 from dpsql.service.plan_cache import MOST_ANSWERS, PlanCache, Remembered
@@ -154,7 +155,7 @@ class Service:
         self.close()
 
 
-def _check_public_keys(policy: Policy, engine: Engine) -> None:
+def _check_public_keys(policy: Policy, engine: Reader) -> None:
     """Refuse a public table whose declared key is not unique.
 
     A join on such a key must not multiply a unit's rows. Public rows may be read for this; what
@@ -175,7 +176,7 @@ def _check_public_keys(policy: Policy, engine: Engine) -> None:
             )
 
 
-def _public_values(policy: Policy, engine: Engine) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:
+def _public_values(policy: Policy, engine: Reader) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:
     """The values of each ``values_from``: read from public tables, once."""
     wanted = {
         c.values_from: c.kind

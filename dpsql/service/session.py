@@ -14,7 +14,7 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.store import Note
-from dpsql.pipeline import Payer, answer, kept_of, planned, priced
+from dpsql.pipeline import Payer, admit, answer, kept_of, planned, priced
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
@@ -131,11 +131,11 @@ class Session:
         if wanted is not None and mine.search:
             raise Refused(_error_unknown())
         found = at(request.epsilon)
-        return (
-            found
-            if wanted is None or not found.parts
-            else _cheapest(at, found, request.epsilon, wanted)
-        )
+        if wanted is not None and found.parts:
+            found = _cheapest(at, found, request.epsilon, wanted)
+        if not own_tables.asked_for(source):  # those no engine reads
+            admit(found, self._service.tools.engine)
+        return found
 
     def explain(self, text: str, parameters: Parameters = ()) -> str:
         """Plan, generated SQL, sensitivity, mechanism, scale, expected error, cost, remainder."""
@@ -158,7 +158,10 @@ class Session:
         tools = self._service.tools
         wanted = pieces(priced, self._service.policy.version)
         kin = () if self.settings.fresh else kept_of(wanted, tools.ledger)
-        return foresee(priced, wanted, kin, tools.ledger.recall, tools.postprocessor)
+        found = foresee(priced, wanted, kin, tools.ledger.recall, tools.postprocessor)
+        for due in found.due.parts:
+            tools.engine.admit(due.priced.sql)
+        return found
 
     def price(self, statements: Iterable[str]) -> tuple[Tile, ...]:
         """What statements cost one after the other; what is not answered says why. Spends nothing."""

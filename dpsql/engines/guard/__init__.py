@@ -1,4 +1,4 @@
-"""A second opinion on every statement before it runs, from the engine's own reading of it.
+"""A second opinion on every statement before it is paid, from the engine's own reading of it.
 
 The planner says what a statement is; nothing here believes it. The statement's text is parsed by
 the engine's parser and walked by rules that know neither plans nor sensitivities, only which tables
@@ -13,6 +13,10 @@ Claim: a statement that passes reads listed columns of listed tables only; it jo
 Assumes: the engine parses the text as it will run it; functions named in ``terms`` are total; stored
     columns have the types that the policy declares; there are no more rows than ``sizes`` says; what
     ``seen`` looked up stays so.
+
+Statements are admitted before anything is reserved. Those that a question may always be answered by are
+judged by their text alone; lighter ones, which trust what was seen of the data, are left out where
+they do not pass.
 """
 
 from __future__ import annotations
@@ -27,9 +31,10 @@ from functools import lru_cache
 import duckdb
 import pyarrow as pa
 
-from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
+from dpsql.engines.guard.admitted import Admitted
 from dpsql.engines.guard.facts import Unsafe
 from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.listed import listed as _listed
@@ -41,7 +46,7 @@ from dpsql.policy.companion import HEAVY, Shelf
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
-__all__ = ["Guard", "Guarded", "Unsafe"]
+__all__ = ["Admitted", "Guard", "Guarded", "Unsafe"]
 MOST_KNOWN = 2_000
 """Statements that are known to be safe; a service asks the same ones again and again."""
 
@@ -90,37 +95,43 @@ class Guard:
         self._parser.execute("SET enable_optimizer = false")  # to serialize a constant takes none
         (self._reads,) = self._parser.extract_statements("SELECT json_serialize_sql($1)")
         self._lock = threading.Lock()
-        self._known: set[tuple[str, bool]] = set()
+        self._known: set[tuple[str, str]] = set()
 
-    def admit(self, name: str, table: str) -> None:
+    def list_kept(self, name: str, table: str) -> None:
         """Let statements read what is kept of a table under a name."""
         with self._lock:
             self._tables = {**self._tables, (HEAVY, name): self._tables["", table]}
 
-    def check(self, sql: str, *, over_public: bool = False) -> None:
-        """Raise ``Unsafe`` for what must not run; a text is walked once."""
-        form = _form(sql), over_public
-        if form in self._known:
+    def check(self, sql: str, *, over_public: bool = False, by_text: bool = False) -> None:
+        """Raise ``Unsafe`` for what must not run; a text is walked once.
+
+        ``by_text``: whether it does depends on the statement and the policy alone.
+        """
+        form = _form(sql)
+        ways = ("public",) if over_public else ("text",) if by_text else ("text", "data")
+        if any((form, way) in self._known for way in ways):
             return
-        tree = self._parsed(sql)
+        tree, way = self._parsed(sql), ways[0]
         if over_public:
             public(tree, self._tables)
         else:
-            self._measured(tree)
+            way = self._measured(tree, by_text=by_text)
         with self._lock:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            self._known.add(form)
+            self._known.add((form, way))
 
-    def _measured(self, tree: Node) -> None:
+    def _measured(self, tree: Node, *, by_text: bool) -> str:
         """By its text alone; or, where that does not do, with what is seen of the data."""
         try:
             measured(tree, self._tables, steady=self._steady)
         except Unsafe:
-            if self._seen is None:
+            if self._seen is None or by_text:
                 raise
             tables, few = self._seen.of(tree, self._tables)
             measured(tree, tables, steady=self._steady, few=few)
+            return "data"
+        return "text"
 
     def _parsed(self, sql: str) -> Node:
         with self._lock:
@@ -148,14 +159,34 @@ class Guarded:
         """Tables, columns, types and constraints."""
         return self._engine.describe()
 
-    def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
-        """Run the statement of a measurement, if it is one."""
-        self._check(sql, over_public=False)
-        return self._engine.measure(sql, parameters)
+    def admit(self, sql: str, lighter: str | None = None) -> Admitted:
+        """A measurement's own statement; or a ``lighter`` one with the same integers, if it passes too.
+
+        Claim: whether this raises depends on ``sql`` and the policy alone, never on data.
+        Argument: the own statement is judged by its text. A lighter one that does not pass is an
+            incident for the operator, and leaves the own one to run.
+        """
+        self._check(sql, NotAdmitted, by_text=True)
+        if lighter is None:
+            return Admitted(sql)
+        try:
+            self._check(lighter, NotAdmitted)
+        except NotAdmitted:
+            return Admitted(sql)
+        return Admitted(lighter)
+
+    def admit_public(self, sql: str) -> None:
+        """Raise unless this is a statement that reads public tables only."""
+        self._check(sql, NotAdmitted, over_public=True)
+
+    def measure(self, statement: Admitted, parameters: Mapping[str, Value]) -> ExactRows:
+        """Run the statement of a measurement. It was admitted; here that is seen once more."""
+        self._check(statement.sql, EngineFailed)
+        return self._engine.measure(statement.sql, parameters)
 
     def read_public(self, sql: str) -> pa.Table:
         """Run a statement that reads public tables only."""
-        self._check(sql, over_public=True)
+        self._check(sql, EngineFailed, over_public=True)
         return self._engine.read_public(sql)
 
     def finds_none(self, sql: str) -> bool:
@@ -164,7 +195,7 @@ class Guarded:
 
     def keep(self, name: str, table: str, sql: str) -> bool:
         """What the engine keeps is as private as the table, and its rows are of the same units."""
-        self._guard.admit(name, table)
+        self._guard.list_kept(name, table)
         return self._engine.keep(name, table, sql)
 
     def question(self) -> AbstractContextManager[None]:
@@ -179,13 +210,16 @@ class Guarded:
         """Let go of the data."""
         self._engine.close()
 
-    def _check(self, sql: str, *, over_public: bool) -> None:
+    def _check(
+        self, sql: str, error_type: type[EngineFailed], *, over_public: bool = False,
+        by_text: bool = False,
+    ) -> None:  # fmt: skip
         failure: EngineFailed
         try:
-            self._guard.check(sql, over_public=over_public)
+            self._guard.check(sql, over_public=over_public, by_text=by_text)
         except Exception as error:  # noqa: BLE001 (what cannot be read does not run either)
             said = f" ({error})" if isinstance(error, Unsafe) else ""
-            failure = failed(f"pass a second check{said}", error, sql)
+            failure = failed(f"pass a second check{said}", error, sql, error_type)
         else:
             return
         raise failure

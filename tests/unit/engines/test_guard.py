@@ -155,7 +155,7 @@ def test_what_is_kept_of_a_table_is_as_private() -> None:
     for world, found in apart:
         table = found.counted.table.name
         sql, own = found.sql(Light(), f"kept of {table}"), admitting(world)
-        own.admit(f"kept of {table}", table)
+        own.list_kept(f"kept of {table}", table)
         own.check(sql)
         with pytest.raises(Unsafe, match="not listed"):
             guard(world).check(sql)
