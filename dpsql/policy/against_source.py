@@ -9,7 +9,13 @@ from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.policy.model import Column, ForeignKey, Policy, Table, Unit
 from dpsql.policy.problems import instead
 from dpsql.policy.scalars import kind_of
-from dpsql.policy.source import SourceDescription, TableDescription, policy_type, whole_decimal
+from dpsql.policy.source import (
+    SourceDescription,
+    TableDescription,
+    keeps_apart,
+    policy_type,
+    whole_decimal,
+)
 from dpsql.policy.types import Kind
 
 
@@ -139,11 +145,12 @@ class _Comparison:
                 held = there.columns.get(column)
                 if held is None:
                     continue
-                if held.upper() == "TIMESTAMP_NS":
+                if not keeps_apart(held):
                     self._add(
                         (table.name, column),
                         f"{table.name}.{column} is the key of unit {unit.name} and {held} in the "
-                        "source, finer than dpsql compares; make it TIMESTAMP there",
+                        "source, which dpsql reads with less range or precision; make it BIGINT, "
+                        "VARCHAR or TIMESTAMP there",
                     )
                 name, other = first.setdefault(part, (f"{table.name}.{column}", held))
                 if _uuid(held) != _uuid(other):

@@ -16,6 +16,12 @@ _PLAIN = {
     "TIMESTAMP": "timestamp", "TIMESTAMP_S": "timestamp", "TIMESTAMP_MS": "timestamp",
     "TIMESTAMP_NS": "timestamp",
 }  # fmt: skip
+_APART = frozenset({
+    "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
+    "VARCHAR", "UUID", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS",
+})  # fmt: skip
+_DIGITS = 18
+"""Whole decimals of so many digits fit into a BIGINT."""
 _DECIMAL = re.compile(r"DECIMAL\( *([0-9]+) *, *([0-9]+) *\)")
 _ENUM = re.compile(r"ENUM\(.*\)", re.DOTALL)
 
@@ -53,6 +59,18 @@ def policy_type(engine_type: str) -> str | None:
     if _ENUM.fullmatch(name):
         return "text"
     return _PLAIN.get(name)
+
+
+def keeps_apart(engine_type: str) -> bool:
+    """Whether each value of an engine type is read as a value of its own, and none as NULL.
+
+    >>> keeps_apart("UINTEGER"), keeps_apart("UBIGINT"), keeps_apart("TIMESTAMP_NS")
+    (True, False, False)
+    """
+    name = engine_type.strip().upper()
+    if found := _DECIMAL.fullmatch(name):
+        return int(found[1]) <= _DIGITS and int(found[2]) == 0
+    return name in _APART or _ENUM.fullmatch(name) is not None
 
 
 def whole_decimal(engine_type: str) -> bool:

@@ -7,19 +7,26 @@ declarations are broken in every way that a table can break them.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import duckdb
 import pytest
-from support.corpus import CORPUS, Entry, World
+from support.corpus import CORPUS, Entry, World, unlimited
 from support.corpus import SHOP as SHOP_WORLD
 from support.datasets import in_memory
 from support.measured import broken, constants, every_way, exact, plan_of, removed, request
 
 from dpsql.engines.engine import Value
 from dpsql.plan.priced import PricedMeasurement
+from dpsql.policy import unit_columns
+from dpsql.policy.listing import Listing
+from dpsql.policy.model import Table, Unit
+from dpsql.sql import blocks
+from dpsql.sql.relations import Scan
 
-DIRTY = {"shop": "dirty", "trade": "trade_dirty"}
+DIRTY = {"shop": "dirty", "trade": "trade_dirty", "ratings": "ratings_dirty"}
 ORDINARY = (31,)
 SHOP = ("customers", "orders", "visits")
 
@@ -42,6 +49,27 @@ def trade_units(*units: tuple[str, int]) -> tuple[str, ...]:
     )
 
 
+def students(*units: int) -> tuple[str, ...]:
+    """Deletes students of ratings.yaml, who are in no table of their own, and replies to them."""
+    wanted = ", ".join(map(str, units))
+    theirs = f"SELECT rating FROM ratings WHERE s IN ({wanted})"
+    return (
+        f"DELETE FROM replies WHERE rating IN ({theirs})",
+        f"DELETE FROM ratings WHERE s IN ({wanted})",
+        f"DELETE FROM logins WHERE who IN ({wanted})",
+        f"DELETE FROM profiles WHERE s IN ({wanted})",
+    )
+
+
+def pupils(*units: tuple[str, int]) -> tuple[str, ...]:
+    """Deletes pupils of ratings.yaml, whose key has two parts."""
+    pairs = ", ".join(f"('{school}', {number})" for school, number in units)
+    return (
+        f"DELETE FROM marks WHERE (school, number) IN ({pairs})",
+        f"DELETE FROM absences WHERE (place, pupil) IN ({pairs})",
+    )
+
+
 PRESENT = {
     "customers": {101, 102, 103, 104, 105, 106, 107},
     "orders": {101, 102, 103, 104, 105, 106, 107, 900},
@@ -60,6 +88,10 @@ def neighbours(world: World, sql: str) -> list[tuple[str, ...]]:
         ]  # fmt: skip
     if world.policy == "far":
         return [trade_units(u) for u in (("north", 7), ("east", 3), ("moon", 1), ("south", 20))]
+    if world.policy == "ratings" and re.search(r"marks|absences", sql):
+        return [pupils(u) for u in (("north", 7), ("moon", 1), ("east", 30))]
+    if world.policy == "ratings":
+        return [students(u) for u in (901, -1, 902, 903, 60)]
     there = set().union(*(units for table, units in PRESENT.items() if table in sql))
     return [shop_units(u) for u in (*sorted(there), *ORDINARY)]
 
@@ -171,3 +203,62 @@ def test_rows_of_nobody_are_in_no_measurement() -> None:
             parts, values = ways(entry.sql, entry.world, 3), constants(entry.sql, entry.world)
             without = removed(connection, nobody, parts, values)
             assert without == exact(connection, parts, values), entry.sql
+
+
+KEYS = {
+    "ratings": ("s",), "logins": ("who",), "profiles": ("s",),
+    "marks": ("school", "number"), "absences": ("place", "pupil"),
+}  # fmt: skip
+
+
+def nobody() -> tuple[str, ...]:
+    """Deletes rows without a key, or with half of one, and replies to them."""
+    theirs = "DELETE FROM replies WHERE rating IN (SELECT rating FROM ratings WHERE s IS NULL)"
+    return theirs, *(
+        f"DELETE FROM {table} WHERE " + " OR ".join(f"{column} IS NULL" for column in key)
+        for table, key in KEYS.items()
+    )
+
+
+RATED = [e for e in PRIVATE if e.world.policy == "ratings"]
+
+
+@pytest.mark.parametrize("entry", RATED[::2], ids=str)
+def test_so_it_is_where_the_key_stands_on_the_tables(entry: Entry) -> None:
+    connection = _data("ratings_dirty")
+    parts, values = ways(entry.sql, entry.world, 3), constants(entry.sql, entry.world)
+    assert removed(connection, nobody(), parts, values) == exact(connection, parts, values)
+
+
+def test_rows_of_nobody_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault where statements are written: the condition on the key is left out."""
+    plain = blocks.Writer._scan
+
+    def forgetful(self: blocks.Writer, scan: Scan) -> blocks.Block:
+        return replace(plain(self, scan), where=())
+
+    connection, (sql, world) = _data("ratings_dirty"), (RATED[0].sql, RATED[0].world)
+    monkeypatch.setattr(blocks.Writer, "_scan", forgetful)
+    parts = ways(sql, world, 3)
+    assert removed(connection, nobody(), parts) != exact(connection, parts)
+
+
+OTHERS = {"ratings": "rating", "logins": "minutes"}
+
+
+@pytest.mark.parametrize("table", OTHERS)
+def test_a_unit_that_is_told_by_another_column_in_one_table_is_noticed(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the law sees a key that is left out of who a unit is, in one of its tables."""
+    plain = unit_columns._columns
+    sql = f"SELECT COUNT(*) FROM {table}"
+    assert not law(ways(sql, RATED[0].world, 3), "ratings_dirty", [students(901)])
+
+    def faulty(where: Table, unit: Unit, listing: Listing) -> tuple[str, ...]:
+        return (OTHERS[table],) if where.name == table else plain(where, unit, listing)
+
+    monkeypatch.setattr(unit_columns, "_columns", faulty)
+    replies = re.compile(r"  replies:.*?(?=  marks:)", re.DOTALL)
+    world = World("ratings", "ratings", lambda text: replies.sub("", unlimited(text)))
+    assert law(ways(sql, world, 3), "ratings_dirty", [students(901)])

@@ -32,6 +32,7 @@ from dpsql.policy.model import Policy, Table
 from dpsql.sql.render import quoted
 
 SALT = 7_001
+MARKS = "SELECT school, COUNT(*), AVG(points) FROM marks GROUP BY school"
 ORDERS = "SELECT channel, COUNT(*), SUM(amount), AVG(amount) FROM orders GROUP BY channel"
 VISITS = "SELECT page, SUM(seconds), MEDIAN(seconds) FROM visits GROUP BY page"
 
@@ -95,7 +96,11 @@ READ = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("entry", READ[::2], ids=str)
+RATED = [e for e in CORPUS if e.world.policy == "ratings"]
+"""Of units without a table."""
+
+
+@pytest.mark.parametrize("entry", READ[::2] + RATED[::3], ids=str)
 def test_a_unit_moves_what_is_read_from_copies_within_its_price(entry: Entry) -> None:
     found = law(ways(entry.sql, entry.world), entry.sql, entry.world)
     assert not found, found[0]
@@ -136,6 +141,16 @@ def test_a_fault_in_a_statement_is_noticed(fault: str) -> None:
     faulty = [replace(p, sql=STATEMENTS[fault](p.sql)) for p in parts]
     assert [p.sql for p in faulty] != [p.sql for p in parts]
     assert law(faulty, VISITS, world)
+
+
+@pytest.mark.parametrize("fault", ["ranks of all units together", "equal ranks"])
+def test_a_fault_in_a_copy_of_units_without_a_table_is_noticed(fault: str) -> None:
+    world = RATED[0].world
+    table = opened(world).policy.tables["marks"]
+    assert COPIES[fault](copy_of(table, SALT)) != copy_of(table, SALT)
+    parts = [p for p in ways(MARKS, world) if p.bounding.ranked]
+    assert law(parts, MARKS, world) == []
+    assert law(parts, MARKS, world, COPIES[fault])
 
 
 @pytest.mark.parametrize("fault", COPIES)

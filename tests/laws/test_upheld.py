@@ -24,7 +24,11 @@ from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Call, Shape
 from dpsql.sql.relations import Filter, Scan
 
-SHOP_TABLES, TRADE_TABLES = ("customers", "orders", "visits"), ("orders", "lineitem")
+TABLES = {
+    "shop": ("customers", "orders", "visits"),
+    "trade": ("orders", "lineitem"),
+    "ratings": ("ratings", "replies"),
+}
 MANY_ORDERS = "INSERT INTO orders SELECT o.* FROM orders AS o, range(3) WHERE customer_id = 97"
 MANY_VISITS = "INSERT INTO visits SELECT v.* FROM visits AS v, range(3) WHERE customer_id = 199"
 TWICE = "INSERT INTO customers SELECT * FROM customers WHERE customer_id % 2 = 0"
@@ -38,6 +42,9 @@ BELOW = "UPDATE orders SET amount = -5 WHERE customer_id = 97"
 NAN = "UPDATE orders SET amount = 'nan' WHERE customer_id = 97"
 INFINITE = "UPDATE orders SET amount = 'infinity' WHERE customer_id = 97"
 NO_CUSTOMER = "UPDATE orders SET customer_number = NULL WHERE order_id = 7"
+MANY_RATINGS = "INSERT INTO ratings SELECT 100000 + i, 20, 'drama', 5, 20, DATE '2024-01-01' FROM range(100) AS r(i)"
+RATING_TWICE = "INSERT INTO ratings SELECT rating, 21, course, stars, hours, day FROM ratings WHERE rating = 2000"
+NO_STUDENT = "UPDATE ratings SET s = NULL WHERE s = 20"
 CASES = [
     ("oracle", "shop", ""), ("oracle", "shop", MANY_ORDERS), ("oracle", "shop", MANY_VISITS),
     ("oracle", "shop", TWICE), ("oracle", "shop", NOBODYS), ("oracle", "shop", STRANGERS),
@@ -45,6 +52,8 @@ CASES = [
     ("oracle", "shop", INFINITE),
     ("far", "trade", ""), ("far", "trade", MANY_LINES), ("far", "trade", ORDER_TWICE),
     ("far", "trade", NO_ORDER), ("far", "trade", NO_CUSTOMER),
+    ("ratings", "ratings", ""), ("ratings", "ratings", MANY_RATINGS),
+    ("ratings", "ratings", RATING_TWICE), ("ratings", "ratings", NO_STUDENT),
 ]  # fmt: skip
 FAULTS = [case for case in CASES if case[2] not in ("", NOBODYS, STRANGERS)]
 """Rows whose unit is in the table itself are left out, or not, by both statements."""
@@ -85,14 +94,14 @@ def lighter(policy: str) -> Sequence[tuple[Entry, PricedMeasurement]]:
 def broken(data: str, change: str) -> duckdb.DuckDBPyConnection:
     """The data with a change that its constraints would not allow."""
     connection = in_memory(data)
-    for table in SHOP_TABLES if data == "shop" else TRADE_TABLES:
+    for table in TABLES[data]:
         connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM {table}")
     if change:
         connection.execute(change)
     return connection
 
 
-HEAVY_UNITS = (MANY_ORDERS, MANY_VISITS, MANY_LINES)
+HEAVY_UNITS = (MANY_ORDERS, MANY_VISITS, MANY_LINES, MANY_RATINGS)
 """Changes after which some units have more rows than declared, which are kept and weighed alone."""
 
 

@@ -56,6 +56,7 @@ SHOP = World("oracle", "shop", _keyed)
 WORLDS = {
     "rows": World("rows", "shop", unlimited),
     "trade": World("far", "trade", unlimited),
+    "ratings": World("ratings", "ratings", unlimited),
     "dashboards": World("dashboards", "shop", unlimited),
     **{name: World("oracle", "shop", _keyed, name) for name in ("bigquery", "snowflake", "duckdb")},
 }

@@ -37,11 +37,12 @@ from support.utilities import span
 Exact = Mapping[tuple[object, ...], tuple[Any, ...]]
 """By group key: integers, and lists of bins where a value is chosen by rank."""
 SALT = 20_250_601
+UNITS = ("customer", "visit", "student", "pupil")
 
 
 def request(groups: int, size: int, delta: Fraction = Fraction(1, 10**6)) -> Request:
     """A modest request, so that noise and grids are those of real queries."""
-    return Request(Fraction(1), delta, groups=groups, sizes={"customer": size, "visit": size})
+    return Request(Fraction(1), delta, groups=groups, sizes=dict.fromkeys(UNITS, size))
 
 
 @functools.cache

@@ -42,7 +42,11 @@ def joined(left: Rows, right: Rows, node: Node, terms: Terms, *, steady: bool) -
         few = others and left.read == right.read
         return replace(left, state=state, parts=parts, kind=unit, above=False, few=few, read=None)
     other = _optional(right) if kind == "LEFT" else right
-    both = Rows(left.sources + other.sources, state, parts, unit, hides=left.hides or right.hides)
+    strays = left.strays or (right.strays and kind != "LEFT")
+    both = Rows(
+        left.sources + other.sources, state, parts, unit, hides=left.hides or right.hides,
+        strays=strays and not (kind == "INNER" and _units(pairs, left, right)),
+    )  # fmt: skip
     return both if kind == "LEFT" or condition is None else _with_units(both, condition)
 
 

@@ -37,6 +37,8 @@ class Listed:
     keys: frozenset[tuple[str, tuple[str, ...]]] = frozenset()
     held: Mapping[str, str] = field(default_factory=dict)
     identifiers: frozenset[str] = frozenset()
+    strays: bool = False
+    """Whether rows may have no unit, because their key is NULL."""
     ends: Mapping[str, tuple[End, End]] = field(default_factory=dict)
     """What was seen of stored columns: between which ends all their numbers are."""
 
@@ -85,8 +87,9 @@ def _copy(table: Listed, copy: Companion) -> Listed:
         return replace(table, whole=steps)
     columns = table.columns | frozenset(copy.unit_columns)
     return replace(
-        table, columns=columns, unit=copy.unit_columns, whole={**steps, RANK: (1, _MOST)}
-    )
+        table, columns=columns, unit=copy.unit_columns, whole={**steps, RANK: (1, _MOST)},
+        strays=False,
+    )  # fmt: skip
 
 
 def _table(policy: Policy, table: Table) -> Listed:
@@ -106,5 +109,5 @@ def _table(policy: Policy, table: Table) -> Listed:
     keys |= {(step.references, step.columns) for step in table.path[:1]}
     return Listed(
         columns | frozenset(own), table.unit, own, len(unit.key), keys=frozenset(keys),
-        held=declared, identifiers=hidden,
+        held=declared, identifiers=hidden, strays=bool(own),
     )  # fmt: skip

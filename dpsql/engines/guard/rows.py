@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from dpsql.engines.guard.facts import STORED, Fact, Unsafe, plain
-from dpsql.engines.guard.parts import Node
+from dpsql.engines.guard.parts import Node, conjuncts, name_of
 
 Columns = dict[str, Fact]
 
@@ -26,8 +26,9 @@ class Rows:
     """Columns by alias, and whose rows they are.
 
     Rows ``above`` are one for each unit that has more rows than a constant; ``few`` are rows of
-    the other units. ``hides`` says that some column must not name a group. ``read`` is the FROM
-    and the WHERE that a query's rows are of.
+    the other units. ``hides`` says that some column must not name a group. ``strays`` says that
+    some rows may have no unit: their key is NULL. ``read`` is the FROM and the WHERE that a query's
+    rows are of.
     """
 
     sources: tuple[tuple[str, Columns], ...]
@@ -37,6 +38,7 @@ class Rows:
     above: bool = False
     few: bool = False
     hides: bool = False
+    strays: bool = False
     read: tuple[Node, Node | None] | None = None
 
     def find(self, names: list[str]) -> Fact | None:
@@ -63,10 +65,7 @@ class Rows:
 
     def under(self, alias: str, columns: Columns) -> Rows:
         """The same rows, with their columns under one alias."""
-        return Rows(
-            ((alias, columns),), self.state, self.parts, self.kind, self.above, self.few,
-            self.hides, self.read,
-        )  # fmt: skip
+        return replace(self, sources=((alias, columns),))
 
     def changed(self, change: Callable[[Fact], Fact]) -> Rows:
         """The same rows with something else certain of their columns."""
@@ -77,6 +76,19 @@ class Rows:
                 for alias, columns in self.sources
             ),
         )
+
+
+def settled(rows: Rows, condition: Node | None) -> Rows:
+    """The rows that a condition keeps, which may say that each has the whole key of its unit."""
+    if condition is None or not rows.strays:
+        return rows
+    held = [
+        rows.resolve(name_of(part["children"][0])).unit
+        for part in conjuncts(condition)
+        if part["type"] == "OPERATOR_IS_NOT_NULL" and name_of(part["children"][0])
+    ]
+    known: frozenset[int] = frozenset().union(*held)
+    return replace(rows, strays=len(known) < rows.parts)
 
 
 def apart(found: Iterator[tuple[str, Fact]]) -> Columns:

@@ -11,7 +11,7 @@ from dpsql.engines.guard.facts import LIST, WHOLE, Fact, Unsafe, hidden, kind_of
 from dpsql.engines.guard.joins import joined, state_of
 from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, everything, named
-from dpsql.engines.guard.rows import Columns, Every, Rows, anew, apart
+from dpsql.engines.guard.rows import Columns, Every, Rows, anew, apart, settled
 from dpsql.engines.guard.sums import AGGREGATES, COUNTING, present
 from dpsql.engines.guard.terms import MEASURED, PRIVATE, PUBLIC, Terms
 
@@ -94,7 +94,8 @@ class _Walk:
         rows = [list(side.columns.items()) for side in sides]
         columns = {name: merged([row[i][1] for row in rows]) for i, (name, _) in enumerate(rows[0])}
         hides = any(side.hides for side in sides)
-        return replace(sides[0], sources=(("", columns),), hides=hides, above=False)
+        strays = any(side.strays for side in sides)
+        return replace(sides[0], sources=(("", columns),), hides=hides, strays=strays, above=False)
 
     def _select(self, node: Node) -> Rows:
         if node["qualify"] is not None or node["sample"] is not None:
@@ -107,12 +108,15 @@ class _Walk:
             plain.fact(node["where_clause"])
             if self.steady and rows.state == PRIVATE and not _present(node["where_clause"]):
                 raise Unsafe("a condition that decides which private rows are read")
+        rows = settled(rows, node["where_clause"])
         keys = [self._key(node, key) for key in node["group_expressions"]]
         terms, state, groups = plain, rows.state, "none"
         if keys or any(map(_aggregates, node["select_list"])):
             groups = self._groups(rows, plain.facts(keys))
             terms = self._terms(rows, groups)
             state = MEASURED if groups == "all" else state
+        if groups == "all" and rows.strays:
+            raise Unsafe("rows whose unit may be NULL, counted")
         if groups == "all" and rows.hides and not all(_shown(key, rows) for key in keys):
             raise Unsafe("a group that is named by what identifies people")
         above = self._having(node, terms)
@@ -126,7 +130,8 @@ class _Walk:
             read = rows.read
         return Rows(
             (("", columns),), state, rows.parts, rows.kind, above=many,
-            hides=rows.hides and state == PRIVATE, read=read,
+            hides=rows.hides and state == PRIVATE, strays=rows.strays and state == PRIVATE,
+            read=read,
         )  # fmt: skip
 
     def _having(self, node: Node, terms: Terms) -> tuple[tuple[Node, int, None], ...]:
@@ -233,7 +238,7 @@ class _Walk:
         state = PUBLIC if table.kind is None else PRIVATE
         return Rows(
             ((node["alias"] or name, columns),), state, table.parts, table.kind,
-            hides=bool(table.identifiers),
+            hides=bool(table.identifiers), strays=table.strays,
         )  # fmt: skip
 
     def _renamed(self, rows: Rows, node: Node) -> Rows:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from support.corpus import SHOP, World
+from support.guards import keyed
 from support.measured import opened
 
 from dpsql.engines.guard import Guard, Unsafe
@@ -133,7 +134,7 @@ FAULTY: dict[str, str] = {
 
 @functools.cache
 def guard(world: World = SHOP) -> Guard:
-    return Guard(opened(world).policy)
+    return keyed(opened(world).policy)
 
 
 @pytest.mark.parametrize("sql", SOUND)
@@ -205,7 +206,7 @@ HISTORIES = {
 
 @pytest.mark.parametrize("what", HISTORIES)
 def test_what_passed_before_decides_nothing(what: str) -> None:
-    own, (sound, faulty) = Guard(opened(SHOP).policy), HISTORIES[what]
+    own, (sound, faulty) = keyed(opened(SHOP).policy), HISTORIES[what]
     own.check(sound)
     with pytest.raises(Unsafe):
         own.check(faulty)
