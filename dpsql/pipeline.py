@@ -95,7 +95,7 @@ class Payer:
 
     accounts: Sequence[Account]
     note: Note
-    policy_version: str
+    answers_key: str
     fresh: bool = False
     limit: QueryLimit | None = None
     """What one query may cost; an answer that is recalled costs nothing."""
@@ -167,9 +167,9 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
     return _free(past, outlook, tools, intervals=intervals)
 
 
-def stored(priced: PricedPlan, policy_version: str, tools: Tools) -> Release | None:
+def stored(priced: PricedPlan, answers_key: str, tools: Tools) -> Release | None:
     """The answer of a plan from the store alone; None where something would have to be measured."""
-    past = Remembrance(priced, pieces(priced, policy_version))
+    past = Remembrance(priced, pieces(priced, answers_key))
     past = replace(past, kin=kept_of(past.pieces, tools.ledger))
     outlook = _foreseen(past, tools)
     if outlook.due.parts:
@@ -217,7 +217,7 @@ def _remembered(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bo
     key, memory = (id(priced), intervals), tools.memory
     known = None if memory is None else memory.get(key)
     if known is None or known.priced is not priced:
-        known = Remembrance(priced, pieces(priced, payer.policy_version))
+        known = Remembrance(priced, pieces(priced, payer.answers_key))
         if memory is not None:
             memory.put(key, known)
     if payer.fresh:

@@ -6,9 +6,9 @@ together says, since a sum alone would weigh them otherwise; a plan that uses it
 below a later measurement is one piece, since the later ones were asked with the earlier ones in them.
 
 Claim: a stored release under the family of a piece answers the piece: its numbers are of the same
-    rows, groups, statistic and bounds, under the same policy and data version; only the noise may
-    differ, and is compared number by number.
-Assumes: ``canonical`` (equal words have equal exact answers).
+    rows, groups, statistic and bounds, under the same shape of the policy and the same data version;
+    only the noise may differ, and is compared number by number.
+Assumes: ``canonical`` (equal words have equal exact answers), ``policy.version.answers_key``.
 Argument: ``family`` holds everything but the noise. All of it follows from statements, policy and
     what was released, so whether something is recalled says nothing about the data; and reading a
     release again, for whoever may ask the query, is post-processing: it costs nothing.
@@ -123,43 +123,43 @@ class _Over:
         return None if position is None else Column(-1 - position, "", node.shape)
 
 
-def pieces(priced: PricedPlan, policy_version: str) -> tuple[Piece, ...]:
-    """The pieces of a plan's release, under a policy version (which holds the data version)."""
+def pieces(priced: PricedPlan, answers_key: str) -> tuple[Piece, ...]:
+    """The pieces of a plan's release, under a policy's key for answers (``policy.version``)."""
     plan = priced.plan
     if plan.lookups:
         slots = tuple(_all(part, i) for i, part in enumerate(priced.parts))
         asked = [_asked(part, slot.columns) for part, slot in zip(priced.parts, slots, strict=True)]
         lookups = [[v.name, v.form, Writer().select(v.relation)] for v in plan.lookups]
         publics = [[p.name, p.sql] for p in plan.publics]
-        return (_piece(priced, slots, [policy_version, asked, lookups, publics]),)
+        return (_piece(priced, slots, [answers_key, asked, lookups, publics]),)
     return tuple(
         piece
         for i, part in enumerate(priced.parts)
-        for piece in _of_part(priced, i, part, policy_version)
+        for piece in _of_part(priced, i, part, answers_key)
     )
 
 
-def _of_part(priced: PricedPlan, at: int, part: PricedMeasurement, version: str) -> Iterator[Piece]:
+def _of_part(priced: PricedPlan, at: int, part: PricedMeasurement, answers: str) -> Iterator[Piece]:
     whole = _all(part, at)
     asked = _question(part)
     together = part.bounding.valued and len(part.noised) > 1
     if asked is None or part.selection is not None or together:
-        yield _piece(priced, (whole,), [version, _asked(part, whole.columns)])
+        yield _piece(priced, (whole,), [answers, _asked(part, whole.columns)])
         return
     for position in whole.columns:
         slot = Slot(at, (position,))
-        piece = _piece(priced, (slot,), [version, _asked(part, slot.columns)])
-        yield _with_base(piece, part, position, asked, version)
+        piece = _piece(priced, (slot,), [answers, _asked(part, slot.columns)])
+        yield _with_base(piece, part, position, asked, answers)
 
 
 def _with_base(
-    piece: Piece, part: PricedMeasurement, position: int, asked: Question, version: str
+    piece: Piece, part: PricedMeasurement, position: int, asked: Question, answers: str
 ) -> Piece:
     """The piece with what is needed to add it up, or to add up others from it."""
     if not _additive(part, position):
         return piece
     base = _digest(
-        [version, asked.sources, asked.statistics[position], asked.unit, _constants(part, position)]
+        [answers, asked.sources, asked.statistics[position], asked.unit, _constants(part, position)]
     )
     coarse = Coarse(base, asked)
     if not asked.keys or clips(part):

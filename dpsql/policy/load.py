@@ -18,7 +18,7 @@ from dpsql.policy.problems import Place, Problems
 from dpsql.policy.reader import Reader, Spoilt
 from dpsql.policy.section import Section
 from dpsql.policy.tables import build
-from dpsql.policy.version import version_of
+from dpsql.policy.version import answers_key, version_of
 
 
 def load(path: Path | str) -> Policy:
@@ -39,7 +39,7 @@ def parse(text: str, file: Path, name: str) -> Policy:
     if len(problems):
         raise PolicyError(*problems.lines)
     policy = replace(policy, warnings=problems.warnings)
-    return replace(policy, version=version_of(policy))
+    return replace(policy, version=version_of(policy), answers_key=answers_key(policy))
 
 
 def _policy(root: Section, file: Path, problems: Problems) -> Policy:
@@ -63,6 +63,7 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         roles=roles,
         ledger=_beside(file, ledger or f"{file.stem}.ledger.db"),
         version="",
+        answers_key="",
         ledger_server=server_of(root.sub("ledger", "ledger"), problems),
         time_zone=time_zone_of(root, problems),
         limits=_limits(root.sub("limits", "limits"), root),

@@ -216,7 +216,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Everything the owner said. ``version`` changes whenever its meaning does."""
+    """Everything the owner said. ``version`` changes whenever its meaning does.
+
+    ``answers_key`` changes whenever the meaning of stored answers does: they are kept under it.
+    """
 
     path: Path
     source: Source
@@ -227,6 +230,7 @@ class Policy:
     roles: Mapping[str, Role]
     ledger: Path
     version: str
+    answers_key: str
     ledger_server: LedgerServer | None = None
     """Keeps the ledger instead of a file."""
     time_zone: str = "UTC"

@@ -1,64 +1,166 @@
-"""One short word for everything a policy means."""
+"""Two short words for a policy: for everything it means, and for what its stored answers mean."""
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from fractions import Fraction
-from pathlib import Path
 
-from dpsql.policy.model import Policy
+from dpsql.policy import model as m
 from dpsql.policy.types import Kind
 
-_NOT_MEANING = frozenset(
-    {
-        "password",
-        "description",
-        "limits",
-        "latency",
-        "warnings",
-        "version",
-        "places",
-        "ledger_server",
-        "access",
-        "front",
-    }
-)
+
+class Part(enum.Enum):
+    """What a field of the policy bears on."""
+
+    ANSWERS = "what a measurement is: its rows, bounds, statement, or the claim about its noise"
+    TERMS = "who may ask what, and spend how much: noted in the ledger with each query"
+    WORK = "places, words for people, limits on work, and what concerns only the endpoint"
 
 
-def version_of(policy: Policy) -> str:
+_ANSWERS, _TERMS, _WORK = Part.ANSWERS, Part.TERMS, Part.WORK
+FIELDS: Mapping[type, Mapping[str, Part]] = {
+    m.Policy: {
+        "path": _WORK,
+        "source": _ANSWERS,
+        "data_version": _ANSWERS,
+        "units": _ANSWERS,
+        "tables": _ANSWERS,
+        "dataset": _TERMS,
+        "roles": _TERMS,
+        "ledger": _WORK,
+        "version": _WORK,
+        "answers_key": _WORK,
+        "ledger_server": _WORK,
+        "time_zone": _TERMS,
+        "limits": _WORK,
+        "latency": _WORK,
+        "front": _WORK,
+        "views": _TERMS,  # a measurement is of the query that the view stands for
+        "warnings": _WORK,
+        "places": _WORK,
+    },
+    m.Source: {"engine": _ANSWERS, "path": _WORK},
+    m.Unit: {"name": _ANSWERS, "table": _ANSWERS, "key": _ANSWERS, "group_size": _ANSWERS},
+    m.Table: {
+        "name": _ANSWERS,
+        "columns": _ANSWERS,
+        "unit": _ANSWERS,
+        "key": _ANSWERS,
+        "foreign_keys": _ANSWERS,
+        "max_rows_per_unit": _ANSWERS,
+        "max_rows_per_group": _ANSWERS,
+        "path": _ANSWERS,
+        "unit_columns": _ANSWERS,
+        "description": _WORK,
+        "account": _TERMS,
+    },
+    m.Column: {
+        "name": _ANSWERS,
+        "declared": _ANSWERS,
+        "kind": _ANSWERS,
+        "nullable": _ANSWERS,
+        "identifier": _ANSWERS,
+        "range": _ANSWERS,
+        "values": _ANSWERS,
+        "values_from": _ANSWERS,
+        "extremes": _ANSWERS,
+        "max_length": _ANSWERS,
+        "description": _WORK,
+    },
+    m.ForeignKey: {"columns": _ANSWERS, "references": _ANSWERS, "key": _ANSWERS},
+    m.View: {"name": _TERMS, "sql": _TERMS},
+    m.Allowance: {"epsilon": _TERMS, "delta": _TERMS, "composition": _TERMS, "per": _TERMS},
+    m.QueryLimit: {"epsilon": _TERMS, "delta": _TERMS},
+    m.Role: {
+        "name": _TERMS,
+        "allowance": _TERMS,
+        "session": _TERMS,
+        "query": _TERMS,
+        "password": _WORK,
+        "max_groups_per_unit": _TERMS,  # where it bounds a measurement, it is in that one's key
+        "mechanisms": _TERMS,
+        "tables": _TERMS,
+        "access": _WORK,
+        "owner": _TERMS,
+    },
+    m.Access: {
+        "may_become": _WORK,
+        "connections": _WORK,
+        "idle_seconds": _WORK,
+        "statement_seconds": _WORK,
+        "message_bytes": _WORK,
+    },
+    m.Latency: {"seconds": _WORK, "fixed": _WORK},
+    m.Bounds: {
+        "connections": _WORK,
+        "startup_seconds": _WORK,
+        "send_seconds": _WORK,
+        "idle_seconds": _WORK,
+        "message_bytes": _WORK,
+    },
+    m.Front: {
+        "users": _WORK,
+        "preview": _WORK,
+        "cleartext": _WORK,
+        "bounds": _WORK,
+        "database": _WORK,
+    },
+    m.LedgerServer: {"dsn": _WORK, "schema": _WORK},
+    m.Limits: {
+        "max_cells": _WORK,
+        "memory": _WORK,
+        "threads": _WORK,
+        "timeout_seconds": _WORK,
+        "strict_timing": _WORK,
+    },
+}
+"""Every field of the policy. A class or a field that is not here has no version."""
+
+
+def version_of(policy: m.Policy) -> str:
     """A hex digest that changes exactly when the meaning of the policy does.
 
     Left out are passwords, descriptions, limits on work, what concerns only the endpoint, and
-    places of files. Neither the layout
-    of the file nor the order of its keys matters.
+    places of files. Neither the layout of the file nor the order of its keys matters.
     """
     return digest(policy)
 
 
+def answers_key(policy: m.Policy) -> str:
+    """A hex digest that changes exactly when answers stored under the policy mean something else.
+
+    Claim: under policies of equal digests, a measurement of equal canonical words and bounding has
+        the same exact numbers, and each stored release of it the noise that its ledger entry says.
+    Assumes: ``FIELDS`` marks all that statements and sensitivities are made of; ``plan.recall`` has
+        what a role adds to a measurement (its limit on groups) in the measurement's own key.
+    Argument: what is left out says who may ask and who pays. A stored release was charged when it
+        was made, to accounts that no edit of limits empties; giving it again is post-processing,
+        and costs no unit anything. Who may ask is decided before anything is looked up.
+    """
+    return _hashed(_canonical(policy, frozenset({Part.ANSWERS})))
+
+
 def digest(value: object) -> str:
     """A hex digest of parts of a policy, that differs where their meanings do."""
-    text = json.dumps(_canonical(value), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return _hashed(_canonical(value, frozenset({Part.ANSWERS, Part.TERMS})))
 
 
-def _canonical(value: object) -> object:
+def _hashed(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _canonical(value: object, parts: frozenset[Part]) -> object:
     """``value`` as JSON in which different meanings differ: each scalar carries its type."""
-    if dataclasses.is_dataclass(value):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {
-            name: _canonical(part)
-            for name, part in fields.items()
-            if name not in _NOT_MEANING and not isinstance(part, Path)
-        }
     match value:
         case Mapping():
-            return {f"={name}": _canonical(part) for name, part in value.items()}
+            return {f"={name}": _canonical(part, parts) for name, part in value.items()}
         case tuple() | list():
-            return [_canonical(part) for part in value]
+            return [_canonical(part, parts) for part in value]
         case frozenset():
             return sorted(map(str, value))
         case Kind():
@@ -67,6 +169,15 @@ def _canonical(value: object) -> object:
             return f"{value.numerator}/{value.denominator}"
         case date():
             return value.isoformat()
-        case _:
-            assert value is None or isinstance(value, bool | int | str)
+        case None | bool() | int() | str():
             return value
+        case _:
+            return {name: _canonical(part, parts) for name, part in _fields(value, parts)}
+
+
+def _fields(value: object, parts: frozenset[Part]) -> Iterator[tuple[str, object]]:
+    """The fields of a part of a policy that bear on ``parts``; each field must be listed."""
+    listed = FIELDS[type(value)]
+    for field in dataclasses.fields(value):  # type: ignore[arg-type]
+        if listed[field.name] in parts:
+            yield field.name, getattr(value, field.name)

@@ -40,14 +40,14 @@ class Rehearsal:
     """A ledger's store with what would be stored besides."""
 
     ledger: Ledger
-    policy_version: str
+    answers_key: str
     postprocessor: PostProcessor
     kept: list[Kept] = field(default_factory=list)
     bodies: dict[str, bytes] = field(default_factory=dict)
 
     def tile(self, statement: str, priced: PricedPlan) -> Tile:
         """The price of a plan; from now on its answer counts as stored."""
-        wanted = pieces(priced, self.policy_version)
+        wanted = pieces(priced, self.answers_key)
         families = {piece.family for piece in wanted}
         bases = {piece.coarse.base for piece in wanted if piece.coarse is not None}
         mine = [k for k in self.kept if k.key.family in families or k.key.base in bases]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def known(base: PricedPlan, service: Service) -> PricedPlan:
     """The plan under its bounds, where all of them are stored; it costs nothing to know them."""
-    found = [stored(s.priced, service.policy.version, service.tools) for s in base.searches]
+    found = [stored(s.priced, service.policy.answers_key, service.tools) for s in base.searches]
     levels = tuple(_level(release) for release in found if release is not None)
     if not base.searches or len(levels) < len(found):
         return base

@@ -156,7 +156,7 @@ class Session:
         if not priced.parts:
             return None
         tools = self._service.tools
-        wanted = pieces(priced, self._service.policy.version)
+        wanted = pieces(priced, self._service.policy.answers_key)
         kin = () if self.settings.fresh else kept_of(wanted, tools.ledger)
         found = foresee(priced, wanted, kin, tools.ledger.recall, tools.postprocessor)
         for due in found.due.parts:
@@ -166,7 +166,9 @@ class Session:
     def price(self, statements: Iterable[str]) -> tuple[Tile, ...]:
         """What statements cost one after the other; what is not answered says why. Spends nothing."""
         service, before = self._service, self.settings
-        rehearsal = Rehearsal(service.ledger, service.policy.version, service.tools.postprocessor)
+        rehearsal = Rehearsal(
+            service.ledger, service.policy.answers_key, service.tools.postprocessor
+        )
         found = []
         try:
             for text in statements:
@@ -214,10 +216,10 @@ class Session:
         timely = self._timely
         if own_tables.asked_for(Source(text, self.settings.dialect, tuple(parameters))):
             return self._own(priced)
-        version = self._service.policy.version
-        note = Note(version, self.role, self._account_name(), text)
+        policy = self._service.policy
+        note = Note(policy.version, self.role, self._account_name(), text)
         accounts = self._accounts(tables_read(priced.plan))
-        payer = Payer(accounts, note, version, self.settings.fresh, self._limit)
+        payer = Payer(accounts, note, policy.answers_key, self.settings.fresh, self._limit)
         wanted = intervals or self.settings.intervals
         priced, before = searching.searched(priced, payer, self._service)
         given = answer(priced, payer, self._service.tools, intervals=wanted)

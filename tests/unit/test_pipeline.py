@@ -429,7 +429,7 @@ def test_a_payer_without_a_limit_pays_what_it_costs() -> None:
     session = opened.session("analyst")
     priced = session.prepare(COUNT)
     payer = Payer(
-        session._accounts(), Note(opened.policy.version, "analyst"), opened.policy.version
+        session._accounts(), Note(opened.policy.version, "analyst"), opened.policy.answers_key
     )
     given = answer(priced, payer, opened.tools, intervals=False)
     assert given.cost == priced.cost

@@ -40,6 +40,7 @@ def policy(*names: str, **allowances: Allowance) -> Policy:
         roles=roles,
         ledger=Path("/srv/shop.ledger"),
         version="abc",
+        answers_key="abc",
     )
 
 

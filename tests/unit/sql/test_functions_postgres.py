@@ -38,6 +38,7 @@ NOTHING = Catalog(
         roles={},
         ledger=Path("none.ledger"),
         version="1",
+        answers_key="1",
     ),
     datetime(2025, 1, 1, tzinfo=UTC),
     frozenset(),
