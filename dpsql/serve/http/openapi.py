@@ -18,7 +18,11 @@ _ERROR = {
         "headline": {"type": "string"},
         "why": {"type": "string"},
         "instead": {"type": "string"},
-        "position": {"type": ["integer", "null"], "description": "characters from zero"},
+        "position": {
+            "type": ["integer", "null"],
+            "minimum": 1,
+            "description": "the first character of the statement is 1",
+        },
     },
 }
 _COST = {
