@@ -10,6 +10,7 @@ from dpsql.checks import (
     bounded_values,
     identifiers,
     interval_ends,
+    interval_values,
     known_aggregates,
     list_keys,
     private_order,
@@ -35,6 +36,7 @@ RULES: dict[str, Rule] = {
     "private_subqueries": private_subqueries.check,
     "identifiers": identifiers.check,
     "interval_ends": interval_ends.check,
+    "interval_values": interval_values.check,
 }
 MOST_REPORTED = 5
 

@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
+from dpsql.engines.collations import BYTE_BY_BYTE, collations
 from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
@@ -31,6 +32,8 @@ MOST_RELATIONS = 64
 """Bound statements that each thread keeps."""
 _KEEPING = threading.Lock()
 """Services of one process share what is kept of a database: one writes it at a time."""
+IDENTITY = {"default_collation": "''", "TimeZone": "'UTC'", "Calendar": "'gregorian'"}
+"""What is set so that equal texts are equal byte by byte, and times are those of one zone."""
 SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
 """What follows once all files are open: no other is read, and nothing of this is changed."""
 UNSTEADY = (
@@ -80,16 +83,18 @@ class DuckDB:
         found = self._root.execute(
             "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns()"
             " WHERE NOT internal AND database_name = current_database()"
-            " ORDER BY table_name, column_index"
+            " AND schema_name = current_schema() ORDER BY table_name, column_index"
         ).fetchall()
         for table, column, engine_type, nullable in found:
             columns.setdefault(table, {})[column] = engine_type
             not_null.setdefault(table, set()).update([] if nullable else [column])
+        for table, types in columns.items():
+            types.update(collations(self._root.cursor(), table, types))
         unique: dict[str, list[frozenset[str]]] = {}
         for table, names in self._root.execute(
             "SELECT table_name, constraint_column_names FROM duckdb_constraints()"
             " WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE')"
-            " AND database_name = current_database()"
+            " AND database_name = current_database() AND schema_name = current_schema()"
         ).fetchall():
             unique.setdefault(table, []).append(frozenset(names))
         return SourceDescription(
@@ -226,8 +231,14 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
             name = str(copies).replace("'", "''")
             root.execute(f"ATTACH '{name}' AS {CATALOG} (READ_ONLY)")
         root.execute(f"ATTACH ':memory:' AS {HEAVY} (READ_WRITE)")
-        for setting, value in SEALED.items():
-            root.execute(f"SET {setting} = {value}")
+        for setting, value in {**IDENTITY, **SEALED}.items():
+            root.execute(f"SET GLOBAL {setting} = {value}")
+    (collation,) = root.execute("SELECT current_setting('default_collation')").fetchone() or ("",)
+    if collation.lower() not in BYTE_BY_BYTE:
+        raise SourceMismatch(
+            f"{path}: this process has set default_collation for it; open it without: texts that a"
+            " collation takes for equal would be one group, named by whichever row came first"
+        )
     there = root.execute("SELECT database_name FROM duckdb_databases()").fetchall()
     if copies is None or (CATALOG,) not in there:
         return None

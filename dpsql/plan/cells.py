@@ -30,7 +30,7 @@ from dpsql.sql.expressions import (
 )
 from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import Filter, Join, Project, Relation, Scan, Sort
-from dpsql.sql.render import expression, literal
+from dpsql.sql.render import expression, key_text, literal
 
 MOST_BASE_VALUES = 2_000_000
 """Combinations that enumeration may walk through to find the distinct groups."""
@@ -216,7 +216,7 @@ def _component_sql(part: _Component, keys: tuple[Expression, ...]) -> str:
     names = {a.column.number: f"a{a.column.number}.v" for a in part.atoms}
     swap = {a.value: a.column for a in part.atoms}
     items = ", ".join(
-        f"{expression(substitute(keys[i], swap.get), names)} AS k{i}" for i in part.keys
+        f"{key_text(substitute(keys[i], swap.get), names)} AS k{i}" for i in part.keys
     )
     source = " CROSS JOIN ".join(
         f"({_values_sql(a.column.shape)}) AS a{a.column.number}" for a in part.atoms

@@ -12,14 +12,12 @@ from __future__ import annotations
 from dpsql.aggregates.statistic import Values
 from dpsql.plan.bounding import Bounding, kept
 from dpsql.plan.stages import Source, above, group_by, listed, named, salted
-from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Expression
-from dpsql.sql.render import expression
+from dpsql.sql.render import key_text
 
 
 def counted(statistic: Values, bounding: Bounding, rows: Source) -> str:
     """The groups that have values, each with their number ``n``."""
-    texts = [_told(value, rows) for value in statistic.values]
+    texts = [key_text(value, rows.block.items) for value in statistic.values]
     text = texts[0] if len(texts) == 1 else f"row({', '.join(texts)})"
     where = rows.where(statistic.where)
     if where is not None:
@@ -55,8 +53,3 @@ def _few(source: str, most: int, rows: Source) -> str:
     place = f"row_number() OVER ({salted(rows.units, rows.keys, 'v')}) AS place"
     head = f"{keys}, " if keys else ""
     return f"SELECT {head}v FROM (SELECT *, {place} FROM ({pairs}) AS d) AS q WHERE place <= {most}"
-
-
-def _told(value: Expression, rows: Source) -> str:
-    text = expression(value, rows.block.items)
-    return f"({text} + 0e0)" if value.shape.kind is Kind.DOUBLE else text  # one zero

@@ -31,7 +31,7 @@ from dpsql.sql.relations import (
     walk,
     with_inputs,
 )
-from dpsql.sql.render import expression, quoted
+from dpsql.sql.render import key_text, quoted
 
 
 def near(rows: Source, measurement: Measurement) -> Source | None:
@@ -49,7 +49,7 @@ def near(rows: Source, measurement: Measurement) -> Source | None:
     steps = tuple(Column(n, name, Shape(Kind.NULL)) for n, name in names)
     unled = replace(scan, table=replace(scan.table, path=()), unit_fields=steps)
     block = Writer().open(_replaced(rows.relation, scan, unled))
-    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    keys = tuple(key_text(k, block.items) for k in measurement.keys)
     return replace(rows, block=block, units=tuple(block.items[s.number] for s in steps), keys=keys)
 
 

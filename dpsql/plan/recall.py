@@ -27,11 +27,14 @@ from dpsql.plan.canonical import NotCanonical, Question, question
 from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.plan.stages import SALT
+from dpsql.policy.types import Kind
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, to_plain
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column, Expression, Literal, columns, substitute
 from dpsql.sql.render import parameters
 
+_LABELS = (Kind.DOUBLE, Kind.TEXT)
+"""Kinds of keys that have equal values of different bytes, or had once."""
 AS_GOOD = 1.005
 """Noise that is wider by half a percent is as good: grids of different fineness differ by that."""
 
@@ -250,6 +253,8 @@ def _asked(part: PricedMeasurement, chosen: tuple[int, ...]) -> list[object]:
         None if part.selection is None else part.selection.shares,
         [f.shape.kind.value for f in measurement.key_fields],
     ]
+    if part.selection is not None and any(f.shape.kind in _LABELS for f in measurement.key_fields):
+        asked.append("canonical labels")  # releases without it may be named by one row's bytes
     # Groups below a least number of units are left out: a lower threshold is no better answer.
     return asked if least is None else [*asked, least]
 

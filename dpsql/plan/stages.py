@@ -15,7 +15,7 @@ from dpsql.policy.companion import Steps
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.expressions import Expression
 from dpsql.sql.relations import Relation
-from dpsql.sql.render import expression
+from dpsql.sql.render import expression, key_text
 
 SALT = "salt"
 """A parameter: a random number drawn for each run; group sampling depends on it and the unit's rows only."""
@@ -83,7 +83,7 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
     block = Writer().open(relation)
     kept = None if lifted is None or lifted.kept is None else block.items[lifted.kept.number]
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
-    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    keys = tuple(key_text(k, block.items) for k in measurement.keys)
     held = stepped(relation, block.items)
     known = steady(measurement.input)
     return Source(relation, block, units, keys, known, held, lifted is not None, kept)
@@ -93,7 +93,7 @@ def owned(measurement: Measurement, relation: Relation) -> Source:
     """Rows with their units, read as they are stored."""
     block = Writer().open(looked_up(relation))
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
-    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    keys = tuple(key_text(k, block.items) for k in measurement.keys)
     return Source(relation, block, units, keys, steady(relation))
 
 
@@ -101,7 +101,7 @@ def ownerless(measurement: Measurement, relation: Relation) -> Source:
     """Rows whose units need not be known."""
     relation = looked_up(relation)
     block = Writer().open(relation)
-    keys = tuple(expression(k, block.items) for k in measurement.keys)
+    keys = tuple(key_text(k, block.items) for k in measurement.keys)
     return Source(relation, block, (), keys, True, stepped(relation, block.items))
 
 

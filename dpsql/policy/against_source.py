@@ -88,6 +88,9 @@ class _Comparison:
             )
             return
         held = there.columns[column.name]
+        if " COLLATE " in held:
+            self._add((table, column.name), _compared(table, column.name, held))
+            return
         if column.kind not in _kinds(held):
             fits = policy_type(held)
             write = f"write `type: {fits}`" if fits else "remove the column"
@@ -198,6 +201,15 @@ class _Comparison:
                 f"only ({columns}) is unique: several rows may share it; "
                 "choose another key or declare the constraint in the source",
             )
+
+
+def _compared(table: str, column: str, held: str) -> str:
+    """Why a text with a collation is not read, and how it can be."""
+    return (
+        f"column {table}.{column} is {held} in the source: texts that its collation takes for equal "
+        "would be one group, named by whichever row came first; let the policy name a view that has "
+        f'{column} COLLATE "binary" AS {column}, or lower({column}) COLLATE "binary" AS {column}'
+    )
 
 
 def _declared_key(there: TableDescription, columns: Mapping[str, Column]) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from dpsql.sql.render import (
     called,
     engine_type,
     expression,
+    key_text,
     literal,
     quoted,
     sort_list,
@@ -104,7 +105,7 @@ class Writer:
             case Distinct(input=below, fields=fields):
                 block = self.block(below)
                 block = self.sealed(block) if block.closed else block
-                kept = {f.number: block.items[f.number] for f in fields}
+                kept = {f.number: key_text(f, block.items) for f in fields}
                 return replace(block, items=kept, distinct=True, computed=True)
             case Sort(input=below, keys=keys):
                 block = self.open(below)
@@ -222,7 +223,7 @@ class Writer:
 
     def _aggregate(self, aggregate: Aggregate) -> Block:
         block = self.open(aggregate.input)
-        keys = [expression(k, block.items) for k in aggregate.keys]
+        keys = [key_text(k, block.items) for k in aggregate.keys]
         texts = [*keys, *(aggregated(c, block.items) for c in aggregate.calls)]
         items = {f.number: t for f, t in zip(aggregate.fields, texts, strict=True)}
         group = f" GROUP BY {', '.join(keys)}" if keys else ""

@@ -137,6 +137,32 @@ def expression(node: Expression, names: Texts) -> str:
             raise AssertionError("plan.build replaces every subquery by a parameter")
 
 
+def key_text(node: Expression, names: Texts) -> str:
+    """The SQL of an expression by whose equal values rows are put together.
+
+    Of values that an engine takes for equal it returns the one that it met first, whosever row
+    that was in. Here they are the same bytes: see ``canonical``.
+    """
+    text = expression(node, names)
+    return text if isinstance(node, Literal) else canonical(text, node.shape.kind)
+
+
+def canonical(text: str, kind: Kind) -> str:
+    """The canonical form of a value: what compares as equal is the same bytes.
+
+    Doubles have two zeros, and NaN with either sign. All other kinds of which there are keys are
+    as they are: text is compared byte by byte, since columns with a collation are not opened.
+
+    >>> canonical("t.x", Kind.DOUBLE)
+    "CASE WHEN isnan(t.x) THEN CAST('NaN' AS DOUBLE) ELSE t.x + 0.0e0 END"
+    >>> canonical("t.x", Kind.TEXT)
+    't.x'
+    """
+    if kind is not Kind.DOUBLE:
+        return text
+    return f"CASE WHEN isnan({text}) THEN CAST('NaN' AS DOUBLE) ELSE {text} + 0.0e0 END"
+
+
 def _argument(node: Expression, names: Texts) -> str:
     """An argument of a function: constants are written bare, see ``typed``."""
     if isinstance(node, Literal):
@@ -176,9 +202,14 @@ def _reaching(node: Window) -> tuple[SortKey, ...]:
     )
 
 
+CHOOSING = frozenset({"min", "max", "quantile_disc"})
+"""Functions that give one of several equal values: which one must not be seen."""
+
+
 def called(node: Window | Aggregated, names: Texts) -> str:
     """An aggregate or window function with its arguments and its FILTER."""
-    args = ", ".join(expression(a, names) for a in node.args)
+    write = key_text if node.function in CHOOSING else expression
+    args = ", ".join(write(a, names) for a in node.args)
     if node.function == "count" and not args:
         args = "*"
     if isinstance(node, Aggregated) and node.option:
@@ -217,9 +248,11 @@ __all__ = [
     "alias",
     "as_planned",
     "called",
+    "canonical",
     "double",
     "engine_type",
     "expression",
+    "key_text",
     "literal",
     "parameters",
     "quoted",

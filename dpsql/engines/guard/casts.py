@@ -25,7 +25,6 @@ from dpsql.engines.guard.facts import (
     End,
     Fact,
     Unsafe,
-    sized,
 )
 from dpsql.engines.guard.parts import Node
 from dpsql.engines.guard.sizes import fits
@@ -53,16 +52,19 @@ def written(kind: str, text: str) -> Fact:
     if kind not in _LITERALS:
         raise Unsafe(f"a constant of type {kind}")
     if _LITERALS[kind] not in NUMBERS:
-        return sized(_LITERALS[kind], 0, 0)
+        return Fact(_LITERALS[kind], 0, 0, canonical=kind == "NULL_LITERAL")
     value = Fraction(text)
     if _LITERALS[kind] == WHOLE and abs(value) < 1 << 127:
         bits = next(b for b in (31, 63, 127) if abs(value) < 1 << b)
         return Fact(WHOLE, int(value), int(value), bits)
-    return Fact(DOUBLE, value, value, whole=value.denominator == 1)
+    one = bool(value) or not text.startswith("-")
+    return Fact(DOUBLE, value, value, whole=value.denominator == 1, canonical=one)
 
 
 def cast(child: Fact, target: Fact, *, given: bool) -> Fact:
     """What is certain of a value as another type; ``given`` ones come with the statement."""
+    if child.picked:
+        raise Unsafe("a CAST of one of several equal values that the order of rows has picked")
     low, high = child.low, child.high
     whole = target.kind == DOUBLE and (child.kind == WHOLE or child.whole)
     if target.kind in NUMBERS and child.kind == TRUTH:
@@ -75,14 +77,14 @@ def cast(child: Fact, target: Fact, *, given: bool) -> Fact:
     elif target.kind == WHOLE and child.kind in (DOUBLE, STORED):
         low = None if low is None else math.floor(low)
         high = None if high is None else math.ceil(high)
-    apart = separate(child, target)
+    apart, one = separate(child, target), target.kind == DOUBLE and _one_double(child)
     owned = apart and (child.unit or child.keys)
     if not (owned or child.many or child.share or child.exact or target.fields):
-        return _number(target.kind, low, high, target.bits, whole=whole)
+        return _number(target.kind, low, high, target.bits, whole=whole, canonical=one)
     return Fact(
         target.kind, low, high, target.bits, child.unit if apart else frozenset(),
         child.keys if apart else frozenset(), exact=child.exact, many=child.many,
-        share=child.share, whole=whole, fields=target.fields,
+        share=child.share, whole=whole, canonical=one, fields=target.fields,
     )  # fmt: skip
 
 
@@ -94,8 +96,16 @@ def separate(child: Fact, target: Fact) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _number(kind: str, low: End | None, high: End | None, bits: int, *, whole: bool) -> Fact:
-    return Fact(kind, low, high, bits, whole=whole)
+def _number(
+    kind: str, low: End | None, high: End | None, bits: int, *, whole: bool, canonical: bool
+) -> Fact:
+    return Fact(kind, low, high, bits, whole=whole, canonical=canonical)
+
+
+def _one_double(child: Fact) -> bool:
+    """Whether equal values become the same double: whole numbers and decimals have one zero."""
+    held = child.held if child.kind == STORED else child.kind
+    return held in (WHOLE, TRUTH) or held.startswith("decimal") or child.canonical
 
 
 def total(node: Node, child: Fact, target: Fact) -> bool:

@@ -17,6 +17,9 @@ class Unsafe(Exception):
 WHOLE, DOUBLE, TEXT, TRUTH = "whole", "double", "text", "truth"
 DATE, TIME, NULL, SPAN, LIST, STORED = "date", "time", "null", "span", "list", "stored"
 NUMBERS = (WHOLE, DOUBLE)
+SAME_BYTES = frozenset([WHOLE, TEXT, TRUTH, DATE, TIME, "uuid"])
+"""Kinds of which equal values are the same bytes. Doubles have two zeros and several NaN, spans of
+time several spellings, and records, lists and whatever else there is may hold those."""
 KINDS = {
     "BIGINT": WHOLE, "INTEGER": WHOLE, "HUGEINT": WHOLE, "DOUBLE": DOUBLE, "VARCHAR": TEXT,
     "BOOLEAN": TRUTH, "DATE": DATE, "TIMESTAMP": TIME, "INTERVAL": SPAN,
@@ -41,7 +44,8 @@ class Fact:
     key that it is; ``keys`` those of the key of a row that says whose rows these are. ``held`` is
     the declared type of a stored column.
 
-    A double that is ``whole`` has no fraction. ``exact`` numbers are of rows of several units, and
+    A double that is ``whole`` has no fraction. Of ``canonical`` values those that compare as equal are
+    the same bytes; where a value is ``picked``, the order of rows decided which of several equal ones. ``exact`` numbers are of rows of several units, and
     wait for noise. On the sides ``many``, what one unit's number is grows with its rows; a ``share``
     shrinks with them. ``shown`` is whether a group may be named by it.
     """
@@ -58,12 +62,20 @@ class Fact:
     share: bool = False
     shown: bool = True
     whole: bool = False
+    canonical: bool = False
+    picked: bool = False
     fields: Mapping[str, Fact] = field(default_factory=dict, compare=False)
 
     @property
     def bounded(self) -> bool:
         """Whether constants of the statement are on both sides of it."""
         return self.low is not None and self.high is not None
+
+    @property
+    def identical(self) -> bool:
+        """Whether values that compare as equal are the same bytes."""
+        kind = self.held if self.kind == STORED else self.kind
+        return kind in SAME_BYTES or kind.startswith("decimal") or self.canonical
 
     @property
     def nonzero(self) -> bool:
@@ -118,7 +130,8 @@ def merged(found: list[Fact]) -> Fact:
         reduce(frozenset.intersection, [f.keys for f in found]),
         first.held, any(f.exact for f in found),
         reduce(int.__or__, [f.many for f in found]), any(f.share for f in found),
-        all(f.shown for f in found), all(f.whole or f.kind == WHOLE for f in known), first.fields,
+        all(f.shown for f in found), all(f.whole or f.kind == WHOLE for f in known),
+        all(f.canonical or f.kind == WHOLE for f in found), any(f.picked for f in found), first.fields,
     )  # fmt: skip
 
 

@@ -58,6 +58,31 @@ def constant(node: Node) -> bool:
     return node["class"] in ("CONSTANT", "PARAMETER")
 
 
+def canonical(node: Node) -> Node | None:
+    """The value of which an expression is the canonical form as a double; None where it is none.
+
+    ``CASE WHEN isnan(x) THEN CAST('NaN' AS DOUBLE) ELSE x + 0.0e0 END``: minus zero and zero are
+    zero, and there is one NaN. All else stays as it is, and so does NULL.
+    """
+    if len(node["case_checks"]) != 1 or not not_a_number(node["case_checks"][0]["then_expr"]):
+        return None
+    test, other = node["case_checks"][0]["when_expr"], node["else_expr"]
+    if test.get("function_name") != "isnan" or other.get("function_name") != "+":
+        return None
+    (value,), added = arguments(test), arguments(other)
+    zero = added[-1].get("literal", {})
+    plus_zero = zero.get("kind") == "NUMERIC" and zero["text"] == "0.0e0"
+    return value if len(added) == 2 and added[0] == value and plus_zero else None
+
+
+def not_a_number(node: Node) -> bool:
+    """Whether an expression is the one NaN of the canonical form."""
+    if node["class"] != "CAST" or node["type_expr"]["type_name"] != "DOUBLE":
+        return False
+    text = {"kind": "STRING", "text": "NaN"}
+    return node["child"].get("literal") == text and not node["try_cast"]
+
+
 def conjuncts(node: Node) -> Iterator[Node]:
     """The parts of a condition that all must hold."""
     if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from dpsql.engines.guard.facts import LIST, WHOLE, Fact, Unsafe, hidden, kind_of, merged
+from dpsql.engines.guard.facts import LIST, STORED, WHOLE, Fact, Unsafe, hidden, kind_of, merged
 from dpsql.engines.guard.joins import joined, state_of
 from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, everything, named
@@ -34,6 +34,8 @@ def measured(
             raise Unsafe(f"{name}, which is not a bounded whole number")
         if not waits and (fact.exact or not re.fullmatch(r"k\d+", name)):
             raise Unsafe(f"{name}, which neither is a key nor gets noise")
+        if not waits and not fact.identical:
+            raise Unsafe(f"{name}, a key of which equal values are not the same bytes")
 
 
 def public(node: Node, tables: Mapping[Place, Listed]) -> None:
@@ -110,9 +112,11 @@ class _Walk:
                 raise Unsafe("a condition that decides which private rows are read")
         rows = settled(rows, node["where_clause"])
         keys = [self._key(node, key) for key in node["group_expressions"]]
+        facts = plain.facts(keys)
+        _same(facts, rows.state)
         terms, state, groups = plain, rows.state, "none"
         if keys or any(map(_aggregates, node["select_list"])):
-            groups = self._groups(rows, plain.facts(keys))
+            groups = self._groups(rows, facts)
             terms = self._terms(rows, groups)
             state = MEASURED if groups == "all" else state
         if groups == "all" and rows.strays:
@@ -124,6 +128,8 @@ class _Walk:
             terms = replace(terms, guarded=above)
         columns = apart(self._outputs(node, rows, terms))
         self._modifiers(node, rows, columns, state)
+        if keys or node["modifiers"]:
+            columns = {name: _picked(fact, rows.state) for name, fact in columns.items()}
         many = bool(above) and groups in ("unit", "few") and len(keys) == rows.parts
         read = (node["from_table"], node["where_clause"])
         if rows.read is not None and read[1] is None:
@@ -199,6 +205,7 @@ class _Walk:
                 for order in modifier["orders"]:
                     self._terms(both).fact(_no_place(order["expression"]))
                 continue
+            _same(list(columns.values()), state)
             covered: frozenset[int] = frozenset().union(*(c.unit for c in columns.values()))
             whole = modifier["type"] == "DISTINCT_MODIFIER" and not modifier["distinct_on_targets"]
             within = whole and state == PRIVATE and rows.parts and len(covered) == rows.parts
@@ -275,6 +282,22 @@ class _Walk:
 def _present(condition: Node) -> bool:
     """Whether a condition only leaves out rows without a key, or without a value."""
     return all(part["type"] == "OPERATOR_IS_NOT_NULL" for part in conjuncts(condition))
+
+
+def _same(keys: list[Fact], state: str) -> None:
+    """Refuse to put rows of units together by what has equal values that are not the same bytes.
+
+    One of these would be returned for all, whichever row came first. Stored columns may be told
+    apart by nothing else afterwards: see ``_picked``.
+    """
+    if state != PUBLIC and not all(key.identical or key.kind == STORED for key in keys):
+        raise Unsafe("rows put together by what has equal values that are not the same bytes")
+
+
+def _picked(fact: Fact, state: str) -> Fact:
+    """A stored column of rows that were put together: it may be one of several equal values."""
+    chosen = state != PUBLIC and fact.kind == STORED and not fact.identical
+    return replace(fact, picked=True) if chosen else fact
 
 
 def _no_place(order: Node) -> Node:

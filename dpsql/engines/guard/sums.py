@@ -31,6 +31,8 @@ AGGREGATES = {
     "count_if": WHOLE, "list": LIST, "bit_or": WHOLE,
 }  # fmt: skip
 """What an aggregate gives; empty: what it is given."""
+CHOOSING = ("min", "max", "quantile_disc")
+"""Those that give one of several equal values: which one, the order of rows decides."""
 NOTHING = sized(WHOLE, 0, 31)
 """The one thing that may stand for a number that is not there."""
 
@@ -46,6 +48,8 @@ def aggregated(
     first = found[0]
     if first.kind == STORED and name not in ("min", "max"):
         raise Unsafe(f"{name} of a column as it is stored")
+    if name in CHOOSING and groups in ("unit", "few") and not first.identical:
+        raise Unsafe(f"{name} of values of which equal ones are not the same")
     doubles = few and first.kind == DOUBLE and adds_exactly(first)
     whole = doubles or (first.kind == WHOLE and first.bounded)
     if groups == "all" and (name != "sum" or distinct or not whole):
@@ -56,7 +60,10 @@ def aggregated(
         return _sum(first, FEW if doubles and groups == "all" else rows, groups)
     kind = AGGREGATES[name] or first.kind
     if name in ("min", "max", "bit_or") and kind in NUMBERS:
-        return Fact(kind, first.low, first.high, first.bits, many=first.many, share=first.share)
+        return Fact(
+            kind, first.low, first.high, first.bits, many=first.many, share=first.share,
+            canonical=first.canonical,
+        )  # fmt: skip
     many = ABOVE | BELOW if first.many else 0
     return Fact(kind, many=many) if kind in NUMBERS else plain(kind)
 

@@ -35,8 +35,10 @@ from dpsql.engines.guard.parts import (
     above,
     arguments,
     between,
+    canonical,
     constant,
     marked,
+    not_a_number,
     place_bits,
     unequal,
 )
@@ -127,7 +129,8 @@ class Terms:
             raise Unsafe(f"a CAST from {child.kind} to {target.kind} that may fail")
         if child.exact and target.kind != WHOLE:
             raise Unsafe("a number before its noise, as something else")
-        return cast(child, target, given=given)
+        found = cast(child, target, given=given)
+        return replace(found, canonical=True) if not_a_number(node) else found
 
     def of_operator(self, node: Node) -> Fact:
         name, children = node["type"], node["children"]
@@ -156,6 +159,9 @@ class Terms:
         return plain(TRUTH)
 
     def of_case(self, node: Node) -> Fact:
+        value = canonical(node)
+        if value is not None and (found := self.fact(value)).kind == DOUBLE:
+            return replace(found, canonical=True)
         results = []
         for check in node["case_checks"]:
             self.fact(check["when_expr"])
@@ -300,6 +306,8 @@ def _result(name: str, kind: str, found: list[Fact]) -> Fact:
             return sized(WHOLE, 128)
         case "struct_pack":
             return Fact(LIST, exact=any(f.exact for f in found))
+        case "row" | "list_value" | "list_sort":
+            return Fact(kind, canonical=all(f.identical for f in found))
         case "epoch_us":
             return sized(WHOLE, 1 << 60) if first.bounded else Fact(WHOLE, bits=63)
         case "abs" if first.bounded:

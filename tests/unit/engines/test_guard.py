@@ -31,6 +31,8 @@ from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.upheld import Lighter, lighter_of
 from dpsql.policy.companion import HEAVY, Shelf, key_of
 from dpsql.policy.model import Policy
+from dpsql.policy.types import Kind
+from dpsql.sql.render import canonical
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
 from scalar_expressions import single_calls, wild_world
@@ -213,6 +215,8 @@ def _type(kind: str) -> str:
 
 ID = 'TRY_CAST(t."customer_id" AS BIGINT)'
 AMOUNT = 'TRY_CAST(t."amount" AS DOUBLE)'
+ONE = canonical(AMOUNT, Kind.DOUBLE)
+"""The amount as it may be a key."""
 CLAMPED = f"CASE WHEN {AMOUNT} >= 0 AND {AMOUNT} <= 500 THEN CAST({AMOUNT} * 16.0e0 AS BIGINT) WHEN {AMOUNT} < 0 THEN 0 WHEN {AMOUNT} > 500 THEN 8000 END"
 FROM = 'FROM "orders" AS t'
 ROWS = f'WITH r AS MATERIALIZED (SELECT {ID} AS u0, TRY_CAST(t."channel" AS VARCHAR) AS k0, {CLAMPED} AS v0 {FROM})'
@@ -226,7 +230,7 @@ SOUND = (
     f"SELECT coalesce(sum({CLAMPED}), 0) AS p0 {FROM}",
     f"SELECT coalesce(sum(least(s, 5)), 0) AS p0 FROM (SELECT {ID} AS u0, count(*) AS s {FROM} GROUP BY 1) AS g",
     f"SELECT coalesce(sum(greatest(0, least(s, 9))), 0) AS p0 FROM (SELECT {ID} AS u0, count(*) AS s {FROM} GROUP BY 1) AS g",
-    f"SELECT count(*) AS p0 FROM (SELECT max({AMOUNT}) AS m {FROM} GROUP BY {ID}) AS g WHERE m > 3",
+    f"SELECT count(*) AS p0 FROM (SELECT max({ONE}) AS m {FROM} GROUP BY {ID}) AS g WHERE m > 3",
     f"SELECT count(*) AS p0 FROM (SELECT row_number() OVER (PARTITION BY {ID}) AS r {FROM}) AS g WHERE r < 3",
 )
 FAULTY: dict[str, str] = {
@@ -276,9 +280,9 @@ FAULTY: dict[str, str] = {
     "the row's number": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(t.rowid AS BIGINT) = 1",
     "a window across units": f"SELECT count(*) AS p0 FROM (SELECT row_number() OVER (ORDER BY {AMOUNT}) AS r {FROM}) AS g WHERE r < 3",
     "a window by half of a unit": f"SELECT count(*) AS p0 FROM (SELECT row_number() OVER (PARTITION BY TRY({ID} // 2)) AS r {FROM}) AS g WHERE r < 3",
-    "units told as text": f"SELECT k AS k0, count(*) AS p0 FROM (SELECT TRY_CAST({ID} AS DOUBLE) AS k, max({AMOUNT}) AS m {FROM} GROUP BY 1) AS g GROUP BY 1",
+    "units told as text": f"SELECT k AS k0, count(*) AS p0 FROM (SELECT TRY_CAST({ID} AS DOUBLE) AS k, max({ONE}) AS m {FROM} GROUP BY 1) AS g GROUP BY 1",
     "LIMIT": f"SELECT count(*) AS p0 FROM (SELECT {ID} AS u0 {FROM} LIMIT 5) AS g",
-    "DISTINCT across units": f"SELECT count(*) AS p0 FROM (SELECT DISTINCT {AMOUNT} AS a {FROM}) AS g",
+    "DISTINCT across units": f"SELECT count(*) AS p0 FROM (SELECT DISTINCT {ONE} AS a {FROM}) AS g",
     "a sample": 'SELECT count(*) AS p0 FROM "orders" AS t TABLESAMPLE 10%',
     "QUALIFY": f"SELECT count(*) AS p0 {FROM} QUALIFY TRUE",
     "GROUP BY ALL": f"SELECT {AMOUNT} AS k0, count(*) AS p0 {FROM} GROUP BY ALL",
@@ -298,7 +302,7 @@ FAULTY: dict[str, str] = {
     "WITH RECURSIVE": f"WITH RECURSIVE r AS MATERIALIZED (SELECT {ID} AS u0 {FROM} UNION ALL SELECT u0 FROM r) SELECT count(*) AS p0 FROM r",
     "rows of a WITH that is computed at each place": f"{ROWS.replace('MATERIALIZED', 'NOT MATERIALIZED')} SELECT count(*) AS p0 FROM r",
     "a WITH that names columns anew": f"WITH r(u0, v0) AS MATERIALIZED (SELECT {AMOUNT} AS v0, {ID} AS u0 {FROM}) SELECT sum(m) AS p0 FROM (SELECT max({CLAMPED.replace(AMOUNT, 'v0')}) AS m FROM r GROUP BY u0) AS g",
-    "a WITH without the unit": f"{ROWS.replace(f'{ID} AS u0', f'{AMOUNT} AS u0')} SELECT sum(m) AS p0 FROM (SELECT max(v0) AS m FROM r GROUP BY u0) AS g",
+    "a WITH without the unit": f"{ROWS.replace(f'{ID} AS u0', f'{ONE} AS u0')} SELECT sum(m) AS p0 FROM (SELECT max(v0) AS m FROM r GROUP BY u0) AS g",
     "a WITH with half of the unit": f"{ROWS.replace(f'{ID} AS u0', f'TRY({ID} // 2) AS u0')} SELECT sum(m) AS p0 FROM (SELECT max(v0) AS m FROM r GROUP BY u0) AS g",
     "a WITH without the clamp": f"{ROWS.replace(CLAMPED, AMOUNT)} SELECT sum(v0) AS p0 FROM r",
     "a WITH without half of the clamp": f"{ROWS.replace(f'{AMOUNT} >= 0 AND ', '')} SELECT sum(v0) AS p0 FROM r",
@@ -554,7 +558,7 @@ def test_a_key_s_place_is_never_taken_for_another() -> None:
     """A statement with a hundred columns differs from another in which of them it groups by."""
     own, idle = keyed(opened(SHOP).policy), ", ".join(f"{i} AS x{i}" for i in range(120))
     text = (
-        f"SELECT coalesce(sum(m), 0) AS p0 FROM (SELECT {idle}, {ID} AS u, {AMOUNT} AS a,"
+        f"SELECT coalesce(sum(m), 0) AS p0 FROM (SELECT {idle}, {ID} AS u, {ONE} AS a,"
         f" max({CLAMPED}) AS m {FROM} GROUP BY %d) AS g"
     )
     own.check(text % 121)

@@ -1,0 +1,37 @@
+"""DP201: an interval moves a date or a timestamp, and is no value of its own.
+
+What: no column, key or argument of an aggregate is an interval.
+Why: engines take ``1 month`` for ``30 days``; a group of both would be named by whichever row came
+    first.
+Example: ``SELECT INTERVAL '1 month' AS span, COUNT(*) FROM orders GROUP BY 1``
+Instead: ``SELECT placed + INTERVAL '1 month' AS day, COUNT(*) FROM orders GROUP BY 1``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.bind import Bound
+from dpsql.sql.expressions import Expression, Interval, Window
+from dpsql.sql.relations import expressions, walk
+
+
+def check(bound: Bound) -> Iterator[Refusal]:
+    """Refuse values that are intervals."""
+    for relation in walk(bound.relation):
+        for value in expressions(relation):
+            if any(isinstance(part, Interval) for part in _values(value)):
+                yield Refusal(
+                    "DP201",
+                    "an interval cannot stand by itself",
+                    "Engines take 1 month for 30 days, and would show whichever came first.",
+                    "Add it to a date, or subtract it: placed + INTERVAL '1 month'.",
+                    value.span or relation.span,
+                )
+
+
+def _values(value: Expression) -> Iterator[Expression]:
+    yield value
+    if isinstance(value, Window):
+        yield from value.args
