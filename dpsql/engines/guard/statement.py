@@ -119,10 +119,8 @@ class _Walk:
             groups = self._groups(rows, facts)
             terms = self._terms(rows, groups)
             state = MEASURED if groups == "all" else state
-        if groups == "all" and rows.strays:
-            raise Unsafe("rows whose unit may be NULL, counted")
-        if groups == "all" and rows.hides and not all(_shown(key, rows) for key in keys):
-            raise Unsafe("a group that is named by what identifies people")
+        if groups == "all":
+            _mixed(rows, keys)
         above = self._having(node, terms)
         if above:
             terms = replace(terms, guarded=above)
@@ -282,6 +280,14 @@ class _Walk:
 def _present(condition: Node) -> bool:
     """Whether a condition only leaves out rows without a key, or without a value."""
     return all(part["type"] == "OPERATOR_IS_NOT_NULL" for part in conjuncts(condition))
+
+
+def _mixed(rows: Rows, keys: list[Node]) -> None:
+    """Refuse to put rows of several units together that are nobody's, or by who they are."""
+    if rows.strays:
+        raise Unsafe("rows whose unit may be NULL, counted")
+    if rows.hides and not all(_shown(key, rows) for key in keys):
+        raise Unsafe("a group that is named by what identifies people")
 
 
 def _same(keys: list[Fact], state: str) -> None:
