@@ -12,7 +12,9 @@ from dpsql.plan.request import Mechanism
 from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
 from dpsql.selftest.probes import (
     CELL,
+    EVENTS,
     HOMES,
+    LOGINS,
     LOOSE,
     PART,
     PEOPLE,
@@ -63,6 +65,7 @@ def matrix() -> Iterator[Question]:
     yield from _levels()
     yield from _in_steps()
     yield from _households()
+    yield from _without_table()
     yield from _beside()
     yield from _searched()
 
@@ -322,6 +325,21 @@ def _households() -> Iterator[Question]:
     for text in ("COUNT(*)", "SUM(x)", "AVG(x)", "MEDIAN(x)"):
         sql = by_cell(text, HOMES)
         yield Question(f"{text} of homes", HOMES, sql, SEVERAL, scenarios=(ALONE, EMPTY))
+
+
+def _without_table() -> Iterator[Question]:
+    """Units that are known by the key in the tables that tell of them."""
+    own, same = f"{PERSON}, {CELL}", f"USING ({PERSON})"
+    both = f"{EVENTS} AS r JOIN {LOGINS} AS p {same}"
+    each = f"SELECT {own}, COUNT(*) AS v FROM {EVENTS} GROUP BY {own}"
+    for name, sql in (
+        ("COUNT(*)", by_cell("COUNT(*)", EVENTS)),
+        (f"COUNT(DISTINCT {PERSON})", by_cell(f"COUNT(DISTINCT {PERSON})", EVENTS)),
+        ("join", f"SELECT r.{CELL}, COUNT(*) FROM {both} GROUP BY r.{CELL}"),
+        ("AVG of counts", f"SELECT {CELL}, AVG(v) FROM ({each}) AS t GROUP BY {CELL}"),
+    ):
+        some = (TWICE, EMPTY, KEYLESS)
+        yield Question(f"{name} of units without a table", EVENTS, sql, SEVERAL, scenarios=some)
 
 
 def _beside() -> Iterator[Question]:

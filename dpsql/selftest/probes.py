@@ -19,6 +19,8 @@ PREPARED = "dpsql_prepared"
 """A table that is read from a prepared copy."""
 LOOSE = "dpsql_loose"
 """A table whose units may have many more rows than most do: what a search is for. It has one cell."""
+EVENTS, LOGINS = "dpsql_events", "dpsql_logins"
+"""Tables of units that have no table of their own."""
 PERSON = "dpsql_person"
 KINDS = (
     f"SELECT CAST(i AS INTEGER) AS part, 'part ' || i AS label FROM range(1, {PARTS + 1}) AS r(i)"
@@ -51,6 +53,7 @@ def _table(name: str, unit: str, rows: int, per_group: int | None) -> Table:
 
 UNITS = {
     "dpsql_person": Unit("dpsql_person", PEOPLE, (PERSON,)),
+    "dpsql_student": Unit("dpsql_student", None, (PERSON,)),
     "dpsql_home": Unit("dpsql_home", HOMES, (PERSON,), group_size=2),
 }
 TABLES = (
@@ -58,6 +61,8 @@ TABLES = (
     _table(ROWS, "dpsql_person", 4, 2),
     _table(PREPARED, "dpsql_person", 4, None),
     _table(LOOSE, "dpsql_person", 128, None),
+    _table(EVENTS, "dpsql_student", 4, None),
+    _table(LOGINS, "dpsql_student", 4, None),
     _table(HOMES, "dpsql_home", 1, None),
     Table(
         PUBLIC,

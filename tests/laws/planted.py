@@ -373,6 +373,7 @@ PLANTED = (
     Planted("values that are taken for declared ones", believed, "SUM(n)", s.ABOVE, 2_000),
     Planted("weights that forget to divide", written(r"// count\(\*\) AS weight", "// 1 AS weight"), WEIGHED, s.TWICE),
     Planted("units without a key are not weighed", written(r'WHERE TRY_CAST\(t1."dpsql_person" AS BIGINT\) IS NOT NULL', "WHERE TRUE"), WEIGHED, s.KEYLESS),
+    Planted("rows of nobody are counted", written(r'WHERE TRY_CAST\(t1."dpsql_person" AS BIGINT\) IS NOT NULL', "WHERE TRUE"), "COUNT(*) of units without a table", s.KEYLESS),
     Planted("a prepared copy that is read whole", written(r'"dpsql rank" <= 4', '"dpsql rank" <= 99'), "COUNT(*) by prepared rows", s.TWICE),
     Planted("a forgotten cap of a group", written(r"least\(s0, 2\)", "s0"), "COUNT(*) of one group", s.TWICE),
     Planted("groups of a unit without a limit", written(UNLIMITED, ""), CAPPED, s.SPREAD, 40_000),
