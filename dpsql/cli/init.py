@@ -9,8 +9,10 @@ from pathlib import Path
 
 from dpsql.cli.exits import ANSWERED, Usage
 from dpsql.engines import inspect
-from dpsql.policy.draft import draft
+from dpsql.policy.draft import Suggestions, draft
+from dpsql.policy.guess import guess_unit, unit_columns
 from dpsql.policy.model import Source
+from dpsql.policy.source import SourceDescription
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -20,7 +22,7 @@ def run(chosen: argparse.Namespace) -> int:
         raise Usage(f"{output} is there already; name another file with -o")
     database = _database(chosen.data, output)
     description = inspect.describe(database)
-    found = inspect.bounds(database, description) if chosen.suggest_bounds else None
+    found = _read(database, description) if chosen.suggest_bounds else None
     source = Source("duckdb", Path(os.path.relpath(database.absolute(), output.absolute().parent)))
     output.write_text(draft(description, source, found), encoding="utf-8")
     sys.stdout.write(f"Wrote {output}: a draft from names and types.\n")
@@ -31,6 +33,15 @@ def run(chosen: argparse.Namespace) -> int:
         )
     sys.stdout.write(f"Look for FILL IN, then run: dpsql check {output}\n")
     return ANSWERED
+
+
+def _read(database: Path, description: SourceDescription) -> Suggestions:
+    """What the rows say about ranges, keys, and rows of one unit."""
+    repeated = inspect.repeated(database, description)
+    unit = guess_unit(description, repeated)
+    held = unit_columns(description, unit) if unit else {}
+    ranges = inspect.bounds(database, description)
+    return Suggestions(ranges, repeated, inspect.most_rows(database, held))
 
 
 def _database(data: list[Path], output: Path) -> Path:

@@ -13,6 +13,7 @@ import duckdb
 
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb import DuckDB
+from dpsql.policy.guess import likely_keys
 from dpsql.policy.model import ForeignKey, Limits
 from dpsql.policy.source import SourceDescription, policy_type
 from dpsql.policy.types import Scalar
@@ -69,6 +70,33 @@ def bounds(
             for table, there in description.tables.items()
             for column, low, high in _extremes(connection, table, there.columns)
         }
+
+
+def repeated(path: Path, description: SourceDescription) -> frozenset[tuple[str, str]]:
+    """The columns that may be guessed to be keys, and that several rows share: read from the rows."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return frozenset(
+            (table, column)
+            for table, there in description.tables.items()
+            for column in likely_keys(table, there)
+            if connection.execute(
+                f"SELECT 1 FROM {quoted(table)} GROUP BY {quoted(column)} HAVING count(*) > 1 LIMIT 1"
+            ).fetchone()
+        )
+
+
+def most_rows(path: Path, held: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """The most rows that share the columns of each table, where they have a value: read from the rows."""
+    found = {}
+    with duckdb.connect(str(path), read_only=True) as connection:
+        for table, columns in held.items():
+            keys = ", ".join(map(quoted, columns))
+            known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in columns)
+            row = connection.execute(
+                f"SELECT max(n) FROM (SELECT count(*) AS n FROM {quoted(table)} WHERE {known} GROUP BY {keys})"
+            ).fetchone()
+            found[table] = max(1, int((row or (0,))[0] or 0))
+    return found
 
 
 def _extremes(

@@ -5,18 +5,35 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 
 from dpsql.policy.document import Word
-from dpsql.policy.guess import GuessedUnit, guess_unit, key_of, names_people, ways_to_unit
+from dpsql.policy.guess import (
+    GuessedUnit,
+    guess_unit,
+    holders,
+    key_of,
+    names_people,
+    unique_key,
+    ways_to_unit,
+)
 from dpsql.policy.model import ForeignKey, Source
 from dpsql.policy.problems import Place
 from dpsql.policy.scalars import kind_of
 from dpsql.policy.source import SourceDescription, TableDescription, policy_type
 from dpsql.policy.types import Kind, Scalar
 
-Suggestions = Mapping[tuple[str, str], tuple[Scalar, Scalar]]
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """What was read from rows: extremes of columns, keys that repeat, most rows of one unit."""
+
+    ranges: Mapping[tuple[str, str], tuple[Scalar, Scalar]] = field(default_factory=dict)
+    repeated: frozenset[tuple[str, str]] = frozenset()
+    rows: Mapping[str, int] = field(default_factory=dict)
+
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _YAML_1_1 = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
@@ -31,16 +48,16 @@ def draft(
     Nothing in it was read from rows but ``suggestions``, which are marked as such: bounds that
     were read from the data reveal its extremes.
     """
-    return "\n".join([*_lines(description, source, suggestions or {}), ""])
+    return "\n".join([*_lines(description, source, suggestions or Suggestions()), ""])
 
 
 def _lines(
     description: SourceDescription, source: Source, suggestions: Suggestions
 ) -> Iterator[str]:
-    unit = guess_unit(description)
+    unit = guess_unit(description, suggestions.repeated)
     yield "# Drafted by `dpsql init` from names and types. Look for FILL IN and check every guess."
-    if suggestions:
-        yield "# Ranges marked `read from the data` reveal its extremes: replace them by what is"
+    if suggestions != Suggestions():
+        yield "# Numbers marked `read from the data` reveal its extremes: replace them by what is"
         yield "# public knowledge before anyone is given access."
     yield f"source: {{engine: {source.engine}, path: {quoted(str(source.path))}}}"
     yield 'data_version: "1"  # change it whenever the data changes'
@@ -49,10 +66,14 @@ def _lines(
     yield ""
     yield "tables:"
     ways = ways_to_unit(description, unit) if unit else {}
+    held = holders(description, unit) if unit else {}
     for name, there in description.tables.items():
         yield f"  {quoted(name)}:"
-        yield from _belonging(name, there, unit, ways.get(name, []))
-        yield from _columns(name, there, unit, suggestions)
+        if unit is not None and name in held:
+            yield from _holding(name, there, unit, held[name], suggestions)
+        else:
+            yield from _belonging(name, there, unit, ways.get(name, []), suggestions)
+        yield from _columns(name, there, unit, held.get(name, ()), suggestions)
         yield ""
     yield "accounts:"
     yield "  dataset: {epsilon: 1, delta: 1e-6}  # FILL IN: what all analysts may learn together"
@@ -66,17 +87,46 @@ def _unit(unit: GuessedUnit | None) -> Iterator[str]:
     yield "units:"
     if unit is None:
         yield "  # FILL IN: who is protected, for example"
-        yield "  # customer: {table: customers, key: customer_id}"
+        yield "  # student: {key: student_id}    (rows with one student_id are about one student)"
+        yield "  # customer: {table: customers, key: customer_id}    (a table with a row for each)"
         yield "  # visit: {table: visits, key: row}    (each row by itself)"
         return
     key = ", ".join(quoted(name) for name in unit.key)
+    if unit.table is None:
+        yield "  # a guess from names: rows with the same key are about the same person; FILL IN another"
+        yield "  # column if someone else is protected"
+        yield f"  {quoted(unit.name)}: {{key: [{key}]}}"
+        return
     yield "  # a guess from names and keys; FILL IN another table if someone else is protected"
     yield f"  {quoted(unit.name)}: {{table: {quoted(unit.table)}, key: [{key}]}}"
 
 
+def _holding(
+    name: str, there: TableDescription, unit: GuessedUnit, columns: tuple[str, ...],
+    suggestions: Suggestions,
+) -> Iterator[str]:  # fmt: skip
+    """A table that holds the key of a unit without a table."""
+    yield f"    unit: {quoted(unit.name)}"
+    if columns != unit.key:
+        yield f"    unit_key: [{', '.join(map(quoted, columns))}]  # a guess from the name"
+    if key := unique_key(there):
+        yield f"    key: [{', '.join(map(quoted, key))}]"
+    if not key or not set(key) <= set(columns):
+        yield _most_rows(name, unit, suggestions)
+
+
+def _most_rows(name: str, unit: GuessedUnit, suggestions: Suggestions) -> str:
+    most = suggestions.rows.get(name)
+    about = f"most rows of one {quoted(unit.name)} that count"
+    if most is None:
+        return f"    max_rows_per_unit:  # FILL IN: {about}, from what you know"
+    return f"    max_rows_per_unit: {most}  # read from the data: FILL IN the {about}"
+
+
 def _belonging(
-    name: str, there: TableDescription, unit: GuessedUnit | None, ways: list[ForeignKey]
-) -> Iterator[str]:
+    name: str, there: TableDescription, unit: GuessedUnit | None, ways: list[ForeignKey],
+    suggestions: Suggestions,
+) -> Iterator[str]:  # fmt: skip
     """Whose rows a table holds."""
     if unit is not None and name == unit.table:
         yield f"    unit: {quoted(unit.name)}"
@@ -84,7 +134,7 @@ def _belonging(
     if unit is None or not ways:
         yield "    # FILL IN one of these:"
         yield "    # public: true    (nothing in it is about a person)"
-        yield "    # unit: ..        (with foreign_keys and max_rows_per_unit)"
+        yield "    # unit: ..        (with max_rows_per_unit, and foreign_keys if others hold its key)"
         return
     yield f"    unit: {quoted(unit.name)}"
     if key := key_of(name, there):
@@ -94,10 +144,7 @@ def _belonging(
     for other in ways[1:]:
         yield f"      # or, if this says whose row it is: {_link(other)}"
     if not key or not set(key) <= set(ways[0].columns):
-        yield (
-            f"    max_rows_per_unit:  # FILL IN: most rows of one {quoted(unit.name)} that count, from "
-            "what you know"
-        )
+        yield _most_rows(name, unit, suggestions)
 
 
 def _link(link: ForeignKey) -> str:
@@ -106,9 +153,12 @@ def _link(link: ForeignKey) -> str:
 
 
 def _columns(
-    table: str, there: TableDescription, unit: GuessedUnit | None, suggestions: Suggestions
-) -> Iterator[str]:
-    keys = {*key_of(table, there), *(unit.key if unit and unit.table == table else ())}
+    table: str, there: TableDescription, unit: GuessedUnit | None, own: tuple[str, ...],
+    suggestions: Suggestions,
+) -> Iterator[str]:  # fmt: skip
+    flat = unit is not None and unit.table is None
+    keys = {*(unique_key(there) if flat else key_of(table, there))}
+    keys |= {*(unit.key if unit and unit.table == table else ())}
     yield "    columns:"
     for name, held in there.columns.items():
         declared = policy_type(held)
@@ -116,7 +166,8 @@ def _columns(
             yield f"      # {quoted(name)} is left out: dpsql does not read {json.dumps(held)}"
             continue
         nullable = name not in there.not_null | keys
-        yield _column(name, declared, suggestions.get((table, name)), nullable=nullable)
+        bounds = None if name in own else suggestions.ranges.get((table, name))
+        yield _column(name, declared, bounds, nullable=nullable)
 
 
 def _column(

@@ -1,28 +1,40 @@
 """Guesses for a first draft: who is protected, and which foreign keys lead there.
 
 Guesses rest on names and constraints alone. Whatever is guessed wrongly, the owner corrects.
+A key that no constraint calls unique, and that no other table refers to, is taken to repeat: then
+units have no table of their own, which is right either way.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 
 from dpsql.policy.model import ForeignKey
-from dpsql.policy.source import SourceDescription, TableDescription
+from dpsql.policy.scalars import kind_of
+from dpsql.policy.source import SourceDescription, TableDescription, keeps_apart, policy_type
+from dpsql.policy.types import Kind
 
 _PEOPLE = (
-    "account", "citizen", "client", "customer", "employee", "household", "member", "owner",
-    "patient", "person", "people", "pupil", "student", "subscriber", "user", "visitor", "voter",
+    "account", "author", "borrower", "buyer", "citizen", "client", "customer", "donor", "driver",
+    "employee", "guest", "household", "learner", "member", "owner", "participant", "passenger",
+    "patient", "person", "people", "player", "pupil", "respondent", "reviewer", "student",
+    "subscriber", "user", "visitor", "voter", "worker",
 )  # fmt: skip
+_PERSON = re.compile(
+    rf"(?P<alone>{'|'.join(_PEOPLE)})|(.*_)?(?P<word>{'|'.join(_PEOPLE)})"
+    r"_?(id|no|nr|num|number|key|code|uuid|guid|hash)"
+)
 _NAMING = ("email", "mail", "phone", "mobile", "ssn", "passport", "iban", "address", "surname")
 
 
 @dataclass(frozen=True, slots=True)
 class GuessedUnit:
-    """The unit, the table it may live in, and its key (empty: each row is a unit)."""
+    """The unit, the table with one row of each (None: there is none), and its key."""
 
     name: str
-    table: str
+    table: str | None
     key: tuple[str, ...]
 
 
@@ -37,24 +49,92 @@ def singular(table: str) -> str:
     return table[:-1] if table.endswith("s") and not table.endswith("ss") else table
 
 
-def guess_unit(source: SourceDescription) -> GuessedUnit | None:
-    """The key that most other tables refer to; None if no table has a key of one column."""
-    best: tuple[tuple[bool, int], GuessedUnit] | None = None
+def guess_unit(
+    source: SourceDescription, repeated: frozenset[tuple[str, str]] = frozenset()
+) -> GuessedUnit | None:
+    """Whoever tables called like people hold, else a column called so, else the key most referred to.
+
+    ``repeated`` are columns that several rows share, as far as somebody looked.
+    """
+    best: tuple[tuple[bool, bool, int], GuessedUnit] | None = None
     for table, there in source.tables.items():
-        for column in _keys(table, there):
+        for column in likely_keys(table, there):
             referring = sum(
                 bool(links_to(name, other, table, (column,)))
                 for name, other in source.tables.items()
                 if name != table
             )
-            person = any(word in table.lower() for word in _PEOPLE)
-            score = (person, referring)
+            known = frozenset({column}) in there.unique or referring > 0
+            alone = known and (table, column) not in repeated
+            score = (any(word in table.lower() for word in _PEOPLE), alone, referring)
             if best is None or score > best[0]:
-                best = (score, GuessedUnit(singular(table), table, (column,)))
-    return best[1] if best else None
+                best = (score, GuessedUnit(singular(table), table if alone else None, (column,)))
+    return best[1] if best and best[0][0] else _told_by_a_column(source) or (best and best[1])
 
 
-def _keys(table: str, there: TableDescription) -> list[str]:
+def _told_by_a_column(source: SourceDescription) -> GuessedUnit | None:
+    """The people that most tables have a column for."""
+    found = Counter(
+        (word, column)
+        for there in source.tables.values()
+        for column, held in there.columns.items()
+        if (word := person_of(column, held))
+    )
+    if not found:
+        return None
+    words = Counter(word for word, _ in found.elements())
+    (word, column), _ = max(found.items(), key=lambda pair: (words[pair[0][0]], pair[1]))
+    return GuessedUnit(word, None, (column,))
+
+
+def person_of(column: str, held: str) -> str | None:
+    """Whom a column seems to tell apart.
+
+    >>> person_of("student_id", "BIGINT"), person_of("userId", "VARCHAR"), person_of("Pupil", "BIGINT")
+    ('student', 'user', 'pupil')
+    >>> person_of("user_agent", "VARCHAR"), person_of("student", "BOOLEAN")
+    (None, None)
+    """
+    declared, name = policy_type(held), _PERSON.fullmatch(column.lower())
+    if name is None or declared is None or not keeps_apart(held):
+        return None
+    return (name["alone"] or name["word"]) if kind_of(declared) in _TELLING else None
+
+
+_TELLING = (Kind.INTEGER, Kind.TEXT)
+
+
+def holders(source: SourceDescription, unit: GuessedUnit) -> dict[str, tuple[str, ...]]:
+    """The columns with the key of a unit without a table, by the tables that seem to have them."""
+    if unit.table is not None:
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for table, there in source.tables.items():
+        alike = [c for c, held in there.columns.items() if person_of(c, held) == unit.name]
+        theirs = set(unit.key) <= set(there.columns)
+        if theirs and (set(unit.key) <= set(alike) or singular(table) == unit.name):
+            found[table] = unit.key
+        elif alike:
+            found[table] = (alike[0],)
+    kinds = {table: _kinds(source.tables[table], columns) for table, columns in found.items()}
+    first = next((kinds[table] for table, columns in found.items() if columns == unit.key), ())
+    return {table: columns for table, columns in found.items() if kinds[table] == first}
+
+
+def _kinds(there: TableDescription, columns: tuple[str, ...]) -> tuple[object, ...]:
+    """What keys of tables must have in common."""
+    types = [str(policy_type(there.columns[name])) for name in columns]
+    return tuple((kind_of(declared), declared == "uuid") for declared in types)
+
+
+def unit_columns(source: SourceDescription, unit: GuessedUnit) -> dict[str, tuple[str, ...]]:
+    """The columns that say whose a row is, by the tables that hold the unit's key themselves."""
+    ways = ways_to_unit(source, unit)
+    led = {name: links[0].columns for name, links in ways.items() if links[0].key == unit.key}
+    return {**holders(source, unit), **(led if unit.table else {})}
+
+
+def likely_keys(table: str, there: TableDescription) -> list[str]:
     """The columns that may each tell the rows of a table apart."""
     if there.unique:
         return [name for name in there.columns if frozenset({name}) in there.unique]
@@ -64,7 +144,15 @@ def _keys(table: str, there: TableDescription) -> list[str]:
 
 def key_of(table: str, there: TableDescription) -> tuple[str, ...]:
     """A unique key of a table: one column if there is such a key, else a constraint's columns."""
-    single = _keys(table, there)
+    single = likely_keys(table, there)
+    if single or not there.unique:
+        return tuple(single[:1])
+    return tuple(name for name in there.columns if name in there.unique[0])
+
+
+def unique_key(there: TableDescription) -> tuple[str, ...]:
+    """A key that a constraint says is one; empty where there is none."""
+    single = [name for name in there.columns if frozenset({name}) in there.unique]
     if single or not there.unique:
         return tuple(single[:1])
     return tuple(name for name in there.columns if name in there.unique[0])
@@ -88,12 +176,14 @@ def links_to(
 def ways_to_unit(source: SourceDescription, unit: GuessedUnit) -> dict[str, list[ForeignKey]]:
     """For each table that seems to lead to the unit, the foreign keys that may be its next step."""
     found: dict[str, list[ForeignKey]] = {}
-    reached = {unit.table: unit.key}
+    held = holders(source, unit)
+    start = {name: unique_key(source.tables[name]) for name in held}
+    reached = {unit.table: unit.key} if unit.table else {n: k for n, k in start.items() if k}
     while reached:
         wave = {
             name: links
             for name, there in source.tables.items()
-            if name != unit.table and name not in found
+            if name not in found and name not in held and name != unit.table
             if (links := [k for t, key in reached.items() for k in links_to(name, there, t, key)])
         }
         found |= wave

@@ -345,6 +345,26 @@ def test_init_from_files(data: Path, tmp_path: Path, capsys: Output) -> None:
     assert "p.duckdb is there already" in capsys.readouterr().err
 
 
+def test_a_flat_file_is_asked_after_init_and_check(tmp_path: Path, capsys: Output) -> None:
+    """Units have no table: nobody has to write a second one."""
+    with duckdb.connect(":memory:") as db:
+        db.execute(
+            "COPY (SELECT i % 297 AS student, 'c' || i % 7 AS course, 1 + i % 5 AS stars"
+            f" FROM range(7342) AS r(i)) TO '{tmp_path}/ratings.csv'"
+        )
+    output = str(tmp_path / "p.yaml")
+    assert main(["init", str(tmp_path / "ratings.csv"), "-o", output, "--suggest-bounds"]) == 0
+    text = Path(output).read_text()
+    assert "student: {key: [student]}" in text
+    assert "student: {type: bigint, nullable: true}" in text, "no range of keys is suggested"
+    assert main(["check", output]) == 0
+    assert "protects   student (ratings.student)" in capsys.readouterr().out
+    asked = "SELECT COUNT(DISTINCT student) AS students FROM ratings"
+    assert main(["query", "--policy", output, "--format", "csv", asked]) == 0
+    _, students = capsys.readouterr().out.strip().splitlines()[:2]
+    assert abs(int(students) - 297) < 1_000, "not the 7,342 rows"
+
+
 def test_init_says_what_it_does_not_take(data: Path, tmp_path: Path, capsys: Output) -> None:
     broken, twin = tmp_path / "t.parquet", tmp_path / "t.csv"
     broken.write_text("not parquet")

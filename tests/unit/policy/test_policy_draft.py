@@ -8,8 +8,8 @@ import pytest
 
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy.against_source import compare
-from dpsql.policy.draft import draft
-from dpsql.policy.guess import GuessedUnit, guess_unit
+from dpsql.policy.draft import Suggestions, draft
+from dpsql.policy.guess import GuessedUnit, guess_unit, holders
 from dpsql.policy.load import parse
 from dpsql.policy.model import ForeignKey, Policy, Source
 from dpsql.policy.source import SourceDescription, TableDescription
@@ -102,7 +102,7 @@ def test_suggested_bounds_are_marked() -> None:
         ),
         ("orders", "day"): (date(2024, 1, 1), date(2024, 1, 2)),
     }
-    text = draft(without_odd_name(SHOP), SOURCE, bounds)
+    text = draft(without_odd_name(SHOP), SOURCE, Suggestions(bounds))
     assert text.count("# read from the data") == 4
     assert "reveal its extremes" in text
     policy = read(filled(text))
@@ -142,7 +142,93 @@ def test_guessed_units() -> None:
     assert guess(events=events, users=users) == GuessedUnit("user", "users", ("id",))
     assert guess(boxes=boxes, users=users, events=events) == GuessedUnit("user", "users", ("id",))
     assert guess(boxes=boxes) == GuessedUnit("boxe", "boxes", ("id",))
-    assert guess(pair=pair, events=events) is None
+    assert guess(pair=pair, events=events) == GuessedUnit("user", None, ("user_id",))
+    assert guess(pair=pair) is None
+
+
+def flat(**tables: dict[str, str]) -> SourceDescription:
+    """Tables as files have them: without constraints."""
+    return SourceDescription({name: TableDescription(columns) for name, columns in tables.items()})
+
+
+RATINGS = flat(
+    ratings={"id": "BIGINT", "student_id": "INTEGER", "stars": "INTEGER"},
+    logins={"student": "BIGINT", "device": "VARCHAR"},
+    badges={"student": "VARCHAR", "name": "VARCHAR"},
+    rooms={"id": "BIGINT"},
+)
+
+
+def test_people_who_are_told_by_a_column_need_no_table() -> None:
+    text = draft(RATINGS, SOURCE)
+    assert "  student: {key: [student]}" in text, "the name that most tables use"
+    assert "    unit_key: [student_id]  # a guess from the name" in text
+    assert text.count("FILL IN: most rows of one student") == 2
+    rows = text.replace("max_rows_per_unit:  #", "max_rows_per_unit: 7  #")
+    policy = compare(read(rows.replace("    # public: true ", "    public: true  #")), RATINGS)
+    assert policy.units["student"].table is None
+    held = {t.name: t.unit_columns for t in policy.tables.values() if not t.public}
+    assert held == {"ratings": ("student_id",), "logins": ("student",)}
+    assert policy.tables["ratings"].key == (), "no constraint says that it is one"
+
+
+@pytest.mark.parametrize(
+    ("tables", "unit"),
+    [
+        ({"ratings": {"userId": "VARCHAR"}}, GuessedUnit("user", None, ("userId",))),
+        ({"ratings": {"user_agent": "VARCHAR", "stars": "INTEGER"}}, None),
+        ({"ratings": {"student": "DOUBLE"}}, None),
+        ({"ratings": {"student": "UBIGINT"}}, None),
+        ({"students": {"id": "BIGINT"}}, GuessedUnit("student", None, ("id",))),
+        ({"boxes": {"id": "BIGINT", "owner": "UUID"}}, GuessedUnit("owner", None, ("owner",))),
+        (
+            {"a": {"buyer_no": "BIGINT", "user_id": "BIGINT"}, "b": {"user": "BIGINT"}},
+            GuessedUnit("user", None, ("user_id",)),
+        ),
+        (
+            {"users": {"id": "BIGINT"}, "events": {"user_id": "BIGINT"}},
+            GuessedUnit("user", "users", ("id",)),
+        ),
+    ],
+)
+def test_who_is_guessed_from_names(
+    tables: dict[str, dict[str, str]], unit: GuessedUnit | None
+) -> None:
+    assert guess_unit(flat(**tables)) == unit
+
+
+def test_a_key_of_another_sort_of_thing_is_not_the_unit_s() -> None:
+    source = flat(students={"id": "BIGINT"}, rooms={"id": "BIGINT"})
+    unit = guess_unit(source)
+    assert unit == GuessedUnit("student", None, ("id",))
+    assert holders(source, unit) == {"students": ("id",)}
+
+
+def test_keys_that_were_seen_to_repeat_are_units_without_a_table() -> None:
+    source = flat(customers={"customer_id": "BIGINT"}, orders={"customer_id": "BIGINT"})
+    assert guess_unit(source) == GuessedUnit("customer", "customers", ("customer_id",))
+    seen = Suggestions(
+        repeated=frozenset({("customers", "customer_id")}), rows={"customers": 3, "orders": 9}
+    )
+    text = draft(source, SOURCE, seen)
+    policy = read(text)
+    assert policy.units["customer"].table is None
+    assert [t.max_rows_per_unit for t in policy.tables.values()] == [3, 9]
+    assert text.count("# read from the data") == 2
+
+
+def test_a_table_that_leads_to_one_with_the_key() -> None:
+    ratings = TableDescription(
+        {"rating_id": "BIGINT", "user_id": "BIGINT"}, unique=(frozenset({"rating_id"}),)
+    )
+    source = SourceDescription(
+        {"ratings": ratings, "replies": TableDescription({"rating_id": "BIGINT"})}
+    )
+    rows = draft(source, SOURCE).replace("max_rows_per_unit:  #", "max_rows_per_unit: 7  #")
+    policy = read(rows)
+    assert policy.tables["ratings"].key == ("rating_id",)
+    assert [step.references for step in policy.tables["replies"].path] == ["ratings"]
+    assert policy.tables["replies"].unit_columns == ("user_id",)
 
 
 def test_a_source_without_keys_is_left_to_its_owner() -> None:
