@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.services import noon, policy_file
 
-from dpsql.diagnostics.refusal import Refused
+from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.policy import model as m
 from dpsql.policy import version
 from dpsql.policy.load import load
@@ -285,7 +285,7 @@ def _stored(session: Any, sql: str) -> bool:
     """Whether nothing would be due; what an edit makes unanswerable is not stored either."""
     try:
         outlook = session.outlook(session.prepare(sql))
-    except (Refused, AssertionError, KeyError, ValueError):
+    except (EngineFailed, Refused, AssertionError, KeyError, ValueError):
         return False
     return outlook is not None and not outlook.due.parts
 
