@@ -162,3 +162,21 @@ class PolicyError(Error):
 
 class SourceMismatch(PolicyError):
     """The policy is sound, but the data source is not what it describes."""
+
+
+class DataBreaksPolicy(SourceMismatch):
+    """The data is not what the policy declares of it. Nothing is answered under that policy.
+
+    It says the same of every policy and every data: numbers are for the owner's terminal
+    (``engines.findings``), never for an error, which may be logged or shown to an analyst.
+    """
+
+    code = "DP604"
+    sqlstate = CODES["DP604"].sqlstate
+
+    def __init__(self) -> None:
+        """Say the same thing for every cause."""
+        super().__init__(
+            "DP604: the data does not keep what the policy declares of it, so no question is answered;"
+            " the data's owner learns more from `dpsql check`"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -17,6 +18,7 @@ from dpsql.engines.collations import BYTE_BY_BYTE, collations
 from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
+from dpsql.engines.facts_file import State
 from dpsql.engines.incident import failed
 from dpsql.policy.companion import CATALOG, HEAVY
 from dpsql.policy.model import Limits
@@ -28,12 +30,16 @@ LOCKED = {
     "allow_community_extensions": "false",
 }
 """Given when a database is opened, since several openings in one process share its configuration."""
+VERIFYING = 6 * 3600.0
+"""Seconds for one query about declarations: nobody waits for an answer while a policy is opened."""
 MOST_RELATIONS = 64
 """Bound statements that each thread keeps."""
 _KEEPING = threading.Lock()
 """Services of one process share what is kept of a database: one writes it at a time."""
 IDENTITY = {"default_collation": "''", "TimeZone": "'UTC'", "Calendar": "'gregorian'"}
 """What is set so that equal texts are equal byte by byte, and times are those of one zone."""
+_OPEN: weakref.WeakSet[DuckDB] = weakref.WeakSet()
+"""The engines of this process. The database beneath them is one for each path, as it was opened first."""
 SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
 """What follows once all files are open: no other is read, and nothing of this is changed."""
 UNSTEADY = (
@@ -68,6 +74,11 @@ class DuckDB:
         if not path.is_file():
             raise SourceMismatch(f"{path}: there is no such database file")
         _private(path.with_name(f"{path.name}.tmp"))
+        self.path, self.state = path, State.of(path)
+        if any(o.path == path and not o.unchanged() for o in tuple(_OPEN)):
+            raise SourceMismatch(
+                f"{path}: the database has changed since this process opened it; restart it"
+            )
         try:
             self._root = duckdb.connect(str(path), read_only=True, config=config)
             self.prepared = _sealed(self._root, path, copies)
@@ -75,6 +86,10 @@ class DuckDB:
             raise SourceMismatch(
                 f"{path}: not a DuckDB database that can be opened: {error}"
             ) from None
+        _OPEN.add(self)
+        if not self.unchanged():
+            self.close()
+            raise SourceMismatch(f"{path}: the database was written to meanwhile; open it again")
 
     def describe(self) -> SourceDescription:
         """The catalog of the file."""
@@ -116,14 +131,24 @@ class DuckDB:
 
     def finds_none(self, sql: str) -> bool:
         """Whether a generated query has no row."""
-        return bool(self._run("look up declarations", sql, None).num_rows == 0)
+        found = self._run("look up declarations", sql, None, VERIFYING)
+        return bool(found.num_rows == 0)
+
+    def numbers(self, sql: str) -> tuple[int, ...]:
+        """The one row of a generated query that counts: for the owner's terminal only."""
+        (row,) = self._run("count rows", sql, None, VERIFYING).to_pylist()
+        return tuple(int(number) for number in row.values())
+
+    def unchanged(self) -> bool:
+        """Whether the file at its path is still the one that was opened, and nobody wrote to it."""
+        return self.path.exists() and State.of(self.path).content == self.state.content
 
     def keep(self, name: str, table: str, sql: str) -> bool:
         """Keep the rows of a generated query in memory, for all who have this database open."""
         quoted, cursor = name.replace('"', '""'), self._cursor()
         made = f'CREATE TABLE IF NOT EXISTS {HEAVY}."{quoted}" AS {sql}'
         try:
-            with _KEEPING, self._deadlines.within(self._timeout, cursor.interrupt):
+            with _KEEPING, self._deadlines.within(VERIFYING, cursor.interrupt):
                 cursor.execute(made)
         except duckdb.Error as error:
             failed(f"keep rows of {table}", error, made)
@@ -144,15 +169,18 @@ class DuckDB:
         """Close the database."""
         self._deadlines.close()
         self._root.close()
+        _OPEN.discard(self)
 
-    def _run(self, what: str, sql: str, parameters: dict[str, Value] | None) -> pa.Table:
+    def _run(
+        self, what: str, sql: str, parameters: dict[str, Value] | None, seconds: float | None = None
+    ) -> pa.Table:
         """Run it under a deadline; whatever goes wrong becomes an incident for the operator."""
         cursor = self._cursor()
         failure: EngineFailed
         thread = threading.get_ident()
         self._running[thread] = cursor
         try:
-            with self._deadlines.within(self._timeout, cursor.interrupt):
+            with self._deadlines.within(seconds or self._timeout, cursor.interrupt):
                 return self._relation(cursor, sql, parameters).to_arrow_table()
         except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
             self._local.relations.pop(sql, None)

@@ -14,8 +14,7 @@ from fractions import Fraction
 from dpsql.plan.added import FEW
 from dpsql.plan.copies import total_of
 from dpsql.plan.grid import ends
-from dpsql.policy.companion import key_of
-from dpsql.policy.model import Table
+from dpsql.policy.model import Policy, Table
 from dpsql.policy.types import Kind
 from dpsql.policy.version import digest
 from dpsql.sql.blocks import Block, Writer
@@ -27,14 +26,29 @@ MOST_KEPT = 1_000_000
 """Rows of units with more of them than declared, that an engine keeps of a table."""
 
 
+def lookups(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Every query that decides how statements are chosen, with its table: the policy alone makes them."""
+    for table in policy.tables.values():
+        if table.public or policy.limits.strict_timing:
+            continue
+        if not policy.units[str(table.unit)].is_row:
+            yield table.name, too_many(table)
+        if table.path:
+            yield table.name, unowned(table)
+        yield table.name, many(table)
+        for column in table.columns.values():
+            if total_of(column) is not None:
+                yield table.name, beyond(table, column.name)
+
+
 def too_many(table: Table) -> str:
     """A query that has a row if a unit has more rows than declared."""
-    return f"SELECT 1 AS v FROM ({_many_of(table)}) AS b LIMIT 1"
+    return f"SELECT 1 AS v FROM ({over_limit(table)}) AS b LIMIT 1"
 
 
 def crowded(table: Table) -> str:
     """A query that has a row if units with more rows than declared have too many to be kept."""
-    return f"SELECT 1 AS v FROM ({_many_of(table)}) AS b HAVING sum(n) > {MOST_KEPT}"
+    return f"SELECT 1 AS v FROM ({over_limit(table)}) AS b HAVING sum(n) > {MOST_KEPT}"
 
 
 def unowned(table: Table) -> str:
@@ -57,12 +71,12 @@ def heavy(table: Table) -> tuple[str, str]:
     names = dict.fromkeys([*table.columns, *path])
     sql = (
         f"SELECT {', '.join(f't1.{quoted(n)}' for n in names)}{block.tail()}"
-        f" AND {own} IN (SELECT {other} FROM ({_many_of(table)}) AS b)"
+        f" AND {own} IN (SELECT {other} FROM ({over_limit(table)}) AS b)"
     )
     return f"{table.name} {digest([sql])}", sql
 
 
-def _many_of(table: Table) -> str:
+def over_limit(table: Table) -> str:
     """Units with more rows than declared, and how many."""
     block, units = _rows(table)
     key = [block.items[f.number] for f in units]
@@ -89,22 +103,6 @@ def beyond(table: Table, column: str) -> str:
 def many(table: Table) -> str:
     """A query that has a row if the table has more rows than are added up as doubles."""
     return f"SELECT 1 AS v FROM {quoted(table.name)} HAVING count(*) > {FEW}"
-
-
-def shared_key(table: Table) -> str:
-    """A query that has a row if two rows share the table's key, as a query's joins read it."""
-    items, tail = _alone(table)
-    return _twice(tail, [items[name] for name in key_of(table)])
-
-
-def shared_steps(table: Table) -> Iterator[str]:
-    """Queries that have a row if two rows share a key on the path to the unit, as it is followed."""
-    for step in table.path:
-        yield _twice(f" FROM {quoted(step.references)}", [quoted(name) for name in step.key])
-
-
-def _twice(tail: str, key: list[str]) -> str:
-    return f"SELECT 1 AS v{tail} GROUP BY {', '.join(key)} HAVING count(*) > 1 LIMIT 1"
 
 
 def _alone(table: Table) -> tuple[Mapping[str, str], str]:

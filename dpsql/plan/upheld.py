@@ -2,11 +2,12 @@
 
 Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, bounds
 on values two comparisons for each, as a rule only to find that nothing is beyond them. Whether a
-table keeps its declarations does not depend on the query: it is looked up once for as long as a
-file is open and cannot change (``engines.upheld``).
+table keeps its declarations does not depend on the query: it is looked up when a policy is opened,
+never because of a question (``engines.verify``).
 
 Claim: where the data is as ``Lighter`` asks, its statement gives the same integers as that of the
     measurement.
+Assumes: declared keys are unique, which is verified before any question (``plan.declarations``).
 Argument: each row of the measurement comes from one row of one private table, and no two from the
     same (``prepared.once``, given the keys). So no unit has more rows than in that table, where none
     has more than the limit: nobody is weighed down, and as no row adds more than its clamped value,
@@ -37,7 +38,7 @@ from dpsql.plan.prepared import once
 from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.statement import lighter_statement
 from dpsql.plan.written import grids_of
-from dpsql.policy.companion import Shelf, key_of
+from dpsql.policy.companion import Shelf
 from dpsql.sql.expressions import Column, columns
 from dpsql.sql.relations import Private, Relation, Scan, expressions, inputs, walk, with_inputs
 
@@ -46,9 +47,8 @@ from dpsql.sql.relations import Private, Relation, Scan, expressions, inputs, wa
 class Lighter:
     """A measurement whose rows are added up as they are read, if the data is as declared.
 
-    Needed: of ``keyed`` tables no two rows share the key, and, where it is ``spared`` weights, each row
-    of the ``counted`` table has its unit, and no unit more of them than declared, or rows are weighed
-    (``apart``) and those of all such units kept. Useful: that the table has no more rows than
+    Needed: where it is ``spared`` weights, each row of the ``counted`` table has its unit, and no unit
+    more of them than declared, or rows are weighed (``apart``) and those of all such units kept. Useful: that the table has no more rows than
     ``added.FEW``, and that no value is outside its range. ``ranges`` are the totals of a column, by their
     positions.
     """
@@ -56,7 +56,6 @@ class Lighter:
     part: PricedMeasurement
     relation: Relation
     counted: Scan
-    keyed: frozenset[str]
     spared: bool
     ranges: Mapping[int, tuple[str, str]]
 
@@ -84,13 +83,12 @@ def lighter_of(part: PricedMeasurement) -> Lighter | None:
     scan = _counted(relation) if _summed(part.measurement) else None
     if scan is None:
         return None
-    keyed = {s.table.name for s in _private(relation) if s is not scan and key_of(s.table)}
     spared = not (bounding.ranked or bounding.name == "one row per unit")
     allowed = not hidden(scan) & _named(relation)
     if spared and not (allowed and _spares(bounding, scan.table.max_rows_per_unit)):
         return None
     ranges = dict(_ranges(part.measurement.statistics, relation))
-    return Lighter(part, relation, scan, frozenset(keyed), spared, ranges)
+    return Lighter(part, relation, scan, spared, ranges)
 
 
 def _read(part: PricedMeasurement) -> Relation:

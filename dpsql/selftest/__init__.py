@@ -24,8 +24,11 @@ from pathlib import Path
 
 from dpsql.engines import copies as prepared
 from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.engine import Engine
+from dpsql.engines.facts import Facts
 from dpsql.engines.repeated import Repeated
 from dpsql.engines.scratch import made
+from dpsql.engines.verify import verify
 from dpsql.ledger.open import open_ledger
 from dpsql.policy.model import Policy
 from dpsql.selftest.bound import Claim, Found, lower_bound
@@ -183,9 +186,25 @@ def _pair(work: _Work, cells: int, place: Path, stack: ExitStack, clock: _Days) 
             prepared.prepare(replace(copy, tables={PREPARED: copy.tables[PREPARED]}), [PREPARED])
         opened = DuckDB(copy.source.path, copy.limits, prepared.place(copy))
         engine = Repeated(opened, max(1, work.samples))
-        service = Service(copy, engine, open_ledger(copy, clock), clock=clock)
+        ledger, facts = open_ledger(copy, clock), _verified(copy, engine)
+        service = Service(copy, engine, ledger, clock=clock, facts=facts)
         services.append(stack.enter_context(service))
     return services
+
+
+def _verified(copy: Policy, engine: Engine) -> Facts:
+    """Made-up data keeps what is verified too, in the tables that were made of it."""
+    source = engine.describe()
+    made = {
+        name: replace(
+            table,
+            foreign_keys=tuple(k for k in table.foreign_keys if k.references in source.tables),
+        )
+        for name, table in copy.tables.items()
+        if name in source.tables
+    }
+    policy = replace(copy, tables=made)
+    return verify(policy, source, engine, prepared.read(policy, engine.prepared)[0])
 
 
 @dataclass(slots=True)

@@ -14,8 +14,11 @@ from dpsql.diagnostics.refusal import Refusal, Refused, SourceMismatch
 from dpsql.engines import copies
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
+from dpsql.engines.facts import Facts
+from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.guard import Guarded
 from dpsql.engines.upheld import Upheld
+from dpsql.engines.verify import Progress, verify
 from dpsql.ledger.accounts import accounts_for
 from dpsql.ledger.metrics import Counters, exposition
 from dpsql.ledger.open import open_ledger
@@ -46,9 +49,13 @@ class Service:
 
     def __init__(
         self, policy: Policy, engine: Engine, ledger: Ledger, *,
-        clock: Clock = _now, entropy: Randomness | None = None,
+        clock: Clock = _now, entropy: Randomness | None = None, facts: Facts | None = None,
     ) -> None:  # fmt: skip
-        """Fit the parts together; ``open`` does it for a policy file."""
+        """Fit the parts together; ``open`` does it for a policy file.
+
+        ``facts`` is what was found when the data was compared with the policy; it is compared now
+        where they are not given.
+        """
         self.policy = policy
         self.clock = clock
         self.ledger = ledger
@@ -58,26 +65,32 @@ class Service:
         memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
         self._engine = engine
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
-        guarded = Guarded(engine, policy, self.shelf)
+        self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
+        guarded = Guarded(engine, policy, self.shelf, self.facts)
         self.tools = Tools(
             guarded, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory,
-            upheld=Upheld(policy, guarded),
+            upheld=Upheld(policy, self.facts),
         )  # fmt: skip
         self.public_values = _public_values(policy, guarded)
         self.views = described(policy, self.public_values, clock())
 
     @classmethod
-    def open(cls, path: Path | str, *, clock: Clock = _now) -> Service:
-        """Load the policy, check it against its source, open the ledger."""
+    def open(
+        cls, path: Path | str, *, clock: Clock = _now, progress: Progress | None = None
+    ) -> Service:
+        """Load the policy, check it and the data against each other, open the ledger."""
         policy = load(path)
         engine = DuckDB(policy.source.path, policy.limits, copies.place(policy))
         try:
-            checked = compare(policy, engine.describe())
-            _check_public_keys(checked, engine)
+            source = engine.describe()
+            checked = compare(policy, source)
+            shelf, _ = copies.read(checked, engine.prepared)
+            stored = FactsFile(policy.source.path, engine.state)
+            facts = verify(checked, source, engine, shelf, stored, progress)
             ledger = open_ledger(checked, clock)
             try:
                 adopt(checked, ledger, clock())
-                return cls(checked, engine, ledger, clock=clock)
+                return cls(checked, engine, ledger, clock=clock, facts=facts)
             except BaseException:
                 ledger.close()
                 raise
@@ -97,7 +110,6 @@ class Service:
                 name = what.partition("_")[0]
                 raise SourceMismatch(f"{policy.path}: another `{name}` needs a restart")
         checked = compare(policy, self._engine.describe())
-        _check_public_keys(checked, self._engine)
         adopt(checked, self.ledger, self.clock())
         found = type(self)(
             checked, self._engine, self.ledger, clock=self.clock, entropy=self.tools.entropy
@@ -153,27 +165,6 @@ class Service:
     def __exit__(self, *_: object) -> None:
         """Close on the way out."""
         self.close()
-
-
-def _check_public_keys(policy: Policy, engine: Reader) -> None:
-    """Refuse a public table whose declared key is not unique.
-
-    A join on such a key must not multiply a unit's rows. Public rows may be read for this; what
-    is declared of private tables cannot be checked so, and is the owner's word.
-    """
-    for table in policy.tables.values():
-        if not table.public or not table.key:
-            continue
-        key = ", ".join(quoted(name) for name in table.key)
-        twice = (
-            f"SELECT 1 AS v FROM {quoted(table.name)} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
-        )
-        if engine.read_public(twice).num_rows:
-            place = policy.places.get((table.name,), str(policy.path))
-            raise SourceMismatch(
-                f"{place}: several rows of the public table {table.name} have the same"
-                f" ({', '.join(table.key)}); remove them, or declare another `key`"
-            )
 
 
 def _public_values(policy: Policy, engine: Reader) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:

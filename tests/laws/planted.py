@@ -13,10 +13,9 @@ import pyarrow as pa
 import pytest
 
 from dpsql import pipeline
-from dpsql.engines import upheld as looked_up
+from dpsql.engines import verify as looked_up
+from dpsql.engines.facts import Facts
 from dpsql.engines.guard import Guard
-from dpsql.engines.guard.seen import Seen
-from dpsql.engines.upheld import Upheld
 from dpsql.ledger.tables import TableLedger
 from dpsql.plan import due, price, search, statement, upheld
 from dpsql.plan import written as written_down
@@ -87,8 +86,7 @@ def written(pattern: str, new: str, count: int = 0) -> Callable[[Patch], None]:
 
 def believed(change: Patch) -> None:
     """Whatever is declared is taken for what the data keeps, by the second check too."""
-    change.setattr(Upheld, "_holds", lambda *_: True)
-    change.setattr(Seen, "_sees", lambda *_: True)
+    change.setattr(Facts, "hold", lambda *_: True)
 
 
 def forgotten(change: Patch) -> None:

@@ -17,6 +17,7 @@ from test_bounding_faults import ORDERS, _parts, breaches
 from test_counts import asked, column, people
 
 from dpsql.aggregates.statistic import Rows, Total
+from dpsql.engines.facts import Facts
 from dpsql.plan.bounding import Bounding, Sensitivity
 from dpsql.plan.halves import paired
 from dpsql.plan.nodes import Cells
@@ -143,7 +144,9 @@ roles: {analyst: {epsilon: 1, session: {epsilon: 1}}}
 def test_every_group_that_a_unit_is_in_may_be_rounded_up(epsilon: Fraction, size: int) -> None:
     """A unit may have five rows, and has one in each of 64 groups: each weighs a little."""
     policy = parse(EVENTS, Path("events.yaml"), "events.yaml")
-    here = Service(policy, SpyEngine(lambda _: pa.table({})), FreeLedger(), clock=noon)
+    here = Service(
+        policy, SpyEngine(lambda _: pa.table({})), FreeLedger(), clock=noon, facts=Facts()
+    )
     plan = planned("SELECT cell, AVG(value) FROM events GROUP BY cell", here)
     wanted = Request(epsilon, Fraction(0), sizes={"person": size}, bounding="row weights")
     [part] = price(plan, wanted).parts

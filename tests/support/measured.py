@@ -90,7 +90,7 @@ def constants(sql: str, world: World) -> Mapping[str, Value]:
 def values_in(sql: str, here: Service, dialect: str = "postgres") -> Mapping[str, Value]:
     """The same, for a query to a service."""
     listening = Listening(here._engine)
-    ears = Service(here.policy, listening, FreeLedger(), clock=here.clock)  # type: ignore[arg-type]
+    ears = Service(here.policy, listening, FreeLedger(), clock=here.clock, facts=here.facts)  # type: ignore[arg-type]
     session = ears.session(next(iter(here.policy.roles)))
     session.execute(f"SET dpsql.dialect = '{dialect}'")
     session.execute(sql)

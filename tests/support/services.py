@@ -195,7 +195,10 @@ def service(
     opened = Service.open(path, clock=noon)
     opened.ledger.close()
     entropy = opened.tools.entropy if seed is None else Seeded(seed)
-    return Service(opened.policy, opened._engine, FreeLedger(), clock=noon, entropy=entropy)
+    return Service(
+        opened.policy, opened._engine, FreeLedger(), clock=noon, entropy=entropy,
+        facts=opened.facts,
+    )  # fmt: skip
 
 
 def real_service(name: str, data: str, change: Callable[[str], str] = str) -> Service:

@@ -17,6 +17,7 @@ from support.services import FreeLedger, Seeded, SpyEngine, noon, policy, real_s
 
 from dpsql.diagnostics.refusal import EngineFailed, LedgerFailed, Refused
 from dpsql.engines.exact_rows import ExactRows, unseal
+from dpsql.engines.facts import Facts
 from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
 from dpsql.service import Service
@@ -39,7 +40,7 @@ class Spied:
         self.engine = SpyEngine(rows, self.calls)
         self.service = Service(
             policy("shop", "shop"), self.engine, self.ledger, clock=noon,
-            entropy=Seeded(1, self.calls),
+            entropy=Seeded(1, self.calls), facts=Facts(),
         )  # fmt: skip
         self.session = self.service.session("analyst")
 

@@ -34,12 +34,13 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
+from dpsql.engines.facts import Facts
 from dpsql.engines.guard.admitted import Admitted
 from dpsql.engines.guard.facts import Unsafe
 from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.listed import listed as _listed
 from dpsql.engines.guard.parts import Node
-from dpsql.engines.guard.seen import FindsNone, Seen
+from dpsql.engines.guard.seen import Holds, Seen
 from dpsql.engines.guard.statement import measured, public
 from dpsql.engines.incident import failed
 from dpsql.policy.companion import HEAVY, Shelf
@@ -85,10 +86,10 @@ class Guard:
     """Checks statements over the tables of one policy."""
 
     def __init__(
-        self, policy: Policy, shelf: Shelf | None = None, finds_none: FindsNone | None = None
+        self, policy: Policy, shelf: Shelf | None = None, holds: Holds | None = None
     ) -> None:
-        """Nothing is known yet; without ``finds_none`` nothing of the data ever is."""
-        self._seen = None if finds_none is None else Seen(policy, finds_none)
+        """No statement is known yet; without ``holds`` nothing is known of the data."""
+        self._seen = None if holds is None else Seen(policy, holds)
         self._tables: Mapping[Place, Listed] = _listed(policy, shelf or Shelf())
         self._steady = policy.limits.strict_timing
         self._parser = duckdb.connect(":memory:", config={"threads": 1})
@@ -146,9 +147,17 @@ class Guard:
 class Guarded:
     """An engine that runs only what passes; the rest is an incident, as if it had failed."""
 
-    def __init__(self, engine: Engine, policy: Policy, shelf: Shelf | None = None) -> None:
-        """Wrap an open engine; ``shelf`` are the prepared copies that may be read."""
-        self._engine, self._guard = engine, Guard(policy, shelf, engine.finds_none)
+    def __init__(
+        self, engine: Engine, policy: Policy, shelf: Shelf | None = None, facts: Facts | None = None
+    ) -> None:
+        """Wrap an open engine; ``shelf`` are the prepared copies that may be read.
+
+        ``facts`` are what was looked up of the data when the policy was opened.
+        """
+        facts = facts or Facts()
+        self._engine, self._guard = engine, Guard(policy, shelf, facts.hold)
+        for name, table in facts.kept.items():
+            self._guard.list_kept(name, table)
 
     @property
     def prepared(self) -> str | None:
@@ -188,15 +197,6 @@ class Guarded:
         """Run a statement that reads public tables only."""
         self._check(sql, EngineFailed, over_public=True)
         return self._engine.read_public(sql)
-
-    def finds_none(self, sql: str) -> bool:
-        """What the engine finds; such a query is made of the policy alone."""
-        return self._engine.finds_none(sql)
-
-    def keep(self, name: str, table: str, sql: str) -> bool:
-        """What the engine keeps is as private as the table, and its rows are of the same units."""
-        self._guard.list_kept(name, table)
-        return self._engine.keep(name, table, sql)
 
     def question(self) -> AbstractContextManager[None]:
         """The engine's time limit."""

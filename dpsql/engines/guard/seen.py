@@ -1,14 +1,14 @@
 """What the guard looks up of the data for itself: whether columns keep their ranges, and tables are small.
 
 Most statements bound each value in their own text. Those that do not are safe only over columns whose
-every value is within what the policy declares; the engine is asked about it here once more, in
-other words than the planner's, and once for as long as a file is open.
+every value is within what the policy declares. The engine is asked about it once more, in other words
+than the planner's (``lookups``), when a policy is opened; a statement never makes it ask.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,17 +19,27 @@ from dpsql.engines.guard.sizes import FEW
 from dpsql.policy.model import Column, Policy, Table
 from dpsql.policy.types import Kind
 
-FindsNone = Callable[[str], bool]
-"""Whether a query has no row."""
+Holds = Callable[[str], bool]
+"""Whether a query was asked when the policy was opened, and had no row."""
+
+
+def lookups(policy: Policy, places: Iterable[Place]) -> Iterator[tuple[str, str]]:
+    """Every query whose outcome ``Seen`` may want, with the name of its table."""
+    for place in sorted(places):
+        yield place[-1], _larger(place)
+    for table in policy.tables.values():
+        for column in table.columns.values():
+            ends = _ends_of(column)
+            if ends is not None and not table.public:
+                yield table.name, _outside(table.name, column, ends)
 
 
 class Seen:
-    """What was looked up. Safe to use from several threads: to look twice does no harm."""
+    """What was found, for one statement at a time. It asks nothing."""
 
-    def __init__(self, policy: Policy, finds_none: FindsNone) -> None:
-        """Nothing yet."""
-        self._policy, self._finds_none = policy, finds_none
-        self._known: dict[str, bool] = {}
+    def __init__(self, policy: Policy, holds: Holds) -> None:
+        """``holds`` knows what was found of ``lookups``."""
+        self._policy, self._holds = policy, holds
 
     def of(self, node: Node, tables: Mapping[Place, Listed]) -> tuple[Mapping[Place, Listed], bool]:
         """The tables with ends of the columns that a statement names, and whether each it reads is small."""
@@ -50,9 +60,7 @@ class Seen:
                 yield column.name, ends
 
     def _sees(self, query: str) -> bool:
-        if query not in self._known:
-            self._known[query] = self._finds_none(query)
-        return self._known[query]
+        return self._holds(query)
 
 
 def _read(node: object) -> Iterator[Place]:

@@ -14,6 +14,7 @@ from support.services import FreeLedger, SpyEngine, noon, policy, policy_file, s
 
 import dpsql
 from dpsql.cli import main
+from dpsql.engines.facts import Facts
 from dpsql.service import Service, plain
 
 DASHBOARDS = World("dashboards", "shop")
@@ -47,7 +48,8 @@ def test_neither_data_nor_ledger_is_asked(sql: str) -> None:
         return pa.table({"o0": ["at"]})
 
     engine, ledger = SpyEngine(asked, public=asked), FreeLedger()
-    opened = Service(policy("dashboards", "shop", without_views), engine, ledger, clock=noon)
+    here = policy("dashboards", "shop", without_views)
+    opened = Service(here, engine, ledger, clock=noon, facts=Facts())
     engine.calls.clear()
     session = opened.session("analyst")
     assert "cost: nothing" in session.explain(sql)

@@ -1,0 +1,123 @@
+"""The data compared with what the policy declares of it: when a policy is opened, never because of a query.
+
+Claim: if ``verify`` returns, every declaration that ``plan.declarations`` lists as verified holds for
+    the rows that the engine has open. Whether it does is all that anybody learns: no number, no name of
+    a declaration is in what is raised.
+Assumes: the database does not change while it is open. It is opened read-only, and ``engines.duckdb``
+    refuses to open a file beside one that it was before.
+Argument: each requirement of the declarations is a query that the engine answers here, or that was
+    answered for the same state of the same file (``engines.facts_file``). One row refuses the policy,
+    and so does a query that could not be answered.
+
+What the data keeps beyond that only chooses cheaper statements (``plan.kept``, ``guard.seen``). It is
+looked up here too, and what could not be looked up is not relied on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
+from dpsql.engines.engine import LookUps
+from dpsql.engines.facts import Facts
+from dpsql.engines.facts_file import FactsFile
+from dpsql.engines.guard.listed import listed
+from dpsql.engines.guard.seen import lookups as seen_lookups
+from dpsql.plan.declarations import requirements
+from dpsql.plan.kept import crowded, heavy, lookups, too_many
+from dpsql.policy.companion import HEAVY, Shelf
+from dpsql.policy.model import Policy
+from dpsql.policy.source import LookUpsDescription
+
+Progress = Callable[[int, int, str], None]
+"""Called before each query with how many were answered, how many there are, and the table it reads."""
+
+
+def verify(
+    policy: Policy, source: SourceDescription, engine: LookUps, shelf: Shelf | None = None,
+    stored: FactsFile | None = None, progress: Progress | None = None,
+) -> Facts:  # fmt: skip
+    """What is known of the data from now on; raises ``DataBreaksPolicy`` where it breaks the policy."""
+    required = [(r.table, r.broken) for r in requirements(policy, source)]
+    optional = dict.fromkeys(
+        pair for pair in (*lookups(policy), *seen_lookups(policy, _places(policy)))
+    )
+    looks = _Looks(engine, stored, progress, len(required) + len(optional))
+    for table, query in required:
+        if not looks.ask(table, query):
+            raise DataBreaksPolicy
+    return _beyond(policy, engine, shelf or Shelf(), looks, optional)
+
+
+def look_up(policy: Policy, engine: LookUps, shelf: Shelf | None = None) -> Facts:
+    """What is known of data that need not keep its declarations: beneath the verification."""
+    optional = (*lookups(policy), *seen_lookups(policy, _places(policy)))
+    return _beyond(policy, engine, shelf or Shelf(), _Looks(engine, None, None, 0), optional)
+
+
+def _beyond(
+    policy: Policy, engine: LookUps, shelf: Shelf, looks: _Looks,
+    optional: Iterable[tuple[str, str]],
+) -> Facts:  # fmt: skip
+    for table, query in optional:
+        looks.try_ask(table, query)
+    kept = dict(_kept(policy, engine, looks))
+    places = listed(policy, shelf).keys() - _places(policy) | {(HEAVY, name) for name in kept}
+    for table, query in seen_lookups(policy, places):
+        looks.try_ask(table, query, stays=False)
+    looks.save()
+    return Facts(looks.found, kept)
+
+
+def _places(policy: Policy) -> set[tuple[str, str]]:
+    return {("", name) for name in policy.tables}
+
+
+def _kept(policy: Policy, engine: LookUps, looks: _Looks) -> Iterable[tuple[str, str]]:
+    """Keep the rows of units with more of them than declared, of each table where there are few such rows."""
+    for table in policy.tables.values():
+        if looks.found.get(too_many(table) if table.unit_columns else "", True):
+            continue
+        if looks.try_ask(table.name, crowded(table)):
+            name, rows = heavy(table)
+            if engine.keep(name, table.name, rows):
+                yield name, table.name
+
+
+class _Looks:
+    """Asks each query once, or takes what was kept of it."""
+
+    def __init__(
+        self, engine: LookUps, stored: FactsFile | None, progress: Progress | None, total: int
+    ) -> None:
+        self._engine, self._stored = engine, stored
+        self._progress, self._total = progress, total
+        self.found: dict[str, bool] = {}
+
+    def ask(self, table: str, query: str, *, stays: bool = True) -> bool:
+        """Whether the query has no row. ``stays``: for as long as the database is the same."""
+        if query in self.found:
+            return self.found[query]
+        stored = self._stored if stays else None
+        known = None if stored is None else stored.get(query)
+        if known is None:
+            if self._progress is not None:
+                self._progress(len(self.found), self._total, table)
+            known = self._engine.finds_none(query)
+            if stored is not None:
+                stored.put(query, none=known)
+        self.found[query] = known
+        return known
+
+    def try_ask(self, table: str, query: str, *, stays: bool = True) -> bool:
+        """The same; what cannot be looked up does not hold."""
+        try:
+            return self.ask(table, query, stays=stays)
+        except EngineFailed:
+            self.found[query] = False
+            return False
+
+    def save(self) -> None:
+        """Keep what was found."""
+        if self._stored is not None:
+            self._stored.save()
