@@ -27,7 +27,7 @@ from dpsql.plan.declarations import requirements
 from dpsql.plan.kept import crowded, heavy, lookups, too_many
 from dpsql.policy.companion import HEAVY, Shelf
 from dpsql.policy.model import Policy
-from dpsql.policy.source import LookUpsDescription
+from dpsql.policy.source import SourceDescription
 
 Progress = Callable[[int, int, str], None]
 """Called before each query with how many were answered, how many there are, and the table it reads."""
