@@ -87,7 +87,6 @@ CASTS = {
         "TIMESTAMP_NS", "timestamp", "2024-01-01 00:00:00.000000100",
         "2024-01-01 00:00:00.000000200", "2024-01-01 00:00:01",
     ),
-    "texts": ("VARCHAR COLLATE NOCASE", "text", "de", "DE", "fr"),
 }  # fmt: skip
 
 
