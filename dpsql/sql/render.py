@@ -202,7 +202,7 @@ def _reaching(node: Window) -> tuple[SortKey, ...]:
     )
 
 
-CHOOSING = frozenset({"min", "max", "quantile_disc"})
+CHOOSING = frozenset({"min", "max", "quantile_cont", "quantile_disc"})
 """Functions that give one of several equal values: which one must not be seen."""
 
 

@@ -31,7 +31,7 @@ AGGREGATES = {
     "count_if": WHOLE, "list": LIST, "bit_or": WHOLE,
 }  # fmt: skip
 """What an aggregate gives; empty: what it is given."""
-CHOOSING = ("min", "max", "quantile_disc")
+CHOOSING = ("min", "max", "quantile_cont", "quantile_disc")
 """Those that give one of several equal values: which one, the order of rows decides."""
 NOTHING = sized(WHOLE, 0, 31)
 """The one thing that may stand for a number that is not there."""

@@ -1,0 +1,157 @@
+"""Texts are compared byte by byte, or their column is not opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines.duckdb import Constants, DuckDB
+from dpsql.policy.against_source import compare
+from dpsql.policy.load import load
+from dpsql.policy.model import Limits
+
+POLICY = """
+source: {{engine: duckdb, path: data.duckdb}}
+data_version: "1"
+units: {{person: {{table: {table}, key: id}}}}
+tables:
+  {table}:
+    unit: person
+    columns: {{id: {{type: {key}}}, city: {{type: text}}}}
+accounts: {{dataset: {{epsilon: 10, delta: 1e-5}}}}
+roles: {{analyst: {{epsilon: 5, query: {{epsilon: 1}}}}}}
+"""
+MADE = """
+CREATE TABLE plain (id BIGINT, city VARCHAR, "odd COLLATE nocase, c9 VARCHAR COLLATE de" VARCHAR, n INTEGER);
+CREATE TABLE nocase (id BIGINT, city VARCHAR COLLATE NOCASE);
+CREATE TABLE chained (id BIGINT, city VARCHAR COLLATE NOACCENT.NOCASE);
+CREATE TABLE icu (id BIGINT, city VARCHAR COLLATE de);
+CREATE TABLE nfc (id BIGINT, city VARCHAR COLLATE NFC);
+CREATE TABLE keyed (id VARCHAR COLLATE NOCASE, city VARCHAR);
+CREATE TABLE bytes (id BIGINT, city VARCHAR COLLATE "binary");
+CREATE TABLE posix (id BIGINT, city VARCHAR COLLATE POSIX);
+CREATE TABLE made AS SELECT * FROM nocase;
+CREATE VIEW seen AS SELECT id, city FROM nocase;
+CREATE VIEW cast_only AS SELECT id, CAST(city AS VARCHAR) AS city FROM nocase;
+CREATE VIEW added AS SELECT id, city COLLATE NOCASE AS city FROM plain;
+CREATE VIEW mended AS SELECT id, city COLLATE "binary" AS city FROM nocase;
+CREATE VIEW lowered AS SELECT id, lower(city) COLLATE "binary" AS city FROM nocase;
+CREATE SCHEMA other;
+CREATE TABLE other.plain (id BIGINT, city VARCHAR COLLATE NOCASE, more VARCHAR);
+CREATE TABLE gone (id BIGINT, city VARCHAR);
+CREATE VIEW broken AS SELECT id, city FROM gone;
+DROP TABLE gone;
+"""
+REFUSED = {
+    "nocase": "nocase", "chained": "noaccent.nocase", "icu": "de", "nfc": "nfc", "made": "nocase",
+    "seen": "nocase", "cast_only": "nocase", "added": "nocase", "broken": "unknown",
+}  # fmt: skip
+ALLOWED = ("plain", "bytes", "posix", "mended", "lowered")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("collations")
+    with duckdb.connect(str(place / "data.duckdb")) as connection:
+        connection.execute(MADE)
+    return place
+
+
+@pytest.fixture(scope="module")
+def engine(home: Path) -> Iterator[DuckDB]:
+    found = DuckDB(home / "data.duckdb", Limits())
+    yield found
+    found.close()
+
+
+def checked(home: Path, engine: DuckDB, table: str, key: str = "bigint") -> None:
+    path = home / f"{table}.yaml"
+    path.write_text(POLICY.format(table=table, key=key))
+    compare(load(path), engine.describe())
+
+
+@pytest.mark.parametrize("table", REFUSED)
+def test_a_text_with_a_collation_is_not_opened(home: Path, engine: DuckDB, table: str) -> None:
+    with pytest.raises(SourceMismatch) as caught:
+        checked(home, engine, table)
+    said = str(caught.value)
+    assert f"{table}.city is varchar collate {REFUSED[table]} in the source" in said.lower()
+    assert 'city COLLATE "binary" AS city' in said
+
+
+def test_nor_is_a_key_with_one(home: Path, engine: DuckDB) -> None:
+    with pytest.raises(SourceMismatch, match=r"keyed\.id is VARCHAR COLLATE NOCASE"):
+        checked(home, engine, "keyed", "text")
+
+
+@pytest.mark.parametrize("table", ALLOWED)
+def test_texts_that_are_compared_byte_by_byte_are(home: Path, engine: DuckDB, table: str) -> None:
+    checked(home, engine, table)
+    assert set(engine.describe().tables[table].columns.values()) <= {"BIGINT", "VARCHAR", "INTEGER"}
+
+
+def test_what_a_refusal_says_to_write_is_opened(home: Path, engine: DuckDB) -> None:
+    """The view of the message, and its groups are those of the bytes."""
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(MADE)
+        connection.execute("INSERT INTO nocase VALUES (1, 'PARIS'), (2, 'paris')")
+        counted = "SELECT count(DISTINCT city) FROM {}"
+        one, two = (connection.execute(counted.format(t)).fetchone() for t in ("seen", "mended"))
+    assert (one, two) == ((1,), (2,))
+
+
+def test_only_the_schema_that_is_read_is_described(engine: DuckDB) -> None:
+    assert "more" not in engine.describe().tables["plain"].columns
+
+
+def test_describing_leaves_nothing_behind(engine: DuckDB) -> None:
+    engine.describe()
+    left = engine._root.execute("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall()
+    assert left == []
+
+
+SETTINGS = {
+    "default_collation": "",
+    "TimeZone": "UTC",
+    "Calendar": "gregorian",
+    "lock_configuration": True,
+}
+
+
+def test_settings_that_decide_what_is_equal_are_those_of_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the process, or another connection of it, has set before; in every cursor."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t (city VARCHAR)")
+        connection.execute("SET GLOBAL default_collation = 'nocase'")
+        connection.execute("SET GLOBAL TimeZone = 'Asia/Tokyo'")
+    engine = DuckDB(path, Limits())
+    for name, value in SETTINGS.items():
+        for asked in (engine._root, engine._root.cursor()):
+            assert asked.execute(f"SELECT current_setting('{name}')").fetchone() == (value,)
+    engine.close()
+    found = Constants()._connection.execute("SELECT current_setting('default_collation')")
+    assert found.fetchone() == ("",)
+
+
+def test_a_database_that_is_locked_with_a_collation_is_not_opened(tmp_path: Path) -> None:
+    """Somebody else in this process has opened it so, and locked it."""
+    path = tmp_path / "data.duckdb"
+    duckdb.connect(str(path)).close()
+    config = {
+        "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
+        "allow_community_extensions": "false", "memory_limit": Limits().memory,
+    }  # fmt: skip
+    other = duckdb.connect(str(path), read_only=True, config=dict(config))
+    other.execute("SET GLOBAL default_collation = 'nocase'")
+    other.execute("SET GLOBAL lock_configuration = true")
+    with pytest.raises(SourceMismatch, match="default_collation"):
+        DuckDB(path, Limits())
+    other.close()
