@@ -127,7 +127,7 @@ def _searched() -> Iterator[Question]:
         yield Question(
             f"{text} after a search", LOOSE,
             f"SELECT 1 AS {CELL}, {text} FROM {LOOSE} WHERE {WORD} <> 'number {{number}}'",
-            cells=1, askings=160, search=True, scenarios=(TWICE,),
+            cells=1, askings=240, search=True, scenarios=(TWICE,),
         )  # fmt: skip
 
 

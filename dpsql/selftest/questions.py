@@ -36,7 +36,7 @@ class Question:
     """One statement; its last column is looked at, by the cell in its first.
 
     ``cells`` is for what cannot be asked about all cells at once: an answer has so many samples,
-    and ``askings`` is how many answers are asked for: 160 show faults of several times the charge.
+    and ``askings`` is how many answers are asked for: 240 show faults of several times the charge.
     ``share`` is for what has many like it: so many times fewer samples than of others.
     ``search`` lets bounds be searched for, ``consistent`` has levels add up.
     """
