@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
+
+from dpsql.diagnostics.quote import PIECE, quote
 
 DIALECTS = ("postgres", "duckdb", "bigquery", "snowflake")
 """As in `sql.dialects.tables`, which takes longer to load."""
@@ -198,9 +201,17 @@ COMMANDS = (
 )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong without repeating all of a long argument."""
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with the usage and what is wrong."""
+        super().error(quote(message, 3 * PIECE))
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    root = argparse.ArgumentParser(prog="dpsql", description="SQL with differential privacy")
+    root = _Parser(prog="dpsql", description="SQL with differential privacy")
     root.add_argument("--version", action="version", version=f"dpsql {version('dpsql')}")
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:

@@ -56,7 +56,10 @@ def stored(policy: Policy) -> Ledger | None:
 
 def statement(text: str) -> str:
     """The SQL that was typed, or standard input for ``-``."""
-    found = sys.stdin.read() if text == "-" else text
+    try:
+        found = sys.stdin.read() if text == "-" else text
+    except UnicodeError:
+        raise Usage("standard input is not text; type a statement") from None
     if not found.strip():
         raise Usage("there is no SQL to answer; type a statement")
     return found

@@ -13,6 +13,7 @@ from dpsql.cli import answer, terminal
 from dpsql.cli.exits import ANSWERED, Usage
 from dpsql.cli.formats import encoded
 from dpsql.cli.opened import opened, statement
+from dpsql.diagnostics.quote import quote
 from dpsql.service import Reply
 from dpsql.service.settings import SETTINGS
 
@@ -38,7 +39,9 @@ def _epsilon(text: str | None) -> Fraction | None:
     try:
         return None if text is None else SETTINGS["epsilon"].read(text)
     except (ValueError, ArithmeticError):
-        raise Usage(f"--epsilon takes a number above 0, such as 0.1, not {text!r}") from None
+        raise Usage(
+            f"--epsilon takes a number above 0, such as 0.1, not {quote(text or '')!r}"
+        ) from None
 
 
 def _write(reply: Reply, chosen: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import importlib
 import ipaddress
 import logging
+import ssl
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
@@ -110,7 +111,13 @@ def _certificate(chosen: argparse.Namespace) -> Certificate | None:
         raise Usage("--tls-cert and --tls-key go together")
     if chosen.tls_cert is None:
         return None
-    return Certificate(str(chosen.tls_cert), str(chosen.tls_key))
+    found = Certificate(str(chosen.tls_cert), str(chosen.tls_key))
+    try:
+        found.binding(), found.context()
+    except (ValueError, ssl.SSLError):
+        files = f"{chosen.tls_cert} and {chosen.tls_key}"
+        raise Usage(f"{files} are not a certificate and its private key in PEM") from None
+    return found
 
 
 def _is_local(host: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.diagnostics.codes import CODES
+from dpsql.diagnostics.quote import LINE, LINES, STATEMENT, line, listed
 from dpsql.diagnostics.render import refusal_text
 from dpsql.diagnostics.span import Span
 
@@ -24,8 +25,11 @@ class Refusal:
     span: Span | None = None
 
     def __post_init__(self) -> None:
-        """Only listed codes exist."""
+        """Only listed codes exist, and what is quoted of a statement is cut."""
         assert self.code in CODES, self.code
+        most = {"headline": LINE, "why": STATEMENT, "instead": STATEMENT}
+        for name, length in most.items():
+            object.__setattr__(self, name, line(getattr(self, name), length))
 
 
 class Error(Exception):
@@ -56,10 +60,10 @@ class Refused(ProgrammingError):
     """A statement was not answered; nothing about the data was revealed by that."""
 
     def __init__(self, *refusals: Refusal, text: str = "") -> None:
-        """Hold the refusals in text order; the first one speaks for all."""
+        """Hold the first refusals in text order; the very first one speaks for all."""
         assert refusals
         place = [(r.span.start if r.span else -1, i) for i, r in enumerate(refusals)]
-        self.refusals = tuple(refusals[i] for _, i in sorted(place))
+        self.refusals = tuple(refusals[i] for _, i in sorted(place)[:LINES])
         self.text = text
         super().__init__(f"{self.code}: {self.headline}")
 
@@ -147,17 +151,17 @@ class LedgerFailed(OperationalError):
 
     def __init__(self, headline: str, instead: str = "") -> None:
         """``headline`` names the file and what is wrong with it; ``instead`` what to do."""
-        self.headline, self.instead = headline, instead
-        super().__init__(f"DP902: {headline}" + (f"; {instead}" if instead else ""))
+        self.headline, self.instead = line(headline), line(instead)
+        super().__init__(f"DP902: {self.headline}" + (f"; {self.instead}" if instead else ""))
 
 
 class PolicyError(Error):
     """A policy that cannot be used: every problem found, each with its place."""
 
     def __init__(self, *problems: str) -> None:
-        """``problems`` are whole lines of the form ``file:line:column: what; write this``."""
-        self.problems = problems
-        super().__init__("\n".join(problems))
+        """``problems`` are lines of the form ``file:line:column: what; write this``."""
+        self.problems = listed(problems)
+        super().__init__("\n".join(self.problems))
 
 
 class SourceMismatch(PolicyError):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 
+from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb import DuckDB
 from dpsql.policy.guess import likely_keys
@@ -57,7 +58,8 @@ def import_files(files: Sequence[Path], database: Path) -> None:
                 )
     except duckdb.Error as error:
         database.unlink(missing_ok=True)
-        raise SourceMismatch(f"the files could not be read: {error}") from None
+        kind = str(error).partition("\n")[0]  # further lines quote rows
+        raise SourceMismatch(f"the files could not be read: {quote(kind, 200)}") from None
 
 
 def bounds(

@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 from yaml.events import (
     AliasEvent,
+    CollectionStartEvent,
     DocumentStartEvent,
     Event,
     MappingEndEvent,
@@ -24,11 +25,13 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+from dpsql.diagnostics.quote import PIECE, quote
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy.problems import Place, Problems
 
 MAX_BYTES = 4_000_000
 MAX_DEPTH = 20
+LONGEST_NAME = 200
 _NOT_TEXT = re.compile(
     r"|~|null|Null|NULL|true|True|TRUE|false|False|FALSE"
     r"|[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0[xo][0-9a-fA-F]+"
@@ -101,7 +104,7 @@ def text_of(path: Path, name: str) -> str:
 def compose(text: str, name: str, problems: Problems) -> Node:
     """The tree of the only document in ``text``; what is not YAML at all is a ``PolicyError``."""
     try:
-        events = list(yaml.parse(text, Loader=yaml.SafeLoader))
+        events = list(_events(text, name))
     except yaml.MarkedYAMLError as error:
         raise PolicyError(_syntax(error, name)) from None
     except yaml.reader.ReaderError as error:
@@ -117,8 +120,8 @@ def compose(text: str, name: str, problems: Problems) -> Node:
         place = _place(starts[1])
         problems.add(place, "a second document; keep one and remove this `---`")
     inner = (event for event in events if isinstance(event, NodeEvent | _ENDS))
-    composer = _Composer(inner, name, problems)
-    tree = composer.node(0)
+    composer = _Composer(inner, problems)
+    tree = composer.node()
     if composer.unread:
         raise PolicyError(*problems.lines)
     return tree
@@ -127,61 +130,81 @@ def compose(text: str, name: str, problems: Problems) -> Node:
 _ENDS = SequenceEndEvent | MappingEndEvent
 
 
+def _events(text: str, name: str) -> Iterator[Event]:
+    """YAML's events, up to the first that is nested too deep: the parser is slow with such texts."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth -= isinstance(event, _ENDS)
+        if isinstance(event, NodeEvent) and depth > MAX_DEPTH:
+            place = _place(event)
+            raise PolicyError(
+                f"{name}:{place.line}:{place.column}: nested deeper than {MAX_DEPTH} levels"
+            )
+        depth += isinstance(event, CollectionStartEvent)
+        yield event
+
+
 class _Composer:
     """Turns events into nodes, refusing what a policy has no use for."""
 
-    def __init__(self, events: Iterator[Event], name: str, problems: Problems) -> None:
-        self._events, self._name, self._problems = events, name, problems
+    def __init__(self, events: Iterator[Event], problems: Problems) -> None:
+        self._events, self._problems = events, problems
         self.unread = False
         """Whether parts of the document are unknown, so that nothing can be said about the rest."""
 
-    def node(self, depth: int) -> Node:
-        node = self._next(depth)
+    def node(self) -> Node:
+        node = self._next()
         assert node is not None
         return node
 
-    def _next(self, depth: int) -> Node | None:
+    def _next(self) -> Node | None:
         """The next node, or None at the end of a list or mapping."""
         event = next(self._events)
         if isinstance(event, _ENDS):
             return None
         place = _place(event)
-        if depth > MAX_DEPTH:
-            raise PolicyError(
-                f"{self._name}:{place.line}:{place.column}: nested deeper than {MAX_DEPTH} levels"
-            )
         self._plain_node(event, place)
         if isinstance(event, SequenceStartEvent):
-            return Items(place, tuple(self._rest(depth)))
+            return Items(place, tuple(self._rest()))
         if isinstance(event, MappingStartEvent):
-            return self._entries(place, depth)
+            return self._entries(place)
         if isinstance(event, ScalarEvent):
+            self._problems.heard(event.value)
             return Word(place, event.value, event.style is None)
         return Word(place, "", plain=True)
 
-    def _rest(self, depth: int) -> Iterator[Node]:
-        while (node := self._next(depth + 1)) is not None:
+    def _rest(self) -> Iterator[Node]:
+        while (node := self._next()) is not None:
             yield node
 
     def _plain_node(self, event: Event, place: Place) -> None:
         """Refuse anchors, aliases and tags."""
         if isinstance(event, AliasEvent):
-            self._problems.add(place, f"alias *{event.anchor}; write the value out here")
+            self._problems.add(
+                place, f"alias *{quote(event.anchor or '')}; write the value out here"
+            )
             self.unread = True
             return
         if anchor := getattr(event, "anchor", None):
-            self._problems.add(place, f"anchor &{anchor}; remove it")
+            self._problems.add(place, f"anchor &{quote(anchor)}; remove it")
         if tag := getattr(event, "tag", None):
-            self._problems.add(place, f"tag {tag}; remove it")
+            self._problems.add(place, f"tag {quote(tag)}; remove it")
 
-    def _entries(self, place: Place, depth: int) -> Entries:
+    def _entries(self, place: Place) -> Entries:
         found: dict[str, tuple[Word, Node]] = {}
-        nodes = self._rest(depth)
+        nodes = self._rest()
         for key in nodes:
             value = next(nodes)
             if isinstance(key, Word) and key.plain and key.text == "<<":
                 self.unread = True
                 self._problems.add(key.place, "merge key <<; write the keys out here")
+            elif isinstance(key, Word) and len(key.text) > LONGEST_NAME:
+                self.unread = True
+                self._problems.add(
+                    key.place,
+                    f'the key "{quote(key.text)}" is too long; a name has at most {LONGEST_NAME}'
+                    " characters",
+                )
             elif not isinstance(key, Word) or not key.name:
                 shown = f"{key.text} " if isinstance(key, Word) and key.text.strip() else ""
                 self._problems.add(key.place, f"the key {shown}is not text; write it in quotes")
@@ -204,7 +227,7 @@ def _place(event: Event) -> Place:
 def _syntax(error: yaml.MarkedYAMLError, name: str) -> str:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    what = error.problem or "something"
+    what = quote(error.problem or "something", 2 * PIECE)
     if "\\t" in what:
         return f"{name}:{line}:{column}: not YAML: a tab; indent with spaces"
     return (

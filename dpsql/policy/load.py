@@ -11,7 +11,7 @@ from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy import keys
 from dpsql.policy.accounts import accounts_of, table_accounts
 from dpsql.policy.books import server_of, time_zone_of
-from dpsql.policy.document import compose, text_of
+from dpsql.policy.document import Entries, compose, text_of
 from dpsql.policy.listing import Listing, listing_of
 from dpsql.policy.model import Bounds, Front, Latency, Limits, Policy, Source, View
 from dpsql.policy.problems import Place, Problems
@@ -31,6 +31,12 @@ def parse(text: str, file: Path, name: str) -> Policy:
     """The policy that ``text`` is, as if read from ``file``; messages call it ``name``."""
     problems = Problems(name)
     tree = compose(text, name, problems)
+    if isinstance(tree, Entries) and not any(
+        keys.POLICY.key(word.text) for word, _ in tree.entries
+    ):
+        known = ", ".join(key.name for key in keys.POLICY.keys if key.required)
+        what = f"this is not a policy: it has none of {known}; `dpsql init` drafts one"
+        raise PolicyError(f"{problems.told(tree.place)}: {what}")
     try:
         root = Reader(problems).record(keys.POLICY, tree, Place(), ())
     except Spoilt:

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dpsql.diagnostics.quote import LINES, PIECE, listed, quote
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
@@ -23,9 +25,15 @@ class Problems:
         self._name = name
         self._problems: list[tuple[Place, str]] = []
         self._warnings: list[tuple[Place, str]] = []
+        self._long: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._problems)
+
+    def heard(self, text: str) -> None:
+        """A text of the file: wherever a problem repeats it, it is cut if it is long."""
+        if len(text) > PIECE:
+            self._long[text] = None
 
     def told(self, place: Place) -> str:
         """``place`` with the name of the file."""
@@ -47,11 +55,19 @@ class Problems:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings, written the same way."""
-        return self._told(self._warnings)
+        return listed(self._told(self._warnings))
 
     def _told(self, found: list[tuple[Place, str]]) -> tuple[str, ...]:
         ordered = sorted(dict.fromkeys(found), key=lambda pair: pair[0])
-        return tuple(f"{self.told(p)}: {what}" for p, what in ordered)
+        first = [
+            (place, self._cut(what)) for place, what in ordered[:LINES]
+        ]  # the rest is not shown
+        return tuple(f"{self.told(p)}: {what}" for p, what in (*first, *ordered[LINES:]))
+
+    def _cut(self, what: str) -> str:
+        for text in sorted(self._long, key=len, reverse=True):
+            what = what.replace(text, quote(text))
+        return what
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
@@ -77,4 +93,5 @@ def instead(word: str, names: Iterable[str], kind: str) -> str:
     guess = nearest(word, known)
     if guess is not None:
         return f'did you mean "{guess}"?'
-    return f"the {kind} are: {', '.join(known)}" if known else f"there are no {kind}"
+    some = ", ".join(known[:LINES]) + (", ..." if len(known) > LINES else "")
+    return f"the {kind} are: {some}" if known else f"there are no {kind}"

@@ -67,6 +67,8 @@ def read(path: Path) -> dict[str, User]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
+    except UnicodeError:
+        raise PolicyError(f"{path}:1: this is not text; `dpsql user` writes it") from None
     found: dict[str, User] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):

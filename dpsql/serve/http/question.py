@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dpsql.diagnostics.quote import line
 from dpsql.service.settings import SETTINGS
 
 _LARGEST = 2**63
@@ -28,8 +29,8 @@ class Unreadable(Exception):
 
     def __init__(self, status: int, headline: str, instead: str) -> None:
         """Hold what is said of it."""
-        super().__init__(headline)
-        self.status, self.headline, self.instead = status, headline, instead
+        self.status, self.headline, self.instead = status, line(headline), line(instead)
+        super().__init__(self.headline)
 
 
 def question(body: bytes, *, arrow: bool) -> Question:
@@ -42,7 +43,7 @@ def question(body: bytes, *, arrow: bool) -> Question:
         raise _bad('"sql" is missing', '{"sql": "SELECT count(*) FROM orders"}')
     for key in given:
         if key not in ("sql", *_READERS):
-            raise _bad(f'"{key[:40]}" is not known', f"Known: sql, {', '.join(_READERS)}.")
+            raise _bad(f'"{key}" is not known', f"Known: sql, {', '.join(_READERS)}.")
     read = {key: reader(given[key]) for key, reader in _READERS.items() if key in given}
     return Question(given["sql"], arrow=arrow, **read)
 
@@ -77,7 +78,7 @@ def _settings(given: Any) -> tuple[str, ...]:
     for name, value in given.items():
         if name not in SETTINGS or not isinstance(value, str | int | float):
             known = ", ".join(SETTINGS)
-            raise _bad(f'"{name[:40]}" is not a setting with a value', f"Known: {known}.")
+            raise _bad(f'"{name}" is not a setting with a value', f"Known: {known}.")
         text = ("on" if value else "off") if isinstance(value, bool) else str(value)
         found.append(f"SET dpsql.{name} = '{text}'")
     return tuple(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 
+from dpsql.diagnostics.quote import STATEMENT, line, listed
 from dpsql.diagnostics.refusal import EngineFailed, LedgerFailed, Refused
 
 log = logging.getLogger("dpsql.operator")
@@ -23,16 +24,20 @@ ENDED = "57P01"
 
 
 class WireError(Exception):
-    """An error with its SQLSTATE and fields. ``position`` counts characters from one."""
+    """An error with its SQLSTATE and fields, cut. ``position`` counts characters from one."""
 
     def __init__(
         self, sqlstate: str, message: str, detail: str = "", hint: str = "",
         position: int | None = None,
     ) -> None:  # fmt: skip
         """Hold the fields."""
-        super().__init__(message)
-        self.sqlstate, self.message, self.detail = sqlstate, message, detail
-        self.hint, self.position = hint, position
+        self.sqlstate, self.message = sqlstate, line(message)
+        self.detail, self.hint = (
+            "\n".join(listed(detail.split("\n"), STATEMENT)),
+            line(hint, STATEMENT),
+        )
+        self.position = position
+        super().__init__(self.message)
 
 
 class Fatal(WireError):
