@@ -17,6 +17,7 @@ from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, Usage
 from dpsql.cli.opened import operator_log
 from dpsql.diagnostics.refusal import Error
+from dpsql.engines.catalog_db import check_engine
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
 from dpsql.serve.house import Certificate, ServiceHouse
@@ -38,6 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
     hearsay.log.setLevel(logging.DEBUG if chosen.log_comments else logging.INFO)
     requires_tls = certificate is not None and not local and not chosen.allow_plain
     with operator_log(chosen.policy[0]), ExitStack() as open_services:
+        check_engine()
         houses = []
         for path in chosen.policy:
             service = open_services.enter_context(Service.open(path))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import duckdb
 import pyarrow as pa
 
+from dpsql.engines.allowlist import Listing, NotListed, StatementCheck
 from dpsql.engines.deadlines import Deadlines
-from dpsql.engines.duckdb import LOCKED
+from dpsql.engines.lockdown import lock
 
 MEMORY, SECONDS = "512MB", 5.0
 LARGEST_ANSWER = 256_000_000
@@ -111,57 +111,54 @@ def _constant(value: Variable | None) -> str:
     return "[" + ", ".join("[" + ", ".join(map(_constant, v)) + "]" for v in value) + "]"
 
 
-def _stopping(askers: Mapping[int, Effects]) -> Callable[[int, int, bool], bool]:
-    """``pgx_stop``: what the statement that asks may stop. The engine owns it: it owns no engine."""
+class _Asker(threading.local):
+    """The effects of the statement that this thread runs: a function is called by its own thread."""
 
-    def stopped(asker: int, process: int, ends: bool) -> bool:  # noqa: FBT001
-        effects = askers.get(asker)
-        return effects is not None and effects.stop(process, ends=ends)
+    effects: Effects | None = None
 
-    return stopped
+    def stop(self, process: int, ends: bool) -> bool:  # noqa: FBT001
+        """``pgx_stop``: what the statement that asks may stop."""
+        return self.effects is not None and self.effects.stop(process, ends=ends)
 
-
-def _setting(askers: Mapping[int, Effects]) -> Callable[[int, str, str, bool], str]:
-    """``pgx_set``: what the statement that asks sets in its session."""
-
-    def taken(asker: int, name: str, value: str, local: bool) -> str:  # noqa: FBT001
-        effects = askers.get(asker)
-        return value if effects is None else effects.set(name, value, local=local)
-
-    return taken
+    def set(self, name: str, value: str, local: bool) -> str:  # noqa: FBT001
+        """``pgx_set``: what the statement that asks sets in its session."""
+        return value if self.effects is None else self.effects.set(name, value, local=local)
 
 
 class CatalogDatabase:
     """Made once from a script and tables; after that it is locked, and only read."""
 
     def __init__(
-        self, before: Iterable[str], tables: Mapping[str, pa.Table], after: Iterable[str]
-    ) -> None:
-        """``before`` makes the tables that ``tables`` fill by column name; ``after`` makes the rest."""
+        self, before: Iterable[str], tables: Mapping[str, pa.Table], after: Iterable[str],
+        listing: Listing,
+    ) -> None:  # fmt: skip
+        """``before`` makes the tables that ``tables`` fill by column name; ``after`` makes the rest.
+
+        ``listing`` is what statements may name.
+        """
         config: dict[str, str | bool | int | float | list[str]] = {
             "threads": 1,
             "memory_limit": MEMORY,
             "python_enable_replacements": "false",
             **AS_POSTGRESQL,
-            **{k: v for k, v in LOCKED.items() if k != "lock_configuration"},
         }
         self._root = duckdb.connect(":memory:", config=config)
         self._local = threading.local()
         self._running: dict[int, duckdb.DuckDBPyConnection] = {}
         self._deadlines = Deadlines()
-        self._askers: dict[int, Effects] = {}
-        self._numbers = itertools.count(1)
+        self._asker = _Asker()
+        self._check = StatementCheck(listing)
         self._root.create_function(
             "pgx_stop",
-            _stopping(self._askers),
-            ["BIGINT", "BIGINT", "BOOLEAN"],
+            self._asker.stop,
+            ["BIGINT", "BOOLEAN"],
             "BOOLEAN",
             side_effects=True,
         )
         self._root.create_function(
             "pgx_set",
-            _setting(self._askers),
-            ["BIGINT", "VARCHAR", "VARCHAR", "BOOLEAN"],
+            self._asker.set,
+            ["VARCHAR", "VARCHAR", "BOOLEAN"],
             "VARCHAR",
             side_effects=True,
         )
@@ -174,7 +171,7 @@ class CatalogDatabase:
             self._root.unregister("rows_to_add")
         for statement in after:
             self._root.execute(statement)
-        self._root.execute("SET lock_configuration = true")
+        lock(self._root)
 
     def run(
         self, sql: str, parameters: Sequence[Any] = (),
@@ -184,17 +181,15 @@ class CatalogDatabase:
 
         ``effects`` are what ``pgx_stop`` and ``pgx_set`` do for this statement, and for no other.
         """
-        asker = next(self._numbers) if effects is not None else 0
-        if effects is not None:
-            self._askers[asker] = effects
+        self._admit(sql)
+        self._asker.effects = effects
         try:
-            with self._reading({**(variables or {}), "asker": asker}) as cursor:
-                self._one_select(sql)
+            with self._reading(variables or {}) as cursor:
                 found = cursor.sql(sql, params=list(parameters) or None)
                 columns = zip(found.columns, (str(t) for t in found.types), strict=True)
                 return CatalogRows(tuple(columns), _gathered(found.to_arrow_reader(_BATCH)))
         finally:
-            self._askers.pop(asker, None)
+            self._asker.effects = None
 
     def interrupt(self, thread: int) -> None:
         """Stop the statement that a thread runs here, if it runs one."""
@@ -202,10 +197,14 @@ class CatalogDatabase:
         if cursor is not None:
             cursor.interrupt()
 
-    def _one_select(self, sql: str) -> None:
-        statements = self._root.extract_statements(sql)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise CatalogFailed("syntax", "only one SELECT is answered")
+    def _admit(self, sql: str) -> None:
+        try:
+            self._check.check(sql)
+        except NotListed as refused:
+            failure = CatalogFailed(refused.kind, refused.name)
+        else:
+            return
+        raise failure
 
     @contextmanager
     def _reading(self, variables: Mapping[str, Variable]) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -235,3 +234,9 @@ class CatalogDatabase:
                 cursor.execute(f"SET VARIABLE {name} = {_constant(value)}")
                 self._local.variables[name] = value
         return cursor
+
+
+def check_engine() -> None:
+    """Make such a database without tables, which raises where it could get out; for a start."""
+    nobody = frozenset[str]()
+    CatalogDatabase((), {}, (), Listing(frozenset(), nobody, nobody, nobody, nobody))

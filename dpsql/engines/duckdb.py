@@ -14,12 +14,15 @@ import duckdb
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
+from dpsql.engines.allowlist import NotListed, StatementCheck
+from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.collations import BYTE_BY_BYTE, collations
 from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts_file import State
 from dpsql.engines.incident import failed
+from dpsql.engines.lockdown import lock
 from dpsql.policy.companion import CATALOG, HEAVY
 from dpsql.policy.model import Limits
 from dpsql.policy.source import SourceDescription, TableDescription
@@ -40,8 +43,6 @@ IDENTITY = {"default_collation": "''", "TimeZone": "'UTC'", "Calendar": "'gregor
 """What is set so that equal texts are equal byte by byte, and times are those of one zone."""
 _OPEN: weakref.WeakSet[DuckDB] = weakref.WeakSet()
 """The engines of this process. The database beneath them is one for each path, as it was opened first."""
-SEALED = {"enable_external_access": "false", "lock_configuration": "true"}
-"""What follows once all files are open: no other is read, and nothing of this is changed."""
 UNSTEADY = (
     "statistics_propagation", "compressed_materialization", "join_filter_pushdown",
     "row_group_pruner", "join_order", "build_side_probe_side",
@@ -259,8 +260,9 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
             name = str(copies).replace("'", "''")
             root.execute(f"ATTACH '{name}' AS {CATALOG} (READ_ONLY)")
         root.execute(f"ATTACH ':memory:' AS {HEAVY} (READ_WRITE)")
-        for setting, value in {**IDENTITY, **SEALED}.items():
+        for setting, value in IDENTITY.items():
             root.execute(f"SET GLOBAL {setting} = {value}")
+    lock(root)
     (collation,) = root.execute("SELECT current_setting('default_collation')").fetchone() or ("",)
     if collation.lower() not in BYTE_BY_BYTE:
         raise SourceMismatch(
@@ -279,7 +281,9 @@ class Constants:
 
     def __init__(self) -> None:
         """Open and lock it."""
-        self._connection = duckdb.connect(":memory:", config={"threads": 1, **LOCKED, **SEALED})
+        self._connection = duckdb.connect(":memory:", config={"threads": 1, **LOCKED})
+        lock(self._connection)
+        self._check = StatementCheck(GENERATED)
         self._counts: dict[str, int] = {}
         self._lock = threading.Lock()
 
@@ -289,6 +293,16 @@ class Constants:
             if sql not in self._counts:
                 if len(self._counts) > 10_000:
                     self._counts.clear()
-                found = self._connection.execute(f"SELECT count(*) FROM ({sql}) AS c").fetchone()
-                self._counts[sql] = int(found[0]) if found else 0
+                self._counts[sql] = self._counted(f"SELECT count(*) FROM ({sql}) AS c")
             return self._counts[sql]
+
+    def _counted(self, sql: str) -> int:
+        failure: EngineFailed
+        try:
+            self._check.check(sql)
+        except NotListed as error:
+            failure = failed("count values", error, sql)
+        else:
+            found = self._connection.execute(sql).fetchone()
+            return int(found[0]) if found else 0
+        raise failure

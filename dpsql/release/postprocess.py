@@ -12,21 +12,15 @@ import duckdb
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.engines.allowlist import NotListed, StatementCheck
+from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.engine import Value
 from dpsql.engines.incident import failed
+from dpsql.engines.lockdown import lock
 from dpsql.release.rows import ARROW
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column
 from dpsql.sql.relations import Relation
-
-_LOCKS = (
-    "SET enable_external_access = false",
-    "SET autoload_known_extensions = false",
-    "SET autoinstall_known_extensions = false",
-    "SET allow_community_extensions = false",
-    "SET python_enable_replacements = false",
-    "SET lock_configuration = true",
-)
 
 
 class PostProcessor:
@@ -35,6 +29,11 @@ class PostProcessor:
     def __init__(self) -> None:
         """Nothing is opened before it is needed."""
         self._local = threading.local()
+        self._check = StatementCheck(GENERATED)
+
+    def open(self) -> None:
+        """Make the engine of this thread, and see that it is closed; later it is made when needed."""
+        self._connection()
 
     def run(
         self, sql: str, tables: Mapping[str, pa.Table], values: Mapping[str, Value] | None = None
@@ -43,10 +42,11 @@ class PostProcessor:
         connection = self._connection()
         failure: EngineFailed
         try:
+            self._check.check(sql, tables)
             for name, table in tables.items():
                 connection.register(name, table)
             return connection.sql(sql, params=dict(values or {}) or None).to_arrow_table()
-        except duckdb.Error as error:
+        except (duckdb.Error, NotListed) as error:
             failure = failed("post-process", error, sql)
         finally:
             for name in tables:
@@ -61,8 +61,7 @@ class PostProcessor:
                 "memory_limit": "2GB",
             }
             connection = duckdb.connect(":memory:", config=config)
-            for statement in _LOCKS:
-                connection.execute(statement)
+            lock(connection)
             self._local.connection = connection
         return connection
 

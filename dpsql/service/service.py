@@ -90,7 +90,9 @@ class Service:
             ledger = open_ledger(checked, clock)
             try:
                 adopt(checked, ledger, clock())
-                return cls(checked, engine, ledger, clock=clock, facts=facts)
+                found = cls(checked, engine, ledger, clock=clock, facts=facts)
+                found.tools.postprocessor.open()  # not only when somebody has paid
+                return found
             except BaseException:
                 ledger.close()
                 raise

@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 from dpsql.engines.catalog_db import CatalogDatabase, CatalogFailed, CatalogRows
 from dpsql.policy.model import Column, Policy
 from dpsql.serve.catalog.casts import packed_oid, unpacked
+from dpsql.serve.catalog.client_words import check_words
 from dpsql.serve.catalog.failures import failed
+from dpsql.serve.catalog.listing import listing
 from dpsql.serve.catalog.names import column_names
 from dpsql.serve.catalog.rewrite import quoted, rewritten
 from dpsql.serve.catalog.rows import Row, policy_rows
@@ -50,7 +52,7 @@ from dpsql.service.views import ViewShape
 
 _DATA = Path(__file__).parent / "data"
 _DATABASE_OID = 5
-SHAPES = "shapes"
+SHAPES = "pgx_shapes"
 """Where the policy's tables are, without rows: only ``shape`` names it."""
 _VIEW = re.compile(r"CREATE VIEW (?:main\.)?([\w.]+)")
 _NOTHING = "pgx_nothing"
@@ -150,14 +152,9 @@ def _table(rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=names)
 
 
-def _empty_tables(policy: Policy, views: Mapping[str, ViewShape]) -> Iterator[str]:
-    """The policy's tables without rows: they tell what a statement's columns would be."""
-    known = {t.name: tuple(t.columns.values()) for t in policy.tables.values()}
-    known |= {view.name: view.columns for view in views.values()}
-    for name, shown in known.items():
-        columns = ", ".join(f"{_name(c.name)} {_stored(c)}" for c in shown)
-        if columns:
-            yield f"CREATE TABLE {SHAPES}.{_name(name)} ({columns})"
+def _empty_table(name: str, columns: Sequence[Column]) -> str:
+    """A table without rows: it tells what a statement's columns would be."""
+    return f"CREATE TABLE {SHAPES}.{_name(name)} ({', '.join(f'{_name(c.name)} {_stored(c)}' for c in columns)})"
 
 
 def _stored(column: Column) -> str:
@@ -248,6 +245,7 @@ class RoleCatalog:
         self, query: Query, tokens: Sequence[Token], who: Who, values: Sequence[Value],
         numbers: Mapping[str, int], place: Place,
     ) -> Answer:  # fmt: skip
+        check_words(query.tokens)
         sql = rewritten(tokens, macros(), numbers)
         lists = listed(tokens)
         parameters = [
@@ -292,9 +290,17 @@ class RoleCatalog:
             "UPDATE pg_tablespace SET spcacl = NULL",
             *_statements("functions.sql"), _DATABASES, *_statements("views.sql"),
         ]  # fmt: skip
-        after += _empty_tables(self._policy, self._views)
+        shapes = self._shapes()
+        after += [_empty_table(name, columns) for name, columns in shapes.items()]
         filled = {**merged, **{f"main.{name}": t for name, t in own.items()}}
-        return CatalogDatabase(before, filled, after)
+        shown = [(name, column.name) for name, columns in shapes.items() for column in columns]
+        return CatalogDatabase(before, filled, after, listing(relations(), macros(), SHAPES, shown))
+
+    def _shapes(self) -> Mapping[str, Sequence[Column]]:
+        """The columns of the tables that the role sees."""
+        known = {t.name: tuple(t.columns.values()) for t in self._policy.tables.values()}
+        known |= {view.name: view.columns for view in self._views.values()}
+        return {name: c for name, c in known.items() if c and name in self._own_tables}
 
 
 def role_catalog(service: Service, role: str) -> RoleCatalog:

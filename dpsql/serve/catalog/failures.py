@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 
 from dpsql.engines.catalog_db import CatalogFailed
-from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
+from dpsql.serve.pgwire.errors import (
+    NO_COLUMN,
+    NO_FUNCTION,
+    NO_RELATION,
+    NO_SETTING,
+    UNSUPPORTED,
+    WireError,
+)
 
 _COUNTS = "each UNION, INTERSECT or EXCEPT query must have the same number of columns"
 _SAID = (
@@ -27,16 +34,28 @@ _STATES = {
     "interrupted": ("57014", "the catalog query took too long"),
     "memory": ("54000", "the catalog query needs too much memory"),
 }
+_NOT_LISTED = {
+    "function": (NO_FUNCTION, "function {} does not exist"),
+    "relation": (NO_RELATION, 'relation "{}" does not exist'),
+    "type": (NO_SETTING, 'type "{}" does not exist'),
+    "column": (NO_COLUMN, 'column "{}" does not exist'),
+    "form": (UNSUPPORTED, "the catalog does not answer this form of SQL"),
+}
+"""What a statement is refused for before the engine runs it; the name is the client's."""
 _OF_VALUES = ("conversion", "binding")
 _MISSING = re.compile(
     r"(\w{5}) ((?:relation|type|function|schema|role|configuration parameter) \".*\" does not exist)$"
 )
+_LONGEST_NAME = 63
 _LONGEST = 1_000
 """Of its words, which may quote what a client has sent: more are not searched for a name."""
 
 
 def failed(failure: CatalogFailed) -> WireError:
     """The engine's words are about the statement and the catalog only; they go into the detail."""
+    if failure.kind in _NOT_LISTED:
+        state, said = _NOT_LISTED[failure.kind]
+        return WireError(state, said.format(failure.words[:_LONGEST_NAME]))
     missing = _MISSING.search(failure.words[-_LONGEST:])
     if missing is not None:
         return WireError(missing[1], missing[2])

@@ -44,7 +44,9 @@ def _kinds(tokens: Sequence[Token]) -> dict[int, str]:
             starts = [*opened.pop(), at + 1]
             called = tokens[max(starts[0] - 2, 0)].name
             kind, place = _ABOUT.get(called, ("", 0))
-            name = starts[-place - 1] if 0 < place < len(starts) else at
+            if not 0 < place < len(starts):
+                continue
+            name = starts[-place - 1]
             alone = starts[-place] == name + 2
             if tokens[starts[0] - 1].text == "(" and alone and tokens[name].kind == "string":
                 found[name] = kind

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-INFORMATION = "pgi"
+INFORMATION = "pgx_information"
 """Where the information schema is kept."""
+OWN = ("pgf_", "pgt_", "pgx_")
+"""How names begin that only a rewrite writes: functions, schemas and tables that stand behind the catalog."""
 SCHEMAS = ("pg_catalog", "information_schema")
 VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "partattrs"})
 REG = frozenset({"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"})
 BARE = {
-    "current_user": "pgf_current_user()", "session_user": "getvariable('login')",
+    "current_user": "pgf_current_user()", "session_user": "pgx_login()",
     "user": "pgf_current_user()", "current_role": "pgf_current_user()",
     "current_schema": "pgf_current_schema()", "current_catalog": "pgf_current_database()",
     "current_date": "CAST(now() AS DATE)", "current_timestamp": "now()",

@@ -20,6 +20,7 @@ PRIVILEGE, NO_SETTING, NO_FUNCTION = "42501", "42704", "42883"
 PASSWORD, AUTHORIZATION, TOO_MANY = "28P01", "28000", "53300"
 LIMIT, NO_DATABASE = "54000", "3D000"
 ENDED = "57P01"
+NO_COLUMN, NO_RELATION, NO_SCHEMA = "42703", "42P01", "3F000"
 """A session was ended by its own role: the one code that drivers may take as a reason to reconnect."""
 
 

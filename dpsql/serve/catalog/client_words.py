@@ -1,0 +1,64 @@
+"""What a client may not write in a catalog query, whatever the engine would make of it.
+
+Looked at before anything is rewritten: behind a rewrite, names of its own can be told from a
+client's no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsql.serve.catalog.words import OWN, SCHEMAS
+from dpsql.serve.pgwire.errors import (
+    NO_COLUMN,
+    NO_FUNCTION,
+    NO_SCHEMA,
+    SYNTAX,
+    UNSUPPORTED,
+    WireError,
+)
+from dpsql.serve.tokens import Token
+
+_NAMES = ("word", "quoted")
+
+
+def check_words(tokens: Sequence[Token]) -> None:
+    """Refuse names that only a rewrite writes, calls in other schemas, methods and braces.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> check_words(read("SELECT pg_catalog.lower('A'), a.b FROM pg_class a"))
+    >>> check_words(read("SELECT main.lower('A')"))
+    Traceback (most recent call last):
+    dpsql.serve.pgwire.errors.WireError: schema "main" does not exist
+    """
+    for at, token in enumerate(tokens):
+        if token.kind in _NAMES:
+            called = [t.text for t in tokens[at + 1 : at + 2]] == ["("]
+            if token.name.lower().startswith(OWN):
+                raise _own(token, called=called)
+            if called and at and tokens[at - 1].text == ".":
+                _check_schema(tokens, at)
+        elif token.text in ("{", "}"):
+            raise _error(SYNTAX, f'syntax error at or near "{token.text}"', token)
+
+
+def _own(token: Token, *, called: bool) -> WireError:
+    if called:
+        return _error(NO_FUNCTION, f"function {token.name} does not exist", token)
+    return _error(NO_COLUMN, f'column "{token.name}" does not exist', token)
+
+
+def _check_schema(tokens: Sequence[Token], at: int) -> None:
+    """A function is PostgreSQL's own, and values have no methods."""
+    if at < 2 or tokens[at - 2].kind not in _NAMES:
+        raise _error(SYNTAX, f'syntax error at or near "{tokens[at].text}"', tokens[at])
+    schema = tokens[at - 2]
+    if at > 2 and tokens[at - 3].text == ".":
+        said = f"cross-database references are not implemented: {tokens[at].name}"
+        raise _error(UNSUPPORTED, said, tokens[at])
+    if schema.name not in SCHEMAS:
+        raise _error(NO_SCHEMA, f'schema "{schema.name}" does not exist', schema)
+
+
+def _error(state: str, said: str, token: Token) -> WireError:
+    return WireError(state, said, position=token.start + 1)

@@ -1,0 +1,48 @@
+"""What statements about the catalog may name in the engine that holds it.
+
+Clients write PostgreSQL's names, and the rewrite what stands for them; both are checked in the
+engine's own tree, so what a rewrite lets through by mistake does not run either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dpsql.engines.allowlist import OPERATORS, PLAIN_TYPES, Listing
+from dpsql.serve.catalog.words import BUILTIN, ELSEWHERE, INFORMATION, REG
+
+_JSON = frozenset({"->>", "to_json"})
+_SETS = frozenset({"@>", "<@", "&&", "^@"})
+_SHOWN = ("regclass", "regtype", "regnamespace", "json", "jsonb", "name", "varchar", "bpchar")
+_REWRITTEN = frozenset({
+    "list_transform", "struct_pack", "pgx_login", "pgx_series", "pgx_must_be",
+    *(f"pgx_{kind}" for kind in REG - {"regprocedure"}),
+    *(f"pgx_{kind}_name" for kind in REG - {"regprocedure"}),
+    *(f"pgx_as_{name}" for name in _SHOWN),
+})  # fmt: skip
+"""What only a rewrite writes. Clients are kept from these names before."""
+_ROWS = frozenset({"unnest", "generate_series"})
+
+
+def listing(
+    relations: Iterable[str], macros: Iterable[str], shapes: str, own: Iterable[tuple[str, str]]
+) -> Listing:
+    """``relations`` are ``schema.name``; ``own`` are the policy's tables, each with a column."""
+    named = {_place(name) for name in relations}
+    own = list(own)
+    kept = frozenset(macros)
+    called = frozenset(name for name in kept if name.startswith("pgf_"))
+    functions = OPERATORS | BUILTIN | frozenset(ELSEWHERE.values()) | _JSON | _SETS | _REWRITTEN
+    return Listing(
+        relations=frozenset(named | {(shapes, table.lower()) for table, _ in own}),
+        functions=functions | called,
+        rows=_ROWS | (kept - called),
+        windows=BUILTIN | {"count_star"},
+        types=PLAIN_TYPES,
+        columns=frozenset(column.lower() for _, column in own),
+    )
+
+
+def _place(name: str) -> tuple[str, str]:
+    schema, _, relation = name.partition(".")
+    return (INFORMATION if schema == "information_schema" else "", relation.lower())

@@ -1,0 +1,85 @@
+"""Engines that a client's words can reach: no files, no extensions, no other settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dpsql.engines import catalog_db, lockdown
+from dpsql.engines.duckdb import Constants, DuckDB
+from dpsql.engines.lockdown import NotLocked, lock, prove
+from dpsql.policy.model import Limits
+from dpsql.release.postprocess import PostProcessor
+
+_FROM_ALONE = [
+    key for key in lockdown.SETTINGS if key not in ("enable_external_access", "lock_configuration")
+]
+
+
+def _engine() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(":memory:", config={"threads": 1})
+
+
+@pytest.mark.parametrize("way", lockdown.READS)
+def test_each_way_reads_a_file_where_the_engine_is_open(way: str, tmp_path: Path) -> None:
+    file = tmp_path / "canary.csv"
+    file.write_text("canary\nfound\n")
+    found = _engine().execute(way.format(file=file, folder=tmp_path)).fetchall()
+    assert "canary" in str(found) or "found" in str(found)
+
+
+@pytest.mark.parametrize("way", lockdown.READS)
+def test_an_engine_with_one_way_out_is_not_used(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockdown, "READS", (way,))
+    monkeypatch.setattr(lockdown, "WRITES", ())
+    with pytest.raises(NotLocked, match="nothing is served"):
+        prove(_engine())
+
+
+def test_a_locked_engine_is_closed() -> None:
+    engine = _engine()
+    lock(engine)
+    lock(engine)  # whoever comes second sees that it is closed
+    with pytest.raises(duckdb.Error):
+        engine.execute("SET threads = 2")
+
+
+@pytest.mark.parametrize("left_out", ["enable_external_access", "lock_configuration"])
+def test_without_a_setting_nothing_is_served(
+    left_out: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = {k: v for k, v in lockdown.SETTINGS.items() if k != left_out}
+    monkeypatch.setattr(lockdown, "SETTINGS", settings)
+    path = tmp_path / "some.duckdb"
+    duckdb.connect(str(path)).close()
+    for make in (
+        catalog_db.check_engine,
+        Constants,
+        lambda: PostProcessor().open(),
+        lambda: DuckDB(path, Limits()),
+    ):
+        with pytest.raises(NotLocked):
+            make()
+
+
+@pytest.mark.parametrize("setting", _FROM_ALONE)
+def test_every_engine_has_every_setting(setting: str, tmp_path: Path) -> None:
+    path = tmp_path / "some.duckdb"
+    duckdb.connect(str(path)).close()
+    post = PostProcessor()
+    for connection in (post._connection(), DuckDB(path, Limits())._root, Constants()._connection):
+        found = connection.execute(f"SELECT current_setting('{setting}')").fetchone()
+        assert found == (False,)
+
+
+def test_where_no_file_can_be_made_another_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(**_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(lockdown.tempfile, "TemporaryDirectory", nowhere)
+    with pytest.raises(NotLocked):
+        prove(_engine())
+    engine = _engine()
+    lock(engine)
