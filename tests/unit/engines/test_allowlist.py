@@ -76,7 +76,7 @@ def functions() -> list[str]:
 
 
 class Refusing:
-    """An admission that keeps nothing, with one parser for all tests."""
+    """A check that keeps nothing, with one parser for all tests."""
 
     parser = Parser()
 
