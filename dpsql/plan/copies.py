@@ -33,9 +33,9 @@ def copy_of(table: Table, salt: int) -> str:
 
     Claim: the numbers of a unit's rows depend on the salt and on the unit's own rows only.
     Argument: rows are ordered within their unit by two hashes of the salt and all columns that the
-        copy has. Rows that agree in both are equal, unless 128 bits of hashes collide, or differ in
-        the sign of a zero or NaN, which comes third. Which of equal rows comes first changes nothing
-        that can be read.
+        copy has, with the signs of doubles: a hash is the same for both zeros. Rows that agree in
+        both are equal, unless 128 bits of hashes collide, and which of equal rows comes first changes
+        nothing that can be read.
     """
     fields = tuple(_field(i, c) for i, c in enumerate(table.columns.values()))
     units = _units(table, fields)
@@ -46,11 +46,11 @@ def copy_of(table: Table, salt: int) -> str:
     if not units:
         return rows
     owned = ", ".join(quoted(name) for name in owners(table))
-    listed = ", ".join(quoted(f.name) for f in fields)
+    columns = [quoted(f.name) for f in fields]
+    signs = [f"signbit({quoted(f.name)})" for f in fields if f.shape.kind is Kind.DOUBLE]
+    listed = ", ".join(columns + signs)
     hashed = f"hash({listed}, {salt}) AS h1, hash({salt + 1}, {listed}) AS h2"
-    doubles = (quoted(f.name) for f in fields if f.shape.kind is Kind.DOUBLE)
-    order = ", ".join(("h1", "h2", *(f"signbit({name})" for name in doubles)))
-    ranked = f"row_number() OVER (PARTITION BY {owned} ORDER BY {order})"
+    ranked = f"row_number() OVER (PARTITION BY {owned} ORDER BY h1, h2)"
     return (
         f"SELECT * EXCLUDE (h1, h2), CAST({ranked} AS INTEGER) AS {quoted(RANK)}"
         f" FROM (SELECT *, {hashed} FROM ({rows}) AS r) AS h"
