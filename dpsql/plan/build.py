@@ -18,6 +18,7 @@ from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted
 from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
+from dpsql.policy.types import Kind
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import (
     Aggregated,
@@ -120,7 +121,10 @@ class _Builder:
         if node.value is None:
             return Parameter(name, node.shape, span=node.span)
         assert node.column is not None
-        options = Parameter(name, node.column.shape, many=True, span=node.span)
+        shape, kind = node.column.shape, node.value.shape.kind
+        if shape.kind is Kind.NULL:  # the list holds NULLs alone, of whatever it is compared with
+            shape = replace(shape, kind=Kind.TEXT if kind is Kind.NULL else kind)
+        options = Parameter(name, shape, many=True, span=node.span)
         return Call("in_list", (self._settled(node.value), options), node.shape, span=node.span)
 
     def _below(self, relation: Relation) -> Relation:

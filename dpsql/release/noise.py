@@ -26,7 +26,7 @@ from dpsql.engines.incident import failed
 from dpsql.plan.priced import Chosen, Halves, Noised, PricedMeasurement
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.choose import chosen
-from dpsql.release.rows import ColumnNoise, NoisyRows, schema
+from dpsql.release.rows import ColumnNoise, NoisyRows, as_type, schema
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 _SAFE = 1 << 61
@@ -68,7 +68,7 @@ def _noised(table: pa.Table, part: PricedMeasurement, entropy: Randomness) -> No
             noisy = added(integers(column), item, entropy)
         values.append(decoded(noisy, item))
     target = schema(measurement.key_fields + measurement.columns)
-    arrays = [c.cast(f.type) for c, f in zip([*keys, *values], target, strict=True)]
+    arrays = [as_type(c, f.type) for c, f in zip([*keys, *values], target, strict=True)]
     released = pa.Table.from_arrays(arrays, schema=target)
     if part.selection is not None:
         released = _sorted(released, len(keys))

@@ -17,7 +17,7 @@ from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.engine import Value
 from dpsql.engines.incident import failed
 from dpsql.engines.lockdown import lock
-from dpsql.release.rows import ARROW
+from dpsql.release.rows import ARROW, as_type
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column
 from dpsql.sql.relations import Relation
@@ -76,12 +76,9 @@ def output_sql(relation: Relation, columns: Iterable[Column]) -> str:
 
 def typed(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
     """The result with the types of the plan."""
-    arrays = [_as(table.column(i), ARROW[column.shape.kind]) for i, column in enumerate(columns)]
+    arrays = [
+        as_type(table.column(i), ARROW[column.shape.kind], safe=False)
+        for i, column in enumerate(columns)
+    ]
     names = [f"o{i}" for i in range(len(columns))]
     return pa.Table.from_arrays(arrays, names=names)
-
-
-def _as(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    if column.type == target:
-        return column
-    return column.cast(target, safe=False)

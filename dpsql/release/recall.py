@@ -23,7 +23,7 @@ from dpsql.plan.priced import Noise, Noised, PricedMeasurement, PricedPlan
 from dpsql.plan.recall import AS_GOOD, Finer, Piece, Slot, key_of, widths
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.release.postprocess import PostProcessor
-from dpsql.release.rows import ColumnNoise, NoisyRows, schema
+from dpsql.release.rows import ColumnNoise, NoisyRows, as_type, schema
 from dpsql.release.stored import StoredTable, from_bytes, to_bytes
 from dpsql.sql.render import expression
 
@@ -322,4 +322,4 @@ def _assembled(
 def _typed(array: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_floating(array.type) and pa.types.is_integer(wanted):
         array = pc.round(array)
-    return array.cast(wanted)
+    return as_type(array, wanted)

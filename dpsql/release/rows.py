@@ -91,6 +91,17 @@ class Release:
     intervals: Mapping[int, tuple[pa.Array, pa.Array]] = field(default_factory=dict)
 
 
+def as_type(column: pa.ChunkedArray, wanted: pa.DataType, *, safe: bool = True) -> pa.ChunkedArray:
+    """A column in the type that the plan says; engines give NULLs of no type some type of theirs.
+
+    >>> as_type(pa.chunked_array([[None]], pa.int32()), pa.null()).type
+    DataType(null)
+    """
+    if pa.types.is_null(wanted):
+        return pa.chunked_array([pa.nulls(len(column))])
+    return column if column.type == wanted else column.cast(wanted, safe=safe)
+
+
 def schema(fields: tuple[Column, ...]) -> pa.Schema:
     """The arrow schema of released fields under their generated names."""
     return pa.schema([(alias(f), ARROW[f.shape.kind]) for f in fields])

@@ -206,9 +206,17 @@ class Writer:
         """Rows that come as a parameter: a list of records."""
         self.tables += 1
         name = f"t{self.tables}"
-        types = ", ".join(f"o{i} {engine_type(f.shape.kind)}" for i, f in enumerate(stored.fields))
+        untyped = {f.number for f in stored.fields if f.shape.kind is Kind.NULL}
+        types = ", ".join(
+            f"o{i} {engine_type(Kind.TEXT if f.number in untyped else f.shape.kind)}"
+            for i, f in enumerate(stored.fields)
+        )
         rows = f"(SELECT unnest(CAST(${stored.name} AS STRUCT({types})[])) AS r) AS {name}"
-        return Block({f.number: f"{name}.r.o{i}" for i, f in enumerate(stored.fields)}, rows)
+        items = {
+            f.number: "NULL" if f.number in untyped else f"{name}.r.o{i}"
+            for i, f in enumerate(stored.fields)
+        }
+        return Block(items, rows)
 
     def _project(self, project: Project) -> Block:
         block = self.block(project.input)

@@ -115,7 +115,12 @@ def double(value: Fraction) -> str:
 
 
 def expression(node: Expression, names: Texts) -> str:
-    """The SQL of an expression over columns written as ``names`` says."""
+    """The SQL of an expression over columns written as ``names`` says.
+
+    What is computed and has no type is made of NULLs alone, and is one.
+    """
+    if isinstance(node, Call | Case | Window | Parameter) and node.shape.kind is Kind.NULL:
+        return "NULL"
     match node:
         case Column(number=number):
             return names[number]
@@ -129,10 +134,8 @@ def expression(node: Expression, names: Texts) -> str:
             return _case(node, names)
         case Window():
             return _window(node, names)
-        case Parameter(name=name, shape=shape, many=many):
-            if many:
-                return f"(SELECT unnest(${name}::{engine_type(shape.kind)}[]))"
-            return f"CAST(${name} AS {engine_type(shape.kind)})"
+        case Parameter():
+            return _parameter(node)
         case Subquery():
             raise AssertionError("plan.build replaces every subquery by a parameter")
 
@@ -161,6 +164,14 @@ def canonical(text: str, kind: Kind) -> str:
     if kind is not Kind.DOUBLE:
         return text
     return f"CASE WHEN isnan({text}) THEN CAST('NaN' AS DOUBLE) ELSE {text} + 0.0e0 END"
+
+
+def _parameter(node: Parameter) -> str:
+    """A value that is known when the statement runs."""
+    kind = engine_type(node.shape.kind)
+    return (
+        f"(SELECT unnest(${node.name}::{kind}[]))" if node.many else f"CAST(${node.name} AS {kind})"
+    )
 
 
 def _argument(node: Expression, names: Texts) -> str:

@@ -52,11 +52,19 @@ def _keyed(text: str) -> str:
     return text.replace("countries: {public: true}", "countries: {public: true, key: country}")
 
 
+def _nameless(text: str) -> str:
+    """The trade, where the numbers of orders identify people."""
+    return unlimited(text).replace(
+        "order_id: {type: bigint}", "order_id: {type: bigint, identifier: true}"
+    )
+
+
 SHOP = World("oracle", "shop", _keyed)
 WORLDS = {
     "rows": World("rows", "shop", unlimited),
     "trade": World("far", "trade", unlimited),
     "ratings": World("ratings", "ratings", unlimited),
+    "identifiers": World("far", "trade", _nameless),
     "dashboards": World("dashboards", "shop", unlimited),
     **{name: World("oracle", "shop", _keyed, name) for name in ("bigquery", "snowflake", "duckdb")},
 }

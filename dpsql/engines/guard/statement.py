@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dpsql.engines.guard.facts import LIST, STORED, WHOLE, Fact, Unsafe, hidden, kind_of, merged
+from dpsql.engines.guard.identifiers import made_of
 from dpsql.engines.guard.joins import joined, state_of
 from dpsql.engines.guard.listed import Listed, Place
 from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, everything, named
 from dpsql.engines.guard.rows import Columns, Every, Rows, anew, apart, settled
-from dpsql.engines.guard.sums import AGGREGATES, COUNTING, present
+from dpsql.engines.guard.sums import AGGREGATES, COUNTING, OF_PUBLIC, present
 from dpsql.engines.guard.terms import MEASURED, PRIVATE, PUBLIC, Terms
 
 
@@ -102,9 +103,10 @@ class _Walk:
     def _select(self, node: Node) -> Rows:
         if node["qualify"] is not None or node["sample"] is not None:
             raise Unsafe("QUALIFY or a sample")
-        if node["aggregate_handling"] != "STANDARD_HANDLING" or len(node["group_sets"]) > 1:
-            raise Unsafe("grouping sets")
         rows = self._from(node["from_table"])
+        several = len(node["group_sets"]) > 1 and rows.state != PUBLIC
+        if node["aggregate_handling"] != "STANDARD_HANDLING" or several:
+            raise Unsafe("grouping sets over other rows than public ones")
         plain = self._terms(rows)
         if node["where_clause"] is not None:
             plain.fact(node["where_clause"])
@@ -167,10 +169,13 @@ class _Walk:
         return next(iter(found.columns.values()))
 
     def _key(self, node: Node, key: Node) -> Node:
-        """A key by its position, or as it stands."""
-        if key["class"] != "CONSTANT":
+        """A key by its position, or as it stands: a whole number is a position, other constants are not."""
+        if key["class"] != "CONSTANT" or key["literal"]["kind"] != "INTEGER":
             return key
-        item: Node = node["select_list"][int(key["literal"]["text"]) - 1]
+        position = int(key["literal"]["text"])
+        if not 1 <= position <= len(node["select_list"]):
+            raise Unsafe("a key by the place of no column")
+        item: Node = node["select_list"][position - 1]
         return item
 
     def _groups(self, rows: Rows, keys: list[Fact]) -> str:
@@ -314,8 +319,8 @@ def _no_place(order: Node) -> Node:
 
 
 def _shown(node: Node, rows: Rows) -> bool:
-    """Whether nothing of an expression must not name a group."""
-    return all(rows.resolve(names).shown for names in named(node))
+    """Whether no value of an expression must not name a group."""
+    return all(rows.resolve(names).shown for names in made_of(node))
 
 
 def _unnested(item: Node) -> Fact:
@@ -332,11 +337,12 @@ def _aggregates(node: object) -> bool:
         return any(map(_aggregates, node))
     if not isinstance(node, dict) or node.get("class") in _WITHOUT:
         return False
-    if node.get("function_name") in AGGREGATES:
+    if node.get("function_name") in _AGGREGATES:
         return True
     return any(_aggregates(v) for k, v in node.items() if k not in _NO_PARTS and v)
 
 
+_AGGREGATES = frozenset([*AGGREGATES, *OF_PUBLIC])
 _WITHOUT = frozenset(["COLUMN_REF", "CONSTANT", "PARAMETER", "WINDOW", "SUBQUERY"])
 _NO_PARTS = frozenset(["class", "type", "alias", "type_expr", "qualified_name", "try_cast"])
 """What no expression is part of."""

@@ -33,6 +33,12 @@ AGGREGATES = {
 """What an aggregate gives; empty: what it is given."""
 CHOOSING = ("min", "max", "quantile_cont", "quantile_disc")
 """Those that give one of several equal values: which one, the order of rows decides."""
+OF_PUBLIC = {
+    "mode": "", "corr": DOUBLE, "covar_pop": DOUBLE, "covar_samp": DOUBLE, "regr_count": WHOLE,
+    "regr_slope": DOUBLE, "regr_intercept": DOUBLE, "regr_r2": DOUBLE, "regr_avgx": DOUBLE,
+    "regr_avgy": DOUBLE, "regr_sxx": DOUBLE, "regr_syy": DOUBLE, "regr_sxy": DOUBLE,
+}  # fmt: skip
+"""Aggregates of public rows alone: they may fail, or choose among equals."""
 NOTHING = sized(WHOLE, 0, 31)
 """The one thing that may stand for a number that is not there."""
 

@@ -43,7 +43,7 @@ from dpsql.engines.guard.parts import (
     unequal,
 )
 from dpsql.engines.guard.sizes import OWN, ROWS, arithmetic, extreme
-from dpsql.engines.guard.sums import AGGREGATES, NOTHING, again, aggregated, linear
+from dpsql.engines.guard.sums import AGGREGATES, NOTHING, OF_PUBLIC, again, aggregated, linear
 
 PUBLIC, PRIVATE, MEASURED = "public", "private", "measured"
 TOTAL: dict[str, str] = {
@@ -69,7 +69,7 @@ _WINDOWS = {
     "row_number": WHOLE, "rank": WHOLE, "dense_rank": WHOLE, "ntile": WHOLE, "percent_rank": DOUBLE,
     "cume_dist": DOUBLE, "lag": "", "lead": "", "first_value": "", "last_value": "", **AGGREGATES,
 }  # fmt: skip
-_PLACES = ("row_number", "rank", "dense_rank", "ntile")
+PLACES = ("row_number", "rank", "dense_rank", "ntile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Terms:
         name = node["function_name"]
         if node["order_bys"]["orders"] or node["schema"] or node["catalog"]:
             raise Unsafe(f"{name} with an order or a schema")
-        if name in AGGREGATES:
+        if name in AGGREGATES or name in OF_PUBLIC:
             return self._aggregate(node)
         if node["distinct"] or node["filter"]:
             raise Unsafe(f"{name} with DISTINCT or FILTER")
@@ -249,6 +249,10 @@ class Terms:
         found = inner.facts(arguments(node))
         if node["filter"]:
             inner.fact(node["filter"])
+        if name in OF_PUBLIC:
+            if self.groups != "free":
+                raise Unsafe(f"{name} over other rows than public ones")
+            return plain(OF_PUBLIC[name] or found[0].kind)
         return aggregated(name, found, self.groups, distinct=node["distinct"], few=self.few)
 
     def of_window(self, node: Node) -> Fact:
@@ -270,7 +274,7 @@ class Terms:
         inner.facts([n for n in others if n is not None])
         if name in AGGREGATES:
             return aggregated(name, found, "unit" if private else "free", distinct=False)
-        if name in _PLACES:
+        if name in PLACES:
             return Fact(WHOLE, 0, OWN if private else ROWS, 63, many=ABOVE)
         return plain(_WINDOWS[name] or found[0].kind)
 

@@ -21,7 +21,16 @@ from dpsql.sql.bind.quantile_calls import (
     separate,
 )
 from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
-from dpsql.sql.expressions import Aggregated, Column, Expression, Shape, Window, columns
+from dpsql.sql.expressions import (
+    Aggregated,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Shape,
+    Window,
+    children,
+)
 from dpsql.sql.functions.conditional import as_kind
 from dpsql.sql.spans import span_of
 
@@ -131,7 +140,19 @@ _COUNTS = frozenset({"count", "bool_and", "bool_or", "row_number", "rank", "dens
 
 def identifies(call: Aggregated | Window) -> bool:
     """Whether the result may be an identifier: one of the values that it was taken of."""
-    return call.function not in _COUNTS and any(c.identifier for c in columns(*call.args))
+    return call.function not in _COUNTS and any(map(_holds_identifier, call.args))
+
+
+def _holds_identifier(node: Expression) -> bool:
+    """Whether a value may be made of an identifier; what only decides between values is in none."""
+    if isinstance(node, Column):
+        return node.identifier
+    if isinstance(node, Call) and node.shape.kind is Kind.BOOLEAN:
+        return False
+    parts = children(node)
+    if isinstance(node, Case):
+        parts = (*(value for _, value in node.whens), node.otherwise)
+    return any(map(_holds_identifier, parts))
 
 
 def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
@@ -280,6 +301,8 @@ def _count(_: tuple[Expression, ...], rows: int | None) -> Shape:
 
 def _sum(args: tuple[Expression, ...], rows: int | None) -> Shape:
     shape = args[0].shape
+    if shape.kind is Kind.NULL:  # a sum is a number even of nothing
+        return Shape(Kind.INTEGER)
     low, high = numbers(shape.domain)
     if rows is None or low is None or high is None:
         return Shape(shape.kind)

@@ -73,7 +73,7 @@ def _require_one_row(node: exp.Expr, relation: Relation) -> None:
     """A scalar subquery has one row by its shape, whatever the data."""
     while isinstance(relation, Project | Sort | Filter):
         relation = relation.input
-    single = isinstance(relation, Aggregate) and not relation.keys
+    single = isinstance(relation, Aggregate) and not (relation.keys or relation.sets)
     if not single and not (isinstance(relation, Limit) and relation.count == 1):
         raise refuse(
             "DP112",

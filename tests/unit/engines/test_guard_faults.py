@@ -15,7 +15,7 @@ from support.corpus import SHOP, World
 from support.guards import keyed
 from support.measured import opened
 
-from dpsql.engines.guard import Guard, Unsafe
+from dpsql.engines.guard import Guard, Unsafe, statement
 from dpsql.engines.guard.facts import Fact
 from dpsql.engines.guard.sizes import arithmetic
 
@@ -31,6 +31,10 @@ PER = f"(SELECT {ID} AS u0, count(*) AS s0 {FROM} GROUP BY 1) AS g"
 N = f"(SELECT {CH} AS k0, count(*) AS n {FROM} GROUP BY 1) AS g"
 """A number of each group, before its noise."""
 FEW = f"SELECT sum(n) AS p0 FROM (SELECT count(*) AS n FROM (SELECT {ID} AS u0 {FROM}) AS b ANTI JOIN (SELECT {ID} AS u0 {FROM} GROUP BY 1 HAVING count(*) > 5) AS m USING (u0) GROUP BY u0) AS g"
+UNIT, EMAIL = 't."customer_id"', 'TRY_CAST(t."email" AS VARCHAR)'
+CUSTOMERS = f'FROM "customers" AS t WHERE {UNIT} IS NOT NULL'
+PER_UNIT = f"SELECT k AS k0, count(*) AS p0 FROM (SELECT {UNIT} AS u, %s AS k {CUSTOMERS} GROUP BY 1) AS g GROUP BY 1"
+"""Groups by something of each customer's own rows, which have an address that identifies."""
 SOUND = (
     f"SELECT k0, n AS p0 FROM {N}",
     f"SELECT sum(CASE WHEN {AMOUNT} >= 0 AND {AMOUNT} <= 1.0e120 THEN CAST({AMOUNT} * 1.0e-113 AS BIGINT) END) AS p0 {FROM}",
@@ -44,6 +48,11 @@ SOUND = (
     f'SELECT count(*) AS p0 {FROM} SEMI JOIN {V} ON {ID} = {VID} AND {AMOUNT} = TRY_CAST(v."seconds" AS DOUBLE)',
     f"SELECT count(*) AS p0 FROM (SELECT {ID} AS u0 {FROM}) AS a JOIN (SELECT {VID} AS u0 FROM {V}) AS b USING (u0)",
     FEW,
+    f"SELECT n AS k0, count(*) AS p0 FROM (SELECT {UNIT}, count({EMAIL}) AS n {CUSTOMERS} GROUP BY 1) AS g GROUP BY 1",
+    f"SELECT n AS k0, count(*) AS p0 FROM (SELECT {UNIT}, count(DISTINCT {EMAIL}) FILTER (WHERE {EMAIL} IS NOT NULL) AS n {CUSTOMERS} GROUP BY 1) AS g GROUP BY 1",
+    f"SELECT n AS k0, count(*) AS p0 FROM (SELECT {UNIT}, sum(CASE WHEN {EMAIL} IS NULL THEN 0 ELSE 1 END) AS n {CUSTOMERS} GROUP BY 1) AS g GROUP BY 1",
+    f"SELECT n AS k0, count(*) AS p0 FROM (SELECT rank() OVER (PARTITION BY {UNIT} ORDER BY {EMAIL}) AS n {CUSTOMERS}) AS g GROUP BY 1",
+    f"SELECT n AS k0, count(*) AS p0 FROM (SELECT {UNIT}, bool_or(starts_with({EMAIL}, 'a')) AS n {CUSTOMERS} GROUP BY 1) AS g GROUP BY 1",
 )
 FAULTY: dict[str, str] = {
     "a HAVING by an alias": f"SELECT k0, count(*) AS c FROM (SELECT {CH} AS k0, {ID} AS c {FROM}) AS g GROUP BY 1 HAVING c = 1",
@@ -115,9 +124,22 @@ FAULTY: dict[str, str] = {
     "a forgotten cap on a place": f"SELECT sum(place) AS p0 FROM (SELECT row_number() OVER (PARTITION BY {ID}) AS place {FROM}) AS g",
     "a forgotten cap on a running number": f"SELECT sum(n) AS p0 FROM (SELECT count(*) OVER (PARTITION BY {ID}) AS n {FROM}) AS g",
     "a weight of one": f"SELECT sum(s0 * w) AS p0 FROM (SELECT {ID} AS u0, count(*) AS s0, 1 AS w {FROM} GROUP BY 1) AS g",
-    "an identifier as a key": 'SELECT TRY_CAST(t."email" AS VARCHAR) AS k0, count(*) AS p0, count(*) AS units FROM "customers" AS t GROUP BY 1',
-    "part of an identifier as a key": 'SELECT left(k, 3) AS k0, count(*) AS p0 FROM (SELECT lower(TRY_CAST(t."email" AS VARCHAR)) AS k FROM "customers" AS t) AS g GROUP BY 1',
-    "an identifier of a unit as a key": 'SELECT k AS k0, count(*) AS p0 FROM (SELECT t."customer_id" AS u, max(TRY_CAST(t."email" AS VARCHAR)) AS k FROM "customers" AS t GROUP BY 1) AS g GROUP BY 1',
+    "an identifier as a key": 'SELECT TRY_CAST(t."email" AS VARCHAR) AS k0, count(*) AS p0, count(*) AS units FROM "customers" AS t WHERE t."customer_id" IS NOT NULL GROUP BY 1',
+    "part of an identifier as a key": 'SELECT left(k, 3) AS k0, count(*) AS p0 FROM (SELECT lower(TRY_CAST(t."email" AS VARCHAR)) AS k FROM "customers" AS t WHERE t."customer_id" IS NOT NULL) AS g GROUP BY 1',
+    "an identifier of a unit as a key": 'SELECT k AS k0, count(*) AS p0 FROM (SELECT t."customer_id" AS u, max(TRY_CAST(t."email" AS VARCHAR)) AS k FROM "customers" AS t WHERE t."customer_id" IS NOT NULL GROUP BY 1) AS g GROUP BY 1',
+    "a number made of an identifier": PER_UNIT % f"max(length({EMAIL}))",
+    "an identifier in a case": PER_UNIT % f"max(CASE WHEN length({EMAIL}) > 5 THEN {EMAIL} END)",
+    "an identifier for another value": PER_UNIT % f"max(coalesce(TRY_CAST(t.\"city\" AS VARCHAR), {EMAIL}))",
+    "an identifier beside a count": PER_UNIT % f"TRY(length(max({EMAIL})) + count({EMAIL}))",
+    "a unit's first identifier": f"SELECT k AS k0, count(*) AS p0 FROM (SELECT first_value({EMAIL}) OVER (PARTITION BY {UNIT}) AS k {CUSTOMERS}) AS g GROUP BY 1",
+    "an identifier where there is none before": f"SELECT k AS k0, count(*) AS p0 FROM (SELECT lag(TRY_CAST(t.\"city\" AS VARCHAR), 1, {EMAIL}) OVER (PARTITION BY {UNIT}) AS k {CUSTOMERS}) AS g GROUP BY 1",
+    "grouping sets of private rows": f"SELECT {CH} AS k0, count(*) AS p0 {FROM} GROUP BY CUBE(1)",
+    "grouping sets of a unit's rows": f"SELECT sum(least(n, 5)) AS p0 FROM (SELECT {ID} AS u, count(*) AS n {FROM} GROUP BY ROLLUP(1)) AS g",
+    "grouping sets before noise": f"SELECT k0, sum(n) AS p0 FROM {N} GROUP BY ROLLUP(k0)",
+    "an aggregate of public rows over private ones": f"SELECT regr_count({AMOUNT}, {AMOUNT}) AS p0 {FROM}",
+    "an aggregate of public rows over a unit's": f"SELECT sum(least(n, 5)) AS p0 FROM (SELECT {ID} AS u, regr_count({AMOUNT}, {AMOUNT}) AS n {FROM} GROUP BY 1) AS g",
+    "a mode of private rows": f"SELECT mode({CH}) AS k0, count(*) AS p0 {FROM}",
+    "a key by the place of no column": f"SELECT {CH} AS k0, count(*) AS p0 {FROM} GROUP BY 0",
     "a sum of different values": f"SELECT sum(DISTINCT {CLAMPED}) AS p0 {FROM}",
     "a product that leaves 64 bits": f"SELECT sum(TRY(a * b)) AS p0, sum(a * b) AS p1 FROM (SELECT least(greatest({ID}, -9000000000000000000), 9000000000000000000) AS a, least(greatest({ID}, -9000000000000000000), 9000000000000000000) AS b {FROM}) AS g",
     "a double beyond whole numbers": f"SELECT sum(CASE WHEN {AMOUNT} >= 0 AND {AMOUNT} <= 1.0e300 THEN CAST({AMOUNT} AS BIGINT) END) AS p0 {FROM}",
@@ -146,6 +168,22 @@ def test_what_is_alike_and_right_passes(sql: str) -> None:
 def test_a_fault_of_one_rule_is_refused(fault: str) -> None:
     with pytest.raises(Unsafe):
         guard().check(FAULTY[fault])
+
+
+IDENTIFYING = (
+    "an identifier as a key", "part of an identifier as a key", "an identifier of a unit as a key",
+    "a number made of an identifier", "an identifier in a case", "an identifier for another value",
+    "an identifier beside a count", "a unit's first identifier", "an identifier where there is none before",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", IDENTIFYING)
+def test_one_rule_keeps_identifiers_from_naming_groups(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it each of these would run."""
+    monkeypatch.setattr(statement, "made_of", lambda _: iter(()))
+    Guard(opened(SHOP).policy).check(FAULTY[fault])
 
 
 LINE, BACK, ORDER = '"lineitem" AS t', '"returns" AS r', '"orders" AS o'
