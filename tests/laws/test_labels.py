@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import shutil
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
+from scalar_expressions import single_calls, wild_world
 from support.datasets import folder
 from support.measured import SALT, every_way, planned, request, values_in
 from support.services import FreeLedger, Seeded, noon
@@ -27,7 +28,9 @@ from dpsql.plan.copies import copy_of
 from dpsql.policy.load import load
 from dpsql.service import Service
 from dpsql.sql import render
-from dpsql.sql.render import parameters
+from dpsql.sql.expressions import Expression
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.render import key_text, parameters
 
 OTHERS = 24
 """Units beside the one, half of them in each group."""
@@ -393,3 +396,36 @@ def test_stored_releases_of_other_labels_are_not_given_again(
         before.setattr("dpsql.plan.recall._LABELS", ())
         assert (asked(), asked()) == ([False] * 3, [True] * 3)
     assert (asked(), asked()) == ([False, True, True], [True] * 3)
+
+
+WORLD = wild_world()
+PLAIN = ("negate", "multiply", "round", "floor", "modulo", "cast", "coalesce")
+"""Functions that give both zeros, or NaN of both signs."""
+
+
+def distinct(array: pa.ChunkedArray) -> int:
+    """How many values a column has, by their bytes."""
+    kind = array.type
+    if not (pa.types.is_floating(kind) or pa.types.is_temporal(kind) or pa.types.is_integer(kind)):
+        return len(set(array.drop_null().to_pylist()))
+    width = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return len({v for chunk in array.chunks for v in chunk.drop_null().view(width).to_pylist()})
+
+
+def ambiguous(name: str, write: Callable[[Expression], str]) -> list[str]:
+    """Expressions of a function that an engine finds fewer values of than there are bytes."""
+    texts = [write(node) for node in single_calls(WORLD, name)][:60]
+    listed = WORLD.engine.sql(
+        f"SELECT {', '.join(f'{t} AS k{i}' for i, t in enumerate(texts))} FROM w"
+    )
+    counted = ", ".join(f"count(DISTINCT {text})" for text in texts)
+    (numbers,) = WORLD.engine.execute(f"SELECT {counted} FROM w").fetchall()
+    columns = listed.to_arrow_table().columns
+    return [t for t, n, c in zip(texts, numbers, columns, strict=True) if distinct(c) != n]
+
+
+def test_whatever_expression_is_a_key_has_one_form_of_each_value() -> None:
+    """Every function over the worst that rows may hold; without the form, many have two."""
+    names = sorted(set(FUNCTIONS) - {"in_list", "array"})
+    assert {n: f for n in names if (f := ambiguous(n, lambda e: key_text(e, WORLD.names)))} == {}
+    assert all(ambiguous(n, WORLD.write) for n in PLAIN)
