@@ -10,10 +10,15 @@ from typing import Any
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED
-from dpsql.cli.opened import stored
-from dpsql.diagnostics.refusal import PolicyError
+from dpsql.cli.opened import operator_log
+from dpsql.cli.opened import stored as stored_ledger
+from dpsql.cli.terminal import Progress
+from dpsql.diagnostics.refusal import DataBreaksPolicy, PolicyError, SourceMismatch
 from dpsql.engines import copies
 from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.facts_file import FactsFile
+from dpsql.engines.findings import broken, not_answered
+from dpsql.engines.verify import verify
 from dpsql.ledger.terms import below_spent, loosened, terms_of
 from dpsql.policy.against_source import compare
 from dpsql.policy.companion import Shelf
@@ -23,19 +28,30 @@ from dpsql.service.views import described
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Say what the policy protects; problems are raised with their places. Reads no rows."""
+    """Say what the policy protects, and which rows are in no answer; problems are raised with places.
+
+    The data is compared with what the policy declares of it, and the outcome kept for ``serve``.
+    """
     policy = load(chosen.policy)
-    engine = DuckDB(policy.source.path, policy.limits, copies.place(policy))
-    try:
-        policy = compare(policy, engine.describe())
-        shelf, unprepared = copies.read(policy, engine.prepared)
-    finally:
-        engine.close()
+    with operator_log(chosen.policy):
+        engine = DuckDB(policy.source.path, policy.limits, copies.place(policy))
+        try:
+            source = engine.describe()
+            policy = compare(policy, source)
+            shelf, unprepared = copies.read(policy, engine.prepared)
+            try:
+                stored = FactsFile(policy.source.path, engine.state)
+                verify(policy, source, engine, shelf, stored, Progress(sys.stderr))
+            except DataBreaksPolicy:
+                raise SourceMismatch(*broken(policy, source, engine)) from None
+            missing = not_answered(policy, engine)
+        finally:
+            engine.close()
     described(policy, {}, datetime.now(UTC))
     for warning in (*policy.warnings, *unprepared):
         sys.stderr.write(f"warning: {warning}\n")
     sys.stdout.write(f"{chosen.policy}: sound, and its source is what it says\n")
-    for line in _summary(policy, shelf):
+    for line in (*_summary(policy, shelf), *(f"left out   {line}" for line in missing)):
         sys.stdout.write(f"  {line}\n")
     if chosen.against_ledger:
         sys.stdout.writelines(f"{line}\n" for line in _against_ledger(policy))
@@ -44,7 +60,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _against_ledger(policy: Policy) -> list[str]:
     """Which promises the policy weakens; a limit below what is spent is raised. Notes nothing."""
-    ledger = stored(policy)
+    ledger = stored_ledger(policy)
     known: dict[str, Any] | None = None
     problems: tuple[str, ...] = ()
     if ledger is not None:

@@ -11,13 +11,15 @@ import ssl
 import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, Usage
 from dpsql.cli.opened import operator_log
-from dpsql.diagnostics.refusal import Error
+from dpsql.diagnostics.refusal import DataBreaksPolicy, Error
 from dpsql.engines.catalog_db import check_engine
+from dpsql.engines.findings import broken_data
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
 from dpsql.serve.house import Certificate, ServiceHouse
@@ -42,7 +44,7 @@ def run(chosen: argparse.Namespace) -> int:
         check_engine()
         houses = []
         for path in chosen.policy:
-            service = open_services.enter_context(Service.open(path))
+            service = open_services.enter_context(_opened(path))
             houses.append(
                 ServiceHouse(
                     service, role_catalog, certificate=certificate, requires_tls=requires_tls
@@ -57,6 +59,15 @@ def run(chosen: argparse.Namespace) -> int:
         http = None if chosen.http_port is None else _http(house, chosen, certificate)
         _loop(_serve(server, http, chosen.host, chosen.port))
     return ANSWERED
+
+
+def _opened(path: Path) -> Service:
+    """The policy at work. Who sits at the terminal is told what the data breaks; a log is not."""
+    try:
+        return Service.open(path, progress=terminal.Progress(sys.stderr))
+    except DataBreaksPolicy:
+        _tell_owner(path)
+        raise
 
 
 def _introduce(house: ServiceHouse) -> None:
@@ -83,6 +94,13 @@ def _limits(houses: Sequence[ServiceHouse]) -> Limits:
     return Limits.of(houses[0].world.service.policy.front.bounds)
 
 
+def _tell_owner(path: Path) -> None:
+    """What the data breaks, to who sits at the terminal: numbers never go to a log."""
+    if sys.stderr.isatty():
+        for line in broken_data(path):
+            terminal.say(line, sys.stderr)
+
+
 def _reload(houses: Sequence[ServiceHouse], server: Server) -> None:
     """Read policies and users again; what is wrong is said, and that policy stays as it was."""
     wrong = list[Error | OSError]()
@@ -91,6 +109,8 @@ def _reload(houses: Sequence[ServiceHouse], server: Server) -> None:
             house.reload()
         except (Error, OSError) as error:
             wrong.append(error)
+            if isinstance(error, DataBreaksPolicy):
+                _tell_owner(house.world.service.policy.path)
     server.bear(_limits(houses))
     for said in wrong:
         terminal.say(f"not reloaded: {said}", sys.stderr)

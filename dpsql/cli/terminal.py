@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TextIO
@@ -29,6 +30,21 @@ def show(table: Table, file: TextIO | None = None) -> None:
     text = io.StringIO()
     Console(file=text, width=_UNLIMITED, highlight=False, color_system=None).print(table)
     file.writelines(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+class Progress:
+    """Says on a terminal how far the data was compared with the policy, once a second passed."""
+
+    def __init__(self, file: TextIO) -> None:
+        """Nothing is said of what takes no second, nor to what is no terminal."""
+        self._file, self._said = file, time.monotonic()
+
+    def __call__(self, done: int, total: int, table: str) -> None:
+        """Before each look at a table."""
+        now = time.monotonic()
+        if self._file.isatty() and now - self._said >= 1:
+            self._said = now
+            say(f"comparing the data with the policy: {done} of {total}, table {table}", self._file)
 
 
 def say(line: str, file: TextIO) -> None:

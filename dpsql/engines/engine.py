@@ -43,6 +43,10 @@ class Engine(LookUps, Protocol):
         """Tables, columns, types and constraints: the catalog, never rows."""
         ...
 
+    def unchanged(self) -> bool:
+        """Whether the data is still what was opened, and not written to since."""
+        ...
+
     def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
         """Run the statement of a measurement."""
         ...

@@ -37,6 +37,10 @@ class Repeated:
         """The engine's catalog."""
         return self._engine.describe()
 
+    def unchanged(self) -> bool:
+        """Whether the engine's data is."""
+        return self._engine.unchanged()
+
     def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
         """The statement's answer, or that of a moment ago."""
         last = self._last

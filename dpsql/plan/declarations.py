@@ -22,6 +22,7 @@ from typing import Literal
 from dpsql.plan.kept import over_limit
 from dpsql.policy.model import Policy, Table
 from dpsql.policy.source import SourceDescription, TableDescription
+from dpsql.policy.unit_columns import without_table
 from dpsql.sql.functions.function import engine_type
 from dpsql.sql.render import quoted
 
@@ -89,9 +90,9 @@ def _unit_keys(policy: Policy, source: SourceDescription) -> Iterator[Requiremen
             policy, source, table, unit.key, "unit key",
             f"unit {unit.name} has a row of {table.name} for each ({key}), but of {{0}} rows there"
             f" with {{1}} different ({key}), {{2}} share theirs with another row",
-            f"if a {unit.name} may have several rows, write `units: {{{unit.name}: {{key:"
-            f" {_listed(unit.key)}}}}}` without `table`, and in table {table.name} `unit:"
-            f" {unit.name}` with `max_rows_per_unit: ..`; else remove the rows that are there twice",
+            f"if a {unit.name} may have several rows, {without_table(unit.name, unit.key)}, and in"
+            f" table {table.name} `unit: {unit.name}` and `max_rows_per_unit: ..`; if not, remove"
+            " the rows that are there twice",
         )  # fmt: skip
 
 
@@ -170,10 +171,6 @@ def _compared(table: Table, key: Key, held: list[str]) -> Iterator[tuple[str, ..
             else text
             for name, text in zip(key, stored, strict=True)
         )
-
-
-def _listed(key: Key) -> str:
-    return key[0] if len(key) == 1 else f"[{', '.join(key)}]"
 
 
 def _place(policy: Policy, table: str) -> str:

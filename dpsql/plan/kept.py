@@ -53,11 +53,16 @@ def crowded(table: Table) -> str:
 
 def unowned(table: Table) -> str:
     """A query that has a row if the path leads some row to no unit."""
-    block, _ = _rows(table)
     return (
-        f"SELECT 1 AS v FROM (SELECT count(*) AS n{block.tail()}) AS b"
+        f"SELECT 1 AS v FROM ({owned(table)}) AS b"
         f" WHERE n <> (SELECT count(*) FROM {quoted(table.name)})"
     )
+
+
+def owned(table: Table) -> str:
+    """A query whose one row is the number of rows that have a unit."""
+    block, _ = _rows(table)
+    return f"SELECT count(*) AS n{block.tail()}"
 
 
 def heavy(table: Table) -> tuple[str, str]:

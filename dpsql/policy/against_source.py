@@ -129,8 +129,8 @@ class _Comparison:
             here, there = mine.columns.get(a), theirs.columns.get(b)
             if here is None or there is None:
                 continue
-            textual = {policy_type(here), policy_type(there)} <= {"uuid", "text"}
-            if textual and policy_type(here) != policy_type(there):
+            alike = set(_kinds(here)) & set(_kinds(there))  # else the column is said not to fit
+            if alike and not _exactly_comparable(here, there):
                 self._add(
                     (name, a),
                     f"{name}.{a} is {here} and {key.references}.{b} is {there} in the source; "
@@ -227,6 +227,24 @@ def columns_of(there: TableDescription) -> dict[str, Column]:
             nullable = name not in there.not_null
             found[name] = Column(name, declared, kind_of(declared), nullable=nullable)
     return found
+
+
+_WHOLE = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+)
+
+
+def _exactly_comparable(here: str, there: str) -> bool:
+    """Whether an engine compares the two types without rounding either, whatever the values.
+
+    Else a row could meet two rows whose keys differ, or a comparison could fail.
+    """
+    if here == there:
+        return True
+    both = {here.upper(), there.upper()}
+    whole = all(held in _WHOLE or whole_decimal(held) for held in both)
+    texts = all(policy_type(held) == "text" for held in both)
+    return whole or texts or both <= _WHOLE | {"HUGEINT"} or both <= {"FLOAT", "DOUBLE"}
 
 
 def _uuid(held: str) -> bool:

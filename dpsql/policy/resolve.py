@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dpsql.policy.listing import Listing
 from dpsql.policy.model import ForeignKey, Table, Unit
-from dpsql.policy.unit_columns import bounded, holders, refuse_unused
+from dpsql.policy.unit_columns import bounded, holders, refuse_unused, without_table
 
 
 def resolve(units: dict[str, Unit], tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
@@ -81,9 +81,11 @@ def _own(table: Table, unit: Unit, listing: Listing) -> Table:
     """The table with one row per unit."""
     section = listing.tables[table.name]
     if table.max_rows_per_unit != 1:
-        listing.problems.add(
+        listing.problems.warn(
             section.at("max_rows_per_unit"),
-            f"{section.label} holds the unit {unit.name}, one row each; remove max_rows_per_unit",
+            f"{section.label} has one row for each {unit.name}, as `table: {table.name}` of the unit"
+            " says, so max_rows_per_unit has no effect; remove it. If a "
+            f"{unit.name} may have several rows there, {without_table(unit.name, unit.key)}",
         )
     return replace(table, key=table.key or unit.key, unit_columns=unit.key, max_rows_per_unit=1)
 

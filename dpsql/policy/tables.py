@@ -11,7 +11,7 @@ from dpsql.policy.problems import instead
 from dpsql.policy.resolve import resolve
 from dpsql.policy.section import Section
 from dpsql.policy.types import Kind
-from dpsql.policy.unit_columns import written_key
+from dpsql.policy.unit_columns import without_table, written_key
 
 _OF_LINKS = {"unit", "unit_key", "public", "key", "foreign_keys", "columns"}
 
@@ -82,8 +82,8 @@ def _unit_table(
     if key and set(key) < set(holder.names("key") or ()):
         listing.problems.add(
             holder.at("key"),
-            f"the key of {holder.label} lets a unit {name} have several rows; "
-            f"write `key: [{', '.join(key)}]`, or keep units in a table of their own",
+            f"the key of {holder.label} lets a {name} have several rows; "
+            f"{without_table(name, key)}, or `key: [{', '.join(key)}]` if each has one row",
         )
     for column in key:
         if listing.kind(table, column) is Kind.DOUBLE:

@@ -17,6 +17,16 @@ KEY_KINDS = (Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN)
 """Kinds of which equal values are the same value."""
 
 
+def without_table(unit: str, key: tuple[str, ...]) -> str:
+    """What to write where the table of a unit has several rows of one.
+
+    >>> without_table("student", ("s",))
+    'write `units: {student: {key: s}}`, without `table`'
+    """
+    listed = key[0] if len(key) == 1 else f"[{', '.join(key)}]"
+    return f"write `units: {{{unit}: {{key: {listed}}}}}`, without `table`"
+
+
 def holders(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
     """The tables with all columns of the key, each with its ``unit_columns``."""
     found: dict[str, Table] = {}

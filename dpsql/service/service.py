@@ -64,6 +64,7 @@ class Service:
         self.counters = Counters()
         memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
         self._engine = engine
+        self._data_changed = False
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
         self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
         guarded = Guarded(engine, policy, self.shelf, self.facts)
@@ -101,11 +102,18 @@ class Service:
             raise
 
     def reloaded(self) -> Self:
-        """The same source and ledger under the policy as its file is now.
+        """The same source and ledger under the policy as its file is now, compared with the data anew.
 
-        Raises when the file cannot be used, or wants another source, ledger or engine: those are
-        opened once.
+        Raises when the file cannot be used, when the data breaks it, or when it wants another source,
+        ledger or engine: those are opened once. Then this service goes on as it was; but once the
+        database is another than was opened and verified, it answers nothing more.
         """
+        if not self._engine.unchanged():
+            self._data_changed = True
+            raise SourceMismatch(
+                f"{self.policy.source.path}: the database has changed since it was opened, and nothing is"
+                " answered from it; restart"
+            )
         policy = load(self.policy.path)
         for what in ("source", "ledger", "ledger_server", "limits"):
             if getattr(policy, what) != getattr(self.policy, what):
@@ -133,6 +141,18 @@ class Service:
             said = "no role is named" if role is None else f'there is no role "{role}"'
             raise Refused(Refusal("DP602", said, "Budgets belong to roles.", f"Known: {known}."))
         return Session(self, role, name, behind)
+
+    def check_data(self) -> None:
+        """Refuse every question once the data is not what was verified: what a reload has found out."""
+        if self._data_changed:
+            raise Refused(
+                Refusal(
+                    "DP604",
+                    "the data is not what the policy was verified for",
+                    "What protects people rests on what the policy declares of the data.",
+                    "The data's owner learns more from `dpsql check`.",
+                )
+            )
 
     def catalog(self, role: str, now: datetime | None = None) -> Catalog:
         """What a role may see at this moment."""

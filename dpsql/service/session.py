@@ -216,6 +216,7 @@ class Session:
         timely = self._timely
         if own_tables.asked_for(Source(text, self.settings.dialect, tuple(parameters))):
             return self._own(priced)
+        self._service.check_data()
         policy = self._service.policy
         note = Note(policy.version, self.role, self._account_name(), text)
         accounts = self._accounts(tables_read(priced.plan))

@@ -169,6 +169,15 @@ def test_what_protects_hardly_anyone_is_warned_about() -> None:
     assert small().warnings == ()
 
 
+def test_a_limit_of_rows_where_units_live_is_warned_about() -> None:
+    """Whether it is a mistake about the unit is seen in the data (``dpsql check``)."""
+    policy = small(("  customers:\n", "  customers:\n    max_rows_per_unit: 60\n"))
+    (line,) = policy.warnings
+    assert "has one row for each customer" in line
+    assert "write `units: {customer: {key: customer_id}}`, without `table`" in line
+    assert policy.tables["customers"].max_rows_per_unit == 1
+
+
 def test_descriptions_are_kept_and_mean_nothing() -> None:
     told = small(
         (AGE, AGE[:-1] + ", description: in years}"),

@@ -6,7 +6,7 @@ import pytest
 from policy_text import AGE, FIXTURES, small
 
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.policy.against_source import compare
+from dpsql.policy.against_source import _exactly_comparable, compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription, TableDescription, policy_type
@@ -94,6 +94,19 @@ def test_missing_tables_and_columns_are_named() -> None:
         ),
         f'{path}:28:3: the source has no table visits; did you mean "visit"?',
     )
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "exact"),
+    [
+        ("INTEGER", "BIGINT", True), ("HUGEINT", "SMALLINT", True), ("DECIMAL(9,0)", "BIGINT", True),
+        ("FLOAT", "DOUBLE", True), ("VARCHAR", "ENUM('a', 'b')", True), ("BIGINT", "DOUBLE", False),
+        ("DECIMAL(9,2)", "DECIMAL(12,4)", False), ("TIMESTAMP", "TIMESTAMP_NS", False),
+        ("VARCHAR", "UUID", False), ("HUGEINT", "DECIMAL(38,0)", False),
+    ],
+)  # fmt: skip
+def test_keys_are_of_types_that_are_compared_exactly(mine: str, theirs: str, exact: bool) -> None:
+    assert _exactly_comparable(mine, theirs) is _exactly_comparable(theirs, mine) is exact
 
 
 def test_types_must_fit() -> None:
