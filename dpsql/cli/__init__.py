@@ -9,7 +9,7 @@ from importlib import import_module
 
 from dpsql.cli.arguments import parser
 from dpsql.cli.exits import ANSWERED, BUDGET, FAILED, REFUSED, USAGE, Usage
-from dpsql.diagnostics.quote import line
+from dpsql.diagnostics.quote import line, place
 from dpsql.diagnostics.refusal import Error, OutOfBudget, Refused
 
 _CODES: tuple[tuple[type[Exception], int], ...] = (
@@ -33,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _said("interrupted; what was charged stays charged", FAILED)
     except OSError as error:
-        return _said(line(f"{error.filename or 'output'}: {error.strerror or error}"), FAILED)
+        said = f"{place(error.filename or 'output')}: {error.strerror or error}"
+        return _said(line(said), FAILED)
     except Exception as error:
         for kind, code in _CODES:
             if isinstance(error, kind):

@@ -3,7 +3,7 @@
 Claim: what an error says has a bounded length, and no piece of a file, a statement or an argument
     that it quotes is longer than ``PIECE`` characters (``STATEMENT`` where SQL is suggested).
 Argument: whoever quotes calls ``quote``; every kind of error passes its texts through ``line``,
-    which cuts what stands in double quotes and then the whole, and lists through ``listed``.
+    which cuts what stands in quotes and then the whole, and lists through ``listed``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PIECE = 60
 LINE = 600
 STATEMENT = 2_000
 LINES = 20
-_QUOTED = re.compile(rf'"([^"]{{{PIECE + 1},}})"')
+_QUOTED = re.compile(rf"""("|(?<!\w)')((?:(?!\1).){{{PIECE + 1},}})\1""", re.DOTALL)
 
 
 def quote(text: str, most: int = PIECE) -> str:
@@ -29,13 +29,18 @@ def quote(text: str, most: int = PIECE) -> str:
     return f"{_on_one_line(text[:most])}... ({len(text):,} characters)"
 
 
+def place(path: object) -> str:
+    """A file or an address, as an error names it."""
+    return quote(str(path), 3 * PIECE)
+
+
 def line(message: str, most: int = LINE) -> str:
     """A message whose quotations are cut, and which is not longer than ``most`` itself.
 
     >>> line('"' + "x" * 1000 + '" is not known') == '"' + "x" * 60 + '... (1,000 characters)" is not known'
     True
     """
-    cut = _QUOTED.sub(lambda found: f'"{quote(found[1])}"', message)
+    cut = _QUOTED.sub(lambda found: f"{found[1]}{quote(found[2])}{found[1]}", message)
     return cut if len(cut) <= most else f"{cut[: most - 3]}..."
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from dpsql.diagnostics.quote import place
 from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
 from dpsql.engines.allowlist import NotListed, StatementCheck
 from dpsql.engines.allowlist.generated import GENERATED
@@ -73,7 +74,7 @@ class DuckDB:
         if limits.strict_timing:
             config["disabled_optimizers"] = ",".join(UNSTEADY)
         if not path.is_file():
-            raise SourceMismatch(f"{path}: there is no such database file")
+            raise SourceMismatch(f"{place(path)}: there is no such database file")
         _private(path.with_name(f"{path.name}.tmp"))
         self.path, self.state = path, State.of(path)
         if any(o.path == path and not o.unchanged() for o in tuple(_OPEN)):
@@ -85,7 +86,7 @@ class DuckDB:
             self.prepared = _sealed(self._root, path, copies)
         except duckdb.Error as error:
             raise SourceMismatch(
-                f"{path}: not a DuckDB database that can be opened: {error}"
+                f"{place(path)}: not a DuckDB database that can be opened: {error}"
             ) from None
         _OPEN.add(self)
         if not self.unchanged():
@@ -243,7 +244,7 @@ def check_owner(copies: Path, database: Path) -> None:
     strange = {copies.lstat().st_uid, own.st_uid} - {mine.st_uid, os.geteuid(), 0}
     if strange or own.st_mode & ~mine.st_mode & 0o022:
         raise SourceMismatch(
-            f"{copies}: others than the owner of the database may have written this; remove it, and"
+            f"{place(copies)}: others than the owner of the database may have written this; remove it, and"
             " run `dpsql prepare` again"
         )
 

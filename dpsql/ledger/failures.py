@@ -6,6 +6,7 @@ import sqlite3
 from datetime import datetime
 from pathlib import Path
 
+from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.refusal import LedgerFailed
 
 Place = Path | str
@@ -57,14 +58,14 @@ def from_sqlite(path: Path, error: sqlite3.Error) -> LedgerFailed:
         code,
         ("cannot be used", "run dpsql audit on it; restore the latest backup if it fails"),
     )
-    return LedgerFailed(f"the ledger {path} {wrong}", instead)
+    return LedgerFailed(f"the ledger {named(path)} {wrong}", instead)
 
 
 def from_system(path: Path, error: OSError) -> LedgerFailed:
     """The operating system's refusal to create or open the file."""
     reason = error.strerror or type(error).__name__
     return LedgerFailed(
-        f"the ledger {path} cannot be opened: {reason}",
+        f"the ledger {named(path)} cannot be opened: {reason}",
         "check that its directory exists, is on a local disk, and may be written by the account "
         "that runs dpsql",
     )
@@ -73,26 +74,26 @@ def from_system(path: Path, error: OSError) -> LedgerFailed:
 def read_only(path: Path) -> LedgerFailed:
     """A file that this user may not write."""
     wrong, instead = _READ_ONLY
-    return LedgerFailed(f"the ledger {path} {wrong}", instead)
+    return LedgerFailed(f"the ledger {named(path)} {wrong}", instead)
 
 
 def not_a_ledger(path: Path) -> LedgerFailed:
     """Some other SQLite database, or an empty file (a ledger is never empty)."""
     return LedgerFailed(
-        f"the ledger {path} is not a ledger file",
+        f"the ledger {named(path)} is not a ledger file",
         "correct the ledger's path in the policy, or restore the file from a backup",
     )
 
 
 def damaged(path: Place) -> LedgerFailed:
     """A file with contents that dpsql did not write."""
-    return LedgerFailed(f"the ledger {path} holds values that dpsql did not write", RESTORE)
+    return LedgerFailed(f"the ledger {named(path)} holds values that dpsql did not write", RESTORE)
 
 
 def newer(path: Place, version: str) -> LedgerFailed:
     """A file that a later dpsql wrote."""
     return LedgerFailed(
-        f"the ledger {path} has version {version}, which this dpsql does not know",
+        f"the ledger {named(path)} has version {version}, which this dpsql does not know",
         "run the version of dpsql that wrote it, or a later one",
     )
 
@@ -100,7 +101,7 @@ def newer(path: Place, version: str) -> LedgerFailed:
 def no_wal(path: Path) -> LedgerFailed:
     """A file system on which SQLite cannot share memory between processes."""
     return LedgerFailed(
-        f"the ledger {path} is on a file system without write-ahead logging",
+        f"the ledger {named(path)} is on a file system without write-ahead logging",
         "move it to a local disk",
     )
 
@@ -108,7 +109,7 @@ def no_wal(path: Path) -> LedgerFailed:
 def clock_back(path: Place, latest: datetime, now: datetime) -> LedgerFailed:
     """A clock before the ledger's last entry: budgets of past windows must not open again."""
     return LedgerFailed(
-        f"the ledger {path} was last written at {latest:%Y-%m-%d %H:%M:%S %Z}, "
+        f"the ledger {named(path)} was last written at {latest:%Y-%m-%d %H:%M:%S %Z}, "
         f"but the clock says {now:%Y-%m-%d %H:%M:%S %Z}",
         "set the clock; dpsql answers again once it has passed the last entry",
     )
@@ -117,7 +118,7 @@ def clock_back(path: Place, latest: datetime, now: datetime) -> LedgerFailed:
 def other_dataset(path: Place, owner: str, asked: str) -> LedgerFailed:
     """A ledger that belongs to another policy file."""
     return LedgerFailed(
-        f'the ledger {path} belongs to the policy file "{owner}", not to "{asked}"',
+        f'the ledger {named(path)} belongs to the policy file "{owner}", not to "{asked}"',
         "give the policy its old file name again, or name another ledger in it",
     )
 
@@ -125,7 +126,7 @@ def other_dataset(path: Place, owner: str, asked: str) -> LedgerFailed:
 def forked(path: Place) -> LedgerFailed:
     """An open ledger carried across a fork."""
     return LedgerFailed(
-        f"the ledger {path} was opened before this process was forked",
+        f"the ledger {named(path)} was opened before this process was forked",
         "open the ledger in each process",
     )
 
@@ -133,24 +134,24 @@ def forked(path: Place) -> LedgerFailed:
 def replaced(path: Place) -> LedgerFailed:
     """A file that was removed, or another in its place, while it was open."""
     return LedgerFailed(
-        f"the ledger {path} was removed or replaced while it was open",
+        f"the ledger {named(path)} was removed or replaced while it was open",
         "stop dpsql and put the file back: it knows what was spent",
     )
 
 
 def closed(path: Place) -> LedgerFailed:
     """A ledger used after close."""
-    return LedgerFailed(f"the ledger {path} is closed", "open it again")
+    return LedgerFailed(f"the ledger {named(path)} is closed", "open it again")
 
 
 def wrong_move(path: Place, hold: int, now: str, then: str) -> LedgerFailed:
     """A hold that cannot go where the caller wants it."""
     return LedgerFailed(
-        f"the ledger {path} has hold {hold} as {now}, so it cannot become {then}",
+        f"the ledger {named(path)} has hold {hold} as {now}, so it cannot become {then}",
         "ask again; what was charged stays charged",
     )
 
 
 def interrupted(path: Place) -> LedgerFailed:
     """The thread that wrote for several callers was stopped."""
-    return LedgerFailed(f"the ledger {path} was interrupted while writing", "ask again")
+    return LedgerFailed(f"the ledger {named(path)} was interrupted while writing", "ask again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
+from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger.failures import NOTHING_LOST, RESTORE
 
@@ -47,13 +48,13 @@ def from_postgres(place: str, error: Exception) -> LedgerFailed:
     lost = not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     fallback = _UNREACHABLE if lost else _CLASSES.get(state[:2], _OTHER)
     wrong, instead = _STATES.get(state, fallback)
-    return LedgerFailed(f"the ledger {place} {wrong}", instead)
+    return LedgerFailed(f"the ledger {named(place)} {wrong}", instead)
 
 
 def no_fsync(place: str) -> LedgerFailed:
     """A server that says "done" before it is: charges could vanish with its power."""
     return LedgerFailed(
-        f"the ledger {place} is on a server that does not wait for its disk",
+        f"the ledger {named(place)} is on a server that does not wait for its disk",
         "set fsync = on and full_page_writes = on in postgresql.conf",
     )
 
@@ -61,6 +62,6 @@ def no_fsync(place: str) -> LedgerFailed:
 def another(place: str) -> LedgerFailed:
     """The schema was dropped or made anew while it was open."""
     return LedgerFailed(
-        f"the ledger {place} was removed or replaced while it was open",
+        f"the ledger {named(place)} was removed or replaced while it was open",
         "stop dpsql and restore it: it knows what was spent",
     )

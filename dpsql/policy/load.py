@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from dpsql.diagnostics.quote import place
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy import keys
 from dpsql.policy.accounts import accounts_of, table_accounts
@@ -23,7 +24,7 @@ from dpsql.policy.version import answers_key, version_of
 
 def load(path: Path | str) -> Policy:
     """Read and check a policy file; a ``PolicyError`` holds all problems, each with its place."""
-    name, file = str(path), Path(path).absolute()
+    name, file = place(path), Path(path).absolute()
     return parse(text_of(file, name), file, name)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from dpsql.diagnostics.quote import place
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy.model import Policy
 from dpsql.serve.pgwire.scram import Verifier
@@ -68,14 +69,16 @@ def read(path: Path) -> dict[str, User]:
     except FileNotFoundError:
         return {}
     except UnicodeError:
-        raise PolicyError(f"{path}:1: this is not text; `dpsql user` writes it") from None
+        raise PolicyError(f"{place(path)}:1: this is not text; `dpsql user` writes it") from None
     found: dict[str, User] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             user = _line(line)
             if user is None or user.name in found:
                 why = "is not `name role proof`" if user is None else "repeats a name"
-                raise PolicyError(f"{path}:{number}: this line {why}; `dpsql user` writes them")
+                raise PolicyError(
+                    f"{place(path)}:{number}: this line {why}; `dpsql user` writes them"
+                )
             found[user.name] = user
     return found
 
@@ -112,12 +115,12 @@ def of(policy: Policy, known: Mapping[str, Verifier]) -> dict[str, User]:
     for user in read(policy.front.users).values():
         if user.role not in policy.roles:
             raise PolicyError(
-                f'{policy.front.users}: the role "{user.role}" of user "{user.name}" is not in the '
+                f'{place(policy.front.users)}: the role "{user.role}" of user "{user.name}" is not in the '
                 f"policy; known are {', '.join(policy.roles)}"
             )
         if user.name in policy.roles and user.name != user.role:
             raise PolicyError(
-                f'{policy.front.users}: the user "{user.name}" has the name of a role that it is not; '
+                f'{place(policy.front.users)}: the user "{user.name}" has the name of a role that it is not; '
                 "choose another name"
             )
         found[user.name] = user

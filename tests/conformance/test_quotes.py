@@ -200,6 +200,8 @@ ARGUMENTS = {
     "session": ["--session", LONG],
     "dialect": ["--dialect", LONG],
     "unknown": [f"--{LONG}"],
+    "output": ["--output", LONG],
+    "policy": ["--policy", LONG],
 }
 
 
@@ -222,6 +224,21 @@ def test_a_wrong_argument_is_not_repeated(
         code = int(str(left.code))
     assert code != 0
     _check(capsys.readouterr().err, LONG)
+
+
+def test_a_long_path_in_a_policy_is_not_repeated(
+    policy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for change in (
+        lambda text: text.replace("path: shop.duckdb", f"path: '{LONG}'"),
+        lambda text: f"{text}\nledger: {{path: '{LONG}'}}\n",
+    ):
+        wrong = policy.with_name("long.yaml")
+        wrong.write_text(change(policy.read_text()))
+        assert main(
+            ["query", "--policy", str(wrong), "--role", "analyst", "SELECT COUNT(*) FROM orders"]
+        )
+        _check(capsys.readouterr().err, LONG)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dpsql.diagnostics.quote import line
 from dpsql.engines.catalog_db import CatalogFailed
 from dpsql.serve.pgwire.errors import (
     NO_COLUMN,
@@ -47,6 +48,7 @@ _MISSING = re.compile(
     r"(\w{5}) ((?:relation|type|function|schema|role|configuration parameter) \".*\" does not exist)$"
 )
 _LONGEST_NAME = 63
+_TOLD = 500
 _LONGEST = 1_000
 """Of its words, which may quote what a client has sent: more are not searched for a name."""
 
@@ -62,6 +64,6 @@ def failed(failure: CatalogFailed) -> WireError:
     if failure.kind in _OF_VALUES:
         for pattern, state, said in _SAID:
             if re.search(pattern, failure.words):
-                return WireError(state, said, failure.words[:500])
+                return WireError(state, said, line(failure.words, _TOLD))
     state, said = _STATES.get(failure.kind, (UNSUPPORTED, "the catalog cannot answer this"))
-    return WireError(state, said, failure.words[:500])
+    return WireError(state, said, line(failure.words, _TOLD))
