@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import shutil
 import struct
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,8 +183,7 @@ def opened(
     pair: str, place: str | None, strict: str = "off", threads: int = 1, *, prepared: bool = False
 ) -> Service:
     """A service over it, whose noise is far below one."""
-    home = folder() / f"labels {pair} {place} {strict} {threads} {prepared}"
-    home.mkdir(exist_ok=True)
+    home = Path(tempfile.mkdtemp(dir=folder()))
     shutil.copyfile(place_of(pair, place), home / "data.duckdb")
     path = home / "policy.yaml"
     path.write_text(POLICY.format(name="data", strict=strict, threads=threads))

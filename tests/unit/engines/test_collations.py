@@ -10,6 +10,7 @@ import pytest
 
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb import Constants, DuckDB
+from dpsql.engines.lockdown import SETTINGS as LOCKS
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Limits
@@ -151,7 +152,8 @@ def test_a_database_that_is_locked_with_a_collation_is_not_opened(tmp_path: Path
     }  # fmt: skip
     other = duckdb.connect(str(path), read_only=True, config=dict(config))
     other.execute("SET GLOBAL default_collation = 'nocase'")
-    other.execute("SET GLOBAL lock_configuration = true")
+    for setting, value in LOCKS.items():
+        other.execute(f"SET GLOBAL {setting} = {value}")
     with pytest.raises(SourceMismatch, match="default_collation"):
         DuckDB(path, Limits())
     other.close()
