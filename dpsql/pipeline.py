@@ -31,6 +31,7 @@ from dpsql.policy.model import QueryLimit
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.events import to_json
+from dpsql.release.dry_run import dry_run
 from dpsql.release.finish import Finishing, finish
 from dpsql.release.flights import Flights
 from dpsql.release.lookups import Known, known
@@ -132,19 +133,20 @@ def priced(plan: Plan, source: Source, request: Request) -> PricedPlan:
         raise refused.within(source.text) from None
 
 
-def admit(priced: PricedPlan, engine: Guarded) -> None:
-    """Every statement that a plan may run passes the second check, or the plan is not used.
+def admit(priced: PricedPlan, tools: Tools) -> None:
+    """Every statement that a plan may run passes the check of its engine, or the plan is not used.
 
     Claim: it depends on the plan and the policy alone; nothing is charged, and no data is read.
     """
     for public in priced.plan.publics:
-        engine.admit_public(public.sql)
+        tools.engine.admit_public(public.sql)
     for part in priced.parts:
-        engine.admit(part.sql)
+        tools.engine.admit(part.sql)
     for asked in priced.searches:
-        admit(asked.priced, engine)
+        admit(asked.priced, tools)
     for found in search.extremes(priced):
-        admit(found, engine)
+        admit(found, tools)
+    dry_run(priced, tools.postprocessor)
 
 
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:

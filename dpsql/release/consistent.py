@@ -153,7 +153,8 @@ def _of(
 
 def _keyed(rows: NoisyRows, keys: int) -> pa.Table:
     """The keys of a table, and the place of each row."""
-    arrays = [*(rows.table.column(i) for i in range(keys)), pa.array(range(rows.table.num_rows))]
+    places = pa.array(range(rows.table.num_rows), pa.int64())
+    arrays = [*(rows.table.column(i) for i in range(keys)), places]
     return pa.table(arrays, names=[*(f"k{i}" for i in range(keys)), "place"])
 
 
@@ -172,6 +173,8 @@ def _places(how: Finer, stored: int) -> str:
 def _settled(finest: _Column, levels: Sequence[_Coarser]) -> list[_Column]:
     """The finest column and the others, after least squares; nothing where that is no gain."""
     d, x = finest.variances, finest.values
+    if not len(x):
+        return []
     v = np.concatenate([level.column.variances for level in levels])
     order = _order(levels)
     runs = [np.ones(len(d), np.int64), *(level.runs(order) for level in levels)]

@@ -167,9 +167,9 @@ def simulate(
         width = known.by_number[item.value.number].half_widths(rows)
         table = _extended(table, [item], [values - width, values + width])
     wanted = [w for w in wanted if w not in exact]
-    if rows == 0 or not wanted:
-        return _extended(table, wanted, [np.empty(0)] * (2 * len(wanted)))
-    draws = max(100, min(DRAWS, MOST_DRAWS // rows))
+    if not wanted:
+        return table
+    draws = max(100, min(DRAWS, MOST_DRAWS // max(1, rows)))
     row = np.repeat(np.arange(rows), draws)
     arrays: dict[str, pa.Array | pa.ChunkedArray] = {"row": pa.array(row)}
     for position, name in enumerate(table.column_names):

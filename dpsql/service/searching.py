@@ -56,7 +56,7 @@ def _under(base: PricedPlan, levels: tuple[int, ...], service: Service) -> Price
     """
     try:
         found = service.plans.settled(base, levels)
-        admit(found, service.tools.engine)
+        admit(found, service.tools)
     except (EngineFailed, Refused):
         return base
     return found

@@ -134,7 +134,7 @@ class Session:
         if wanted is not None and found.parts:
             found = _cheapest(at, found, request.epsilon, wanted)
         if not own_tables.asked_for(source):  # those no engine reads
-            admit(found, self._service.tools.engine)
+            admit(found, self._service.tools)
         return found
 
     def explain(self, text: str, parameters: Parameters = ()) -> str:

@@ -11,6 +11,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,13 @@ from support.services import FreeLedger, real_service, service
 import dpsql
 from dpsql import pipeline
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
+from dpsql.engines.allowlist import StatementCheck
+from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.guard import Admitted, Guard, Guarded, Unsafe, casts, statement, sums, terms
 from dpsql.engines.guard.parts import Node
 from dpsql.engines.upheld import Upheld
 from dpsql.plan.priced import PricedPlan
+from dpsql.release import finish
 from dpsql.service import Service, Session, searching
 from dpsql.service import session as sessions
 from dpsql.service.plan_cache import PlanCache
@@ -244,16 +248,50 @@ def test_a_searched_question_is_admitted_before_its_search_is_charged() -> None:
             assert not paid_or_answered(session, SEARCHED, shop()), part
 
 
+POSTPROCESSED = (
+    ("count_star", "SELECT COUNT(*) FROM (SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel) AS t WHERE n > 5"),
+    ("upper", "SELECT UPPER(channel), COUNT(*) FROM orders GROUP BY channel"),
+    ("rank", "SELECT channel, RANK() OVER (ORDER BY COUNT(*)) AS r FROM orders GROUP BY channel"),
+    ("avg", "SELECT COUNT(*) FROM orders WHERE amount > (SELECT AVG(n) FROM (SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel) AS t)"),
+    ("quantile_cont", "SELECT SUM(amount) / COUNT(*) AS mean FROM orders"),
+    ("sqrt", "SELECT SQRT(COUNT(*)) AS s, DP_INTERVAL_LOW(SQRT(COUNT(*))) AS l FROM orders"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "sql"), POSTPROCESSED)
+def test_post_processing_is_admitted_before_the_charge(
+    name: str, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Look-ups, the analyst's own SQL over released tables, and the simulation of its intervals."""
+    session, postprocessor = asking(shop()), shop().tools.postprocessor
+    session.execute("SET dpsql.intervals = on")
+    session.execute(sql)
+    session = asking(shop())
+    session.execute("SET dpsql.intervals = on")
+    kept = {kind: getattr(GENERATED, kind) - {name} for kind in ("functions", "windows")}
+    monkeypatch.setattr(postprocessor, "_check", StatementCheck(replace(GENERATED, **kept)))
+    shop().ledger.released.clear()  # type: ignore[attr-defined]
+    assert not paid_or_answered(session, sql, shop())
+    monkeypatch.setattr(pipeline, "dry_run", lambda *_: None)
+    assert any("charged" in wrong for wrong in paid_or_answered(asking(shop()), sql, shop()))
+
+
+def test_a_dry_run_binds_what_will_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in a writer that only the engine notices costs nothing either."""
+    monkeypatch.setattr(finish, "output_sql", lambda *_: "SELECT upper(no_such_column) FROM m0")
+    assert not paid_or_answered(asking(shop()), POSTPROCESSED[1][1], shop())
+
+
 def test_a_search_that_is_paid_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were only the plan under the bound that was found refused, that of the policy answers."""
     here = service(SHOP.policy, SHOP.data, SHOP.change)
     session, admit = asking(here, search="on"), pipeline.admit
     base = session.prepare(SEARCHED)
 
-    def refusing(plan: PricedPlan, engine: Guarded) -> None:
+    def refusing(plan: PricedPlan, tools: pipeline.Tools) -> None:
         if not plan.searches:
             raise NotAdmitted("0")
-        admit(plan, engine)
+        admit(plan, tools)
 
     monkeypatch.setattr(searching, "admit", refusing)
     reply = session.execute(SEARCHED)

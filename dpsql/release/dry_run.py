@@ -1,0 +1,66 @@
+"""Post-processing before there is anything to process: a failure then costs nothing.
+
+What the analyst's own SQL becomes over released tables depends on the plan alone, and is run here over
+tables of the same columns without rows. What this does not refuse, the post-processor does not
+refuse once the answer is paid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
+from dpsql.plan.priced import PricedMeasurement, PricedPlan
+from dpsql.privacy.entropy import Randomness
+from dpsql.release.finish import Finishing, finish
+from dpsql.release.lookups import all_known
+from dpsql.release.noise import column_noise
+from dpsql.release.postprocess import PostProcessor
+from dpsql.release.rows import NoisyRows, schema
+
+
+def dry_run(priced: PricedPlan, postprocessor: PostProcessor) -> None:
+    """Every statement of post-processing passes and is bound, with intervals, or the plan is not used.
+
+    Claim: it depends on the plan alone; no data is read, and nothing is drawn.
+    """
+    noisy = tuple(map(_no_rows, priced.parts))
+    reader = _NoPublicRows(priced)
+    failure: NotAdmitted
+    try:
+        all_known(priced, noisy, reader, postprocessor).parameters("")
+        finish(priced, noisy, Finishing(reader, postprocessor, _NoDraws()), intervals=True)
+    except EngineFailed as failed:
+        failure = NotAdmitted(failed.incident)
+    else:
+        return
+    raise failure
+
+
+def _no_rows(part: PricedMeasurement) -> NoisyRows:
+    measurement = part.measurement
+    table = schema(measurement.key_fields + measurement.columns).empty_table()
+    return NoisyRows(measurement.name, table, column_noise(part))
+
+
+@dataclass(frozen=True, slots=True)
+class _NoPublicRows:
+    """Stands for the engine: the columns of public tables, and no row."""
+
+    priced: PricedPlan
+
+    def read_public(self, sql: str) -> pa.Table:
+        """No rows of a statement of the plan."""
+        (fields,) = {query.fields for query in self.priced.plan.publics if query.sql == sql}
+        return schema(fields).empty_table()
+
+
+class _NoDraws(Randomness):
+    """Nothing is random where there are no rows."""
+
+    def raw(self, n: int) -> bytes:
+        """No bytes."""
+        assert n == 0, "a dry run draws nothing"
+        return b""
