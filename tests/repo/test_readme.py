@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from dpsql.cli import main
@@ -71,4 +72,33 @@ def test_sql_is_answered(demo: Path) -> None:
 
 
 def test_the_policy_is_the_demos(demo: Path) -> None:
-    assert _blocks("yaml") == [(demo / "policy.yaml").read_text(encoding="utf-8")]
+    assert _blocks("yaml")[0] == (demo / "policy.yaml").read_text(encoding="utf-8")
+
+
+def test_the_policy_of_a_flat_table_is_checked_and_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (text,) = _blocks("yaml")[1:]
+    with duckdb.connect(str(tmp_path / "ratings.duckdb")) as db:
+        db.execute(
+            "CREATE TABLE ratings AS SELECT CASE WHEN i < 900 THEN i % 90 END AS s, 'c' || i % 4 AS"
+            " course, 1 + i % 5 AS stars FROM range(1000) AS r(i)"
+        )
+        db.execute(
+            "CREATE TABLE logins AS SELECT (i % 95)::INTEGER AS user_id, i AS minutes FROM range(240) AS r(i)"
+        )
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(text, encoding="utf-8")
+    assert main(["check", str(policy)]) == 0
+    assert "student (ratings.s; logins.user_id)" in capsys.readouterr().out
+    with Service.open(policy) as service:
+        session = service.session()
+        for sql, exact in (
+            ("SELECT COUNT(DISTINCT s) FROM ratings", 90),
+            (
+                "SELECT COUNT(DISTINCT r.s) FROM ratings AS r JOIN logins AS l ON l.user_id = r.s",
+                90,
+            ),
+        ):
+            answer = session.execute(sql).table.column(0)[0].as_py()
+            assert abs(answer - exact) < 30

@@ -123,12 +123,14 @@ def scan_of(table: Table, context: Context, node: exp.Expr) -> Scan:
     if len(context.tables) >= MOST_TABLES:
         raise refuse("DP115", node, f"more than {MOST_TABLES} tables", "Planning is bounded.")
     context.tables.append(table.name)
+    # Rows without a key belong to no unit, and are left out where the table is read.
+    present = () if table.path or table.public else table.unit_columns
     fields = tuple(
         context.column(
             c.name,
             Shape(
                 c.kind,
-                c.nullable,
+                c.nullable and c.name not in present,
                 _declared(c, _values(c, table, context)),
             ),
             identifier=c.identifier,
