@@ -263,13 +263,13 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
         root.execute(f"ATTACH ':memory:' AS {HEAVY} (READ_WRITE)")
         for setting, value in IDENTITY.items():
             root.execute(f"SET GLOBAL {setting} = {value}")
-    lock(root)
     (collation,) = root.execute("SELECT current_setting('default_collation')").fetchone() or ("",)
     if collation.lower() not in BYTE_BY_BYTE:
         raise SourceMismatch(
             f"{path}: this process has set default_collation for it; open it without: texts that a"
             " collation takes for equal would be one group, named by whichever row came first"
         )
+    lock(root)
     there = root.execute("SELECT database_name FROM duckdb_databases()").fetchall()
     if copies is None or (CATALOG,) not in there:
         return None

@@ -18,8 +18,8 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from dpsql.engines.allowlist.listing import OPERATORS, PLAIN_TYPES, Listing, NotListed
-from dpsql.engines.allowlist.parser import Parser
 from dpsql.engines.allowlist.walk import walk
+from dpsql.engines.syntax_tree import Unreadable, own_views, query_tree
 
 __all__ = ["OPERATORS", "PLAIN_TYPES", "Listing", "NotListed", "StatementCheck"]
 MOST_KNOWN = 4_000
@@ -31,8 +31,7 @@ class StatementCheck:
 
     def __init__(self, listing: Listing) -> None:
         """Nothing is known yet."""
-        self._parser = Parser()
-        own = self._parser.views - {name for _, name in listing.relations}
+        own = own_views() - {name for _, name in listing.relations}
         self._listing = replace(listing, hidden=listing.hidden | own)
         self._known: set[bytes] = set()
         self._lock = threading.Lock()
@@ -45,7 +44,11 @@ class StatementCheck:
         ).digest()
         if known in self._known:
             return
-        walk(self._parser.query(sql), self._listing.with_relations(names))
+        try:
+            tree = query_tree(sql)
+        except Unreadable as error:
+            raise NotListed("syntax", str(error)) from None
+        walk(tree, self._listing.with_relations(names))
         with self._lock:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()

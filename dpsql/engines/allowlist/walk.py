@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dpsql.engines.allowlist.listing import Listing
 from dpsql.engines.allowlist.nodes import QUERY
-from dpsql.engines.allowlist.parser import Node
 from dpsql.engines.allowlist.rules import Task, form
+from dpsql.engines.syntax_tree import Node
 
 
 def walk(query: Node, listing: Listing) -> None:

@@ -21,14 +21,12 @@ they do not pass.
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache
 
-import duckdb
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
@@ -43,6 +41,7 @@ from dpsql.engines.guard.parts import Node
 from dpsql.engines.guard.seen import Holds, Seen
 from dpsql.engines.guard.statement import measured, public
 from dpsql.engines.incident import failed
+from dpsql.engines.syntax_tree import Unreadable, query_tree
 from dpsql.policy.companion import HEAVY, Shelf
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
@@ -63,6 +62,10 @@ _OTHERWISE = re.compile(r"""--|/\*|\$\w*\$|[\w&]'""")
 _PLACE = re.compile(r'"query_location":\d+,"query_location_length":\d+,')
 _LAST_PLACE = re.compile(r',"query_location":\d+,"query_location_length":\d+(?=})')
 """Where a part stands in the text; in a text constant the quotes would be escaped."""
+
+
+def _without_places(tree: str) -> str:
+    return _LAST_PLACE.sub("", _PLACE.sub("", tree))
 
 
 @lru_cache(maxsize=MOST_KNOWN)
@@ -92,9 +95,6 @@ class Guard:
         self._seen = None if holds is None else Seen(policy, holds)
         self._tables: Mapping[Place, Listed] = _listed(policy, shelf or Shelf())
         self._steady = policy.limits.strict_timing
-        self._parser = duckdb.connect(":memory:", config={"threads": 1})
-        self._parser.execute("SET enable_optimizer = false")  # to serialize a constant takes none
-        (self._reads,) = self._parser.extract_statements("SELECT json_serialize_sql($1)")
         self._lock = threading.Lock()
         self._known: set[tuple[str, str]] = set()
 
@@ -112,7 +112,7 @@ class Guard:
         ways = ("public",) if over_public else ("text",) if by_text else ("text", "data")
         if any((form, way) in self._known for way in ways):
             return
-        tree, way = self._parsed(sql), ways[0]
+        tree, way = parsed(sql), ways[0]
         if over_public:
             public(tree, self._tables)
         else:
@@ -134,14 +134,13 @@ class Guard:
             return "data"
         return "text"
 
-    def _parsed(self, sql: str) -> Node:
-        with self._lock:
-            found = self._parser.execute(self._reads, [sql]).fetchone()
-        tree: Node = json.loads(_LAST_PLACE.sub("", _PLACE.sub("", found[0]))) if found else {}
-        if tree.get("error", True) or len(tree["statements"]) != 1:
-            raise Unsafe("not one query")
-        node: Node = tree["statements"][0]["node"]
-        return node
+
+def parsed(sql: str) -> Node:
+    """The tree of a statement, without where its parts stand in the text."""
+    try:
+        return query_tree(sql, _without_places)
+    except Unreadable:
+        raise Unsafe("not one query") from None
 
 
 class Guarded:

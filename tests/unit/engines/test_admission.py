@@ -23,7 +23,17 @@ from dpsql import pipeline
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines.allowlist import StatementCheck
 from dpsql.engines.allowlist.generated import GENERATED
-from dpsql.engines.guard import Admitted, Guard, Guarded, Unsafe, casts, statement, sums, terms
+from dpsql.engines.guard import (
+    Admitted,
+    Guard,
+    Guarded,
+    Unsafe,
+    casts,
+    parsed,
+    statement,
+    sums,
+    terms,
+)
 from dpsql.engines.guard.parts import Node
 from dpsql.engines.upheld import Upheld
 from dpsql.plan.priced import PricedPlan
@@ -119,7 +129,7 @@ def needed(plan: PricedPlan) -> set[Part]:
         patch.setattr(casts, "SURE", sure)
         for sql, over_public in texts:
             guard.check(sql, over_public=over_public)
-            found |= set(parts_of(guard._parsed(sql)))
+            found |= set(parts_of(parsed(sql)))
     return found
 
 

@@ -18,7 +18,7 @@ from support.measured import every_way, opened, plan_of, request
 from support.services import service
 
 from dpsql.diagnostics.refusal import EngineFailed, Refused
-from dpsql.engines.guard import MOST_KNOWN, Guard, Unsafe
+from dpsql.engines.guard import MOST_KNOWN, Guard, Unsafe, parsed
 from dpsql.engines.guard.casts import SHORT, SURE
 from dpsql.engines.guard.facts import KINDS
 from dpsql.engines.guard.listed import Listed
@@ -206,7 +206,7 @@ def test_every_total_function_is_known(name: str) -> None:
         text = (
             f'SELECT count(*) AS p0 FROM "w" AS w WHERE hash({expression(node, names)}) IS NOT NULL'
         )
-        measured(guard()._parsed(text), tables)
+        measured(parsed(text), tables)
 
 
 def _type(kind: str) -> str:
@@ -511,7 +511,7 @@ def test_units_of_two_kinds_do_not_meet(tmp_path: Path) -> None:
         'SELECT count(*) AS p0 FROM (SELECT a."i" FROM "a" AS a UNION ALL SELECT b."i" FROM "b" AS b) AS c',
     ):
         with pytest.raises(Unsafe, match="different kinds"):
-            measured(guard()._parsed(text), tables)
+            measured(parsed(text), tables)
 
 
 def test_a_wrong_plan_is_an_incident_and_never_runs(
