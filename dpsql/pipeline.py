@@ -8,7 +8,7 @@ arguments; nothing here is global.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -21,7 +21,6 @@ from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Hold, Kept, Ledger, Note
 from dpsql.plan import search
 from dpsql.plan.build import build
-from dpsql.plan.due import Due
 from dpsql.plan.nodes import Enumerator, Plan
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.plan.recall import Piece, pieces
@@ -141,12 +140,18 @@ def admit(priced: PricedPlan, tools: Tools) -> None:
     for public in priced.plan.publics:
         tools.engine.admit_public(public.sql)
     for part in priced.parts:
-        tools.engine.admit(part.sql)
+        admit_part(part, tools)
     for asked in priced.searches:
         admit(asked.priced, tools)
     for found in search.extremes(priced):
         admit(found, tools)
     dry_run(priced, tools.postprocessor)
+
+
+def admit_part(part: PricedMeasurement, tools: Tools) -> Admitted:
+    """The lightest statement of a measurement that may run."""
+    lighter = None if tools.upheld is None else tools.upheld.statement(part)
+    return tools.engine.admit(part.sql, lighter)
 
 
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:
@@ -200,7 +205,7 @@ def _paid(
     due = outlook.due
     if payer.limit is not None:
         check_cap(payer.limit, due.cost)
-    admitted = tuple(_admitted(due, tools))
+    admitted = [(d.priced, admit_part(d.priced, tools)) for d in due.parts]
     public = known(priced, tools.engine, tools.postprocessor)
     events = [to_json(event) for event in due.events]
     hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
@@ -232,13 +237,6 @@ def kept_of(wanted: Sequence[Piece], ledger: Ledger) -> tuple[Kept, ...]:
     """All that is kept of these pieces, or may be added up to them."""
     bases = [piece.coarse.base for piece in wanted if piece.coarse is not None]
     return ledger.kin([piece.family for piece in wanted], bases)
-
-
-def _admitted(due: Due, tools: Tools) -> Iterator[tuple[PricedMeasurement, Admitted]]:
-    """Every measurement that is due, with the lightest statement of it that may run."""
-    for part in (d.priced for d in due.parts):
-        lighter = None if tools.upheld is None else tools.upheld.statement(part)
-        yield part, tools.engine.admit(part.sql, lighter)
 
 
 def _measured(

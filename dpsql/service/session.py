@@ -14,7 +14,7 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.store import Note
-from dpsql.pipeline import Payer, admit, answer, kept_of, planned, priced
+from dpsql.pipeline import Payer, admit, admit_part, answer, kept_of, planned, priced
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
@@ -160,7 +160,7 @@ class Session:
         kin = () if self.settings.fresh else kept_of(wanted, tools.ledger)
         found = foresee(priced, wanted, kin, tools.ledger.recall, tools.postprocessor)
         for due in found.due.parts:
-            tools.engine.admit(due.priced.sql)
+            admit_part(due.priced, tools)
         return found
 
     def price(self, statements: Iterable[str]) -> tuple[Tile, ...]:
