@@ -70,13 +70,12 @@ class Declaration:
 
 def requirements(policy: Policy, source: SourceDescription) -> tuple[Requirement, ...]:
     """All that must be looked up in the data before a question is answered; each once."""
-    found = [
-        requirement
-        for declaration in DECLARATIONS
-        if declaration.requirements is not None
-        for requirement in declaration.requirements(policy, source)
-    ]
-    return tuple({r.broken: r for r in reversed(found)}.values())[::-1]
+    found: dict[str, Requirement] = {}
+    for declaration in DECLARATIONS:
+        if declaration.requirements is not None:
+            for requirement in declaration.requirements(policy, source):
+                found.setdefault(requirement.broken, requirement)
+    return tuple(found.values())
 
 
 def _unit_keys(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:

@@ -223,6 +223,8 @@ class RoleSession:
         made_up = self._shared.catalog_answers.get(self._catalog_key(ask))
         if made_up is not None:
             return made_up
+        if self._world.service.data_changed:  # not even what is known is answered
+            return None
         return self._shared.answers.get(self._answer_key(ask.query, ask.values))
 
     def run(self, ask: Run) -> Answer:

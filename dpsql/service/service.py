@@ -64,7 +64,7 @@ class Service:
         self.counters = Counters()
         memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
         self._engine = engine
-        self._data_changed = False
+        self.data_changed = False
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
         self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
         guarded = Guarded(engine, policy, self.shelf, self.facts)
@@ -109,7 +109,7 @@ class Service:
         database is another than was opened and verified, it answers nothing more.
         """
         if not self._engine.unchanged():
-            self._data_changed = True
+            self.data_changed = True
             raise SourceMismatch(
                 f"{self.policy.source.path}: the database has changed since it was opened, and nothing is"
                 " answered from it; restart"
@@ -144,7 +144,7 @@ class Service:
 
     def check_data(self) -> None:
         """Refuse every question once the data is not what was verified: what a reload has found out."""
-        if self._data_changed:
+        if self.data_changed:
             raise Refused(
                 Refusal(
                     "DP604",

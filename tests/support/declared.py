@@ -61,7 +61,7 @@ roles:
     password: analyst
     epsilon: 1e9
     session: {epsilon: 1e9}
-    query: {epsilon: 1e9}
+    query: {epsilon: 1e8}
 """
 DATA = """
 CREATE TABLE countries (country VARCHAR, size BIGINT);

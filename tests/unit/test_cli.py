@@ -461,8 +461,12 @@ def test_a_ledger_folder_that_cannot_be_written(
     policy.write_text(text)
     assert "no-such-folder" in _ledger_error(policy, capsys)
 
-    def refuse(*_: object, **__: object) -> int:
-        raise PermissionError(13, "Permission denied")
+    real = os.open
+
+    def refuse(path: str | Path, flags: int, mode: int = 0o777, **more: int) -> int:
+        if str(path).startswith(str(tmp_path)):
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, mode, **more)
 
     policy.write_text(text.replace("no-such-folder/l.db", "l.db"))
     monkeypatch.setattr(os, "open", refuse)  # root may write anywhere, so modes would not do

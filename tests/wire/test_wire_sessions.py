@@ -240,7 +240,7 @@ def test_describing_does_not_ask_the_engine(
 ) -> None:  # fmt: skip
     """Neither of a statement nor of a portal; running it does, so that the spy would have seen it."""
     engine, asked = shop.service.tools.engine, list[str]()
-    for name in ("measure", "read_public", "finds_none"):
+    for name in ("measure", "read_public"):
         whole = getattr(engine, name)
         monkeypatch.setattr(
             engine, name, lambda *a, _of=whole, _as=name: (asked.append(_as), _of(*a))[1]
