@@ -18,7 +18,7 @@ from dpsql.ledger.charge import ATTO, NANO
 from dpsql.ledger.filter import admits
 from dpsql.ledger.shortage import more
 from dpsql.ledger.store import Ledger
-from dpsql.policy.model import Allowance, Policy
+from dpsql.policy.model import Allowance, Policy, Table
 
 Terms = Mapping[str, Any]
 _WINDOWS = ("day", "week", "month", "year", None)
@@ -43,6 +43,7 @@ def terms_of(policy: Policy) -> dict[str, Any]:
         },
         "sizes": {name: unit.group_size for name, unit in policy.units.items()},
         "units": {name: table.unit for name, table in tables.items()},
+        "keys": {name: _told_by(table) for name, table in tables.items() if not table.public},
         "columns": {
             f"{name}.{column.name}": column.identifier
             for name, table in tables.items()
@@ -50,6 +51,13 @@ def terms_of(policy: Policy) -> dict[str, Any]:
             if not table.public
         },
     }
+
+
+def _told_by(table: Table) -> str:
+    """What says whose rows a table holds."""
+    ways = [f"({', '.join(step.columns)}) to {step.references}" for step in table.path]
+    key = f"({', '.join(table.unit_columns)})" if table.unit_columns else "each row"
+    return ", ".join([*ways, key])
 
 
 def loosened(old: Terms, new: Terms) -> tuple[str, ...]:
@@ -142,6 +150,10 @@ def _barer_tables(old: Terms, new: Terms) -> Iterator[str]:
         before = old["units"].get(table, unit)
         if before != unit:
             yield f"table {table}: it is {unit or 'public'}, it was {before or 'public'}"
+    for table, key in new["keys"].items():
+        before = old.get("keys", {}).get(table, key)  # terms of older versions have none
+        if before != key:
+            yield f"table {table}: a unit is told by {key}, it was by {before}"
     for column, identifier in new["columns"].items():
         before = old["columns"].get(column)
         if before is None:

@@ -46,6 +46,30 @@ def test_what_an_edit_loosens(old, new, said):
     assert found == (() if said is None else (said,))
 
 
+def rated(*changes: tuple[str, str]):
+    def change(text: str) -> str:
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        return text
+
+    return terms_of(policy("ratings", "ratings", change))
+
+
+def test_another_key_is_other_people():
+    before = rated()
+    assert before["keys"]["replies"] == "(rating) to ratings, (s)"
+    assert loosened(before, rated(("unit_key: who ", "unit_key: minutes "))) == (
+        "table logins: a unit is told by (minutes), it was by (who)",
+    )
+    assert (
+        loosened(before, rated(("  student: {key: s}", "  student: {key: s, group_size: 2}"))) == ()
+    )
+    older = {name: part for name, part in before.items() if name != "keys"}
+    assert loosened(older, before) == ()
+    assert terms_of(policy("rows", "shop"))["keys"]["visits"] == "each row"
+
+
 def test_edits_the_other_way_round():
     def back(*changes):
         return loosened(terms_of(edited(*changes)), terms_of(BEFORE))
