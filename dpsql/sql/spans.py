@@ -138,7 +138,7 @@ class _Locator:
 
     def balanced(self, found: Range) -> Range:
         """The range with the partner of each bracket in it."""
-        first, last = found
+        first, last = min(found), max(found)  # words that belong to a node may stand inside it
         partners = [self.partner.get(index, index) for index in range(first, last + 1)]
         return min(first, *partners), max(last, *partners)
 

@@ -142,6 +142,7 @@ def seeds(target: str) -> Iterable[bytes]:
     """What is known to go far: statements of the corpora, conversations."""
     texts = [e.sql for e in CORPUS] + [h.sql for h in HOSTILE if len(h.sql) < LONGEST]
     if target == "statement":
+        yield b"SELECT COUNT(* IN ) FROM orders GROUP BY 1"
         yield from (t.encode("utf-8", "surrogatepass") for t in texts)
         return
     if target == "dialect":
