@@ -116,6 +116,25 @@ def _audit(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _ledger(p: argparse.ArgumentParser) -> None:
+    p.add_argument("action", choices=("backup", "restore", "repair"))
+    p.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path,
+        help="the backup to write, or to restore; without it, restore takes the ledger in place as "
+        "a copy that was put back by other means",
+    )  # fmt: skip
+    _policy(p)
+    p.add_argument(
+        "--head", metavar="HASH",
+        help="restore: the head noted last, elsewhere; if the backup ends with it, nothing is missing",
+    )  # fmt: skip
+    p.add_argument(
+        "--nothing-was-asked", action="store_true",
+        help="restore: state that nothing was asked after the backup; accounts are closed otherwise",
+    )  # fmt: skip
+    p.add_argument("--today", metavar="DATE", help="repair: the date, to check the clock by")
+
+
 def _serve(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--policy", type=Path, required=True, metavar="P", action="append",
@@ -195,6 +214,7 @@ COMMANDS = (
     Command("explain", "show plan, noise and cost of a query; spends nothing", _explain),
     Command("budget", "show what each account has left", _budget),
     Command("audit", "list and verify what the ledger recorded", _audit),
+    Command("ledger", "back up the ledger, restore it, or go on after a wrong clock", _ledger),
     Command("user", "say who may log in to the endpoint, and as which role", _user),
     Command("serve", "listen for PostgreSQL clients: drivers, notebooks, BI tools", _serve),
     Command("selftest", "audit the privacy of answers on made-up data; reads no row", _selftest),

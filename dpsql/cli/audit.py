@@ -19,9 +19,11 @@ from dpsql.cli.opened import stored
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import ATTO, NANO
+from dpsql.ledger.head import EMPTY, HeadNote
 from dpsql.ledger.shortage import more
 from dpsql.ledger.store import Ledger, Verification
 from dpsql.policy.load import load
+from dpsql.policy.model import Policy
 
 _LONGEST = 60
 _COLUMNS = (
@@ -40,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
     with closing(ledger):
         if chosen.output is not None:
             _note_export(ledger)
-        verdict = ledger.verify(chosen.noted)
+        verdict = ledger.verify(chosen.noted or _noted(policy))
         records = None if chosen.verify else ledger.events()
         if chosen.output is None:
             _write(chosen.format, records, verdict, sys.stdout)
@@ -48,6 +50,13 @@ def run(chosen: argparse.Namespace) -> int:
             with chosen.output.open("w", encoding="utf-8", newline="") as file:
                 _write(chosen.format, records, verdict, file)
     return ANSWERED if verdict.sound else FAILED
+
+
+def _noted(policy: Policy) -> str | None:
+    """The head that is noted in the policy's file for it."""
+    file = policy.ledger_keeping.head
+    found = EMPTY if file is None else HeadNote(file, str(policy.ledger)).read()
+    return found.hash if found.seq else None
 
 
 def _note_export(ledger: Ledger) -> None:
@@ -78,14 +87,19 @@ def _write_json(records: Iterable[Record], verdict: Verification, file: TextIO) 
     """One object; records are written one by one, however many there are."""
     file.write('{"records": [')
     for place, record in enumerate(records):
-        line = {"record": record.seq, "hold": record.hold, **record.content, "hash": record.hash}
+        line = {"record": record.seq, "hold": record.hold, **_content(record), "hash": record.hash}
         file.write((",\n" if place else "\n") + json.dumps(line, ensure_ascii=False))
     file.write(f'\n], "sound": {json.dumps(verdict.sound)}, "head": "{verdict.head}", ')
     file.write(f'"problems": {json.dumps(list(verdict.problems))}}}\n')
 
 
+def _content(record: Record) -> dict[str, Any]:
+    """What a record says; of one that is not as it was written, only that."""
+    return record.content if record.intact else {"state": "damaged"}
+
+
 def _fields(record: Record) -> list[object]:
-    content = record.content
+    content = _content(record)
     charge = content.get("charge")
     pairs = [] if charge is None else zip(charge, (NANO, ATTO, NANO, ATTO), strict=True)
     costs: list[object] = [float(Fraction(number, unit)) for number, unit in pairs]
@@ -109,7 +123,7 @@ def _harmless(text: str) -> str:
 def _listed(records: Iterable[Record]) -> Table:
     made = terminal.table(("", "time", "hold", "event", "epsilon", "delta", "who", "asked"), (0, 2))
     for record in records:
-        made.add_row(str(record.seq), *_row(record.hold, record.content))
+        made.add_row(str(record.seq), *_row(record.hold, _content(record)))
     return made
 
 

@@ -49,9 +49,16 @@ def operator_log(policy: Path) -> Iterator[None]:
 
 def stored(policy: Policy) -> Ledger | None:
     """The policy's ledger; None where there is none yet: it is not made for a look."""
-    if policy.ledger_server is None and not policy.ledger.exists():
+    there = policy.ledger.exists() or policy.ledger.is_symlink()
+    missing = policy.ledger_server is None and not there
+    if missing and not policy.ledger_keeping.must_exist:
         return None
-    return open_ledger(policy, lambda: datetime.now(UTC))
+    return open_ledger(policy, clock, settle=False)
+
+
+def clock() -> datetime:
+    """The time now."""
+    return datetime.now(UTC)
 
 
 def statement(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -15,6 +16,13 @@ from dpsql.policy.model import Allowance, Policy, Window
 
 Holder = Literal["dataset", "table", "role", "session"]
 LONGEST_SESSION_NAME = 63
+_WINDOWS: dict[Window, str] = {
+    "day": r"\d+-\d\d-\d\d",
+    "week": r"\d+-W\d\d",
+    "month": r"\d+-\d\d",
+    "year": r"\d+",
+}
+"""How the window of each kind is written in identities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,8 @@ class Account:
     """Whether charges may compose in rho (else epsilons and deltas add)."""
     renews: datetime | None = None
     table: str = ""
+    begins: datetime | None = None
+    """When its window began; None where it has none."""
 
     @property
     def title(self) -> str:
@@ -83,7 +93,8 @@ def accounts_for(
     session_key = f"session:{named}/{quote(session_name, safe='')}"
 
     def account(key: str, holder: Holder, allowance: Allowance, table: str = "") -> Account:
-        window, renews = window_of(allowance.per, now.astimezone(zone))
+        local = now.astimezone(zone)
+        window, renews = window_of(allowance.per, local)
         return Account(
             id=f"{prefix}/{key}" + (f"@{window}" if window else ""),
             holder=holder,
@@ -94,6 +105,7 @@ def accounts_for(
             zcdp=allowance.composition == "zcdp" and allowance.delta > 0,
             renews=renews,
             table=table,
+            begins=begin_of(allowance.per, local),
         )
 
     return (
@@ -137,6 +149,41 @@ def window_of(per: Window | None, now: datetime) -> tuple[str, datetime | None]:
             return f"{day:%Y}", day.replace(year=day.year + 1, month=1, day=1)
         case _:
             assert_never(per)
+
+
+def begin_of(per: Window | None, now: datetime) -> datetime | None:
+    """When the calendar window that ``now`` is in began, in its time zone.
+
+    >>> begin_of("week", datetime(2027, 1, 1, 9, tzinfo=UTC))
+    datetime.datetime(2026, 12, 28, 0, 0, tzinfo=datetime.timezone.utc)
+    """
+    day = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    match per:
+        case None:
+            return None
+        case "day":
+            return day
+        case "week":
+            return day - timedelta(days=now.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "year":
+            return day.replace(month=1, day=1)
+        case _:
+            assert_never(per)
+
+
+def window_now(account: str, now: datetime) -> str:
+    """The identity of the same account in the window of ``now``.
+
+    >>> window_now("shop/role:a@2031-W01", datetime(2026, 11, 19, tzinfo=UTC))
+    'shop/role:a@2026-W47'
+    >>> window_now("shop/dataset", datetime(2026, 11, 19, tzinfo=UTC))
+    'shop/dataset'
+    """
+    holder, _, window = account.partition("@")
+    per = next((word for word, form in _WINDOWS.items() if re.fullmatch(form, window)), None)
+    return f"{holder}@{window_of(per, now)[0]}" if per is not None else account
 
 
 def _no_role(name: str) -> Refusal:

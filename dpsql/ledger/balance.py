@@ -17,6 +17,12 @@ class Balance:
 
     account: Account
     spent: Charge
+    closed: bool = False
+    """Whether nothing more is admitted before the next window: see ``restore.py``."""
+
+    def admits(self, charge: Charge) -> bool:
+        """Whether this charge may be added."""
+        return not self.closed and rule.admits(self.account, self.spent + charge)
 
     @property
     def total(self) -> tuple[Fraction, Fraction]:
@@ -42,8 +48,10 @@ class Balance:
         """The largest epsilon a pure query may cost now, and the largest delta a query may.
 
         Never more than the total, although composition in rho would admit a single dear query
-        in an account with little epsilon and much delta.
+        in an account with little epsilon and much delta. Nothing when the account is closed.
         """
+        if self.closed:
+            return Fraction(0), Fraction(0)
         return Fraction(self._epsilon_left(), NANO), Fraction(self._delta_left(), ATTO)
 
     @property

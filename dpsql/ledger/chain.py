@@ -31,11 +31,14 @@ class Record:
         content: dict[str, Any] = json.loads(self.json)
         return content
 
+    @property
+    def intact(self) -> bool:
+        """Whether it is as it was written, as far as its own hash can tell."""
+        return self.hash == _hash(self.seq, self.hold, self.prev_hash, self.json)
+
 
 OWNER = 0
 """In place of a hold: what the owner did. No hold has this number."""
-START = Record(0, 0, "{}", "", "0" * 64)
-"""What the first record follows."""
 
 
 def following(last: Record, hold: int, content: Mapping[str, object]) -> Record:
@@ -57,9 +60,16 @@ def faults(last: Record, record: Record) -> Iterator[str]:
         yield f"record {record.seq}: record {last.seq + 1} is missing before it"
     elif record.prev_hash != last.hash:
         yield f"record {record.seq}: it does not follow record {last.seq}"
-    if record.hash != _hash(record.seq, record.hold, record.prev_hash, record.json):
+    if not record.intact:
         yield f"record {record.seq}: it was edited"
 
 
 def _hash(seq: int, hold: int, prev_hash: str, text: str) -> str:
+    """Before the first record there is nothing, and its hash is zeros."""
+    if not seq:
+        return "0" * 64
     return hashlib.sha256(f"{seq}\n{hold}\n{prev_hash}\n{text}".encode()).hexdigest()
+
+
+START = Record(0, 0, "{}", "", _hash(0, 0, "", ""))
+"""What the first record follows."""

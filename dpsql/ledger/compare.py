@@ -43,14 +43,16 @@ class Promise:
 
 def charges(records: Iterable[Record]) -> dict[str, list[Charge]]:
     """Every charge that counts, by account."""
+    found: dict[str, list[Charge]] = {}
     holds: dict[int, tuple[list[str], Charge]] = {}
     for record in records:
         content = record.content
         if "charge" in content:
             holds[record.hold] = content["accounts"], Charge(*content["charge"])
         elif content.get("state") == State.CANCELLED:
-            del holds[record.hold]
-    found: dict[str, list[Charge]] = {}
+            holds.pop(record.hold, None)
+        for account, numbers in content.get("added", {}).items():
+            found.setdefault(account, []).append(Charge(*numbers))
     for accounts, charge in holds.values():
         for account in accounts:
             found.setdefault(account, []).append(charge)

@@ -11,13 +11,19 @@ from dpsql.diagnostics.refusal import LedgerFailed
 
 Place = Path | str
 """A ledger's file, or the name of the server that keeps it."""
+UNREADABLE = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+"""What reading values raises that dpsql did not write."""
 NOTHING_LOST = "nothing was answered, and what was spent is still recorded"
 
-RESTORE = (
-    "stop dpsql, keep a copy of the file, and restore the latest backup; an older backup knows "
-    "less than was spent, so lower the limits in the policy accordingly"
+RESTORE = "stop dpsql and run dpsql ledger restore with the latest backup; it keeps what is there"
+RESTORE_SERVER = (
+    "stop dpsql, restore the schema from a backup of the server, then run dpsql ledger restore"
 )
+_CHANGED = ("is damaged, or was changed by something other than dpsql", RESTORE)
 
+_ANOTHER_FILE = (
+    "correct the ledger's path in the policy, or run dpsql ledger restore with the latest backup"
+)
 _READ_ONLY = (
     "cannot be written",
     "give the account that runs dpsql write permission on the file, its -wal and its directory",
@@ -40,9 +46,13 @@ _SQLITE: dict[int, tuple[str, str]] = {
         f"check the disk, its space and its quotas; {NOTHING_LOST}",
     ),
     sqlite3.SQLITE_CORRUPT: ("is damaged", RESTORE),
+    sqlite3.SQLITE_ERROR: _CHANGED,
+    sqlite3.SQLITE_CONSTRAINT: _CHANGED,
+    sqlite3.SQLITE_MISMATCH: _CHANGED,
+    sqlite3.SQLITE_TOOBIG: _CHANGED,
     sqlite3.SQLITE_NOTADB: (
-        "is not a ledger (nor any SQLite file)",
-        "correct the ledger's path in the policy, or restore the file from a backup",
+        "is damaged, or is not a ledger (nor any SQLite file)",
+        _ANOTHER_FILE,
     ),
     sqlite3.SQLITE_CANTOPEN: (
         "cannot be opened",
@@ -51,14 +61,26 @@ _SQLITE: dict[int, tuple[str, str]] = {
 }
 
 
+class LedgerDamaged(LedgerFailed):
+    """A ledger that cannot be read as dpsql wrote it."""
+
+
+_DAMAGED = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_NOTADB,
+}
+
+
 def from_sqlite(path: Path, error: sqlite3.Error) -> LedgerFailed:
     """SQLite's error as ours. Its own words are dropped: the code says all that can be acted on."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    wrong, instead = _SQLITE.get(
-        code,
-        ("cannot be used", "run dpsql audit on it; restore the latest backup if it fails"),
-    )
-    return LedgerFailed(f"the ledger {named(path)} {wrong}", instead)
+    wrong, instead = _SQLITE.get(code, ("cannot be used", "run dpsql audit on it"))
+    kind = LedgerDamaged if code in _DAMAGED else LedgerFailed
+    return kind(f"the ledger {named(path)} {wrong}", instead)
 
 
 def from_system(path: Path, error: OSError) -> LedgerFailed:
@@ -79,15 +101,17 @@ def read_only(path: Path) -> LedgerFailed:
 
 def not_a_ledger(path: Path) -> LedgerFailed:
     """Some other SQLite database, or an empty file (a ledger is never empty)."""
-    return LedgerFailed(
-        f"the ledger {named(path)} is not a ledger file",
-        "correct the ledger's path in the policy, or restore the file from a backup",
+    return LedgerDamaged(
+        f"the ledger {named(path)} is damaged, or is not a ledger file",
+        _ANOTHER_FILE,
     )
 
 
 def damaged(path: Place) -> LedgerFailed:
     """A file with contents that dpsql did not write."""
-    return LedgerFailed(f"the ledger {named(path)} holds values that dpsql did not write", RESTORE)
+    return LedgerDamaged(
+        f"the ledger {named(path)} is damaged: it holds values that dpsql did not write", _way_out(path)
+    )
 
 
 def newer(path: Place, version: str) -> LedgerFailed:
@@ -111,7 +135,7 @@ def clock_back(path: Place, latest: datetime, now: datetime) -> LedgerFailed:
     return LedgerFailed(
         f"the ledger {named(path)} was last written at {latest:%Y-%m-%d %H:%M:%S %Z}, "
         f"but the clock says {now:%Y-%m-%d %H:%M:%S %Z}",
-        "set the clock; dpsql answers again once it has passed the last entry",
+        "set the clock if it is wrong; if it is right and was wrong before, run dpsql ledger repair",
     )
 
 
@@ -135,7 +159,8 @@ def replaced(path: Place) -> LedgerFailed:
     """A file that was removed, or another in its place, while it was open."""
     return LedgerFailed(
         f"the ledger {named(path)} was removed or replaced while it was open",
-        "stop dpsql and put the file back: it knows what was spent",
+        "stop dpsql and put the file back, since it knows what was spent; where it is lost, run "
+        "dpsql ledger restore",
     )
 
 
@@ -155,3 +180,62 @@ def wrong_move(path: Place, hold: int, now: str, then: str) -> LedgerFailed:
 def interrupted(path: Place) -> LedgerFailed:
     """The thread that wrote for several callers was stopped."""
     return LedgerFailed(f"the ledger {named(path)} was interrupted while writing", "ask again")
+
+
+def rolled_back(path: Place) -> LedgerFailed:
+    """A ledger without records that this process saw there, or that were noted elsewhere."""
+    return LedgerFailed(
+        f"the ledger {named(path)} is an older copy: records that were written are missing",
+        "stop dpsql and put the newer one back; where it is lost, run dpsql ledger restore",
+    )
+
+
+def restore_interrupted(path: Place) -> LedgerFailed:
+    """What a killed restore leaves in place of a damaged file."""
+    return LedgerDamaged(
+        f"the ledger {named(path)} is missing: a restore was interrupted",
+        "run the same dpsql ledger restore again; the damaged file is kept beside it",
+    )
+
+
+def missing(path: Place) -> LedgerFailed:
+    """No ledger where the policy says that there must be one."""
+    return LedgerFailed(
+        f"the ledger {named(path)} does not exist, and the policy says that it must",
+        "run dpsql ledger restore with the latest backup; only for a new data set, serve once "
+        "without `must_exist`",
+    )
+
+
+def slow(path: Place, seconds: float) -> LedgerFailed:
+    """A store that said nothing for too long."""
+    return LedgerFailed(
+        f"the ledger {named(path)} did not answer within {seconds:g} seconds",
+        f"check its server, disk and network; {NOTHING_LOST}",
+    )
+
+
+def head_unnoted(path: Place, file: Path, reason: str) -> LedgerFailed:
+    """A last hash that could not be written where the policy wants it noted."""
+    return LedgerFailed(
+        f"the head of the ledger {named(path)} cannot be noted in {file}: {reason}",
+        f"give the account that runs dpsql write permission there, or free some space; {NOTHING_LOST}",
+    )
+
+
+def head_unread(file: Path, reason: str) -> LedgerFailed:
+    """A note of the last hash that cannot be read."""
+    return LedgerFailed(
+        f"the noted head of the ledger cannot be read from {named(file)}: {reason}",
+        "put back what was there; if that is lost, compare the ledger with its latest backup and "
+        "delete the file, which is then written anew",
+    )
+
+
+def unsound(path: Place, problem: str) -> LedgerFailed:
+    """A ledger, or a copy of one, whose parts do not fit together."""
+    return LedgerDamaged(f"the ledger {named(path)} is damaged: {problem}", _way_out(path))
+
+
+def _way_out(path: Place) -> str:
+    return RESTORE if isinstance(path, Path) else RESTORE_SERVER

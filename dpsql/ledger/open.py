@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger.sqlite import SqliteLedger
-from dpsql.ledger.store import Clock, Ledger
-from dpsql.policy.model import LedgerServer, Policy
+from dpsql.ledger.store import Clock
+from dpsql.ledger.tables import TableLedger
+from dpsql.policy.model import LedgerKeeping, LedgerServer, Policy
 
 
-def open_ledger(policy: Policy, clock: Clock) -> Ledger:
-    """Open it; it is made if there is none."""
-    if policy.ledger_server is None:
-        return SqliteLedger.open(policy.ledger, clock)
-    return _on_server(policy.ledger_server, clock)
+def open_ledger(policy: Policy, clock: Clock, *, settle: bool = True) -> TableLedger:
+    """Open it; it is made if there is none and the policy allows it.
+
+    Without ``settle`` for those who only look, or mend it.
+    """
+    keeping = policy.ledger_keeping
+    if policy.ledger_server is not None:
+        return on_server(policy.ledger_server, clock, keeping, settle=settle)
+    return SqliteLedger.open(
+        policy.ledger, clock, head=keeping.head, settle=settle, must_exist=keeping.must_exist
+    )
 
 
-def _on_server(server: LedgerServer, clock: Clock) -> Ledger:
+def on_server(
+    server: LedgerServer, clock: Clock, keeping: LedgerKeeping, *, settle: bool
+) -> TableLedger:
     """psycopg is asked for only by those whose ledger is on a server."""
     try:
         from dpsql.ledger.postgres import PostgresLedger
@@ -24,4 +33,7 @@ def _on_server(server: LedgerServer, clock: Clock) -> Ledger:
             "the ledger is on a PostgreSQL server, and psycopg is not installed",
             "pip install 'dpsql[postgres]'",
         ) from None
-    return PostgresLedger.open(server.dsn, clock, schema=server.schema)
+    return PostgresLedger.open(
+        server.dsn, clock, schema=server.schema,
+        head=keeping.head, settle=settle, must_exist=keeping.must_exist,
+    )  # fmt: skip

@@ -14,17 +14,20 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import psycopg
 
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import failures, postgres_failures
-from dpsql.ledger.postgres_schema import Connection, connect
+from dpsql.ledger.head import HeadNote
+from dpsql.ledger.migrate import is_old
+from dpsql.ledger.postgres_schema import LOCKED, Connection, connect
 from dpsql.ledger.rows import Database
 from dpsql.ledger.store import Clock
 from dpsql.ledger.tables import TableLedger
-from dpsql.ledger.writer import Writer
+from dpsql.ledger.writer import PATIENCE, Writer
 
 T = TypeVar("T")
 Connect = Callable[[], Connection]
@@ -33,29 +36,45 @@ Connect = Callable[[], Connection]
 class PostgresLedger(TableLedger):
     """A ledger on a server. ``open`` makes it."""
 
-    def __init__(self, opener: Connect, place: str, clock: Clock) -> None:
+    def __init__(
+        self, opener: Connect, place: str, clock: Clock, wait: float, note: HeadNote | None
+    ) -> None:
         """Use ``open``; this only fits the parts together."""
         self.place, self._name = place, place
         self._clock, self._connect = clock, opener
         self._key = secrets.randbits(63)
         self._owner = str(self._key)
-        self._writer = PostgresWriter(opener, place, self._key)
+        self._writer = PostgresWriter(opener, place, wait, self._key, note)
         self._reader: Connection | None = None
         self._reading, self._process = threading.Lock(), os.getpid()
         self._closed = False
 
     @classmethod
     def open(
-        cls, dsn: str, clock: Clock, *, schema: str = "dpsql", wait: float = 10.0
+        cls,
+        dsn: str,
+        clock: Clock,
+        *,
+        schema: str = "dpsql",
+        wait: float = 10.0,
+        head: Path | None = None,
+        settle: bool = True,
+        must_exist: bool = False,
     ) -> PostgresLedger:
-        """The ledger in ``schema`` at ``dsn``, made if there is none.
+        """The ledger in ``schema`` at ``dsn``, made if there is none and need not be.
 
-        Holds of proxies that are gone are settled: they stay spent.
+        Holds of proxies that are gone are settled: they stay spent. Without ``settle`` nothing
+        is done yet; for those who look, or mend. ``head`` is the file for ``HeadNote``.
         """
         place = named(dsn, schema)
-        ledger = cls(lambda: connect(dsn, schema, place, wait), place, clock)
+
+        def opener() -> Connection:
+            return connect(dsn, schema, place, wait, must_exist=must_exist)
+
+        note = None if head is None else HeadNote(head, place)
+        ledger = cls(opener, place, clock, wait, note)
         try:
-            ledger._write(ledger._settle)
+            ledger._write(ledger._settle if settle else lambda _: None)
         except BaseException:
             ledger.close()
             raise
@@ -66,24 +85,32 @@ class PostgresLedger(TableLedger):
         if os.getpid() != self._process:
             return  # the parent's: closing it here would disturb the parent
         self._writer.close()
-        with self._reading:
-            self._closed = True
-            if self._reader is not None:
-                self._reader.raw.close()
+        self._closed = True
+        if self._reader is not None:
+            self._reader.raw.end()
+        if self._reading.acquire(timeout=PATIENCE):
+            try:
+                self._drop_reader()
+            finally:
+                self._reading.release()
 
     def _write(self, task: Callable[[Database], T]) -> T:
         self._check_process()
         try:
             return self._writer.run(task)
-        except (TypeError, ValueError):
+        except failures.UNREADABLE:
             raise failures.damaged(self.place) from None
+
+    def probe(self, seconds: float = 2.0) -> None:
+        """Raise ``LedgerFailed`` unless a change is durable within these seconds."""
+        self._check_process()
+        self._writer.probe(seconds)
 
     @contextmanager
     def _read(self) -> Iterator[Database]:
         self._check_process()
         with self._reading:
-            if self._closed:
-                raise failures.closed(self.place)
+            self._check_open()
             try:
                 connection = self._moment()
                 yield connection
@@ -91,9 +118,15 @@ class PostgresLedger(TableLedger):
             except psycopg.Error as error:
                 self._drop_reader()
                 raise postgres_failures.from_postgres(self._name, error) from None
+            except failures.UNREADABLE:
+                self._drop_reader()
+                raise failures.damaged(self.place) from None
             except BaseException:
                 self._drop_reader()
                 raise
+            finally:
+                if self._closed:
+                    self._drop_reader()
 
     def _moment(self) -> Connection:
         """The reader inside a new transaction; connected anew if the server was away."""
@@ -102,8 +135,13 @@ class PostgresLedger(TableLedger):
                 return self._reader
             self._drop_reader()
         self._reader = self._writer.same(self._connect())
+        self._check_open()
         self._reader.execute(_MOMENT)
         return self._reader
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise failures.closed(self.place)
 
     def _drop_reader(self) -> None:
         if self._reader is not None:
@@ -119,6 +157,8 @@ class PostgresLedger(TableLedger):
             yield connection
         except psycopg.Error as error:
             raise postgres_failures.from_postgres(self._name, error) from None
+        except failures.UNREADABLE:
+            raise failures.damaged(self.place) from None
         finally:
             connection.raw.close()
 
@@ -146,8 +186,10 @@ class PostgresWriter(Writer):
 
     fatal: ClassVar[type[Exception]] = psycopg.Error
 
-    def __init__(self, opener: Connect, place: str, key: int) -> None:
-        super().__init__(place)
+    def __init__(
+        self, opener: Connect, place: str, wait: float, key: int, note: HeadNote | None
+    ) -> None:
+        super().__init__(place, wait, note)
         self._connect, self._name, self._key = opener, place, key
         self._identity = ""
         self.connection: Connection | None = None
@@ -160,19 +202,31 @@ class PostgresWriter(Writer):
             raise postgres_failures.another(self._name)
         return connection
 
-    def _begin(self) -> Connection:
+    def _begin(self, seconds: float) -> Connection:
         if self.connection is not None:
+            self.connection.raw.patience = seconds + LOCKED
             if answers(self.connection, "BEGIN"):
                 return self._locked(self.connection)
             self._let_go()
         self.connection = self.same(self._connect())
+        if self._closed:
+            raise failures.closed(self._place)
+        self.connection.raw.patience = seconds + LOCKED
         self.connection.execute("SELECT pg_advisory_lock(?)", (self._key,))
         self.connection.execute("BEGIN")
         return self._locked(self.connection)
 
     def _locked(self, connection: Connection) -> Connection:
-        connection.execute("SELECT value FROM meta WHERE key = 'version' FOR UPDATE")
+        [(version,)] = connection.execute(
+            "SELECT value FROM meta WHERE key = 'version' FOR UPDATE"
+        ).fetchall()
+        if is_old(self._place, version):
+            raise failures.rolled_back(self._place)
         return connection
+
+    def _interrupt(self) -> None:
+        if self.connection is not None:
+            self.connection.raw.end()
 
     def _roll_back(self) -> None:
         if self.connection is not None:
@@ -192,6 +246,8 @@ def answers(connection: Connection, begin: str) -> bool:
     """Begin a transaction. False if the server went away since the last one: ask it anew."""
     try:
         connection.execute(begin)
+    except postgres_failures.Hung:
+        raise
     except psycopg.OperationalError:
         return False
     return True

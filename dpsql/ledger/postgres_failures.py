@@ -6,7 +6,7 @@ import psycopg
 
 from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.refusal import LedgerFailed
-from dpsql.ledger.failures import NOTHING_LOST, RESTORE
+from dpsql.ledger.failures import NOTHING_LOST, RESTORE_SERVER
 
 _UNREACHABLE = (
     "cannot be reached",
@@ -17,6 +17,16 @@ _BUSY = (
     "is locked by another session",
     "retry; if it stays locked, look into pg_stat_activity for who holds it",
 )
+
+_HUNG = (
+    "does not answer",
+    f"check the server, its disk and the network; {NOTHING_LOST}",
+)
+
+
+class Hung(psycopg.OperationalError):
+    """The server said nothing for too long; the connection is closed."""
+
 
 _STATES: dict[str, tuple[str, str]] = {
     "25006": (
@@ -30,20 +40,21 @@ _STATES: dict[str, tuple[str, str]] = {
     "53100": _FULL,
     "53300": ("has no connection to spare", "raise max_connections, or run fewer proxies"),
     "55P03": _BUSY,
-    "57014": _BUSY,
 }
 _CLASSES: dict[str, tuple[str, str]] = {
     "08": _UNREACHABLE,
     "53": ("has no room: its server is out of resources", f"see its log; {NOTHING_LOST}"),
     "57": _UNREACHABLE,
     "58": ("cannot be read or written: its disk reports an error", f"see its log; {NOTHING_LOST}"),
-    "XX": ("is damaged", RESTORE),
+    "XX": ("is damaged", RESTORE_SERVER),
 }
-_OTHER = ("cannot be used", "run dpsql audit --verify on it; restore the latest backup if it fails")
+_OTHER = ("is damaged, or was changed by something other than dpsql", RESTORE_SERVER)
 
 
 def from_postgres(place: str, error: Exception) -> LedgerFailed:
     """PostgreSQL's error as ours. Its own words are dropped: the state says what to do."""
+    if isinstance(error, psycopg.errors.QueryCanceled | Hung):
+        return LedgerFailed(f"the ledger {named(place)} {_HUNG[0]}", _HUNG[1])
     state = getattr(error, "sqlstate", None) or ""
     lost = not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     fallback = _UNREACHABLE if lost else _CLASSES.get(state[:2], _OTHER)
@@ -63,5 +74,6 @@ def another(place: str) -> LedgerFailed:
     """The schema was dropped or made anew while it was open."""
     return LedgerFailed(
         f"the ledger {named(place)} was removed or replaced while it was open",
-        "stop dpsql and restore it: it knows what was spent",
+        "stop dpsql and put the schema back, since it knows what was spent; where it is lost, "
+        "restore it from a backup of the server, then run dpsql ledger restore",
     )

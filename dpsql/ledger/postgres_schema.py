@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from dpsql.ledger import failures, postgres_failures
-from dpsql.ledger.schema import VERSION
+from dpsql.ledger import failures, postgres_failures, rows
+from dpsql.ledger.migrate import VERSION, is_old, migrate
 
 MAKING = 0x6470_736C
 """The advisory lock under which a ledger is made."""
@@ -48,7 +49,9 @@ _TABLES = """
         hash TEXT NOT NULL
     );
     CREATE INDEX event_owner ON event (seq) WHERE hold = 0;
-    CREATE TABLE release (
+"""
+_RELEASE = (
+    """CREATE TABLE release (
         recall_key TEXT COLLATE "C" PRIMARY KEY,
         hold BIGINT NOT NULL,
         body BYTEA NOT NULL,
@@ -56,16 +59,51 @@ _TABLES = """
         noise TEXT NOT NULL,
         base TEXT NOT NULL,
         about TEXT NOT NULL
-    );
-    CREATE INDEX release_family ON release (family);
-    CREATE INDEX release_base ON release (base) WHERE base <> '';
-"""
+    )""",
+    "CREATE INDEX release_family ON release (family)",
+    "CREATE INDEX release_base ON release (base) WHERE base <> ''",
+)
+
+
+class Patient(psycopg.Connection[Any]):
+    """A connection whose every wait for the server ends.
+
+    A server that hangs, or a network that swallows what is sent, cannot keep a deadline of its own:
+    this one is kept here, whatever the server does.
+    """
+
+    patience = 10.0
+    """Seconds for one answer of the server."""
+    _ended = False
+
+    def end(self) -> None:
+        """Let whoever waits for the server give up, at once; for another thread."""
+        self._ended = True
+
+    def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
+        """As psycopg waits, but not for ever."""
+        return super().wait(
+            self._until(gen, time.monotonic() + self.patience), *arguments, **options
+        )
+
+    def _until(self, gen: Generator[Any, Any, Any], deadline: float) -> Generator[Any, Any, Any]:
+        """The same steps of psycopg's protocol; it asks several times a second for the next."""
+        try:
+            step = next(gen)
+            while True:
+                ready = yield step
+                if self._ended or time.monotonic() > deadline:
+                    self.pgconn.finish()
+                    raise postgres_failures.Hung
+                step = gen.send(ready)
+        except StopIteration as end:
+            return end.value
 
 
 class Connection:
     """A psycopg connection that speaks as ``rows`` does: text with ``?``, rows as tuples."""
 
-    def __init__(self, raw: psycopg.Connection[Any], identity: str) -> None:
+    def __init__(self, raw: Patient, identity: str) -> None:
         """``identity`` tells this ledger from one that was made later in its place."""
         self.raw, self.identity = raw, identity
 
@@ -76,12 +114,16 @@ class Connection:
 
 SLOWEST_SERVER = 10
 """Seconds that a busy server may take to let someone in."""
+LOCKED = 2.0
+"""Seconds after which a server that waits for a lock should have said that it gave up."""
 
 
-def connect(dsn: str, schema: str, place: str, wait: float) -> Connection:
-    """A connection to the ledger in ``schema``, which is made if there is none."""
+def connect(
+    dsn: str, schema: str, place: str, wait: float, *, must_exist: bool = False
+) -> Connection:
+    """A connection to the ledger in ``schema``, which is made if there is none and need not be."""
     try:
-        raw = psycopg.connect(
+        raw = Patient.connect(
             dsn,
             autocommit=True,
             connect_timeout=max(SLOWEST_SERVER, round(wait)),
@@ -89,8 +131,9 @@ def connect(dsn: str, schema: str, place: str, wait: float) -> Connection:
         )
     except (psycopg.Error, UnicodeError) as error:
         raise postgres_failures.from_postgres(place, error) from None
+    raw.patience = wait + LOCKED
     try:
-        return Connection(raw, _prepared(raw, schema, place, wait))
+        return Connection(raw, _prepared(raw, schema, place, wait, must_exist=must_exist))
     except psycopg.Error as error:
         raw.close()
         raise postgres_failures.from_postgres(place, error) from None
@@ -99,39 +142,47 @@ def connect(dsn: str, schema: str, place: str, wait: float) -> Connection:
         raise
 
 
-def _prepared(raw: psycopg.Connection[Any], schema: str, place: str, wait: float) -> str:
+def _prepared(raw: Patient, schema: str, place: str, wait: float, *, must_exist: bool) -> str:
     """Set the session up, make the tables if there are none; the ledger's identity."""
     settings = raw.execute("SELECT current_setting('fsync'), current_setting('full_page_writes')")
     if settings.fetchone() != ("on", "on"):
         raise postgres_failures.no_fsync(place)
     for statement in _session(schema, wait):
         raw.execute(statement)
-    meta = _meta(raw, schema)
-    if meta.get("version") != VERSION:
-        raise failures.newer(place, meta.get("version", "unknown"))
-    return meta["identity"]
+    try:
+        return _meta(raw, schema, place, must_exist=must_exist)["identity"]
+    except failures.UNREADABLE:
+        raise failures.damaged(place) from None
 
 
 def _session(schema: str, wait: float) -> Iterator[sql.Composed | bytes]:
     """A session that waits for the disk, does not wait for ever, and finds its tables."""
     yield b"SET synchronous_commit = on"
     yield b"SET idle_in_transaction_session_timeout = '60s'"
-    yield sql.SQL("SET lock_timeout = {}").format(sql.Literal(f"{max(1, round(wait * 1000))}ms"))
+    for name, seconds in (("lock_timeout", wait), ("statement_timeout", wait + LOCKED)):
+        milliseconds = sql.Literal(f"{max(1, round(seconds * 1000))}ms")
+        yield sql.SQL("SET {} = {}").format(sql.Identifier(name), milliseconds)
     yield sql.SQL("SET search_path = {}, pg_catalog").format(sql.Identifier(schema))
 
 
-def _meta(raw: psycopg.Connection[Any], schema: str) -> dict[str, str]:
+def _meta(raw: Patient, schema: str, place: str, *, must_exist: bool) -> dict[str, str]:
     """What the ledger says of itself. Whoever comes first makes it, all of it or nothing."""
+    db = Connection(raw, "")
     with raw.transaction():
         raw.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
         there = raw.execute(
             "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'meta'", (schema,)
         ).fetchone()
+        if there is None and must_exist:
+            raise failures.missing(place)
         if there is None:
             raw.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
             raw.execute(_TABLES.encode())
-            raw.execute(
-                "INSERT INTO meta VALUES ('version', %s), ('identity', %s)",
-                (VERSION, secrets.token_hex(16)),
-            )
-        return dict(raw.execute("SELECT key, value FROM meta").fetchall())
+            for statement in _RELEASE:
+                db.execute(statement)
+            for key, value in (("version", VERSION), ("identity", secrets.token_hex(16))):
+                rows.put_meta(db, key, value)
+            rows.put_meta(db, "seal", rows.seal(db))
+        elif is_old(place, rows.meta(db).get("version")):
+            migrate(db, place, _RELEASE)
+        return rows.meta(db)

@@ -8,9 +8,12 @@ from typing import Any
 
 from dpsql.ledger.chain import OWNER, START, Record, faults
 from dpsql.ledger.charge import Charge
+from dpsql.ledger.rows import MARKS
 from dpsql.ledger.states import State, may
 from dpsql.ledger.store import Verification
 
+ACTS = ("restored", "clock put right", "migrated")
+"""What an owner does to the ledger itself: ``restore.py``, ``repair.py``, ``migrate.py``."""
 HoldRow = tuple[Any, ...]
 """A hold as a store keeps it: state, charge (four), accounts, policy version, role, session,
 created, answer; the same as ``Past.row``."""
@@ -41,6 +44,10 @@ class Replay:
     spent: dict[str, Charge] = field(default_factory=dict)
     open: dict[int, Past] = field(default_factory=dict)
     holds: int = 0
+    marks: dict[str, str] = field(default_factory=dict)
+    """Those of ``rows.MARKS`` that the owner's records set."""
+    merged: set[str] = field(default_factory=set)
+    """The last hashes of other copies of this ledger that were merged into it."""
     last: Record = START
 
     def take(self, record: Record) -> Iterator[str]:
@@ -50,17 +57,21 @@ class Replay:
         try:
             content = record.content
             if record.hold == OWNER:
-                if not isinstance(content["terms"], dict):
-                    raise TypeError
+                self._own(content)
                 return
             wrong = self._follow(record.hold, State(content["state"]), content)
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             wrong = "it cannot be read"
         if wrong:
             yield f"record {record.seq}: {wrong}"
 
-    def finish(self, balances: Mapping[str, Charge], holds: int) -> Iterator[str]:
-        """Compare what remains with the store's balances and its number of holds."""
+    def finish(
+        self, balances: Mapping[str, Charge], holds: int, marks: Mapping[str, str]
+    ) -> Iterator[str]:
+        """Compare what remains with the store's balances, its number of holds and its marks."""
+        for mark in MARKS:
+            if self.marks.get(mark) != marks.get(mark):
+                yield f"the mark {mark} is not as it was recorded"
         for hold, past in self.open.items():
             if self.row_of(hold) != past.row:
                 yield f"hold {hold}: it is not as its records say"
@@ -70,6 +81,16 @@ class Replay:
             recorded, stored = self.spent.get(account, Charge()), balances.get(account, Charge())
             if recorded != stored:
                 yield f"account {account}: {stored} is stored, {recorded} was recorded"
+
+    def _own(self, content: Mapping[str, Any]) -> None:
+        """What the owner did: new terms, or an act of ``ACTS``, which may add to what was spent."""
+        if content["owner"] not in ACTS and not isinstance(content["terms"], dict):
+            raise TypeError
+        for account, numbers in content.get("added", {}).items():
+            self.spent[account] = self.spent.get(account, Charge()) + Charge(*numbers)
+        self.marks |= {mark: content[mark] for mark in MARKS if mark in content}
+        if "merged" in content:
+            self.merged.add(content["merged"]["head"])
 
     def _follow(self, hold: int, state: State, content: Mapping[str, Any]) -> str | None:
         past = self.open.get(hold)
@@ -98,6 +119,7 @@ def verified(
     replay: Replay,
     balances: Mapping[str, Charge],
     holds: int,
+    meta: Mapping[str, str],
     known: Iterable[str],
     noted: str | None,
 ) -> Verification:
@@ -106,8 +128,8 @@ def verified(
     for record in records:
         problems += replay.take(record)
         found = found or record.hash == noted
-    problems += replay.finish(balances, holds)
-    if not found:
+    problems += replay.finish(balances, holds, meta)
+    if not found and noted not in replay.merged:
         problems.append("the noted hash is not in the chain: records were removed or rewritten")
     return Verification(replay.last.seq, replay.last.hash, tuple(problems))
 

@@ -17,6 +17,10 @@ from dpsql.ledger.states import State
 from dpsql.ledger.store import Kept, Note, RecallKey
 
 PAGE = 1000
+CLOCK, CLOSED = MARKS = ("clock", "closed")
+"""Entries of ``meta`` that records of the owner set: until which hold, and when, the clock was put
+right (JSON); when accounts were closed. ``replay.py`` compares them with the records."""
+BEGINNING = datetime.min.replace(tzinfo=UTC).isoformat()
 MOST_KIN = 256
 """So many releases are looked at for one that serves, from the newest on."""
 
@@ -41,21 +45,33 @@ class Database(Protocol):
         ...
 
 
-def dataset(db: Database) -> str | None:
-    """Whose ledger it is; None until the first charge."""
-    row = db.execute("SELECT value FROM meta WHERE key = 'dataset'").fetchone()
-    return None if row is None else str(row[0])
+def meta(db: Database) -> dict[str, str]:
+    """What the ledger says of itself: version, dataset, the seal over its balances, and marks."""
+    return dict(db.execute("SELECT key, value FROM meta"))
 
 
-def belong_to(db: Database, name: str) -> None:
-    """From now on it is this dataset's ledger."""
-    db.execute("INSERT INTO meta VALUES ('dataset', ?) ON CONFLICT (key) DO NOTHING", (name,))
+def put_meta(db: Database, key: str, value: str) -> None:
+    """Say something else of the ledger."""
+    db.execute(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
 
 
-def latest(db: Database) -> datetime:
-    """When the last hold was made; the beginning of time if there is none."""
-    row = db.execute("SELECT created FROM hold ORDER BY id DESC LIMIT 1").fetchone()
-    return datetime.fromisoformat(row[0]) if row else datetime.min.replace(tzinfo=UTC)
+def latest(db: Database, known: Mapping[str, str] | None = None) -> datetime:
+    """When the last hold was made, or the clock was put right since; else the beginning of time.
+
+    ``known`` is ``meta(db)``, where the caller has it.
+    """
+    after, time = put_right(meta(db) if known is None else known)
+    row = db.execute("SELECT id, created FROM hold ORDER BY id DESC LIMIT 1").fetchone()
+    return datetime.fromisoformat(row[1] if row and row[0] > after else time)
+
+
+def put_right(known: Mapping[str, str]) -> tuple[int, str]:
+    """The last hold before the clock was put right, and when that was; ``known`` is ``meta(db)``."""
+    after, time = json.loads(known.get(CLOCK, f'[0, "{BEGINNING}"]'))
+    return int(after), str(time)
 
 
 def stamp(moment: datetime) -> str:
@@ -63,12 +79,9 @@ def stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-def spent(db: Database, account: str) -> Charge:
-    """What an account has spent."""
-    row = db.execute(
-        "SELECT epsilon, delta, rho, threshold FROM account WHERE id = ?", (account,)
-    ).fetchone()
-    return Charge(*row) if row else Charge()
+def utc(moment: datetime) -> str:
+    """A time of any zone, as ``stamp`` writes it."""
+    return stamp(moment.astimezone(UTC))
 
 
 def spent_by(db: Database, accounts: Sequence[str]) -> list[Charge]:
@@ -82,14 +95,35 @@ def spent_by(db: Database, accounts: Sequence[str]) -> list[Charge]:
     return [known.get(account, Charge()) for account in accounts]
 
 
-def set_spent(db: Database, account: str, total: Charge) -> None:
-    """What an account has spent, from now on."""
-    db.execute(
-        "INSERT INTO account VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
-        " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho,"
-        " threshold = excluded.threshold",
-        (account, *total.numbers),
-    )
+def set_spent(db: Database, totals: Mapping[str, tuple[Charge, Charge]]) -> None:
+    """What accounts have spent: until now, and from now on. The seal over all of them follows."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'seal'").fetchone()
+    seal = int(row[0], 16)
+    for account, (before, after) in totals.items():
+        db.execute(
+            "INSERT INTO account VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+            " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho,"
+            " threshold = excluded.threshold",
+            (account, *after.numbers),
+        )
+        seal ^= _seal(account, before) ^ _seal(account, after)
+    put_meta(db, "seal", f"{seal:064x}")
+
+
+def seal(db: Database) -> str:
+    """A hash over all balances, in whatever order: a row that is damaged or missing changes it."""
+    found = 0
+    for account, charge in all_spent(db).items():
+        found ^= _seal(account, charge)
+    return f"{found:064x}"
+
+
+def _seal(account: str, charge: Charge) -> int:
+    """An account that has spent nothing is as one that was never charged."""
+    if charge == Charge():
+        return 0
+    text = json.dumps([account, *charge.numbers])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest())
 
 
 def add_hold(
@@ -146,10 +180,46 @@ def open_holds(db: Database) -> list[tuple[int, str, datetime]]:
     return [(hold, owner, datetime.fromisoformat(created)) for hold, owner, created in rows]
 
 
-def append(db: Database, hold: int, content: Mapping[str, object]) -> None:
-    """One more record at the end of the chain."""
+def touch(db: Database) -> None:
+    """A change that changes nothing."""
+    db.execute("UPDATE meta SET value = value WHERE key = 'version'")
+
+
+def head(db: Database) -> Record:
+    """The last record, or what the first one follows."""
     row = db.execute("SELECT * FROM event ORDER BY seq DESC LIMIT 1").fetchone()
-    record = following(Record(*row) if row else START, hold, content)
+    return Record(*row) if row else START
+
+
+def hash_of(db: Database, seq: int) -> str | None:
+    """The hash of the record with this number; None if there is no such record."""
+    row = db.execute("SELECT hash FROM event WHERE seq = ?", (seq,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def last_hold(db: Database) -> int:
+    """The number of the last hold; 0 if there is none."""
+    row = db.execute("SELECT id FROM hold ORDER BY id DESC LIMIT 1").fetchone()
+    return int(row[0]) if row else 0
+
+
+def holds_after(db: Database, hold: int, time: str) -> Iterator[tuple[str, list[str], Charge]]:
+    """State, accounts and charge of every hold after this one that was made after a time."""
+    found = db.execute(
+        "SELECT state, accounts, epsilon, delta, rho, threshold FROM hold"
+        " WHERE id > ? AND created > ? ORDER BY id",
+        (hold, time),
+    )
+    for state, accounts, *numbers in found:
+        yield state, json.loads(accounts), Charge(*numbers)
+
+
+def append(db: Database, hold: int, content: Mapping[str, object]) -> None:
+    """One more record at the end of the chain; what is damaged is not followed."""
+    last = head(db)
+    if not last.intact:
+        raise ValueError("the last record is not as it was written")
+    record = following(last, hold, content)
     db.execute(
         "INSERT INTO event VALUES (?, ?, ?, ?, ?)",
         (record.seq, record.hold, record.json, record.prev_hash, record.hash),
@@ -213,10 +283,13 @@ def last(db: Database, count: int) -> list[Record]:
     return [Record(*row) for row in found][::-1]
 
 
-def last_of_owner(db: Database) -> Record | None:
-    """What the owner did last."""
-    row = db.execute("SELECT * FROM event WHERE hold = 0 ORDER BY seq DESC LIMIT 1").fetchone()
-    return None if row is None else Record(*row)
+def last_terms(db: Database) -> dict[str, Any] | None:
+    """The terms in the latest of the owner's records that has any."""
+    for row in db.execute("SELECT * FROM event WHERE hold = 0 ORDER BY seq DESC"):
+        terms = Record(*row).content.get("terms")
+        if terms is not None:
+            return dict(terms)
+    return None
 
 
 def records(db: Database, after: int = 0) -> Iterator[Record]:

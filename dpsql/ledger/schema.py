@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from dpsql.ledger import failures
+from dpsql.ledger import failures, rows
+from dpsql.ledger.migrate import VERSION, is_old, migrate
 
 APPLICATION = 0x6470_736C  # "dpsl", in the file's header
-VERSION = "3"
+LOGS = ("-wal", "-shm")
+"""What SQLite keeps beside the file while it is open: the log of what was written, and its index."""
+INTERRUPTED = "a-restore-was-interrupted:"
+"""Begins where the name of a ledger leads to in the middle of ``replace``: nowhere."""
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 _TABLES = """
     CREATE TABLE meta (
-        key TEXT PRIMARY KEY,                 -- version, dataset
+        key TEXT PRIMARY KEY,                 -- version, dataset, seal, and marks as in rows.py
         value TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE account (
@@ -50,7 +55,9 @@ _TABLES = """
         hash TEXT NOT NULL
     ) STRICT;
     CREATE INDEX event_owner ON event (seq) WHERE hold = 0;
-    CREATE TABLE release (
+"""
+_RELEASE = (
+    """CREATE TABLE release (
         recall_key TEXT PRIMARY KEY,
         hold INTEGER NOT NULL,
         body BLOB NOT NULL,
@@ -58,38 +65,102 @@ _TABLES = """
         noise TEXT NOT NULL,                  -- JSON: the standard deviation of each part
         base TEXT NOT NULL,                   -- releases of the same rows in other groups
         about TEXT NOT NULL                   -- JSON: which groups
-    ) STRICT;
-    CREATE INDEX release_family ON release (family);
-    CREATE INDEX release_base ON release (base) WHERE base <> '';
-"""
+    ) STRICT""",
+    "CREATE INDEX release_family ON release (family)",
+    "CREATE INDEX release_base ON release (base) WHERE base <> ''",
+)
 
 
-def create(path: Path) -> None:
-    """Make an empty ledger at ``path``, all of it or nothing, readable by this user only.
+Fill = Callable[[sqlite3.Connection], None]
+
+
+def create(path: Path, fill: Fill | None = None) -> bool:
+    """Make a ledger at ``path``, all of it or nothing, readable by this user only.
 
     It is made under another name and then linked, so a ledger is never seen half made, a file that
     exists is never overwritten, and an empty file is never taken for a ledger without spending.
+    ``fill`` writes into the empty one first. False if another process made the file meanwhile.
     """
-    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:
-        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        try:
-            _fill(new)
-            with suppress(FileExistsError):  # another process made it first: that one counts
+        with _new_file(path, fill) as new:
+            try:
                 path.hardlink_to(new)
-        finally:
-            new.unlink()
-        _sync_directory(path.parent)
+            except FileExistsError:  # that one counts
+                return False
+        sync(path.parent)
+        return True
     except OSError as error:
         raise failures.from_system(path, error) from None
     except sqlite3.Error as error:
         raise failures.from_sqlite(path, error) from None
 
 
+@contextmanager
+def _new_file(path: Path, fill: Fill | None) -> Iterator[Path]:
+    """A ledger under another name beside ``path``, removed in the end if it is still there."""
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            _fill(connection, fill)
+        yield new
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def replace(path: Path, fill: Fill) -> Path:
+    """Put a new ledger in the place of a damaged one, which is kept; the path of what is kept.
+
+    Between the two the path leads nowhere, and whoever opens it is told that a restore was
+    interrupted. So at no moment does it lead to an older state, and the log of the damaged file
+    is never taken for one of the new file.
+    """
+    try:
+        with _new_file(path, fill) as new:
+            kept = kept_by_interrupted(path) or _keep(path)
+            marker = path.with_name(f".{path.name}.{secrets.token_hex(8)}.marker")
+            marker.symlink_to(INTERRUPTED + kept.name)
+            marker.replace(path)
+            sync(path.parent)
+            for name in LOGS:
+                path.with_name(path.name + name).unlink(missing_ok=True)
+            sync(path.parent)
+            new.replace(path)
+            sync(path.parent)
+    except OSError as error:
+        raise failures.from_system(path, error) from None
+    except sqlite3.Error as error:
+        raise failures.from_sqlite(path, error) from None
+    return kept
+
+
+def _keep(path: Path) -> Path:
+    """Another name for a file and its logs."""
+    kept = path.with_name(f"{path.name}.damaged-{secrets.token_hex(4)}")
+    for name in ("", *LOGS):
+        with suppress(FileNotFoundError):
+            kept.with_name(kept.name + name).hardlink_to(path.with_name(path.name + name))
+    sync(path.parent)
+    return kept
+
+
+def kept_by_interrupted(path: Path) -> Path | None:
+    """What ``replace`` kept, if it was killed before its end and left its marker.
+
+    Opens nothing: see ``open_file.py``.
+    """
+    if not path.is_symlink():
+        return None
+    prefix, marked, name = str(path.readlink()).partition(INTERRUPTED)
+    return path.with_name(name) if marked and not prefix else None
+
+
 def connect(path: Path, wait: float) -> sqlite3.Connection:
     """A connection to the ledger at ``path``, checked to be one. Commits wait for the disk."""
     if path.exists() and not os.access(path, os.W_OK, effective_ids=_EFFECTIVE):
         raise failures.read_only(path)  # else SQLite would leave read-only files beside it
+    if kept_by_interrupted(path) is not None:
+        raise failures.restore_interrupted(path)
     try:
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw",
@@ -101,39 +172,64 @@ def connect(path: Path, wait: float) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise failures.from_sqlite(path, error) from None
     try:
-        _check(connection, path)
-    except sqlite3.Error as error:
-        connection.close()
-        raise failures.from_sqlite(path, error) from None
+        check(connection, path)
+        _write_ahead(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-        raise failures.not_a_ledger(path)
-    version = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
-    if version != (VERSION,):
-        raise failures.newer(path, version[0] if version else "unknown")
-    if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-        raise failures.no_wal(path)
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA fullfsync = ON")
+def check(connection: sqlite3.Connection, path: Path) -> None:
+    """Make sure that it is a ledger; one of an earlier version is brought up to date."""
+    try:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise failures.not_a_ledger(path)
+        if not is_old(path, rows.meta(connection).get("version")):
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            migrate(connection, path, _RELEASE)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.rollback()
+    except sqlite3.Error as error:
+        raise failures.from_sqlite(path, error) from None
+    except (TypeError, ValueError):
+        raise failures.damaged(path) from None
 
 
-def _fill(path: Path) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:
+    """Readers do not wait for the writer; the log is copied when ``SqliteWriter`` says so."""
+    try:
+        if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+            raise failures.no_wal(path)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
-        connection.execute("INSERT INTO meta VALUES ('version', ?)", (VERSION,))
-        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("PRAGMA journal_size_limit = 0")
+    except sqlite3.Error as error:
+        raise failures.from_sqlite(path, error) from None
 
 
-def _sync_directory(directory: Path) -> None:
+def _fill(connection: sqlite3.Connection, fill: Fill | None) -> None:
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(f"BEGIN; {_TABLES}")
+    for statement in _RELEASE:
+        connection.execute(statement)
+    rows.put_meta(connection, "version", VERSION)
+    rows.put_meta(connection, "seal", rows.seal(connection))
+    if fill is not None:
+        fill(connection)
+    connection.execute("COMMIT")
+
+
+def sync(directory: Path) -> None:
+    """Make names in a directory durable."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

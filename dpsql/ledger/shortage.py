@@ -21,8 +21,10 @@ _WHY = (
 
 def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget:
     """Why these accounts do not all admit ``charge``; the one with the least left speaks."""
-    short = [b for b in balances if not rule.admits(b.account, b.spent + charge)]
+    short = [b for b in balances if not b.admits(charge)]
     tightest = min(short, key=lambda balance: balance.left)
+    if tightest.closed:
+        return OutOfBudget(_closed(tightest))
     quantity, costs, left, total = _what_is_short(tightest, charge)
     headline = (
         f"this query costs {quantity} {more(costs)} and {tightest.account.title} has "
@@ -38,7 +40,7 @@ def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget:
 def check_left(balances: Sequence[Balance], cost: Cost) -> None:
     """Refuse (DP402) what will be charged in parts and is too much for an account as a whole."""
     charge = Charge.of(cost)
-    if not all(rule.admits(b.account, b.spent + charge) for b in balances):
+    if not all(b.admits(charge) for b in balances):
         raise out_of_budget(balances, charge)
 
 
@@ -93,6 +95,17 @@ def _what_is_short(balance: Balance, charge: Charge) -> tuple[str, Fraction, Fra
     limit = rule.rho_limit(account)
     room = max(limit - spent.rho, 0)
     return "rho", Fraction(charge.rho, NANO), Fraction(room, NANO), Fraction(limit, NANO)
+
+
+def _closed(balance: Balance) -> Refusal:
+    title = balance.account.title
+    return Refusal(
+        "DP402",
+        f"{title} is closed: the ledger was restored from a backup",
+        "What was asked between the backup and the loss of the ledger is not known, so all that "
+        "could have been spent then counts as spent. Nothing was spent now, and no data was read.",
+        _instead(balance, None),
+    )
 
 
 def _instead(balance: Balance, affordable: Fraction | None) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpsql.ledger import failures, owner, schema
+from dpsql.ledger.head import HeadNote
 from dpsql.ledger.rows import Database
 from dpsql.ledger.store import Clock
 from dpsql.ledger.tables import TableLedger
@@ -29,36 +30,49 @@ T = TypeVar("T")
 class SqliteLedger(TableLedger):
     """A ledger in a file."""
 
-    def __init__(self, path: Path, clock: Clock, wait: float) -> None:
+    def __init__(self, path: Path, clock: Clock, wait: float, note: HeadNote | None) -> None:
         """Use ``open``; this only fits the parts together."""
         self.place = self.path = path
         self._clock, self._wait = clock, wait
-        self._file = _identity(path)
-        self._writer = SqliteWriter(schema.connect(path, wait), path, wait)
+        first = schema.connect(path, wait)
         try:
             self._reader = schema.connect(path, wait)
+            self._writer = SqliteWriter(first, path, wait, note)
         except BaseException:
-            self._writer.close()
+            first.close()
             raise
         self._reading, self._process = threading.Lock(), os.getpid()
         self._owner, self._closed = owner.enlist(), False
 
     @classmethod
-    def open(cls, path: Path | str, clock: Clock, *, wait: float = 10.0) -> SqliteLedger:
-        """The ledger at ``path``, made if there is none; ``wait`` seconds for other processes.
+    def open(
+        cls,
+        path: Path | str,
+        clock: Clock,
+        *,
+        wait: float = 10.0,
+        head: Path | None = None,
+        settle: bool = True,
+        must_exist: bool = False,
+    ) -> SqliteLedger:
+        """The ledger at ``path``, made if there is none and need not be; ``wait`` seconds for other processes.
 
-        Holds of processes that have ended are settled: they stay spent.
+        Holds of processes that have ended are settled: they stay spent. Without ``settle``
+        nothing is done yet; for those who look, or mend. ``head`` is the file for ``HeadNote``.
         """
         path = Path(path).absolute()
         try:
-            exists = path.exists()
+            exists = path.exists() or path.is_symlink()
         except OSError as error:
             raise failures.from_system(path, error) from None
+        if not exists and must_exist:
+            raise failures.missing(path)
         if not exists:
             schema.create(path)
-        ledger = cls(path, clock, wait)
+        ledger = cls(path, clock, wait, None if head is None else HeadNote(head, path))
         try:
-            ledger._write(ledger._settle)
+            if settle:
+                ledger._write(ledger._settle)
         except BaseException:
             ledger.close()
             raise
@@ -75,15 +89,20 @@ class SqliteLedger(TableLedger):
             self._reader.close()
 
     def _write(self, task: Callable[[Database], T]) -> T:
-        self._check_file()
+        self._check()
         try:
             return self._writer.run(task)
-        except (TypeError, ValueError):
+        except failures.UNREADABLE:
             raise failures.damaged(self.path) from None
+
+    def probe(self, seconds: float = 2.0) -> None:
+        """Raise ``LedgerFailed`` unless a change is durable within these seconds."""
+        self._check()
+        self._writer.probe(seconds)
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
-        self._check_file()
+        self._check()
         with self._reading:
             if self._closed:
                 raise failures.closed(self.path)
@@ -92,19 +111,23 @@ class SqliteLedger(TableLedger):
                 yield self._reader
             except sqlite3.Error as error:
                 raise failures.from_sqlite(self.path, error) from None
+            except failures.UNREADABLE:
+                raise failures.damaged(self.path) from None
             finally:
                 self._reader.rollback()
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
         """On a connection of its own."""
-        self._check_file()
+        self._check()
         with closing(schema.connect(self.path, self._wait)) as db:
             try:
                 db.execute("BEGIN")
                 yield db
             except sqlite3.Error as error:
                 raise failures.from_sqlite(self.path, error) from None
+            except failures.UNREADABLE:
+                raise failures.damaged(self.path) from None
 
     def _gone(self, db: Database, name: str, age: timedelta) -> bool:  # noqa: ARG002
         return owner.gone(name, age)
@@ -113,17 +136,7 @@ class SqliteLedger(TableLedger):
         found = [str(row[0]) for row in db.execute("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
 
-    def _check_file(self) -> None:
-        """The file is the one that was opened, by this process: else writing to it is no use."""
+    def _check(self) -> None:
         if os.getpid() != self._process:
             raise failures.forked(self.path)
-        if _identity(self.path) != self._file:
-            raise failures.replaced(self.path)
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        self._writer.check()

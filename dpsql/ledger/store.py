@@ -160,6 +160,10 @@ class Ledger(Protocol):
         """Recompute hashes and balances; ``noted`` is a hash that must be in the chain."""
         ...
 
+    def probe(self, seconds: float = 2.0) -> None:
+        """Raise ``LedgerFailed`` unless the ledger can be written now, within these seconds."""
+        ...
+
     def close(self) -> None:
         """Let go of the store. Open holds stay spent."""
         ...

@@ -10,6 +10,7 @@ import abc
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from types import TracebackType
@@ -20,7 +21,6 @@ from dpsql.ledger.accounts import Account
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.chain import OWNER, Record
 from dpsql.ledger.charge import Charge
-from dpsql.ledger.filter import admits
 from dpsql.ledger.replay import Replay, verified
 from dpsql.ledger.rows import Database
 from dpsql.ledger.shortage import out_of_budget
@@ -91,13 +91,14 @@ class TableLedger(Ledger, abc.ABC):
         state = State.STARTED if start else State.RESERVED
 
         def debit(db: Database) -> Hold | list[Balance]:
-            dataset, created = self._dataset(db, accounts), self._now(db)
-            balances = _balances(db, accounts)
-            if not all(admits(b.account, b.spent + charge) for b in balances):
+            known = rows.meta(db)
+            dataset, created = self._dataset(known, accounts), self._now(db, known)
+            balances = list(_balances(db, accounts, known))
+            if not all(b.admits(charge) for b in balances):
                 return balances
-            rows.belong_to(db, dataset)
-            for balance in balances:
-                rows.set_spent(db, balance.account.id, balance.spent + charge)
+            if "dataset" not in known:
+                rows.put_meta(db, "dataset", dataset)
+            rows.set_spent(db, {b.account.id: (b.spent, b.spent + charge) for b in balances})
             ids = [account.id for account in accounts]
             hold = rows.add_hold(db, state, charge, ids, note, created, self._owner)
             content = {
@@ -145,8 +146,8 @@ class TableLedger(Ledger, abc.ABC):
         def refund(db: Database) -> None:
             self._move(db, hold, State.CANCELLED)
             accounts, charge = rows.charged(db, hold.id)
-            for account in accounts:
-                rows.set_spent(db, account, rows.spent(db, account) - charge)
+            spent = zip(accounts, rows.spent_by(db, accounts), strict=True)
+            rows.set_spent(db, {account: (was, was - charge) for account, was in spent})
 
         self._write(refund)
 
@@ -163,7 +164,7 @@ class TableLedger(Ledger, abc.ABC):
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
         """What each account has spent and has left, all at one moment."""
         with self._read() as db:
-            return tuple(_balances(db, accounts))
+            return tuple(_balances(db, accounts, rows.meta(db)))
 
     def affordable(self, accounts: Sequence[Account]) -> Fraction:
         """The largest epsilon of a pure query that all accounts admit now."""
@@ -182,7 +183,10 @@ class TableLedger(Ledger, abc.ABC):
     def latest(self, count: int) -> tuple[Record, ...]:
         """The last ``count`` records, in order."""
         with self._read() as db:
-            return tuple(rows.last(db, count))
+            found = tuple(rows.last(db, count))
+        if not all(record.intact for record in found):
+            raise failures.damaged(self.place)
+        return found
 
     def note_terms(
         self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = ()
@@ -198,8 +202,11 @@ class TableLedger(Ledger, abc.ABC):
     def terms(self) -> dict[str, Any] | None:
         """The terms that were noted last."""
         with self._read() as db:
-            record = rows.last_of_owner(db)
-        return None if record is None else record.content["terms"]
+            return rows.last_terms(db)
+
+    def amend(self, act: Callable[[Database], T]) -> T:
+        """What ``act`` returns: a change by the owner, in a transaction of its own."""
+        return self._write(act)
 
     def verify(self, noted: str | None = None) -> Verification:
         """Recompute every hash, every balance and every stored answer's digest.
@@ -207,15 +214,10 @@ class TableLedger(Ledger, abc.ABC):
         On one snapshot, so nothing waits for it.
         """
         with self._snapshot() as db:
-            problems = [*self._integrity(db), *rows.false_answers(db)]
-            return verified(
-                rows.records(db),
-                Replay(lambda hold: rows.hold_row(db, hold)),
-                rows.all_spent(db),
-                rows.hold_count(db),
-                problems,
-                noted,
-            )
+            return self._verified(db, noted)
+
+    def _verified(self, db: Database, noted: str | None = None) -> Verification:
+        return examine(db, self._integrity(db), noted)
 
     def _move(self, db: Database, hold: Hold, then: State, answer: str | None = None) -> None:
         now = rows.state_of(db, hold.id)
@@ -227,28 +229,56 @@ class TableLedger(Ledger, abc.ABC):
         rows.append(db, hold.id, content if answer is None else content | {"answer": answer})
 
     def _settle(self, db: Database) -> None:
-        now = self._now(db)
+        """What is done first with a ledger that is going to be asked."""
+        known = rows.meta(db)
+        if rows.seal(db) != known.get("seal"):
+            raise failures.damaged(self.place)
+        now = self._now(db, known)
         for hold, name, created in rows.open_holds(db):
             if self._gone(db, name, now - created):
                 rows.set_state(db, hold, State.FORFEITED)
                 rows.append(db, hold, {"state": State.FORFEITED, "time": rows.stamp(now)})
 
-    def _now(self, db: Database) -> datetime:
+    def _now(self, db: Database, known: Mapping[str, str] | None = None) -> datetime:
         """The time, which in a ledger never runs backwards."""
-        now, latest = self._clock().astimezone(UTC), rows.latest(db)
+        now, latest = self._clock().astimezone(UTC), rows.latest(db, known)
         if latest - now > JITTER:
             raise failures.clock_back(self.place, latest, now)
         return max(now, latest)
 
-    def _dataset(self, db: Database, accounts: Sequence[Account]) -> str:
+    def _dataset(self, known: Mapping[str, str], accounts: Sequence[Account]) -> str:
         """Whose accounts these are. A ledger belongs to one dataset: the first charged to it."""
-        known = rows.dataset(db) or accounts[0].dataset
+        dataset = known.get("dataset", accounts[0].dataset)
         for account in accounts:
-            if account.dataset != known:
-                raise failures.other_dataset(self.place, known, account.dataset)
-        return known
+            if account.dataset != dataset:
+                raise failures.other_dataset(self.place, dataset, account.dataset)
+        return dataset
 
 
-def _balances(db: Database, accounts: Sequence[Account]) -> list[Balance]:
+def examine(db: Database, problems: Sequence[str] = (), noted: str | None = None) -> Verification:
+    """Everything that is wrong with the tables of a ledger, after the ``problems`` known already."""
+    known, spent = rows.meta(db), rows.all_spent(db)
+    found = verified(
+        rows.records(db),
+        Replay(lambda hold: rows.hold_row(db, hold)),
+        spent,
+        rows.hold_count(db),
+        known,
+        [*problems, *rows.false_answers(db)],
+        noted,
+    )
+    if found.sound and rows.seal(db) != known.get("seal"):
+        return replace(found, problems=("the seal over the balances is not theirs",))
+    return found
+
+
+def _balances(
+    db: Database, accounts: Sequence[Account], known: Mapping[str, str]
+) -> Iterator[Balance]:
+    """``known`` is ``rows.meta(db)``."""
+    mark = known.get(rows.CLOSED)
+    closed = None if mark is None else datetime.fromisoformat(mark)
     spent = rows.spent_by(db, [account.id for account in accounts]) if accounts else []
-    return [Balance(*pair) for pair in zip(accounts, spent, strict=True)]
+    for account, total in zip(accounts, spent, strict=True):
+        before = closed is not None and (account.begins is None or account.begins <= closed)
+        yield Balance(account, total, closed=before)

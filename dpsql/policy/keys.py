@@ -156,6 +156,19 @@ LEDGER = Record(
         ),
         Key("dsn", Text(), "where the PostgreSQL server is; its password is in PGPASSFILE", "none"),
         Key("schema", Name(), "the schema of the ledger's tables on the server", "dpsql"),
+        Key(
+            "must_exist",
+            Flag(),
+            "whether a missing ledger is an error; otherwise it is made anew, with nothing spent",
+            "false",
+        ),
+        Key(
+            "head",
+            Text(),
+            "a file, best on another disk, in which the ledger's last hash is noted after each "
+            "change, relative to the policy file",
+            "none",
+        ),
     ),
 )
 UNIT = Record(

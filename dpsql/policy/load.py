@@ -14,7 +14,7 @@ from dpsql.policy.accounts import accounts_of, table_accounts
 from dpsql.policy.books import server_of, time_zone_of
 from dpsql.policy.document import Entries, compose, text_of
 from dpsql.policy.listing import Listing, listing_of
-from dpsql.policy.model import Bounds, Front, Latency, Limits, Policy, Source, View
+from dpsql.policy.model import Bounds, Front, Latency, LedgerKeeping, Limits, Policy, Source, View
 from dpsql.policy.problems import Place, Problems
 from dpsql.policy.reader import Reader, Spoilt
 from dpsql.policy.section import Section
@@ -56,7 +56,7 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
     for name, account in table_accounts(root, dataset, listing).items():
         tables[name] = replace(tables[name], account=account)
     source = root.sub("source", "source")
-    ledger = root.sub("ledger", "ledger").get("path", str)
+    ledger = root.sub("ledger", "ledger")
     return Policy(
         path=file,
         source=Source(
@@ -68,10 +68,11 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         tables=tables,
         dataset=dataset,
         roles=roles,
-        ledger=_beside(file, ledger or f"{file.stem}.ledger.db"),
+        ledger=_ledger(ledger, file),
         version="",
         answers_key="",
-        ledger_server=server_of(root.sub("ledger", "ledger"), problems),
+        ledger_server=server_of(ledger, problems),
+        ledger_keeping=_keeping(ledger, file, problems),
         time_zone=time_zone_of(root, problems),
         limits=_limits(root.sub("limits", "limits"), root),
         latency=_latency(root),
@@ -79,6 +80,20 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         views={name: View(name, word.text) for name, word in (listing.views or {}).items()},
         places=_places(listing),
     )
+
+
+def _keeping(ledger: Section, file: Path, problems: Problems) -> LedgerKeeping:
+    text = ledger.get("head", str)
+    head = None if text is None else _beside(file, text)
+    if head == _ledger(ledger, file):
+        problems.add(
+            ledger.at("head"), "head of the ledger is the ledger itself; name another file"
+        )
+    return LedgerKeeping(must_exist=ledger.get("must_exist", bool) or False, head=head)
+
+
+def _ledger(ledger: Section, file: Path) -> Path:
+    return _beside(file, ledger.get("path", str) or f"{file.stem}.ledger.db")
 
 
 def _places(listing: Listing) -> dict[tuple[str, ...], str]:

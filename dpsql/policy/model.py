@@ -202,6 +202,16 @@ class LedgerServer:
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerKeeping:
+    """How a ledger is kept from being lost."""
+
+    must_exist: bool = False
+    """Whether a missing one is an error; else it is made anew."""
+    head: Path | None = None
+    """The file in which its last hash is noted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on work, not on privacy."""
 
@@ -233,6 +243,7 @@ class Policy:
     answers_key: str
     ledger_server: LedgerServer | None = None
     """Keeps the ledger instead of a file."""
+    ledger_keeping: LedgerKeeping = field(default_factory=LedgerKeeping)
     time_zone: str = "UTC"
     """Whose calendar the windows of accounts follow."""
     limits: Limits = field(default_factory=Limits)

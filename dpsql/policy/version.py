@@ -36,6 +36,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "version": _WORK,
         "answers_key": _WORK,
         "ledger_server": _WORK,
+        "ledger_keeping": _WORK,
         "time_zone": _TERMS,
         "limits": _WORK,
         "latency": _WORK,
@@ -111,6 +112,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "database": _WORK,
     },
     m.LedgerServer: {"dsn": _WORK, "schema": _WORK},
+    m.LedgerKeeping: {"must_exist": _WORK, "head": _WORK},
     m.Limits: {
         "max_cells": _WORK,
         "memory": _WORK,

@@ -11,7 +11,15 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from dpsql.policy.model import Allowance, Column, Policy, QueryLimit, Role, Table
+from dpsql.policy.model import (
+    Allowance,
+    Column,
+    LedgerKeeping,
+    Policy,
+    QueryLimit,
+    Role,
+    Table,
+)
 from dpsql.policy.types import Kind, Scalar
 from dpsql.selftest.probes import CELL, KINDS, LOOSE, PART, PARTS, TABLES, UNITS, WORD
 from dpsql.selftest.scenarios import OTHERS_PART, Scenario
@@ -51,7 +59,7 @@ def derived(policy: Policy, place: Path, cells: int) -> Policy:
     return replace(
         policy, tables=private | {t.name: _celled(t, cells) for t in TABLES}, roles=roles,
         units={**policy.units, **UNITS}, dataset=plenty, views={}, latency=None,
-        ledger=place / "ledger.db", ledger_server=None, version="selftest",
+        ledger=place / "ledger.db", ledger_server=None, ledger_keeping=LedgerKeeping(), version="selftest",
         source=replace(policy.source, path=place / "data.duckdb"),
         limits=replace(policy.limits, max_cells=2 * PARTS * cells, threads=1),
     )  # fmt: skip

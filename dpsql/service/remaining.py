@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from dpsql.ledger import filter as rule
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.charge import Charge
 from dpsql.policy.model import Policy, Window
@@ -47,7 +46,7 @@ def _affordable(balance: Balance, price: Charge) -> int:
 
     def admitted(count: int) -> bool:
         dear = Charge(*(count * number for number in price.numbers))
-        return rule.admits(balance.account, balance.spent + dear)
+        return balance.admits(dear)
 
     low, high = 0, MOST
     while low < high:

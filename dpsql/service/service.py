@@ -115,7 +115,7 @@ class Service:
                 " answered from it; restart"
             )
         policy = load(self.policy.path)
-        for what in ("source", "ledger", "ledger_server", "limits"):
+        for what in ("source", "ledger", "ledger_server", "ledger_keeping", "limits"):
             if getattr(policy, what) != getattr(self.policy, what):
                 name = what.partition("_")[0]
                 raise SourceMismatch(f"{policy.path}: another `{name}` needs a restart")

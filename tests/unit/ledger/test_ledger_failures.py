@@ -151,8 +151,10 @@ def test_some_other_database_is_left_as_it_is(opened, path):
     ("change", "says"),
     [
         ("UPDATE meta SET value = '99' WHERE key = 'version'", "version 99"),
-        ("DELETE FROM meta", "version unknown"),
-        ("DROP TABLE meta", "cannot be used"),
+        ("UPDATE meta SET value = '3x' WHERE key = 'version'", "is damaged"),
+        ("UPDATE meta SET value = '0' WHERE key = 'version'", "is damaged"),
+        ("DELETE FROM meta", "is damaged"),
+        ("DROP TABLE meta", "is damaged"),
     ],
 )
 def test_a_file_of_another_version(opened, path, change, says):
@@ -185,7 +187,9 @@ def test_a_file_damaged_where_only_the_records_are(opened, path):
         root = other.execute("SELECT rootpage FROM sqlite_schema WHERE name='event'").fetchone()[0]
     content[(root - 1) * 4096 : root * 4096] = b"\xff" * 4096
     path.write_bytes(content)
-    ledger = opened()
+    with fails(path, "damaged"):
+        opened()
+    ledger = opened(settle=False)
     with fails(path, "damaged"):
         ask(ledger)
     with fails(path, "damaged"):
@@ -347,19 +351,15 @@ def test_a_file_that_is_taken_away_while_it_is_open(opened, path):
 def test_a_file_system_without_shared_memory(path):
     class NoWal:
         def execute(self, sql):
-            value = {
-                "PRAGMA application_id": schema.APPLICATION,
-                "PRAGMA journal_mode = WAL": "delete",
-            }.get(sql, schema.VERSION)
-            return type("Cursor", (), {"fetchone": lambda self: (value,)})()
+            return type("Cursor", (), {"fetchone": lambda self: ("delete",)})()
 
     with fails(path, "local disk"):
-        schema._check(NoWal(), path)
+        schema._write_ahead(NoWal(), path)
 
 
 def test_a_file_that_cannot_be_filled(path, monkeypatch):
     monkeypatch.setattr(schema, "_TABLES", "CREATE TABLE nonsense")
-    with fails(path, "cannot be used"):
+    with fails(path, "damaged"):
         SqliteLedger.open(path, Clock())
     assert list(path.parent.iterdir()) == []
 

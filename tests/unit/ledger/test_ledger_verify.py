@@ -158,7 +158,7 @@ def test_a_replay_remembers_only_what_is_open():
     for record in records((1, NEW | {"state": "started"}), (1, {"state": "committed"})):
         assert list(replay.take(record)) == []
     assert replay.open == {}
-    assert list(replay.finish({"a": Charge(epsilon=1)}, 1)) == []
+    assert list(replay.finish({"a": Charge(epsilon=1)}, 1, {})) == []
 
 
 def test_each_part_of_a_record_is_under_its_hash():

@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.ledger import schema
 from dpsql.ledger import writer as module
 from dpsql.ledger.writer import SqliteWriter as Writer
 
@@ -66,10 +67,11 @@ def statements():
 @pytest.fixture
 def writer(tmp_path, statements):
     path = tmp_path / "file"
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    schema.create(path)
+    connection = schema.connect(path, 1.0)
     connection.execute("CREATE TABLE t (n INTEGER UNIQUE)")
     connection.set_trace_callback(statements.append)
-    writer = Writer(connection, path, 1.0)
+    writer = Writer(connection, path, 1.0, None)
     yield writer
     writer.close()
 
@@ -126,3 +128,29 @@ def test_after_the_end_nothing_is_written(writer):
     writer.close()
     with pytest.raises(LedgerFailed, match="closed"):
         writer.run(insert(1))
+    with pytest.raises(LedgerFailed, match="closed"):
+        writer.probe(1.0)
+
+
+def test_closing_does_not_wait_for_a_transaction_that_hangs(writer, monkeypatch, tmp_path):
+    """Whoever writes lets go of the connection itself."""
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(db):
+        begun.set()
+        go.wait(5)
+        return insert(7)(db)
+
+    thread = threading.Thread(target=lambda: writer.run(slow))
+    thread.start()
+    assert begun.wait(5)
+    writer.close()
+    assert thread.is_alive()
+    with pytest.raises(LedgerFailed, match="did not answer within"):
+        writer.probe(0.01)
+    go.set()
+    thread.join()
+    assert numbers(tmp_path) == [7]
+    with pytest.raises(sqlite3.ProgrammingError):
+        writer.connection.execute("SELECT 1")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from policy_text import problems, small
 
-from dpsql.policy.model import LedgerServer
+from dpsql.policy.model import LedgerKeeping, LedgerServer
 
 LIMIT = "    max_rows_per_unit: 50\n"
 
@@ -44,6 +44,17 @@ def test_a_ledger_is_a_file_unless_the_policy_names_a_server():
 def test_a_ledger_that_cannot_be(text, said):
     [problem] = problems(with_ledger(text))
     assert said in problem
+
+
+def test_how_a_ledger_is_kept_from_being_lost():
+    assert small().ledger_keeping == LedgerKeeping()
+    kept = small(with_ledger("must_exist: true, head: ../other/head"))
+    assert kept.ledger_keeping.must_exist
+    assert kept.ledger_keeping.head == kept.path.parent.parent / "other" / "head"
+    assert kept.version == small().version
+    for text in ("path: a.db, head: ./a.db", f"head: {small().ledger.name}"):
+        [problem] = problems(with_ledger(text))
+        assert "head of the ledger is the ledger itself" in problem
 
 
 def test_time_zones():

@@ -1,0 +1,85 @@
+"""Whether the file of an open ledger is still the one that was opened, with what was written to it.
+
+SQLite itself does not notice when its file is removed, replaced, or written over with an older
+copy. So before each use it is looked at which files the names of the ledger and its log lead to;
+and in each transaction that writes, whether the file was written to since the one before. Only
+copying the log into it does that. Ledgers do it themselves (SQLite's own copying is off), while
+no other writes, and count it in a number that the log has first. So a file that was written to
+without a larger number was written by something else. Copies that were put back through SQLite
+are found by their records: see ``Writer``.
+
+Nothing here opens the file: closing it again would take SQLite's locks from this process.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from dpsql.ledger import failures, schema
+
+LOG_BYTES = 4_000_000
+"""From this size on, the log is copied into the file."""
+
+
+class OpenFile:
+    """The file of a ledger and its log, as they were when this was made."""
+
+    def __init__(self, path: Path) -> None:
+        """To be made once the file is open, so that it has its log."""
+        self._path, self._log = path, path.with_name(path.name + "-wal")
+        self._known = _identity(path), _identity(self._log)
+        self._written: tuple[int, int] | None = None
+        self._copied = 0
+
+    def check(self) -> None:
+        """Raise if they are others now."""
+        if (_identity(self._path), _identity(self._log)) != self._known:
+            raise failures.replaced(self._path)
+
+    def check_content(self, connection: sqlite3.Connection) -> None:
+        """Raise if something else wrote to the file; inside a transaction that writes."""
+        self.check()
+        written = self._state()
+        if written == self._written:
+            return
+        copied = _copies(connection)
+        if self._written is not None and copied <= self._copied:
+            raise failures.replaced(self._path)
+        self._written, self._copied = written, copied
+
+    def copy_log(self, connection: sqlite3.Connection, begin: Callable[[], None]) -> None:
+        """Copy the log into the file, if it is large; ``begin`` begins a transaction that writes."""
+        if self._log.stat().st_size < LOG_BYTES:
+            return
+        begin()
+        number = _copies(connection) + 1
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("COMMIT")
+        begin()  # so that nobody looks while the file is being written
+        if _copies(connection) == number:  # else another process is about to copy
+            with closing(schema.connect(self._path, 0)) as copier:
+                copier.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._written, self._copied = self._state(), number
+        connection.execute("ROLLBACK")
+
+    def _state(self) -> tuple[int, int]:
+        """What writing to the file changes."""
+        found = self._path.stat()
+        return found.st_size, found.st_mtime_ns
+
+
+def _copies(connection: sqlite3.Connection) -> int:
+    """How often the log was copied."""
+    [number] = connection.execute("PRAGMA user_version").fetchone()
+    return int(number)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

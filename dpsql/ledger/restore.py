@@ -1,0 +1,183 @@
+"""Bringing a ledger back from a backup, so that nobody can spend more than before.
+
+Claim: after a restore, every account's spending is at least what was charged to it before, or the
+    account is closed; unless the owner stated falsely that nothing was asked.
+Argument: what the two copies of the chain have in common is counted once; of what only one of them
+    has, every charge is added (a refund counts only with its charge). So all that either copy knows
+    is spent. What neither knows can only have been asked after the end of the backup. If the ledger
+    at hand has all of the backup, it is the newer one and lacks nothing. Otherwise all accounts whose
+    window had begun are closed: each stayed within its own limit before, and nothing is added to
+    it. The accounts stay open only if the head that was noted last, elsewhere, is the end of the
+    backup (``head.py``), or if the owner says in so many words that nothing was asked.
+
+The restore is a record of its own, in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.ledger import failures, rows
+from dpsql.ledger.chain import OWNER, Record
+from dpsql.ledger.charge import Charge
+from dpsql.ledger.compare import charges
+from dpsql.ledger.head import Head
+from dpsql.ledger.rows import Database
+
+TABLES = ("meta", "account", "hold", "event", "release")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the owner knows about the time after the backup."""
+
+    head: str | None = None
+    """The hash of the head that was noted last, elsewhere."""
+    nothing_asked: bool = False
+    """The owner's word that nothing was asked after the backup."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did."""
+
+    head: Head
+    closed: bool
+    """Whether the accounts are closed until their next window."""
+    added: Mapping[str, Charge]
+    """What was spent according to a copy that was merged."""
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    end: Head
+    """Where the copy ends that was not known to be the newest."""
+    other: Head
+    """Where the copy ends whose records were not taken over."""
+    added: Mapping[str, Charge]
+    complete: bool
+    """Whether the ledger at hand has all that the backup has."""
+
+
+def restore(
+    db: Database,
+    now: datetime,
+    backup: Database | None,
+    evidence: Evidence,
+    readable: Sequence[Record] = (),
+) -> Restored:
+    """Merge a sound ledger with a sound ``backup`` of it, inside a transaction.
+
+    Without a ``backup``, the ledger itself was put back by other means. ``readable`` are records of
+    a damaged ledger whose place this one takes.
+    """
+    mark = _later(db, backup)
+    chains = [list(_hashes(copy)) for copy in (db, backup) if copy is not None]
+    merged = _merge(db, backup, readable)
+    missing = evidence.head is not None and not any(evidence.head in chain for chain in chains)
+    missing = missing and evidence.head not in {record.hash for record in readable}
+    if missing and evidence.nothing_asked:
+        raise LedgerFailed(
+            "the noted head is in no copy at hand: something was asked after the backup",
+            "restore a later backup, or leave out --nothing-was-asked: then the accounts are closed",
+        )
+    because = _because(merged, evidence, missing=missing)
+    closed = because is None
+    if closed:
+        mark = max(mark or "", rows.stamp(now))
+    rows.set_spent(db, _totals(db, merged.added))
+    content: dict[str, object] = {
+        "owner": "restored",
+        "time": rows.stamp(now),
+        "merged": {"records": merged.other.seq, "head": merged.other.hash},
+        "added": {account: charge.numbers for account, charge in merged.added.items()},
+        "because": because or "what was asked after the backup is not known",
+    }
+    if mark is not None:
+        rows.put_meta(db, rows.CLOSED, mark)
+        content[rows.CLOSED] = mark
+    rows.append(db, OWNER, content)
+    return Restored(Head.of(rows.head(db)), closed, merged.added, str(content["because"]))
+
+
+def _merge(db: Database, backup: Database | None, readable: Sequence[Record]) -> _Merged:
+    """Let ``db`` hold the longer chain, and find what only the other one has."""
+    mine = Head.of(rows.head(db))
+    if backup is None:
+        return _Merged(mine, mine, {}, complete=False)
+    theirs = Head.of(rows.head(backup))
+    if readable or not mine.seq:
+        take_over(backup, db)
+        tail = readable[_common(rows.records(backup), readable) :]
+        end = Head.of(readable[-1]) if tail else theirs
+        return _Merged(end, end, _sums(tail), complete=False)
+    common = _common(rows.records(db), rows.records(backup))
+    if common == theirs.seq:
+        return _Merged(theirs, theirs, {}, complete=True)
+    if theirs.seq <= mine.seq:
+        return _Merged(theirs, theirs, _sums(rows.records(backup, common)), complete=False)
+    added = _sums(rows.records(db, common))
+    take_over(backup, db)
+    return _Merged(theirs, mine, added, complete=False)
+
+
+def _because(merged: _Merged, evidence: Evidence, *, missing: bool) -> str | None:
+    """Why nothing unknown can have been asked; None where something can."""
+    if merged.complete and not missing:
+        return "the ledger at hand has all of the backup"
+    if evidence.head == merged.end.hash:
+        return "the head that was noted elsewhere is the end of the backup"
+    if evidence.nothing_asked:
+        return "the owner states that nothing was asked after the backup"
+    return None
+
+
+def take_over(source: Database, target: Database) -> None:
+    """Let ``target`` hold what ``source`` holds, and nothing else."""
+    for table in TABLES:
+        target.execute(f"DELETE FROM {table}")
+        for row in source.execute(f"SELECT * FROM {table}"):
+            places = ", ".join("?" for _ in row)
+            target.execute(f"INSERT INTO {table} VALUES ({places})", row)
+
+
+def check_dataset(db: Database, place: failures.Place, dataset: str) -> None:
+    """Raise unless it is the ledger of this dataset, or of none yet."""
+    known = rows.meta(db).get("dataset", dataset)
+    if known != dataset:
+        raise failures.other_dataset(place, known, dataset)
+
+
+def _common(one: Iterable[Record], two: Iterable[Record]) -> int:
+    """How many records two copies of a chain share."""
+    shared = 0
+    for a, b in zip(one, two, strict=False):
+        if a.hash != b.hash:
+            break
+        shared = a.seq
+    return shared
+
+
+def _sums(records: Iterable[Record]) -> dict[str, Charge]:
+    """What records charge each account; holds that began before them are counted elsewhere."""
+    return {account: sum(spent, Charge()) for account, spent in charges(records).items()}
+
+
+def _totals(db: Database, added: Mapping[str, Charge]) -> dict[str, tuple[Charge, Charge]]:
+    known = rows.all_spent(db)
+    before = {account: known.get(account, Charge()) for account in added}
+    return {account: (before[account], before[account] + more) for account, more in added.items()}
+
+
+def _later(db: Database, backup: Database | None) -> str | None:
+    """The later of the moments at which accounts were closed."""
+    found = [rows.meta(copy).get(rows.CLOSED) for copy in (db, backup) if copy is not None]
+    return max((mark for mark in found if mark is not None), default=None)
+
+
+def _hashes(db: Database) -> Iterable[str]:
+    return (record.hash for record in rows.records(db))

@@ -1,0 +1,102 @@
+"""A restore of a ledger in a file: there, missing, or damaged."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+
+from dpsql.ledger import failures, rows, schema
+from dpsql.ledger.backup import copied, examined
+from dpsql.ledger.chain import START, Record, faults
+from dpsql.ledger.head import HeadNote
+from dpsql.ledger.restore import Evidence, Restored, check_dataset, restore
+from dpsql.ledger.rows import Database
+from dpsql.ledger.sqlite import SqliteLedger
+from dpsql.ledger.store import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class FileRestore:
+    """What to restore, and where."""
+
+    path: Path
+    dataset: str
+    clock: Clock
+    evidence: Evidence
+    note: HeadNote | None = None
+
+    def run(self, file: Path | None) -> tuple[Restored, Path | None]:
+        """Restore from a backup, or the file in place as one; what was done, and what is kept.
+
+        All of it or nothing, wherever it is killed: a ledger that can be read is changed in one
+        transaction, a missing one appears whole, and a damaged one is replaced by ``replace``.
+        """
+        with nullcontext(None) if file is None else copied(file) as backup:
+            if backup is not None:
+                check_dataset(backup, str(file), self.dataset)
+            found, kept = self._restored(backup)
+        if self.note is not None:
+            self.note.write(found.head, anew=True)
+        return found, kept
+
+    def _restored(self, backup: sqlite3.Connection | None) -> tuple[Restored, Path | None]:
+        kept = schema.kept_by_interrupted(self.path)
+        there = self.path.exists() or kept is not None
+        if backup is None:
+            if not there:
+                raise failures.missing(self.path)
+            return self._in_place(None), None
+        if not there:
+            fill = _Fill(self, backup)
+            if schema.create(self.path, fill):
+                return fill.found, None
+        try:
+            return self._in_place(backup), None
+        except failures.LedgerDamaged:
+            fill = _Fill(self, backup, readable(kept or self.path))
+            kept = schema.replace(self.path, fill)
+            return fill.found, kept
+
+    def _in_place(self, backup: sqlite3.Connection | None) -> Restored:
+        ledger = SqliteLedger.open(self.path, self.clock, settle=False)
+        with closing(ledger):
+
+            def act(db: Database) -> Restored:
+                examined(db, self.path)
+                check_dataset(db, self.path, self.dataset)
+                return restore(db, self.clock().astimezone(UTC), backup, self.evidence)
+
+            return ledger.amend(act)
+
+
+class _Fill:
+    """Writes what a backup holds into a new ledger, with the record of the restore."""
+
+    found: Restored
+
+    def __init__(
+        self, job: FileRestore, backup: sqlite3.Connection, records: tuple[Record, ...] = ()
+    ) -> None:
+        self._job, self._backup, self._records = job, backup, records
+
+    def __call__(self, db: sqlite3.Connection) -> None:
+        now = self._job.clock().astimezone(UTC)
+        self.found = restore(db, now, self._backup, self._job.evidence, self._records)
+
+
+def readable(path: Path) -> tuple[Record, ...]:
+    """The records of a damaged ledger, as far as its chain can be followed."""
+    found, last = list[Record](), START
+    with (
+        suppress(sqlite3.Error, *failures.UNREADABLE),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as db,
+    ):
+        for record in rows.records(db):
+            if list(faults(last, record)):
+                break
+            found.append(record)
+            last = record
+    return tuple(found)

@@ -1,0 +1,120 @@
+"""A damaged file is called damaged, whichever of its bytes it is; or the byte meant nothing."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+from ledger_world import EVENT, NOTE, Clock, make_account, pure
+
+from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.ledger.sqlite import SqliteLedger
+from dpsql.ledger.store import RecallKey
+
+ACCOUNTS = (make_account("dataset", 100), make_account("role:growth", 100))
+TERMS = {"policy": "v1", "limits": {}}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> bytes:
+    """A ledger of many pages, with every kind of record."""
+    path = tmp_path_factory.mktemp("whole") / "shop.ledger"
+    with SqliteLedger.open(path, Clock()) as ledger:
+        ledger.note_terms(TERMS, "first policy")
+        for number in range(40):
+            hold = ledger.reserve(ACCOUNTS, pure("0.01"), [EVENT], NOTE)
+            if number % 3 == 0:
+                ledger.cancel(hold)
+                continue
+            ledger.start(hold)
+            key = RecallKey(f"k{number}", "family", (1.0,), "base", "{}")
+            ledger.commit(hold, {key: secrets.token_bytes(300)})
+        ledger.reserve(ACCOUNTS, pure("0.01"), [EVENT], NOTE)
+    return path.read_bytes()
+
+
+def content(ledger: SqliteLedger) -> object:
+    """Everything that a ledger says, and that it can go on."""
+    balances = ledger.balances(ACCOUNTS)
+    kept = [(k.key, k.since, ledger.recall(k.key.key)) for k in ledger.kin(["family"], ["base"])]
+    return list(ledger.events()), ledger.latest(5), balances, kept, ledger.terms()
+
+
+def outcome(path: Path, clock: Clock) -> tuple[str, object]:
+    """What an owner is told of the file: damaged, or everything it says."""
+    try:
+        with SqliteLedger.open(path, clock, settle=False) as ledger:
+            verdict = ledger.verify()
+            if not verdict.sound:
+                return "damaged", None
+            return "sound", content(ledger)
+    except LedgerFailed as failed:
+        return ("damaged" if "damaged" in str(failed) else str(failed)), None
+
+
+def harm(path: Path, clock: Clock, whole: bytes, places: list[int]) -> dict[str, int]:
+    """Flip bits of one byte after the other; how often each outcome came."""
+    path.write_bytes(whole)
+    _, sound = outcome(path, clock)
+    assert sound is not None
+    found = {"damaged": 0, "sound": 0}
+    for place in places:
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        for name in ("-wal", "-shm"):
+            path.with_name(path.name + name).unlink(missing_ok=True)
+        path.write_bytes(changed)
+        verdict, said = outcome(path, clock)
+        found[verdict] += 1
+        if verdict == "sound":
+            assert said == sound, f"byte {place} changed what the ledger says, and nobody noticed"
+    return found
+
+
+def test_the_header(whole, path, clock):
+    found = harm(path, clock, whole, list(range(100)))
+    assert found["damaged"] >= 20  # its magic, sizes, encoding, application, tree of tables
+
+
+def test_every_region_of_every_page(whole, path, clock):
+    """A byte of each 601, which meets other parts of each page."""
+    places = list(range(100, len(whole), 601))
+    found = harm(path, clock, whole, places)
+    assert found["damaged"] > len(places) // 3  # the rest of a page is room for more
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_byte(whole, path, clock):
+    found = harm(path, clock, whole, list(range(len(whole))))
+    assert found["damaged"] > len(whole) // 3
+
+
+@pytest.mark.parametrize("size", [0, 50, 99, 100, 4096, 4100, 20_000])
+def test_a_file_that_was_cut_off(whole, path, clock, size):
+    path.write_bytes(whole[:size])
+    assert outcome(path, clock)[0] == "damaged"
+
+
+def test_pages_of_zeros(whole, path, clock):
+    for start in range(0, len(whole), 4096):
+        for name in ("-wal", "-shm"):
+            path.with_name(path.name + name).unlink(missing_ok=True)
+        path.write_bytes(whole[:start] + bytes(4096) + whole[start + 4096 :])
+        assert outcome(path, clock)[0] == "damaged", start
+
+
+def test_a_damaged_balance_is_noticed_before_anything_is_asked(whole, path, clock):
+    """The seal: without it, an account whose name lost a bit would be a new one, with all its budget."""
+    place = whole.index(b"shop/role:growth")
+    harmed = 0
+    while place != -1:
+        path.write_bytes(whole[:place] + b"S" + whole[place + 1 :])
+        try:
+            with SqliteLedger.open(path, clock) as ledger:
+                assert ledger.balances(ACCOUNTS)[1].spent.epsilon > 0
+        except LedgerFailed as failed:
+            harmed += "damaged" in str(failed)
+        place = whole.index(b"shop/role:growth", place + 1) if harmed == 0 else -1
+    assert harmed == 1
