@@ -32,7 +32,7 @@ class OpenFile:
         self._path, self._log = path, path.with_name(path.name + "-wal")
         self._known = _identity(path), _identity(self._log)
         self._written: tuple[int, int] | None = None
-        self._copied = 0
+        self._copied = self._least = 0
 
     def check(self) -> None:
         """Raise if they are others now."""
@@ -52,8 +52,12 @@ class OpenFile:
 
     def copy_log(self, connection: sqlite3.Connection, begin: Callable[[], None]) -> None:
         """Copy the log into the file, if it is large; ``begin`` begins a transaction that writes."""
-        if self._log.stat().st_size < LOG_BYTES:
+        size = self._log.stat().st_size
+        if size < LOG_BYTES:
+            self._least = 0
+        if size < max(LOG_BYTES, self._least):
             return
+        self._least = size + LOG_BYTES  # a reader may keep the log from being begun anew
         begin()
         number = _copies(connection) + 1
         connection.execute(f"PRAGMA user_version = {number}")

@@ -87,8 +87,8 @@ def restore(
         )
     because = _because(merged, evidence, missing=missing)
     closed = because is None
-    if closed:
-        mark = max(mark or "", rows.stamp(now))
+    if closed:  # whatever this clock says, not before the last entry
+        mark = max(mark or "", rows.stamp(max(now, rows.latest(db))))
     rows.set_spent(db, _totals(db, merged.added))
     content: dict[str, object] = {
         "owner": "restored",

@@ -36,8 +36,9 @@ def _commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def _shape(line: str) -> str:
-    """A line without what noise changes: numbers, and the spaces and rules that follow from them."""
-    return re.sub(r"[\s─]+", " ", re.sub(r"-?\d[\d,.]*", "#", line)).strip()
+    """A line without what noise changes: hashes, numbers, and the spaces and rules that follow."""
+    plain = re.sub(r"\b[0-9a-f]{64}\b", "#", line)
+    return re.sub(r"[\s─]+", " ", re.sub(r"-?\d[\d,.]*", "#", plain)).strip()
 
 
 @pytest.mark.usefixtures("demo")

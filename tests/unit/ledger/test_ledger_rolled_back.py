@@ -52,6 +52,7 @@ def older(opened, path, tmp_path):
 def copy_log_now(ledger, monkeypatch) -> None:
     """Let the file have what is in its log, as happens every few hundred questions."""
     monkeypatch.setattr(open_file, "LOG_BYTES", 1)
+    ledger._writer._file._least = 0
     ask(ledger)
     monkeypatch.undo()
 
