@@ -25,6 +25,7 @@ from dpsql.cli import main as dpsql
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.chain import START, Record, following
 from dpsql.ledger.charge import ATTO, NANO, Charge
+from dpsql.ledger.rows import put_meta, seal
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.store import Ledger, Note, RecallKey
 from dpsql.privacy.accounting import rho_of_pure
@@ -155,6 +156,7 @@ def grown(path: Path, records: int) -> None:
             db.execute(
                 "INSERT OR REPLACE INTO account VALUES (?, ?, ?, ?, ?)", (account, *total.numbers)
             )
+        put_meta(db, "seal", seal(db))
         db.execute("COMMIT")
     db.close()
 

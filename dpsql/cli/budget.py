@@ -50,7 +50,6 @@ def _accounts(balances: Iterable[Balance]) -> Table:
     made = terminal.table(headers, (2, 4))
     for balance in balances:
         (epsilon, delta), (left, rest) = balance.total, balance.left
-        renews = balance.account.renews
         made.add_row(
             terminal.plain(balance.account.title),
             bar(left, epsilon),
@@ -58,9 +57,16 @@ def _accounts(balances: Iterable[Balance]) -> Table:
             terminal.muted(f"of {less(epsilon)}"),
             less(rest),
             terminal.muted(f"of {less(delta)}"),
-            "never" if renews is None else f"{renews:%Y-%m-%d}",
+            _renews(balance),
         )
     return made
+
+
+def _renews(balance: Balance) -> str:
+    """When its window ends; until then a closed account admits nothing."""
+    renews = balance.account.renews
+    until = "never" if renews is None else f"{renews:%Y-%m-%d}"
+    return f"{until} (closed)" if balance.closed else until
 
 
 def bar(left: Fraction, total: Fraction) -> str:

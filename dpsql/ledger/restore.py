@@ -75,7 +75,7 @@ def restore(
     Without a ``backup``, the ledger itself was put back by other means. ``readable`` are records of
     a damaged ledger whose place this one takes.
     """
-    mark = _later(db, backup)
+    mark = _later(db, backup, readable)
     chains = [list(_hashes(copy)) for copy in (db, backup) if copy is not None]
     merged = _merge(db, backup, readable)
     missing = evidence.head is not None and not any(evidence.head in chain for chain in chains)
@@ -116,7 +116,8 @@ def _merge(db: Database, backup: Database | None, readable: Sequence[Record]) ->
         end = Head.of(readable[-1]) if tail else theirs
         return _Merged(end, end, _sums(tail), complete=False)
     common = _common(rows.records(db), rows.records(backup))
-    if common == theirs.seq:
+    merged = (content.get("merged", {}) for content in rows.of_owner(db))
+    if common == theirs.seq or any(part.get("head") == theirs.hash for part in merged):
         return _Merged(theirs, theirs, {}, complete=True)
     if theirs.seq <= mine.seq:
         return _Merged(theirs, theirs, _sums(rows.records(backup, common)), complete=False)
@@ -173,9 +174,10 @@ def _totals(db: Database, added: Mapping[str, Charge]) -> dict[str, tuple[Charge
     return {account: (before[account], before[account] + more) for account, more in added.items()}
 
 
-def _later(db: Database, backup: Database | None) -> str | None:
-    """The later of the moments at which accounts were closed."""
+def _later(db: Database, backup: Database | None, readable: Sequence[Record]) -> str | None:
+    """The latest of the moments at which accounts were closed."""
     found = [rows.meta(copy).get(rows.CLOSED) for copy in (db, backup) if copy is not None]
+    found += [record.content.get(rows.CLOSED) for record in readable if record.hold == OWNER]
     return max((mark for mark in found if mark is not None), default=None)
 
 

@@ -285,11 +285,16 @@ def last(db: Database, count: int) -> list[Record]:
 
 def last_terms(db: Database) -> dict[str, Any] | None:
     """The terms in the latest of the owner's records that has any."""
-    for row in db.execute("SELECT * FROM event WHERE hold = 0 ORDER BY seq DESC"):
-        terms = Record(*row).content.get("terms")
-        if terms is not None:
-            return dict(terms)
+    for content in of_owner(db):
+        if content.get("terms") is not None:
+            return dict(content["terms"])
     return None
+
+
+def of_owner(db: Database) -> Iterator[dict[str, Any]]:
+    """What the owner's records say, the latest first."""
+    for row in db.execute("SELECT * FROM event WHERE hold = 0 ORDER BY seq DESC"):
+        yield Record(*row).content
 
 
 def records(db: Database, after: int = 0) -> Iterator[Record]:

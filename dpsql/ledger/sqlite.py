@@ -82,10 +82,10 @@ class SqliteLedger(TableLedger):
         """Let go of the file. Holds that are still open stay spent."""
         if os.getpid() != self._process:
             return  # the parent's: closing it here would disturb the parent
+        self._closed = True
         owner.retire(self._owner)
         self._writer.close()
         with self._reading:
-            self._closed = True
             self._reader.close()
 
     def _write(self, task: Callable[[Database], T]) -> T:
@@ -104,8 +104,7 @@ class SqliteLedger(TableLedger):
     def _read(self) -> Iterator[sqlite3.Connection]:
         self._check()
         with self._reading:
-            if self._closed:
-                raise failures.closed(self.path)
+            self._check_open()
             try:
                 self._reader.execute("BEGIN")
                 yield self._reader
@@ -139,4 +138,9 @@ class SqliteLedger(TableLedger):
     def _check(self) -> None:
         if os.getpid() != self._process:
             raise failures.forked(self.path)
+        self._check_open()
         self._writer.check()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise failures.closed(self.path)

@@ -367,7 +367,7 @@ def test_a_closed_ledger_answers_nothing(ledger):
     ledger.close()
     ledger.close()
     for call in (lambda: reserve(ledger), lambda: ledger.start(hold), lambda: spent(ledger)):
-        with pytest.raises(LedgerFailed, match="closed"):
+        with pytest.raises(LedgerFailed, match="is closed"):
             call()
 
 

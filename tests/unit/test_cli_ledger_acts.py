@@ -72,7 +72,9 @@ def test_a_backup_and_its_restore(policy: Path, tmp_path: Path, capsys: Output) 
     assert main(["audit", "--policy", str(policy)]) == 0
     assert "restored" in said(capsys)
     assert main(["audit", "--policy", str(policy), "--noted", head.split()[1], "--verify"]) == 0
+    said(capsys)
     assert main(["budget", "--policy", str(policy)]) == 0
+    assert "never (closed)" in said(capsys)
     assert main(["check", str(policy), "--against-ledger"]) == 0
 
 

@@ -155,7 +155,7 @@ def test_an_unsound_ledger_is_not_backed_up(opened, path, backup):
     ],
 )
 def test_a_copy_that_cannot_be_read(opened, path, backup, change, said):
-    ask(opened())
+    opened().reserve((DATASET,), pure("0.01"), [EVENT], NOTE)
     back_up(path, backup)
     with closing(sqlite3.connect(backup)) as db:
         db.execute(change)

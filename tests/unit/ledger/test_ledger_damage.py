@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from ledger_world import EVENT, NOTE, Clock, make_account, pure
 
 from dpsql.diagnostics.refusal import LedgerFailed
+from dpsql.ledger import rows
+from dpsql.ledger.chain import OWNER
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.store import RecallKey
 
@@ -118,3 +122,56 @@ def test_a_damaged_balance_is_noticed_before_anything_is_asked(whole, path, cloc
             harmed += "damaged" in str(failed)
         place = whole.index(b"shop/role:growth", place + 1) if harmed == 0 else -1
     assert harmed == 1
+
+
+def edited(path: Path, change: str) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(change)
+        db.commit()
+
+
+def test_each_reading_calls_damaged_values_damaged(whole, path, clock):
+    path.write_bytes(whole)
+    with SqliteLedger.open(path, clock) as ledger:
+        ledger.reserve(ACCOUNTS, pure("0.01"), [EVENT], NOTE)
+        edited(path, "UPDATE hold SET accounts = '{' WHERE state = 'reserved'")
+        with pytest.raises(LedgerFailed, match="is damaged"):
+            ledger.verify()
+        edited(path, "UPDATE release SET noise = '{'")
+        with pytest.raises(LedgerFailed, match="is damaged"):
+            ledger.kin(["family"])
+        edited(path, "UPDATE event SET json = '{' WHERE hold = 0")
+        with pytest.raises(LedgerFailed, match="is damaged"):
+            ledger.terms()
+        edited(path, "UPDATE event SET json = '{' WHERE seq = (SELECT max(seq) FROM event)")
+        with pytest.raises(LedgerFailed, match="is damaged"):
+            ledger.latest(1)
+        with pytest.raises(LedgerFailed, match="is damaged"):
+            ledger.note_terms(TERMS, "policy changed")  # nothing is written after a damaged record
+
+
+def test_a_seal_that_is_not_the_balances(whole, path, clock):
+    path.write_bytes(whole)
+    edited(path, "UPDATE meta SET value = 'f' WHERE key = 'seal'")
+    with SqliteLedger.open(path, clock, settle=False) as ledger:
+        assert ledger.verify().problems == ("the seal over the balances is not theirs",)
+    with pytest.raises(LedgerFailed, match="is damaged"):
+        SqliteLedger.open(path, clock)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ({"owner": "someone"}, "cannot be read"),
+        ({"owner": "someone", "terms": 1}, "cannot be read"),
+        ({"owner": "restored", "added": {"a": "x"}}, "cannot be read"),
+        ({"owner": "restored", "added": []}, "cannot be read"),
+        ({"owner": "restored", "added": {"a": [1, 0, 0, 0]}}, "account a: Charge(epsilon=0"),
+        ({"owner": "restored", "closed": "2026"}, "the mark closed is not as it was recorded"),
+    ],
+)
+def test_records_of_the_owner_that_are_not_true(whole, path, clock, content, problem):
+    path.write_bytes(whole)
+    with SqliteLedger.open(path, clock) as ledger:
+        ledger.amend(lambda db: rows.append(db, OWNER, content))
+        assert problem in "\n".join(ledger.verify().problems)

@@ -357,6 +357,15 @@ def test_a_file_system_without_shared_memory(path):
         schema._write_ahead(NoWal(), path)
 
 
+def test_a_disk_that_fails_while_a_file_is_opened(path):
+    class Failing:
+        def execute(self, sql):
+            raise sqlite3.OperationalError
+
+    with fails(path, "damaged"):
+        schema._write_ahead(Failing(), path)
+
+
 def test_a_file_that_cannot_be_filled(path, monkeypatch):
     monkeypatch.setattr(schema, "_TABLES", "CREATE TABLE nonsense")
     with fails(path, "damaged"):

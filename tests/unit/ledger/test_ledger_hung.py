@@ -259,6 +259,10 @@ def test_damaged_values_are_called_damaged(ledger, admin, network, clock):
         ledger.kin(["f"])
     admin.execute(f"UPDATE {schema}.hold SET accounts = 'x'")
     assert not ledger.verify().sound
+    ask(ledger)
+    admin.execute(f"UPDATE {schema}.hold SET accounts = 'x'")
+    with pytest.raises(LedgerFailed, match="is damaged: it holds values"):
+        ledger.verify()
     admin.execute(f"UPDATE {schema}.account SET epsilon = 0")
     with pytest.raises(LedgerFailed, match="restore the schema from a backup of the server"):
         PostgresLedger.open(network.dsn, clock, schema=schema)

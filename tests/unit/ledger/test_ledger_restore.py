@@ -21,6 +21,7 @@ from dpsql.ledger import restore as module
 from dpsql.ledger import restore_file, rows, schema
 from dpsql.ledger.backup import back_up
 from dpsql.ledger.charge import NANO
+from dpsql.ledger.compare import charges
 from dpsql.ledger.head import HeadNote
 from dpsql.ledger.restore import Evidence, Restored
 from dpsql.ledger.restore_file import FileRestore
@@ -140,6 +141,7 @@ def test_copies_that_went_apart_are_added_up(opened, backup, path, tmp_path, run
         for _ in range(after):
             ask(rolled, "0.0625")
     run(backup, STATED)
+    assert run(backup).because.endswith("has all of the backup"), "it is added once"
     with opened() as again:
         assert spent(again) >= 0.5 + before * 0.25 + after * 0.0625
         assert spent(again) <= 0.5 + before * 0.25 + after * 0.0625 + 0.125
@@ -159,6 +161,10 @@ def test_a_ledger_made_anew_after_a_loss_is_added_to_its_backup(opened, backup, 
         assert again.verify(noted).sound, "what was noted meanwhile is the head of what was merged"
         assert again.verify(found.head.hash).sound
         assert found.added[DATASET.id].epsilon == NANO // 2
+        listed = charges(again.events())[DATASET.id]
+        assert (
+            sum(charge.epsilon for charge in listed) == again.balances((DATASET,))[0].spent.epsilon
+        )
 
 
 def test_a_restore_while_it_is_served(opened, backup, path, run):
@@ -331,6 +337,43 @@ def test_a_damaged_ledger_is_kept_and_what_can_be_read_counts(opened, backup, pa
         assert spent(ledger) == 0.75, "also what the backup does not have"
         assert ledger.verify().sound
     assert found.added[DATASET.id].epsilon == NANO // 4
+
+
+def test_records_after_a_damaged_one_are_not_believed(opened, backup, path, clock):
+    ledger = served(opened, backup, path)
+    ask(ledger, "0.125")
+    ledger.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE event SET json = '{}' WHERE seq = 5")
+        db.commit()
+    assert [record.seq for record in restore_file.readable(path)] == [1, 2, 3, 4]
+    found, _ = FileRestore(path, "shop", clock, UNKNOWN).run(backup)
+    assert found.closed
+    with opened() as again:
+        assert spent(again) == 0.75
+
+
+def test_what_was_closed_in_a_damaged_ledger_stays_closed(opened, backup, path, clock, run):
+    served(opened, backup, path).close()
+    path.unlink()
+    run(backup)
+    damage(path)
+    found, _ = FileRestore(path, "shop", clock, STATED).run(backup)
+    assert not found.closed
+    with opened() as ledger:
+        assert closed(ledger)
+        assert ledger.verify().sound
+
+
+def test_a_clock_that_is_wrong_at_the_restore_opens_no_window(opened, backup, path, clock, run):
+    clock.turn(days=1)
+    served(opened, backup, path).close()
+    path.unlink()
+    clock.turn(days=-1)
+    assert run(backup).closed
+    clock.turn(days=1)
+    with opened() as ledger:
+        assert closed(ledger, TOMORROW)
 
 
 def test_a_ledger_of_which_nothing_can_be_read(opened, backup, path, clock):

@@ -227,6 +227,13 @@ def test_a_folder_in_place_of_a_note(opened, note):
         opened(head=note.file)
 
 
+def test_a_ledger_that_is_closed_meanwhile_says_so(older, monkeypatch):
+    monkeypatch.setattr(older, "_check", lambda: None)
+    older.close()
+    with pytest.raises(LedgerFailed, match="is closed"):
+        spent(older)
+
+
 # Probes
 
 
