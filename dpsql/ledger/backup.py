@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import failures, schema
 from dpsql.ledger.rows import Database
@@ -35,7 +36,8 @@ def back_up(path: Path, target: Path, wait: float = 10.0) -> Verification:
             schema.sync(target.parent)
         except FileExistsError:
             raise LedgerFailed(
-                f"the backup {target} exists already", "name another file; nothing was written"
+                f"the backup {named(target)} exists already",
+                "name another file; nothing was written",
             ) from None
         except OSError as error:
             raise _unwritten(target, error.strerror or type(error).__name__) from None
@@ -74,7 +76,9 @@ def copied(file: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect("", isolation_level=None)) as copy:
         try:
             if not file.is_file():
-                raise LedgerFailed(f"the backup {file} does not exist", "name the file of a backup")
+                raise LedgerFailed(
+                    f"the backup {named(file)} does not exist", "name the file of a backup"
+                )
             source = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{alone}", uri=True)
             with closing(source):
                 source.backup(copy)
@@ -102,6 +106,6 @@ def examined(copy: Database, path: Path) -> Verification:
 
 def _unwritten(target: Path, reason: str) -> LedgerFailed:
     return LedgerFailed(
-        f"the backup {target} cannot be written: {reason}",
+        f"the backup {named(target)} cannot be written: {reason}",
         "choose a directory that exists, may be written, and has room; the ledger is as it was",
     )

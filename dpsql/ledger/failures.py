@@ -110,7 +110,8 @@ def not_a_ledger(path: Path) -> LedgerFailed:
 def damaged(path: Place) -> LedgerFailed:
     """A file with contents that dpsql did not write."""
     return LedgerDamaged(
-        f"the ledger {named(path)} is damaged: it holds values that dpsql did not write", _way_out(path)
+        f"the ledger {named(path)} is damaged: it holds values that dpsql did not write",
+        _way_out(path),
     )
 
 
