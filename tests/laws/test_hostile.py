@@ -18,12 +18,12 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 import pytest
-from support.corpus import SHOP
+from support.corpus import CORPUS, SHOP
 from support.datasets import FIXTURES, folder, policy_text, script
 from support.hostile import HOSTILE, Hostile
 from support.measured import broken, every_way, exact, removed, request
 from support.services import FreeLedger, Seeded, noon
-from test_neighbours import DIRTY, shop_units
+from test_neighbours import DIRTY, pupils, shop_units, students
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb import DuckDB
@@ -173,13 +173,20 @@ def _said(ask: Callable[[], object], keys: list[tuple[object, ...]] | None = Non
 
 def side(name: str, without: int | None) -> Side:
     """The shop of every broken declaration, without one of its people."""
+    text = policy_text("shop").replace("{public: true}", "{public: true, key: country}")
+    gone = () if without is None else shop_units(without)
+    return met(name, ("shop", "dirty"), text, gone)
+
+
+def met(name: str, data: tuple[str, str], text: str, gone: tuple[str, ...]) -> Side:
+    """A data set without some of its rows, under a policy."""
+    file, made = data
     place = folder() / f"hostile-{name}"
     place.mkdir()
-    with duckdb.connect(str(place / "shop.duckdb")) as connection:
-        connection.execute(script("dirty"))
-        for deletion in () if without is None else shop_units(without):
+    with duckdb.connect(str(place / f"{file}.duckdb")) as connection:
+        connection.execute(script(made))
+        for deletion in gone:
             connection.execute(deletion)
-    text = policy_text("shop").replace("{public: true}", "{public: true, key: country}")
     (place / "policy.yaml").write_text(text)
     policy, ledger = load(place / "policy.yaml"), FreeLedger()
     spy = Spy(DuckDB(policy.source.path, policy.limits))
@@ -190,6 +197,59 @@ def side(name: str, without: int | None) -> Side:
 @functools.cache
 def sides() -> tuple[Side, ...]:
     return side("all", None), *(side(str(v), v) for v in VICTIMS)
+
+
+@functools.cache
+def flat_sides() -> tuple[Side, ...]:
+    """Units without a table: everybody, and nobody of two keys."""
+    text, data = policy_text("ratings"), ("ratings", "ratings_dirty")
+    victims = {
+        "flat": (),
+        "flat-901": students(901),
+        "flat-moon": (*pupils(("moon", 1)), *students(-1)),
+    }
+    return tuple(met(name, data, text, gone) for name, gone in victims.items())
+
+
+FLAT = (
+    "SELECT COUNT(*) FROM ratings WHERE s = 901",
+    "SELECT COUNT(DISTINCT s) FROM ratings WHERE s IN (901, -1)",
+    "SELECT COUNT(*) FROM ratings WHERE s IS NULL",
+    "SELECT COUNT(*) FROM ratings WHERE 1 / (s - 901) > 0",
+    "SELECT COUNT(*) FROM ratings WHERE CAST(course AS INTEGER) = s",
+    "SELECT s FROM ratings WHERE s = 901",
+    "SELECT s, COUNT(*) FROM ratings GROUP BY s",
+    "SELECT s, COUNT(*) FROM ratings GROUP BY s HAVING COUNT(*) > 400",
+    "SELECT MAX(s) FROM ratings",
+    "SELECT SUM(s) FROM ratings",
+    "SELECT COUNT(*) FROM ratings AS a JOIN ratings AS b ON a.s = b.s + 0",
+    "SELECT COUNT(*) FROM ratings AS a JOIN ratings AS b ON a.s <= b.s",
+    "SELECT COUNT(*) FROM ratings AS a JOIN ratings AS b ON a.s IS NOT DISTINCT FROM b.s",
+    "SELECT COUNT(*) FROM logins WHERE who NOT IN (SELECT s FROM ratings)",
+    "SELECT COUNT(*) FROM logins WHERE who > (SELECT MIN(s) FROM ratings)",
+    "SELECT COUNT(*) FROM replies WHERE rating NOT IN (SELECT rating FROM ratings WHERE s = 901)",
+    "SELECT AVG(n) FROM (SELECT s, LEAST(COUNT(*), 9) AS n FROM ratings WHERE s = 901 GROUP BY s) AS t",
+    "SELECT COUNT(*) FROM (SELECT s, RANK() OVER (PARTITION BY s ORDER BY stars) AS r FROM ratings) AS t WHERE r = 1",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT school, number FROM marks) AS t",
+    "SELECT number, COUNT(*) FROM marks GROUP BY number",
+    "SELECT COUNT(*) FROM marks AS m JOIN absences AS a ON (a.place, a.pupil) = (m.school, m.number)",
+    "SELECT COUNT(*) FROM marks AS m JOIN absences AS a ON a.place || a.pupil = m.school || m.number",
+    "SELECT school, COUNT(DISTINCT number) FROM marks GROUP BY school",
+    "SELECT COUNT(*) FROM marks AS m JOIN ratings AS r ON r.s = m.number",
+)
+
+
+def test_neighbours_look_the_same_where_units_have_no_table() -> None:
+    everyone, *others = flat_sides()
+    asked = [*FLAT, *(e.sql for e in CORPUS if e.world.policy == "ratings")]
+    wrong, answered, refused = [], 0, 0
+    for sql in asked:
+        seen = everyone.meet(sql)
+        wrong += [f"{w}: {sql}" for other in others for w in seen.wrong(other.meet(sql))]
+        answered, refused = answered + (seen.measured > 0), refused + seen.refused
+    assert not wrong, "\n".join(wrong)
+    assert answered >= 40
+    assert refused >= 8
 
 
 def of(kind: str) -> list[Hostile]:

@@ -205,6 +205,21 @@ def test_rows_of_nobody_are_in_no_measurement() -> None:
             assert without == exact(connection, parts, values), entry.sql
 
 
+RATED_PAIRS = (
+    "SELECT COUNT(*), COUNT(DISTINCT s), AVG(stars) FROM ratings",
+    "SELECT device, COUNT(*), SUM(minutes) FROM logins GROUP BY device",
+    "SELECT p.year, COUNT(*) FROM ratings AS r JOIN profiles AS p ON p.s = r.s GROUP BY p.year",
+)
+
+
+@pytest.mark.parametrize("sql", RATED_PAIRS)
+def test_two_units_without_a_table_are_a_group(sql: str) -> None:
+    world = next(e.world for e in CORPUS if e.world.policy == "ratings")
+    pairs = [students(*p) for p in ((901, 60), (901, 902), (-1, 20), (55, 56))]
+    found = law(ways(sql, world, 2, size=2), "ratings_dirty", pairs)
+    assert not found, found[0]
+
+
 KEYS = {
     "ratings": ("s",), "logins": ("who",), "profiles": ("s",),
     "marks": ("school", "number"), "absences": ("place", "pupil"),

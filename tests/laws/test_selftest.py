@@ -130,7 +130,7 @@ def test_without_time_each_question_is_asked_in_some_scenario() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["shop", "rows", "far"])
+@pytest.mark.parametrize("name", ["shop", "rows", "far", "ratings"])
 def test_every_question_passes_in_a_long_run(name: str) -> None:
     findings = list(selftest.run(policy(name), jobs=2))
     assert not [f for f in findings if not f.passed]
