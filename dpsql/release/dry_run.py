@@ -7,11 +7,13 @@ refuse once the answer is paid.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
+from dpsql.engines.engine import Value
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.finish import Finishing, finish
@@ -27,11 +29,11 @@ def dry_run(priced: PricedPlan, postprocessor: PostProcessor) -> None:
     Claim: it depends on the plan alone; no data is read, and nothing is drawn.
     """
     noisy = tuple(map(_no_rows, priced.parts))
-    reader = _NoPublicRows(priced)
+    reader, binder = _NoPublicRows(priced), _Binder(postprocessor)
     failure: NotAdmitted
     try:
-        all_known(priced, noisy, reader, postprocessor).parameters("")
-        finish(priced, noisy, Finishing(reader, postprocessor, _NoDraws()), intervals=True)
+        all_known(priced, noisy, reader, binder).parameters("")
+        finish(priced, noisy, Finishing(reader, binder, _NoDraws()), intervals=True)
     except EngineFailed as failed:
         failure = NotAdmitted(failed.incident)
     else:
@@ -43,6 +45,20 @@ def _no_rows(part: PricedMeasurement) -> NoisyRows:
     measurement = part.measurement
     table = schema(measurement.key_fields + measurement.columns).empty_table()
     return NoisyRows(measurement.name, table, column_noise(part))
+
+
+class _Binder(PostProcessor):
+    """Binds what it is asked to run."""
+
+    def __init__(self, postprocessor: PostProcessor) -> None:
+        """Stand before ``postprocessor``."""
+        self._postprocessor = postprocessor
+
+    def run(
+        self, sql: str, tables: Mapping[str, pa.Table], values: Mapping[str, Value] | None = None
+    ) -> pa.Table:
+        """The columns of a statement over released tables."""
+        return self._postprocessor.bind(sql, tables, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Claim: the result is a function of released tables and public rows, so it is as 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 import duckdb
 import pyarrow as pa
@@ -22,6 +22,9 @@ from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column
 from dpsql.sql.relations import Relation
 
+MOST_BOUND = 1_000
+"""Statements that are known to be bound."""
+
 
 class PostProcessor:
     """An in-memory DuckDB without files, extensions or tables of its own; one for each thread."""
@@ -30,6 +33,7 @@ class PostProcessor:
         """Nothing is opened before it is needed."""
         self._local = threading.local()
         self._check = StatementCheck(GENERATED)
+        self._bound: dict[Hashable, pa.Table] = {}
 
     def open(self) -> None:
         """Make the engine of this thread, and see that it is closed; later it is made when needed."""
@@ -52,6 +56,19 @@ class PostProcessor:
             for name in tables:
                 connection.unregister(name)
         raise failure
+
+    def bind(
+        self, sql: str, tables: Mapping[str, pa.Table], values: Mapping[str, Value] | None = None
+    ) -> pa.Table:
+        """Run a statement over tables without rows; what has passed once is not run again."""
+        key = sql, tuple((name, tables[name].schema) for name in sorted(tables))
+        found = self._bound.get(key)
+        if found is None:
+            found = self.run(sql, tables, values)
+            if len(self._bound) >= MOST_BOUND:
+                self._bound.clear()
+            self._bound[key] = found
+        return found
 
     def _connection(self) -> duckdb.DuckDBPyConnection:
         connection: duckdb.DuckDBPyConnection | None = getattr(self._local, "connection", None)

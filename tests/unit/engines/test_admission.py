@@ -83,6 +83,7 @@ def shop() -> Service:
 def asking(here: Service, dialect: str = "postgres", search: str = "off") -> Session:
     """A session that finds nothing in any memory: no plan, and no statement that was let through."""
     here.plans = PlanCache()
+    here.tools.postprocessor._bound.clear()
     here.tools.engine._guard = Guard(here.policy, here.shelf, here._engine.finds_none)
     session = here.session(next(iter(here.policy.roles)))
     session.execute(f"SET dpsql.dialect = '{dialect}'")
