@@ -26,7 +26,7 @@ def joined(left: Rows, right: Rows, node: Node, terms: Terms, *, steady: bool) -
     state = state_of(states)
     _meet(left, right, node)
     if condition is not None:
-        terms.fact(condition)
+        terms.condition(condition)
     pairs = [(left.resolve([name]), right.resolve([name])) for name in using]
     pairs += [] if condition is None else _pairs(condition, left, right, terms)
     for pair in pairs:

@@ -109,7 +109,7 @@ class _Walk:
             raise Unsafe("grouping sets over other rows than public ones")
         plain = self._terms(rows)
         if node["where_clause"] is not None:
-            plain.fact(node["where_clause"])
+            plain.condition(node["where_clause"])
             if self.steady and rows.state == PRIVATE and not _present(node["where_clause"]):
                 raise Unsafe("a condition that decides which private rows are read")
         rows = settled(rows, node["where_clause"])
@@ -146,7 +146,7 @@ class _Walk:
         if having is None:
             return ()
         if not (terms.groups == "all" and present(having)):
-            terms.fact(having)
+            terms.condition(having)
         aliases = {item["alias"].lower() for item in node["select_list"]}
         if any(names[0].lower() in aliases for names in named(having) if len(names) == 1):
             raise Unsafe("a HAVING that reads the list of columns")

@@ -48,6 +48,8 @@ def aggregated(
 ) -> Fact:
     """An aggregate over rows of one unit, of all, or of none."""
     rows = OWN if groups in ("unit", "few") else ROWS
+    if name == "count_if" and found[0].kind != TRUTH:
+        raise Unsafe("count_if of what is no truth value")
     if name in COUNTING:
         many = ABOVE if groups == "unit" else 0
         return Fact(WHOLE, 0, rows, 63, exact=groups == "all", many=many)

@@ -112,6 +112,13 @@ class Terms:
     def facts(self, nodes: list[Node]) -> list[Fact]:
         return [self.fact(n) for n in nodes]
 
+    def condition(self, node: Node) -> None:
+        """A truth value, or NULL: the engine makes one of anything else by a cast that may fail."""
+        found = self.fact(node)
+        kind = found.held if found.kind == STORED else found.kind
+        if kind not in (TRUTH, NULL, "boolean"):
+            raise Unsafe(f"a condition that is no truth value but of kind {kind}")
+
     def of_column(self, node: Node) -> Fact:
         return self.resolve(node["column_names"])
 
@@ -142,11 +149,14 @@ class Terms:
             if exact and not (found[0].exact and all(f == NOTHING for f in found[1:])):
                 raise Unsafe("a number before its noise, or another")
             return merged(found)
+        if name == "OPERATOR_NOT":
+            self.condition(children[0])
+            return plain(TRUTH)
         found = self.facts(children)
         if name in ("COMPARE_IN", "COMPARE_NOT_IN"):
             for other in found[1:]:
                 alike([found[0], other])
-        elif name not in ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
+        elif name not in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
             raise Unsafe(f"the operator {name}")
         return plain(TRUTH)
 
@@ -155,7 +165,8 @@ class Terms:
         return plain(TRUTH)
 
     def of_conjunction(self, node: Node) -> Fact:
-        self.facts(node["children"])
+        for child in node["children"]:
+            self.condition(child)
         return plain(TRUTH)
 
     def of_case(self, node: Node) -> Fact:
@@ -164,7 +175,7 @@ class Terms:
             return replace(found, canonical=True)
         results = []
         for check in node["case_checks"]:
-            self.fact(check["when_expr"])
+            self.condition(check["when_expr"])
             between = tuple(self.between(check["when_expr"]))
             inner = replace(self, guarded=(*self.guarded, *between)) if between else self
             results.append(inner.fact(check["then_expr"]))
@@ -248,7 +259,7 @@ class Terms:
             return again(name, [inner.any(a) for a in arguments(node)], node)
         found = inner.facts(arguments(node))
         if node["filter"]:
-            inner.fact(node["filter"])
+            inner.condition(node["filter"])
         if name in OF_PUBLIC:
             if self.groups != "free":
                 raise Unsafe(f"{name} over other rows than public ones")
@@ -270,8 +281,9 @@ class Terms:
         for order in node["orders"]:
             inner.fact(order["expression"])
         found = inner.facts([a.get("expression", a) for a in node["arguments"]])
-        others = [node["filter_expr"], node["offset_expr"], node["default_expr"]]
-        inner.facts([n for n in others if n is not None])
+        if node["filter_expr"] is not None:
+            inner.condition(node["filter_expr"])
+        inner.facts([n for n in (node["offset_expr"], node["default_expr"]) if n is not None])
         if name in AGGREGATES:
             return aggregated(name, found, "unit" if private else "free", distinct=False)
         if name in PLACES:

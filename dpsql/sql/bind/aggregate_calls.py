@@ -186,6 +186,7 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     if len(args) > 1 and distinct:
         where = _present(rowwise, node, name, args, where)
     if name == "count_if":
+        _check_kinds(node, name, args)
         where = args[0] if where is None else rowwise.call("and", (where, args[0]), node)
         name, args = "count", ()
     if name == "approx_count_distinct":
@@ -272,7 +273,7 @@ def _check_kinds(node: exp.Expr, name: str, args: tuple[Expression, ...]) -> Non
     """Sums are of numbers, conjunctions of truth values; anything is counted or compared."""
     if name in ("count", "min", "max", *UNSTEADY):
         return
-    truth = name in ("bool_and", "bool_or")
+    truth = name in ("bool_and", "bool_or", "count_if")
     kinds = (Kind.BOOLEAN,) if truth else (Kind.INTEGER, Kind.DOUBLE)
     for arg in args:
         if arg.shape.kind not in (*kinds, Kind.NULL):

@@ -31,6 +31,8 @@ PER = f"(SELECT {ID} AS u0, count(*) AS s0 {FROM} GROUP BY 1) AS g"
 N = f"(SELECT {CH} AS k0, count(*) AS n {FROM} GROUP BY 1) AS g"
 """A number of each group, before its noise."""
 FEW = f"SELECT sum(n) AS p0 FROM (SELECT count(*) AS n FROM (SELECT {ID} AS u0 {FROM}) AS b ANTI JOIN (SELECT {ID} AS u0 {FROM} GROUP BY 1 HAVING count(*) > 5) AS m USING (u0) GROUP BY u0) AS g"
+TEXTUAL = f"CASE WHEN {AMOUNT} = 7 THEN 'x' ELSE 'true' END"
+"""A text where a truth value is due: the engine casts it, and fails where it is ``x``."""
 UNIT, EMAIL = 't."customer_id"', 'TRY_CAST(t."email" AS VARCHAR)'
 CUSTOMERS = f'FROM "customers" AS t WHERE {UNIT} IS NOT NULL'
 PER_UNIT = f"SELECT k AS k0, count(*) AS p0 FROM (SELECT {UNIT} AS u, %s AS k {CUSTOMERS} GROUP BY 1) AS g GROUP BY 1"
@@ -57,6 +59,16 @@ SOUND = (
 FAULTY: dict[str, str] = {
     "a HAVING by an alias": f"SELECT k0, count(*) AS c FROM (SELECT {CH} AS k0, {ID} AS c {FROM}) AS g GROUP BY 1 HAVING c = 1",
     "an order by an alias": f"SELECT k0, count(*) AS p0 FROM (SELECT {CH} AS k0, {ID} AS p0 {FROM}) AS g GROUP BY 1 ORDER BY p0",
+    "a FILTER by a text": f"SELECT count(*) FILTER (WHERE {TEXTUAL}) AS p0 {FROM}",
+    "a WHERE by a text": f"SELECT count(*) AS p0 {FROM} WHERE {TEXTUAL}",
+    "a CASE by a text": f"SELECT sum(CASE WHEN {TEXTUAL} THEN 1 ELSE 0 END) AS p0 {FROM}",
+    "a text AND a condition": f"SELECT count(*) AS p0 {FROM} WHERE {TEXTUAL} AND {AMOUNT} > 5",
+    "NOT a text": f"SELECT count(*) AS p0 {FROM} WHERE NOT {TEXTUAL}",
+    "a join on a text": f"SELECT count(*) AS p0 {FROM} JOIN {V} ON {ID} = {VID} AND {TEXTUAL}",
+    "a HAVING by a text": f"SELECT count(*) AS p0 FROM (SELECT {ID} AS u0 {FROM} GROUP BY 1 HAVING CASE WHEN count(*) = 5 THEN 'x' ELSE 'true' END) AS g",
+    "a window's FILTER by a text": f"SELECT count(*) AS p0 FROM (SELECT count(*) FILTER (WHERE {TEXTUAL}) OVER (PARTITION BY {ID}) AS n {FROM}) AS g WHERE n > 5",
+    "texts counted as truth values": f"SELECT count(*) AS p0 FROM (SELECT {ID} AS u0, count_if({TEXTUAL}) AS n {FROM} GROUP BY 1) AS g WHERE n > 5",
+    "a number as a condition": f"SELECT count(*) AS p0 {FROM} WHERE {AMOUNT}",
     "another number first": f"SELECT k0, coalesce(length(k0), n) AS p0 FROM {N}",
     "few rows by another table": f"SELECT sum(n) AS p0 FROM (SELECT count(*) AS n FROM (SELECT {ID} AS u0 {FROM}) AS b ANTI JOIN (SELECT {VID} AS u0 FROM {V} GROUP BY 1 HAVING count(*) > 5) AS m USING (u0) GROUP BY u0) AS g",
     "few rows by other rows": f"SELECT sum(n) AS p0 FROM (SELECT count(*) AS n FROM (SELECT {ID} AS u0 {FROM}) AS b ANTI JOIN (SELECT {ID} AS u0 {FROM} WHERE {AMOUNT} > 5 GROUP BY 1 HAVING count(*) > 5) AS m USING (u0) GROUP BY u0) AS g",
