@@ -105,8 +105,9 @@ class DuckDB:
         for table, column, engine_type, nullable in found:
             columns.setdefault(table, {})[column] = engine_type
             not_null.setdefault(table, set()).update([] if nullable else [column])
+        cursor = self._root.cursor()
         for table, types in columns.items():
-            types.update(collations(self._root.cursor(), table, types))
+            types.update(collations(cursor, table, types))
         unique: dict[str, list[frozenset[str]]] = {}
         for table, names in self._root.execute(
             "SELECT table_name, constraint_column_names FROM duckdb_constraints()"

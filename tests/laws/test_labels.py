@@ -19,8 +19,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 from scalar_expressions import single_calls, wild_world
-from support.datasets import folder
-from support.measured import SALT, every_way, planned, request, values_in
+from support.corpus import SHOP
+from support.datasets import folder, in_memory
+from support.measured import SALT, every_way, plan_of, planned, request, values_in
 from support.services import FreeLedger, Seeded, noon
 
 from dpsql.engines import copies
@@ -116,12 +117,9 @@ def _one(number: int, n: int, value: str, visits: tuple[str, ...], text: str) ->
 
 
 KEYS = (
-    "x", "y", "v", "d", "t", "stamp", "n", "-x", "-v", "x * 0.5", "x / 3", "x - 0.0", "x * n", "x % 2",
-    "ROUND(x)", "ROUND(x, 2)", "FLOOR(x)", "CEIL(x)", "TRUNC(x)", "SQRT(x)", "ABS(x)", "SIGN(x)",
-    "LEAST(x, 9)", "GREATEST(x, -9)", "COALESCE(x, 1)", "NULLIF(x, 1)", "CAST(CAST(x AS TEXT) AS DOUBLE)",
-    "CASE WHEN n = 1 THEN -1 ELSE 1 END * 0.1 * 0.0", "LENGTH(t) * 0.1 * 0.0 * (CASE WHEN n % 2 = 1 THEN -1 ELSE 1 END)",
-    "CASE WHEN n = 1 THEN x ELSE -(-x) END", "x * 1e299 * 1e299", "d * x", "d * -1", "LOWER(t)", "TRIM(t)",
-    "t || '-'", "DATE_TRUNC('day', stamp)", "EXTRACT(SECOND FROM stamp) * -1", "x IS NULL", "x = 0",
+    "x", "y", "v", "d", "t", "stamp", "n", "-x", "-v", "x - 0.0", "x * n", "x % 2", "ROUND(x, 2)", "FLOOR(x)",
+    "CAST(CAST(x AS TEXT) AS DOUBLE)", "LENGTH(t) * 0.1 * 0.0 * (CASE WHEN n % 2 = 1 THEN -1 ELSE 1 END)",
+    "CASE WHEN n = 1 THEN x ELSE -(-x) END", "x * 1e299 * 1e299", "d * -1", "t || '-'", "EXTRACT(SECOND FROM stamp) * -1",
 )  # fmt: skip
 FORMS = (
     "SELECT {key} AS k, COUNT(*) FROM person GROUP BY 1",
@@ -273,15 +271,15 @@ def told(question: str, pair: str, strict: str = "off") -> str:
 @pytest.mark.parametrize("pair", PAIRS)
 def test_labels_do_not_depend_on_one_unit(pair: str) -> None:
     """Nor do numbers depend on the order of rows, whatever way the engine is asked in."""
-    assert {question: found for question in QUESTIONS if (found := told(question, pair))} == {}
+    asked = QUESTIONS if pair == "zero" else QUESTIONS[::2]
+    assert {question: found for question in asked if (found := told(question, pair))} == {}
 
 
 STEADY = tuple(q for q in QUESTIONS[::5] if "EXISTS" not in q)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_nor_under_strict_timing(pair: str) -> None:
-    assert {q: found for q in STEADY if (found := told(q, pair, "on"))} == {}
+def test_nor_under_strict_timing() -> None:
+    assert {q: found for q in STEADY if (found := told(q, "zero", "on"))} == {}
 
 
 def refused(guard: Guard, way: Way) -> bool:
@@ -328,12 +326,12 @@ def test_released_tables_have_the_same_labels(how: str, pair: str) -> None:
     """End to end: what a client would get, byte by byte, and in the same order."""
     for question, keys in RELEASED:
         found = []
-        for place in (*PLACES, None):
+        for place in ("first", "last", None):
             here = opened(pair, place, **SERVED[how])  # type: ignore[arg-type]
             table = here.session().execute(question).table
             found.append([[bits(v) for v in c.to_pylist()] for c in table.columns[:keys]])
         assert len(found[0][0]) == 2
-        assert found == [found[0]] * 4, question
+        assert found == [found[0]] * 3, question
 
 
 MANY = 300_000
@@ -429,3 +427,32 @@ def test_whatever_expression_is_a_key_has_one_form_of_each_value() -> None:
     names = sorted(set(FUNCTIONS) - {"in_list", "array"})
     assert {n: f for n in names if (f := ambiguous(n, lambda e: key_text(e, WORLD.names)))} == {}
     assert all(ambiguous(n, WORLD.write) for n in PLAIN)
+
+
+BITS = range(7)
+SIGN = "LENGTH(city) * 0.1 * 0.0 * (CASE WHEN CAST(FLOOR(age / {}) AS INTEGER) % 2 = 1 THEN -1 ELSE 1 END) AS b{}"
+ATTACK = f"SELECT {', '.join(SIGN.format(1 << i, i) for i in BITS)}, COUNT(*) FROM customers WHERE customer_id >= {{}} GROUP BY ALL"
+VICTIMS = range(11, 20)
+
+
+def ages(connection: duckdb.DuckDBPyConnection) -> list[int]:
+    """Each victim's age, as the signs of a group's names spell it."""
+    found = []
+    for victim in VICTIMS:
+        part = next(every_way(plan_of(ATTACK.format(victim), SHOP), request(3, 1), ("laplace",)))
+        table = connection.sql(part.sql, params={"salt": SALT} if "$salt" in part.sql else None)
+        shown = [column.to_pylist()[0] for column in table.to_arrow_table().columns[: len(BITS)]]
+        found.append(sum(bits(value) == bits(-0.0) and 1 << i for i, value in enumerate(shown)))
+    return found
+
+
+def test_ages_are_not_read_from_the_signs_of_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first row of whoever comes from a victim on: without the form each age is read exactly."""
+    connection = in_memory("shop")
+    asked = f"SELECT age FROM customers WHERE customer_id BETWEEN {VICTIMS[0]} AND {VICTIMS[-1]} ORDER BY customer_id"
+    true = [age for (age,) in connection.execute(asked).fetchall()]
+    assert ages(connection) == [0] * len(VICTIMS)
+    monkeypatch.setattr("dpsql.sql.render.canonical", lambda text, _: text)
+    read = ages(connection)
+    right = [a == b for a, b in zip(read, true, strict=True) if b is not None]
+    assert sum(right) > len(right) // 2

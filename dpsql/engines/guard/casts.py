@@ -103,9 +103,9 @@ def _number(
 
 
 def _one_double(child: Fact) -> bool:
-    """Whether equal values become the same double: whole numbers and decimals have one zero."""
+    """Whether equal values become the same double: whole numbers have one zero."""
     held = child.held if child.kind == STORED else child.kind
-    return held in (WHOLE, TRUTH) or held.startswith("decimal") or child.canonical
+    return held in (WHOLE, TRUTH) or child.canonical
 
 
 def total(node: Node, child: Fact, target: Fact) -> bool:

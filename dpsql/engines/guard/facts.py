@@ -75,7 +75,7 @@ class Fact:
     def identical(self) -> bool:
         """Whether values that compare as equal are the same bytes."""
         kind = self.held if self.kind == STORED else self.kind
-        return kind in SAME_BYTES or kind.startswith("decimal") or self.canonical
+        return kind in SAME_BYTES or self.canonical
 
     @property
     def nonzero(self) -> bool:
