@@ -37,11 +37,12 @@ class PostgresLedger(TableLedger):
     """A ledger on a server. ``open`` makes it."""
 
     def __init__(
-        self, opener: Connect, place: str, clock: Clock, wait: float, note: HeadNote | None
-    ) -> None:
+        self, opener: Connect, place: str, clock: Clock, wait: float, note: HeadNote | None,
+        ended: threading.Event,
+    ) -> None:  # fmt: skip
         """Use ``open``; this only fits the parts together."""
         self.place, self._name = place, place
-        self._clock, self._connect = clock, opener
+        self._clock, self._connect, self._ended = clock, opener, ended
         self._key = secrets.randbits(63)
         self._owner = str(self._key)
         self._writer = PostgresWriter(opener, place, wait, self._key, note)
@@ -66,13 +67,13 @@ class PostgresLedger(TableLedger):
         Holds of proxies that are gone are settled: they stay spent. Without ``settle`` nothing
         is done yet; for those who look, or mend. ``head`` is the file for ``HeadNote``.
         """
-        place = named(dsn, schema)
+        place, ended = named(dsn, schema), threading.Event()
 
         def opener() -> Connection:
-            return connect(dsn, schema, place, wait, must_exist=must_exist)
+            return connect(dsn, schema, place, wait, ended, must_exist=must_exist)
 
         note = None if head is None else HeadNote(head, place)
-        ledger = cls(opener, place, clock, wait, note)
+        ledger = cls(opener, place, clock, wait, note, ended)
         try:
             ledger._write(ledger._settle if settle else lambda _: None)
         except BaseException:
@@ -84,6 +85,7 @@ class PostgresLedger(TableLedger):
         """Let go of the server. Holds that are still open stay spent."""
         if os.getpid() != self._process:
             return  # the parent's: closing it here would disturb the parent
+        self._ended.set()
         self._writer.close()
         self._closed = True
         if self._reader is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -65,6 +66,9 @@ _RELEASE = (
 )
 
 
+Steps = Generator[Any, Any, Any]
+
+
 class Patient(psycopg.Connection[Any]):
     """A connection whose every wait for the server ends.
 
@@ -80,24 +84,39 @@ class Patient(psycopg.Connection[Any]):
         """Let whoever waits for the server give up, at once; for another thread."""
         self._ended = True
 
-    def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
+    def wait(self, gen: Steps, *arguments: Any, **options: Any) -> Any:
         """As psycopg waits, but not for ever."""
-        return super().wait(
-            self._until(gen, time.monotonic() + self.patience), *arguments, **options
-        )
-
-    def _until(self, gen: Generator[Any, Any, Any], deadline: float) -> Generator[Any, Any, Any]:
-        """The same steps of psycopg's protocol; it asks several times a second for the next."""
+        deadline = time.monotonic() + self.patience
+        steps = unless(lambda: self._ended or time.monotonic() > deadline, gen)
         try:
-            step = next(gen)
-            while True:
-                ready = yield step
-                if self._ended or time.monotonic() > deadline:
-                    self.pgconn.finish()
-                    raise postgres_failures.Hung
-                step = gen.send(ready)
-        except StopIteration as end:
-            return end.value
+            return super().wait(steps, *arguments, **options)
+        except postgres_failures.Hung:
+            self.pgconn.finish()
+            raise
+
+
+def unless(given_up: Callable[[], bool], gen: Steps) -> Steps:
+    """The same steps of psycopg's protocol, of which it asks for several in a second."""
+    try:
+        step = next(gen)
+        while True:
+            ready = yield step
+            if given_up():
+                raise postgres_failures.Hung
+            step = gen.send(ready)
+    except StopIteration as end:
+        return end.value
+
+
+def _making(ended: threading.Event) -> type[Patient]:
+    """Connections that are not made to the end when nobody wants them any more."""
+
+    class Making(Patient):
+        @classmethod
+        def _connect_gen(cls, *arguments: Any, **options: Any) -> Steps:
+            return unless(ended.is_set, super()._connect_gen(*arguments, **options))
+
+    return Making
 
 
 class Connection:
@@ -119,11 +138,17 @@ LOCKED = 2.0
 
 
 def connect(
-    dsn: str, schema: str, place: str, wait: float, *, must_exist: bool = False
+    dsn: str,
+    schema: str,
+    place: str,
+    wait: float,
+    ended: threading.Event,
+    *,
+    must_exist: bool = False,
 ) -> Connection:
     """A connection to the ledger in ``schema``, which is made if there is none and need not be."""
     try:
-        raw = Patient.connect(
+        raw = _making(ended).connect(
             dsn,
             autocommit=True,
             connect_timeout=max(SLOWEST_SERVER, round(wait)),

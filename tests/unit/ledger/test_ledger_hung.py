@@ -179,7 +179,7 @@ def test_closing_while_a_reader_hangs(ledger, network):
 
 
 def test_closing_while_a_connection_is_made(ledger, network, monkeypatch):
-    """It takes as long as it takes, but nobody waits, and the connection is not kept."""
+    """Who makes it gives up too, and does not keep it."""
     monkeypatch.setattr(postgres, "PATIENCE", 0.05)
     monkeypatch.setattr("dpsql.ledger.writer.PATIENCE", 0.05)
     ledger._drop_reader()
@@ -194,12 +194,23 @@ def test_closing_while_a_connection_is_made(ledger, network, monkeypatch):
     start = time.monotonic()
     ledger.close()
     assert time.monotonic() - start < SOON
-    network.go_on()
     for thread in threads:
-        thread.join(10)
+        thread.join(SOON)
         assert not thread.is_alive()
     assert ledger._writer.connection is None
     assert ledger._reader is None
+
+
+def test_what_is_closed_meanwhile_is_let_go_by_whoever_has_it(ledger, monkeypatch):
+    monkeypatch.setattr(postgres, "PATIENCE", 0.01)
+    with pytest.raises(LedgerFailed, match="does not answer"), ledger._read():
+        ledger.close()
+    assert ledger._reader is None
+    assert ledger._writer.connection is None
+    ledger._ended.clear()  # as if the connection had been made just before
+    with pytest.raises(LedgerFailed, match="is closed"):
+        ledger._writer._begin(1)
+    ledger._writer._let_go()
 
 
 def test_a_server_that_hangs_from_the_start(network, clock, monkeypatch):
@@ -212,7 +223,7 @@ def test_a_server_that_hangs_from_the_start(network, clock, monkeypatch):
 def test_without_the_deadline_it_would_wait_for_ever(ledger, network, monkeypatch):
     """The planted fault: psycopg itself waits."""
     ask(ledger)
-    monkeypatch.setattr(postgres_schema.Patient, "_until", lambda _, gen, __: gen)
+    monkeypatch.setattr(postgres_schema, "unless", lambda _, gen: gen)
     network.hang()
     thread = threading.Thread(target=lambda: fails(ask, ledger), daemon=True)
     thread.start()
