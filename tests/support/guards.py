@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from dpsql.engines.guard import Guard
+from dpsql.engines.guard.seen import strays
 from dpsql.policy.model import Policy
 
 
@@ -13,3 +15,9 @@ def keyed(policy: Policy) -> Guard:
     made = Guard(policy)
     made._tables = {place: replace(t, strays=False) for place, t in made._tables.items()}
     return made
+
+
+def led(policy: Policy) -> Callable[[str], bool]:
+    """What is seen of data of which each row leads to its unit, and nothing else is known."""
+    queries = {query for _, query in strays(policy)}
+    return lambda query: query in queries

@@ -43,6 +43,8 @@ def joined(left: Rows, right: Rows, node: Node, terms: Terms, *, steady: bool) -
         return replace(left, state=state, parts=parts, kind=unit, above=False, few=few, read=None)
     other = _optional(right) if kind == "LEFT" else right
     strays = left.strays or (right.strays and kind != "LEFT")
+    if kind == "INNER" and _owners(pairs):  # both sides' rows are of that one row's unit
+        strays = left.strays and right.strays
     both = Rows(
         left.sources + other.sources, state, parts, unit, hides=left.hides or right.hides,
         strays=strays and not (kind == "INNER" and _units(pairs, left, right)),

@@ -38,7 +38,7 @@ class Listed:
     held: Mapping[str, str] = field(default_factory=dict)
     identifiers: frozenset[str] = frozenset()
     strays: bool = False
-    """Whether rows may have no unit, because their key is NULL."""
+    """Whether rows may have no unit: their key is NULL, or they lead to no row that has one."""
     ends: Mapping[str, tuple[End, End]] = field(default_factory=dict)
     """What was seen of stored columns: between which ends all their numbers are."""
 
@@ -109,5 +109,5 @@ def _table(policy: Policy, table: Table) -> Listed:
     keys |= {(step.references, step.columns) for step in table.path[:1]}
     return Listed(
         columns | frozenset(own), table.unit, own, len(unit.key), keys=frozenset(keys),
-        held=declared, identifiers=hidden, strays=bool(own),
+        held=declared, identifiers=hidden, strays=True,
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """What the guard looks up of the data for itself: whether columns keep their ranges, and tables are small.
 
-Most statements bound each value in their own text. Those that do not are safe only over columns whose
-every value is within what the policy declares. The engine is asked about it once more, in other words
+Most statements bound each value in their own text, and join each row with the one that tells its unit.
+Those that do not are safe only over columns whose every value is within what the policy declares, and
+over tables of which each row leads to a unit. The engine is asked about it once more, in other words
 than the planner's (``lookups``), when a policy is opened; a statement never makes it ask.
 """
 
@@ -32,6 +33,14 @@ def lookups(policy: Policy, places: Iterable[Place]) -> Iterator[tuple[str, str]
             ends = _ends_of(column)
             if ends is not None and not table.public:
                 yield table.name, _outside(table.name, column, ends)
+    yield from strays(policy)
+
+
+def strays(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Of each table that leads to its unit: a query that has a row if some row leads to none."""
+    for table in policy.tables.values():
+        if table.path:
+            yield table.name, _stray(table)
 
 
 class Seen:
@@ -50,7 +59,9 @@ class Seen:
             table = None if schema else self._policy.tables[name]
             if table is not None and table.unit is not None:
                 ends = dict(self._ends(table, columns))
-                found["", name] = replace(tables["", name], ends=ends)
+                led = bool(table.path) and self._sees(_stray(table))
+                nobody = tables["", name].strays and not led
+                found["", name] = replace(tables["", name], ends=ends, strays=nobody)
         return found, all(self._sees(_larger(place)) for place in sorted(read))
 
     def _ends(self, table: Table, columns: set[str]) -> Iterator[tuple[str, tuple[End, End]]]:
@@ -91,6 +102,17 @@ def _outside(table: str, column: Column, ends: tuple[End, End]) -> str:
     value = f"TRY_CAST({_quoted(column.name)} AS {'BIGINT' if whole else 'DOUBLE'})"
     low, high = (str(end) if whole else f"{float(end)!r}::DOUBLE" for end in ends)
     return f"SELECT 1 AS v FROM {_quoted(table)} WHERE {value} < {low} OR {value} > {high} LIMIT 1"
+
+
+def _stray(table: Table) -> str:
+    """A query for a row that leads to no row with the key of a unit."""
+    rows = f"{_quoted(table.name)} AS t0"
+    for i, step in enumerate(table.path):
+        pairs = zip(step.columns, step.key, strict=True)
+        same = " AND ".join(f"t{i}.{_quoted(a)} = t{i + 1}.{_quoted(b)}" for a, b in pairs)
+        rows += f" LEFT JOIN {_quoted(step.references)} AS t{i + 1} ON {same}"
+    missing = [f"t{len(table.path)}.{_quoted(column)} IS NULL" for column in table.unit_columns]
+    return f"SELECT 1 AS v FROM {rows} WHERE {' OR '.join(missing)} LIMIT 1"
 
 
 def _larger(place: Place) -> str:

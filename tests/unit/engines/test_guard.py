@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from support.corpus import CORPUS, SHOP, WORLDS, World
-from support.guards import keyed
+from support.guards import keyed, led
 from support.hostile import HOSTILE
 from support.measured import every_way, opened, plan_of, request
 from support.services import service
@@ -42,7 +42,8 @@ from dpsql.sql.functions import FUNCTIONS
 
 @functools.cache
 def guard(world: World = SHOP) -> Guard:
-    return Guard(opened(world).policy)
+    policy = opened(world).policy
+    return Guard(policy, None, led(policy))
 
 
 @functools.cache
@@ -155,7 +156,8 @@ def test_values_that_are_not_clamped_in_integers_need_a_look_at_the_data() -> No
 
 @functools.cache
 def admitting(world: World) -> Guard:
-    return Guard(opened(world).policy)
+    policy = opened(world).policy
+    return Guard(policy, None, led(policy))
 
 
 def test_what_is_kept_of_a_table_is_as_private() -> None:
@@ -179,7 +181,7 @@ def guard_of(mode: str, world: World) -> Guard:
     if mode == "strict":
         return Guard(opened(strict(world)).policy)
     policy = opened(world).policy
-    return Guard(policy, _shelf(policy) if mode == "prepared" else None)
+    return Guard(policy, _shelf(policy) if mode == "prepared" else None, led(policy))
 
 
 @pytest.mark.parametrize("mode", ["plain", "strict", "prepared", "search"])

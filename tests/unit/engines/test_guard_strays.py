@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 
 import pytest
 from support.corpus import CORPUS, WORLDS, World
+from support.datasets import in_memory
 from support.measured import every_way, opened, plan_of, request
 
 from dpsql.engines.guard import Guard, Unsafe
+from dpsql.engines.guard.seen import strays
 from dpsql.sql import blocks
 
 RATINGS = WORLDS["ratings"]
@@ -50,6 +53,41 @@ FAULTY = {
     "a public table": 'SELECT count(*) AS p0 FROM "ratings" AS t JOIN "courses" AS c ON TRY_CAST(t."course" AS VARCHAR) = TRY_CAST(c."course" AS VARCHAR)',
     "the row that another belongs to": f"SELECT count(*) AS p0 {REPLIES}",
 }  # fmt: skip
+
+
+LED = 'SELECT count(*) AS p0 FROM "replies" AS a'
+
+
+@pytest.mark.parametrize(("data", "passes"), [("ratings", True), ("ratings_dirty", False)])
+def test_rows_that_lead_to_a_unit_are_looked_at_when_a_policy_is_opened(
+    data: str, *, passes: bool
+) -> None:
+    """A statement that does not follow them needs to know that each of them does."""
+    policy, connection = opened(RATINGS).policy, in_memory(data)
+    queries = {query for _, query in strays(policy)}
+    found = {query: not connection.execute(query).fetchall() for query in queries}
+    seeing = Guard(policy, None, lambda query: found.get(query, False))
+    with nullcontext() if passes else pytest.raises(Unsafe, match="whose unit may be NULL"):
+        seeing.check(LED)
+    with pytest.raises(Unsafe, match="whose unit may be NULL"):
+        guard().check(LED)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "",
+        "INSERT INTO replies VALUES (NULL, 5)",
+        "INSERT INTO replies VALUES (-5, 5)",
+        "UPDATE ratings SET s = NULL WHERE rating = (SELECT min(rating) FROM replies)",
+    ],
+)
+def test_each_way_to_lead_to_nobody_is_seen(change: str) -> None:
+    connection = in_memory("ratings")
+    connection.execute(change or "SELECT 1")
+    ((table, query),) = strays(opened(RATINGS).policy)
+    assert table == "replies"
+    assert bool(connection.execute(query).fetchall()) == bool(change)
 
 
 @functools.cache
