@@ -70,7 +70,11 @@ class _NoPublicRows:
     def read_public(self, sql: str) -> pa.Table:
         """No rows of a statement of the plan."""
         (fields,) = {query.fields for query in self.priced.plan.publics if query.sql == sql}
-        return schema(fields).empty_table()
+        return (schema(fields) if fields else _NO_COLUMN).empty_table()
+
+
+_NO_COLUMN = pa.schema([("1", pa.int32())])
+"""Rows of which no column is needed are read as a constant each."""
 
 
 class _NoDraws(Randomness):
