@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import duckdb
 
 _PROBE = "dpsql collations"
-_HELD = re.compile(r"[(, ]c(\d+) VARCHAR COLLATE ([^,)]+)")
+_COLUMNS = re.compile(r"[^(]*\((.*)\);")
 BYTE_BY_BYTE = frozenset(["", "binary", "c", "posix"])
 """Collations under which equal texts are the same bytes."""
 
@@ -29,23 +29,39 @@ def collations(
     if not texts:
         return {}
     items = ", ".join(f"{_quoted(name)} AS c{i}" for i, name in enumerate(texts))
+    made = (
+        f'CREATE OR REPLACE TEMP TABLE "{_PROBE}" AS SELECT {items} FROM {_quoted(table)} LIMIT 0'
+    )
+    asked = "SELECT sql FROM duckdb_tables() WHERE temporary AND table_name = $1"
     try:
-        cursor.execute(
-            f'CREATE OR REPLACE TEMP TABLE "{_PROBE}" AS SELECT {items} FROM {_quoted(table)} LIMIT 0'
-        )
+        cursor.execute(made)
+        ((described,),) = cursor.execute(asked, [_PROBE]).fetchall()
+        cursor.execute(f'DROP TABLE "{_PROBE}"')
     except duckdb.Error:
-        return dict.fromkeys(texts, "VARCHAR COLLATE unknown")
-    found = cursor.execute(
-        "SELECT sql FROM duckdb_tables() WHERE temporary AND table_name = $1", [_PROBE]
-    ).fetchone()
-    assert found is not None, "the table was made just now"
-    cursor.execute(f'DROP TABLE "{_PROBE}"')
-    held = ((texts[int(i)], name) for i, name in _HELD.findall(str(found[0])))
+        described = ""
+    names = _names(described, len(texts))
     return {
         text: f"VARCHAR COLLATE {name}"
-        for text, name in held
-        if name.strip('"').lower() not in BYTE_BY_BYTE
+        for text, name in zip(texts, names, strict=True)
+        if name.lower() not in BYTE_BY_BYTE
     }
+
+
+def _names(described: str, count: int) -> list[str]:
+    """The collation of each column, in a table whose columns are named by this module."""
+    found = _COLUMNS.fullmatch(described)
+    columns = found[1].split(", ") if found else []
+    if len(columns) != count:
+        return ["unknown"] * count
+    return [_name(column, f"c{i} VARCHAR") for i, column in enumerate(columns)]
+
+
+def _name(column: str, plain: str) -> str:
+    """Nothing for a column as it would be without one."""
+    if column == plain:
+        return ""
+    before, _, name = column.partition(" COLLATE ")
+    return name.strip('"') if before == plain and name else "unknown"
 
 
 def _quoted(name: str) -> str:

@@ -453,6 +453,4 @@ def test_ages_are_not_read_from_the_signs_of_zeros(monkeypatch: pytest.MonkeyPat
     true = [age for (age,) in connection.execute(asked).fetchall()]
     assert ages(connection) == [0] * len(VICTIMS)
     monkeypatch.setattr("dpsql.sql.render.canonical", lambda text, _: text)
-    read = ages(connection)
-    right = [a == b for a, b in zip(read, true, strict=True) if b is not None]
-    assert sum(right) > len(right) // 2
+    assert ages(connection) == true

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines.collations import _names
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.lockdown import SETTINGS as LOCKS
 from dpsql.policy.against_source import compare
@@ -35,6 +36,10 @@ CREATE TABLE nfc (id BIGINT, city VARCHAR COLLATE NFC);
 CREATE TABLE keyed (id VARCHAR COLLATE NOCASE, city VARCHAR);
 CREATE TABLE bytes (id BIGINT, city VARCHAR COLLATE "binary");
 CREATE TABLE posix (id BIGINT, city VARCHAR COLLATE POSIX);
+CREATE TYPE name_of_city AS VARCHAR('nocase');
+CREATE TABLE typed (id BIGINT, city name_of_city);
+CREATE TABLE given (id BIGINT, city VARCHAR('nocase'));
+CREATE TABLE worked (id BIGINT, plain VARCHAR, city VARCHAR GENERATED ALWAYS AS (plain COLLATE NOCASE));
 CREATE TABLE made AS SELECT * FROM nocase;
 CREATE VIEW seen AS SELECT id, city FROM nocase;
 CREATE VIEW cast_only AS SELECT id, CAST(city AS VARCHAR) AS city FROM nocase;
@@ -49,7 +54,8 @@ DROP TABLE gone;
 """
 REFUSED = {
     "nocase": "nocase", "chained": "noaccent.nocase", "icu": "de", "nfc": "nfc", "made": "nocase",
-    "seen": "nocase", "cast_only": "nocase", "added": "nocase", "broken": "unknown",
+    "seen": "nocase", "cast_only": "nocase", "added": "nocase", "broken": "unknown", "typed": "nocase",
+    "given": "nocase", "worked": "nocase",
 }  # fmt: skip
 ALLOWED = ("plain", "bytes", "posix", "mended", "lowered")
 
@@ -157,3 +163,18 @@ def test_a_database_that_is_locked_with_a_collation_is_not_opened(tmp_path: Path
     with pytest.raises(SourceMismatch, match="default_collation"):
         DuckDB(path, Limits())
     other.close()
+
+
+SPELLINGS = {
+    "CREATE TEMP TABLE p(c0 VARCHAR, c1 VARCHAR COLLATE de);": ["", "de"],
+    'CREATE TEMP TABLE p(c0 VARCHAR COLLATE "de", c1 VARCHAR);': ["de", ""],
+    "CREATE TEMP TABLE p(c0 VARCHAR, c1 VARCHAR('de'));": ["", "unknown"],
+    "CREATE TEMP TABLE p(c0 TEXT, c1 VARCHAR);": ["unknown", ""],
+    "CREATE TEMP TABLE p(c0 VARCHAR, c1 VARCHAR COLLATE de, c2 VARCHAR);": ["unknown", "unknown"],
+    "": ["unknown", "unknown"],
+}
+
+
+@pytest.mark.parametrize("described", SPELLINGS)
+def test_what_an_engine_says_otherwise_is_not_taken_for_bytes(described: str) -> None:
+    assert _names(described, 2) == SPELLINGS[described]

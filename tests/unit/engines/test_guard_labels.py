@@ -76,6 +76,22 @@ def test_what_is_not_quite_the_form_does_not(what: str) -> None:
         guard().check(BY_KEY.format(NOT_QUITE[what]))
 
 
+COLLATED = (
+    "{} COLLATE NOCASE", '{} COLLATE "de"', "TRY_CAST({} AS VARCHAR('nocase'))", "TRY_CAST({} AS VARCHAR(collation := 'nocase'))",
+    "TRY_CAST({} AS VARCHAR(3))", "collate_nocase({})", "icu_sort_key({}, 'de')", "nfc_normalize({})", "strip_accents({})",
+    "TRY_CAST({} AS TIMESTAMP WITH TIME ZONE)", "TRY_CAST({} AS TIMETZ)", "TRY_CAST({} AS JSON)", "TRY_CAST({} AS BLOB)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", COLLATED)
+def test_no_text_is_compared_but_byte_by_byte(form: str) -> None:
+    """No statement gives a text a collation, or makes it a value of a type without one form."""
+    text = form.format('TRY_CAST(t."channel" AS VARCHAR)')
+    for statement in (BY_KEY.format(text), f"SELECT count(*) AS p0 {FROM} AND {text} IS NULL"):
+        with pytest.raises(Unsafe, match=r"class COLLATE|the type|the function|not one query"):
+            guard().check(statement)
+
+
 INSIDE = {
     "a unit's groups": PER_UNIT.format(X, f"1, {X}"),
     "the least of a unit": PER_UNIT.format(f"TRY_CAST(min({X}) AS VARCHAR)", "1"),
