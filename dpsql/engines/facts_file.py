@@ -59,7 +59,7 @@ class FactsFile:
 
     def get(self, query: str) -> bool | None:
         """Whether the query had no row; None where that was not kept."""
-        return self._known.get(_digest(query))
+        return {**self._known, **self._new}.get(_digest(query))
 
     def put(self, query: str, *, none: bool) -> None:
         """Note what was found."""

@@ -48,7 +48,8 @@ class Upheld:
         tables, table, kept = self._policy.tables, lighter.counted.table, None
         if lighter.spared and table.path and not self._facts.hold(unowned(table)):
             return lighter.part.sql
-        if lighter.spared and not self._facts.hold(too_many(table)):
+        several = table.max_rows_per_unit > 1  # that a unit has one row only is verified
+        if lighter.spared and several and not self._facts.hold(too_many(table)):
             kept = self._heavy(table) if lighter.apart else None
             if kept is None:
                 return lighter.part.sql

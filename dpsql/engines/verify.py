@@ -76,7 +76,7 @@ def _places(policy: Policy) -> set[tuple[str, str]]:
 def _kept(policy: Policy, engine: LookUps, looks: _Looks) -> Iterable[tuple[str, str]]:
     """Keep the rows of units with more of them than declared, of each table where there are few such rows."""
     for table in policy.tables.values():
-        if looks.found.get(too_many(table) if table.unit_columns else "", True):
+        if not table.unit_columns or looks.found.get(too_many(table), True):
             continue
         if looks.try_ask(table.name, crowded(table)):
             name, rows = heavy(table)

@@ -143,6 +143,7 @@ def _unique(
     said: str, instead: str,
 ) -> Iterator[Requirement]:  # fmt: skip
     """No two rows share a key, in each form in which statements compare it."""
+    key = tuple(sorted(key))  # so that a key that is named in two orders is looked up once
     there = source.tables.get(table.name, TableDescription({}))
     held = [there.columns.get(name, "") for name in key]
     if set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):
@@ -166,8 +167,6 @@ def _compared(table: Table, key: Key, held: list[str]) -> Iterator[tuple[str, ..
     if not set(held) <= IDENTICAL | {"VARCHAR"}:
         yield tuple(
             f"TRY_CAST({text} AS {engine_type(table.columns[name].kind)})"
-            if name in table.columns
-            else text
             for name, text in zip(key, stored, strict=True)
         )
 

@@ -65,6 +65,7 @@ class Service:
         memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
         self._engine = engine
         self.data_changed = False
+        self.stored_facts: FactsFile | None = None
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
         self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
         guarded = Guarded(engine, policy, self.shelf, self.facts)
@@ -92,6 +93,7 @@ class Service:
             try:
                 adopt(checked, ledger, clock())
                 found = cls(checked, engine, ledger, clock=clock, facts=facts)
+                found.stored_facts = stored
                 found.tools.postprocessor.open()  # not only when somebody has paid
                 return found
             except BaseException:
@@ -119,12 +121,16 @@ class Service:
             if getattr(policy, what) != getattr(self.policy, what):
                 name = what.partition("_")[0]
                 raise SourceMismatch(f"{policy.path}: another `{name}` needs a restart")
-        checked = compare(policy, self._engine.describe())
+        engine = self._engine
+        source = engine.describe()
+        checked = compare(policy, source)
+        shelf, _ = copies.read(checked, engine.prepared)
+        facts = verify(checked, source, engine, shelf, self.stored_facts)
         adopt(checked, self.ledger, self.clock())
         found = type(self)(
-            checked, self._engine, self.ledger, clock=self.clock, entropy=self.tools.entropy
+            checked, engine, self.ledger, clock=self.clock, entropy=self.tools.entropy, facts=facts
         )
-        found.counters = self.counters
+        found.counters, found.stored_facts = self.counters, self.stored_facts
         return found
 
     def session(

@@ -77,12 +77,13 @@ def test_a_policy_that_the_data_breaks_is_not_taken_up(found: Endpoint) -> None:
     path = found.service.policy.path
     client = robot(found)
     with psycopg.connect(found.dsn(), autocommit=True) as c:
-        text = path.read_text()
+        text, terms = path.read_text(), found.service.ledger.terms()
         path.write_text(text.replace(*BROKEN))
         with pytest.raises(DataBreaksPolicy) as caught:
             found.house.reload()
         assert not any(letter.isdigit() for letter in str(caught.value).removeprefix("DP604"))
         assert c.execute(COUNT).fetchone()
+        assert found.service.ledger.terms() == terms, "the ledger goes by the older one too"
         assert found.service.policy.tables["orders"].max_rows_per_unit == 50
         assert client.post("/v1/query", json={"sql": COUNT}).status_code == 200
         path.write_text(text)

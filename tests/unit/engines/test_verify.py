@@ -207,17 +207,20 @@ def test_a_file_of_somebody_else_is_not_read(
         assert looked(path, change) == first
 
 
+@pytest.mark.parametrize("what", ["making a file", "giving it its name"])
 def test_a_folder_that_cannot_be_written_is_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path)
 
     def fails(*_: object, **__: object) -> object:
         raise PermissionError
 
-    monkeypatch.setattr(facts_file.tempfile, "mkstemp", fails)
+    of = (facts_file.tempfile, "mkstemp") if what == "making a file" else (Path, "replace")
+    monkeypatch.setattr(*of, fails)
     first = looked(path, monkeypatch)
     assert looked(path, monkeypatch) == first
+    assert not [*tmp_path.glob(".small*"), *tmp_path.glob("*.verified")]
 
 
 def test_a_database_that_changed_under_an_open_one_is_not_opened(tmp_path: Path) -> None:
