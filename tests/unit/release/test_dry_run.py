@@ -37,6 +37,7 @@ QUESTIONS = (
     "SELECT channel, placed, COUNT(*) FROM orders GROUP BY CUBE (channel, placed)",
     "SELECT COUNT(*) FROM orders WHERE channel IN (SELECT channel FROM orders GROUP BY channel HAVING COUNT(*) > 5)",
     "SELECT country FROM countries ORDER BY population LIMIT 3",
+    "SELECT COUNT(*) FROM countries WHERE EXISTS (SELECT 1 FROM (SELECT COUNT(*) AS n FROM customers) AS t WHERE n > 0)",
 )
 
 
