@@ -280,7 +280,9 @@ def _rows_like(like: pa.Table, table: pa.Table, count: int) -> pa.Table:
 
 
 def _keys(table: pa.Table, count: int) -> list[tuple[Any, ...]]:
-    return list(zip(*(table.column(i).to_pylist() for i in range(count)), strict=True))
+    """The key of each row; NaN, which does not equal itself, as a word."""
+    columns = (table.column(i).to_pylist() for i in range(count))
+    return list(zip(*([v if v == v else "NaN" for v in c] for c in columns), strict=True))
 
 
 def _kept(had: Had, tables: Sequence[Columns]) -> tuple[RecallKey, bytes]:

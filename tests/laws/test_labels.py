@@ -454,3 +454,14 @@ def test_ages_are_not_read_from_the_signs_of_zeros(monkeypatch: pytest.MonkeyPat
     assert ages(connection) == [0] * len(VICTIMS)
     monkeypatch.setattr("dpsql.sql.render.canonical", lambda text, _: text)
     assert ages(connection) == true
+
+
+def test_a_public_group_called_nan_is_found_again() -> None:
+    """A stored number is put beside a new one by their groups, and NaN does not equal itself."""
+    key = "v * 1e299 * 1e299 - v * 1e299 * 1e299"
+    group = f"COUNT(*) FROM person WHERE v IS NOT NULL AND id > 3 GROUP BY {key}"
+    session = opened("zero", None).session()
+    first = session.execute(f"SELECT {key} AS k, {group}").table
+    both = session.execute(f"SELECT {key} AS k, SUM(LEAST(GREATEST(n, 0), 3)), {group}").table
+    assert rows(both.select([0, 2])) == rows(first)
+    assert {bits(0.0), bits(float("nan"))} == {label for label, _ in rows(first)}
