@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -299,3 +300,14 @@ def test_a_dotted_call_that_escapes_the_words_is_refused_by_the_tree(
         w for w in _failures(place, attacks(place.folder)) if "pgx_" not in w and "pgf_" not in w
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize("what", [
+    "repeat('x', 1000000000)", "lpad('x', 2000000000, 'y')", "rpad('x', 200000)",
+    "quote_ident(" * 30 + "'a'" + ")" * 30, "current_setting(" * 5 + "'a'" + ")" * 5,
+    "'" + "x" * 200_000 + "'",
+], ids=["repeat", "lpad", "rpad", "quote_ident", "current_setting", "text"])  # fmt: skip
+def test_what_would_take_memory_or_minutes_is_refused_at_once(place: Place, what: str) -> None:
+    client, begun = place.client(), time.monotonic()
+    assert errors(_simple(client, f"SELECT {what}")) == ["54000"]
+    assert time.monotonic() - begun < 5

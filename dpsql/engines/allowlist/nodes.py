@@ -222,23 +222,10 @@ def _window(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
 
 
 _expressions["WINDOW"] = _window
-_NAMES = _expression(
-    "LAMBDA", "LAMBDA", lhs=nothing, expr=EXPRESSION,
+_expression(
+    "LAMBDA", "LAMBDA", lhs=EXPRESSION, expr=EXPRESSION,
     syntax_type=words("SINGLE_ARROW LAMBDA_KEYWORD"),
 )  # fmt: skip
-
-
-def _lambda(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
-    """A function without a name: its parameters are names, alone or as a row."""
-    left = node["lhs"]
-    row = left["class"] == "FUNCTION" and left["function_name"] == "row"
-    names = [a["expression"] for a in left["arguments"]] if row else [left]
-    if any(name["class"] != "COLUMN_REF" for name in names):
-        raise form("->")
-    return _NAMES({**node, "lhs": None}, scope, listing)
-
-
-_expressions["LAMBDA"] = _lambda
 
 # -- relations
 

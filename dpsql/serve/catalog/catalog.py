@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from dpsql.engines.catalog_db import CatalogDatabase, CatalogFailed, CatalogRows
 from dpsql.policy.model import Column, Policy
 from dpsql.serve.catalog.casts import packed_oid, unpacked
-from dpsql.serve.catalog.client_words import check_words
+from dpsql.serve.catalog.client_words import check_depth, check_words
 from dpsql.serve.catalog.failures import failed
 from dpsql.serve.catalog.listing import listing
 from dpsql.serve.catalog.names import column_names
@@ -39,7 +39,7 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.crowd import Place
-from dpsql.serve.pgwire.errors import WireError
+from dpsql.serve.pgwire.errors import LIMIT, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, items
 from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, listed, sample
@@ -49,6 +49,7 @@ from dpsql.serve.uses import CATALOG_SCHEMAS, tables
 from dpsql.serve.world import Who
 from dpsql.service import Service
 from dpsql.service.views import ViewShape
+from dpsql.sql.parse import LONGEST_TEXT
 
 _DATA = Path(__file__).parent / "data"
 _DATABASE_OID = 5
@@ -245,7 +246,10 @@ class RoleCatalog:
         self, query: Query, tokens: Sequence[Token], who: Who, values: Sequence[Value],
         numbers: Mapping[str, int], place: Place,
     ) -> Answer:  # fmt: skip
+        if len(query.text) > LONGEST_TEXT:
+            raise WireError(LIMIT, f"a catalog query has at most {LONGEST_TEXT} characters")
         check_words(query.tokens)
+        check_depth(query.tokens, macros())
         sql = rewritten(tokens, macros(), numbers)
         lists = listed(tokens)
         parameters = [

@@ -6,10 +6,11 @@ client's no longer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dpsql.serve.catalog.words import OWN, SCHEMAS
 from dpsql.serve.pgwire.errors import (
+    LIMIT,
     NO_COLUMN,
     NO_FUNCTION,
     NO_SCHEMA,
@@ -20,6 +21,8 @@ from dpsql.serve.pgwire.errors import (
 from dpsql.serve.tokens import Token
 
 _NAMES = ("word", "quoted")
+MOST_NESTED = 4
+"""Calls of macros, one in the other: each holds its arguments' text up to four times."""
 
 
 def check_words(tokens: Sequence[Token]) -> None:
@@ -40,6 +43,19 @@ def check_words(tokens: Sequence[Token]) -> None:
                 _check_schema(tokens, at)
         elif token.text in ("{", "}"):
             raise _error(SYNTAX, f'syntax error at or near "{token.text}"', token)
+
+
+def check_depth(tokens: Sequence[Token], macros: Collection[str]) -> None:
+    """Refuse calls of macros that are nested so that the engine would write them out for minutes."""
+    opened, depth = list[bool](), 0
+    for at, token in enumerate(tokens):
+        if token.text == "(":
+            opened.append(at > 0 and f"pgf_{tokens[at - 1].name}" in macros)
+            depth += opened[-1]
+        elif token.text == ")" and opened:
+            depth -= opened.pop()
+        if depth > MOST_NESTED:
+            raise _error(LIMIT, "calls of these functions are nested too deeply", token)
 
 
 def _own(token: Token, *, called: bool) -> WireError:

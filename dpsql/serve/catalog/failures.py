@@ -7,6 +7,7 @@ import re
 from dpsql.diagnostics.quote import line
 from dpsql.engines.catalog_db import CatalogFailed
 from dpsql.serve.pgwire.errors import (
+    LIMIT,
     NO_COLUMN,
     NO_FUNCTION,
     NO_RELATION,
@@ -23,6 +24,7 @@ _SAID = (
     (r"invalid \w+ field format|to INTERVAL", "22007", "invalid input syntax for a date or time"),
     (r"time field value out of range: \"\D", "22007", "invalid input syntax for a date or time"),
     (r"field value out of range", "22008", "date/time field value out of range"),
+    (r"requested length too large", LIMIT, "requested length too large"),
     (r"same number of result columns", "42601", _COUNTS),
     (r"Subquery returns \d+ columns", "42601", "subquery must return only one column"),
 )

@@ -29,9 +29,9 @@ BUILTIN = frozenset({
     "concat", "concat_ws", "count", "date_part", "date_trunc", "dense_rank", "every", "exp",
     "extract", "first_value", "floor", "generate_series", "generate_subscripts", "greatest",
     "initcap", "lag", "last_value", "lead", "least", "left", "length", "ln", "log", "lower",
-    "lpad", "ltrim", "make_date", "max", "md5", "min", "mod", "nullif", "now", "octet_length",
-    "overlay", "pi", "position", "power", "rank", "regexp_replace", "repeat", "replace", "reverse",
-    "right", "round", "row_number", "rpad", "rtrim", "sign", "split_part", "sqrt", "starts_with",
+    "ltrim", "make_date", "max", "md5", "min", "mod", "nullif", "now", "octet_length",
+    "overlay", "pi", "position", "power", "rank", "regexp_replace", "replace", "reverse",
+    "right", "round", "row_number", "rtrim", "sign", "split_part", "sqrt", "starts_with",
     "string_agg", "strpos", "substr", "substring", "sum", "to_json", "translate", "trim", "trunc",
     "unnest", "upper",
 })  # fmt: skip

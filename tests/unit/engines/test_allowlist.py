@@ -202,7 +202,7 @@ def test_every_pragma_setting_and_statement() -> None:
     "SELECT current_user", 'SELECT "user"', "SELECT current_schema", "SELECT LOCALTIME", 'SELECT "Current_Date"',
     "SELECT 1 UNION BY NAME SELECT 2", "SELECT 1 LIMIT 10%", "SELECT oid COLLATE nocase FROM pg_class",
     "SELECT [x FOR x IN [1]]", "SELECT MAP {1: 2}", "SELECT lower(string := 'a')", "SELECT unnest([[1]], max_depth := 2)",
-    "SELECT list_transform([1], (1) -> 2)", "SELECT max(oid IGNORE NULLS) OVER () FROM pg_class",
+    "SELECT '{}'::json -> read_text('x')", "SELECT read_text('x') -> 'a'", "SELECT list_transform([1], lambda x: glob(x))", "SELECT max(oid IGNORE NULLS) OVER () FROM pg_class",
     "SELECT max(oid) OVER (ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE TIES) FROM pg_class",
     # types
     "SELECT 1::pg_name", "SELECT CAST('a' AS ENUM('a'))", "SELECT 1::main.bigint", "SELECT NULL::STRUCT(a INT)",
@@ -229,7 +229,7 @@ def _without(allowed: Listing, column: str) -> Listing:
     "SELECT count(*), sum(oid) FILTER (WHERE true) OVER (PARTITION BY relname ORDER BY oid ROWS 1 PRECEDING) FROM pg_class",
     "SELECT unnest([{'x': 1}], recursive := true), list_transform([1], lambda v, i: v + i)",
     "SELECT EXTRACT(year FROM now()) - INTERVAL '1' DAY, 'a' SIMILAR TO 'b', 1 IS DISTINCT FROM 2, NOT EXISTS (SELECT 1)",
-    'SELECT "user", amount FROM pgx_shapes.Orders', "SELECT a.current_user FROM (SELECT 1) AS a",
+    'SELECT "user", amount FROM pgx_shapes.Orders', "SELECT a.current_user FROM (SELECT 1) AS a", "SELECT '{}' -> 'a' ->> 'b'",
     "(SELECT 1 EXCEPT SELECT 2) INTERSECT ALL SELECT 3", "SELECT GROUPING(oid) FROM pg_class GROUP BY ROLLUP (oid)",
 ])  # fmt: skip
 def test_forms_that_are_listed(sql: str) -> None:
