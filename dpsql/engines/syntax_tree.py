@@ -49,7 +49,7 @@ def own_views() -> frozenset[str]:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(":memory:", config={"threads": 1})
+    return duckdb.connect(":memory:", config={"threads": 1, "enable_external_access": "false"})
 
 
 _parsers = cache(_Parsers)
