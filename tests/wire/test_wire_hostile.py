@@ -15,6 +15,7 @@ from endpoint import Endpoint, endpoint
 from support.hostile import HOSTILE, Hostile
 
 from dpsql.engines import catalog_db
+from dpsql.engines.guard import Admitted
 
 CANARY = "c17@example.org"
 """An address in the data: it must not be in any answer, notice or error."""
@@ -34,9 +35,9 @@ class Spied:
             patch.setattr(engine, name, self._noting(getattr(engine, name)))
 
     def _noting(self, call: object) -> object:
-        def noted(sql: str, *more: Mapping[str, object]) -> object:
-            self.statements.append(sql)
-            return call(sql, *more)  # type: ignore[operator]
+        def noted(statement: Admitted | str, *more: Mapping[str, object]) -> object:
+            self.statements.append(statement if isinstance(statement, str) else statement.sql)
+            return call(statement, *more)  # type: ignore[operator]
 
         return noted
 
