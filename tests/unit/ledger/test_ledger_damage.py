@@ -90,9 +90,11 @@ def test_every_region_of_every_page(whole, path, clock):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_every_byte(whole, path, clock):
-    found = harm(path, clock, whole, list(range(len(whole))))
-    assert found["damaged"] > len(whole) // 3
+def test_thousands_of_bytes(whole, path, clock):
+    """Of each run others: a byte of each 17."""
+    places = list(range(secrets.randbelow(17), len(whole), 17))
+    found = harm(path, clock, whole, places)
+    assert found["damaged"] > len(places) // 3
 
 
 @pytest.mark.parametrize("size", [0, 50, 99, 100, 4096, 4100, 20_000])
