@@ -17,6 +17,7 @@ from dpsql.policy.source import (
     whole_decimal,
 )
 from dpsql.policy.types import Kind
+from dpsql.policy.unit_columns import without_table
 
 
 def compare(policy: Policy, description: SourceDescription) -> Policy:
@@ -199,8 +200,14 @@ class _Comparison:
                 (table,),
                 f"({', '.join(key)}) is a key of table {table} in the policy, but in the source "
                 f"only ({columns}) is unique: several rows may share it; "
-                "choose another key or declare the constraint in the source",
+                f"{self._otherwise(table, key)}, or declare the constraint in the source",
             )
+
+    def _otherwise(self, table: str, key: tuple[str, ...]) -> str:
+        """What to write instead of a key that rows may share."""
+        units = self._policy.units.values()
+        unit = next((u.name for u in units if u.table == table and set(u.key) == set(key)), None)
+        return without_table(unit, key) if unit is not None else "choose another key"
 
 
 def _compared(table: str, column: str, held: str) -> str:

@@ -136,8 +136,8 @@ def test_a_unit_key_that_the_source_contradicts() -> None:
     (line,) = mismatches(policy, customers=replace(customers, unique=wider))
     assert line == (
         "(customer_id) is a key of table customers in the policy, but in the source only "
-        "(customer_id, city) is unique: several rows may share it; choose another key or "
-        "declare the constraint in the source"
+        "(customer_id, city) is unique: several rows may share it; write `units: {customer: {key: "
+        "customer_id}}`, without `table`, or declare the constraint in the source"
     )
     both = replace(customers, unique=(*wider, frozenset({"customer_id"})))
     none = replace(customers, unique=())
