@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import copied
 from dpsql.sql.bind.operators import check_written, is_text_constant
+from dpsql.sql.domain import at_least, at_most, numbers
 from dpsql.sql.expressions import NULL, Case, Expression
 from dpsql.sql.marks import ROUNDS_AWAY, has
 
@@ -32,6 +34,7 @@ _TYPES: dict[exp.DType, Kind] = {
     exp.DType.DATE: Kind.DATE,
     exp.DType.TIMESTAMP: Kind.TIMESTAMP,
 }
+_BITS = {exp.DType.SMALLINT: 16, exp.DType.INT: 32}
 _LARGEST = {exp.DType.VARCHAR: (1_000,), exp.DType.DECIMAL: (1_000, 15)}
 """The sizes that types may name, and the largest answered: ``varchar(n)``, ``numeric(p, s)``."""
 
@@ -55,6 +58,8 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
         value = literals.fit(value, kind, node)
     else:
         value = self.call("cast", (value,), node, kind.value)
+    if target.this in _BITS:
+        return _within(self, node, value, 1 << (_BITS[target.this] - 1))
     if not sizes:
         return value
     if kind is Kind.TEXT:
@@ -122,6 +127,23 @@ def _decimal(
     limit = literals.literal(Fraction(10) ** (precision - scale), node)
     fits = self.call("lt", (self.call("abs", (rounded,), node), limit), node)
     return Case(((fits, rounded),), NULL, rounded.shape.optional(), rounded.span)
+
+
+def _within(self: Scalars, node: exp.Expr, value: Expression, limit: int) -> Expression:
+    """NULL where the type has no such number; a value that is known to be one stays as it is."""
+    shape = value.shape
+    low, high = numbers(shape.domain)
+    ends = (("ge", low, -limit), ("le", high, limit - 1))
+    beyond = [
+        self.call(name, (copied(value, node), literals.literal(end, node)), node)
+        for name, known, end in ends
+        if known is None or (known < end if name == "ge" else known > end)
+    ]
+    if shape.kind is not Kind.INTEGER or not beyond:
+        return value
+    fits = beyond[0] if len(beyond) == 1 else self.call("and", tuple(beyond), node)
+    kept = replace(shape, domain=at_most(at_least(shape.domain, -limit), limit - 1))
+    return Case(((fits, value),), NULL, kept.optional(), value.span)
 
 
 def _refused(node: exp.Expr, target: exp.Expr) -> Refused:

@@ -38,6 +38,10 @@ def _typed(
     return of
 
 
+_ONE_INTEGER: dict[exp.DType, exp.DType | str] = {
+    exp.DType.SMALLINT: exp.DType.BIGINT, exp.DType.INT: exp.DType.BIGINT,
+}  # fmt: skip
+"""Where all names of integers are the same type, of 64 bits at least."""
 _CASTS = "A cast means the same on every row, and never fails on one."
 
 
@@ -116,9 +120,9 @@ BIGQUERY = Dialect("bigquery", "BigQuery", "keep", escapes=True, changes={
     exp.Trim: Change("`TRIM` takes off all white space", s.trimmed_white),
     exp.Substring: Change("`SUBSTR(a, 0)` begins at the first character", s.counted_from_one),
     exp.Cast: Change("`CAST`: STRING(n) and BIGNUMERIC are refused, NUMERIC is a double",
-        _typed({_TYPES.TIMESTAMPTZ: _TYPES.TIMESTAMP, _TYPES.BIGDECIMAL: "BIGNUMERIC has 38 digits"}, NO_TIMES, ROUNDS_AWAY)),
+        _typed({**_ONE_INTEGER, _TYPES.TIMESTAMPTZ: _TYPES.TIMESTAMP, _TYPES.BIGDECIMAL: "BIGNUMERIC has 38 digits"}, NO_TIMES, ROUNDS_AWAY)),
     exp.TryCast: Change("`SAFE_CAST`",
-        _typed({_TYPES.TIMESTAMPTZ: _TYPES.TIMESTAMP, _TYPES.BIGDECIMAL: "BIGNUMERIC has 38 digits"}, NO_TIMES, ROUNDS_AWAY)),
+        _typed({**_ONE_INTEGER, _TYPES.TIMESTAMPTZ: _TYPES.TIMESTAMP, _TYPES.BIGDECIMAL: "BIGNUMERIC has 38 digits"}, NO_TIMES, ROUNDS_AWAY)),
     exp.DateTrunc: Change("`DATE_TRUNC(d, MONTH)`: a date stays one; WEEK begins on Sunday", t.truncated("week(sunday)")),
     exp.TimestampTrunc: Change("`TIMESTAMP_TRUNC(d, HOUR)`", t.truncated("week(sunday)")),
     exp.DatetimeTrunc: Change("`DATETIME_TRUNC(d, HOUR)`", t.truncated("week(sunday)")),
@@ -157,8 +161,8 @@ SNOWFLAKE = Dialect("snowflake", "Snowflake", "upper", escapes=True, changes={
     exp.ILike: Change("`ILIKE` has no escape character unless one is named", s.unescaped),
     exp.Substring: Change("`SUBSTR(a, 0)` begins at the first character", s.counted_from_one),
     exp.Cast: Change("`CAST`: VARCHAR(n) is refused, NUMBER is whole",
-        _typed({_TYPES.TIMESTAMPNTZ: _TYPES.TIMESTAMP}, NO_TIMES, ROUNDS_AWAY)),
-    exp.TryCast: Change("`TRY_CAST`", _typed({_TYPES.TIMESTAMPNTZ: _TYPES.TIMESTAMP}, NO_TIMES, ROUNDS_AWAY)),
+        _typed({**_ONE_INTEGER, _TYPES.TIMESTAMPNTZ: _TYPES.TIMESTAMP}, NO_TIMES, ROUNDS_AWAY)),
+    exp.TryCast: Change("`TRY_CAST`", _typed({**_ONE_INTEGER, _TYPES.TIMESTAMPNTZ: _TYPES.TIMESTAMP}, NO_TIMES, ROUNDS_AWAY)),
     exp.Left: Change("`LEFT(a, 3)`", without("negative_length_returns_empty")),
     exp.Right: Change("`RIGHT(a, 3)`", without("negative_length_returns_empty")),
     exp.Round: Change("`ROUND(a)`, `ROUND(a, 2)`", without("casts_non_integer_decimals")),
