@@ -11,7 +11,7 @@ from dpsql.serve.pgwire import messages as m
 from dpsql.serve.pgwire.asking import Steps
 from dpsql.serve.pgwire.errors import PROTOCOL, SYNTAX, UNSUPPORTED, WireError, wire_error
 from dpsql.serve.pgwire.execute import columns_of, end, execute, parameter_count
-from dpsql.serve.pgwire.parameters import spread, value
+from dpsql.serve.pgwire.parameters import check_formats, spread, value
 from dpsql.serve.pgwire.portals import Portal, Prepared
 from dpsql.serve.pgwire.session import MESSAGE, Session
 from dpsql.serve.pgwire.transaction import Status
@@ -115,6 +115,7 @@ def _bind(session: Session, message: m.Bind) -> Steps:
         session.transaction.check()
     if prepared.described and prepared.settings != session.backend.settings():
         yield from _described_again(session, prepared)
+    check_formats(message.formats, wanted, results=False)
     formats = spread(message.formats, wanted)
     oids = (*prepared.oids, *([0] * wanted))[:wanted]
     if any(f and not oid for f, oid in zip(formats, oids, strict=True)):
@@ -125,10 +126,24 @@ def _bind(session: Session, message: m.Bind) -> Steps:
     inside = session.transaction.status is not Status.IDLE
     columns = prepared.columns if not wanted else None
     portal = Portal(
-        prepared.command, values, oids, message.results, columns=columns, in_block=inside
-    )
+        prepared.command, values, oids, message.results, columns=columns,
+        settings=prepared.settings, in_block=inside,
+    )  # fmt: skip
+    yield from _check_results(session, portal)
     session.names.add_portal(message.portal, portal)
     session.send(replies.BOUND)
+
+
+def _check_results(session: Session, portal: Portal) -> Steps:
+    """Whether there is a format for each column, looked at before anything is charged."""
+    if len(portal.results) <= 1:
+        return
+    if isinstance(portal.command, c.Query):
+        columns = yield from session.columns(portal)
+    else:
+        columns = yield from columns_of(session, portal.command)
+    if columns is not None:
+        check_formats(portal.results, len(columns), results=True)
 
 
 def _wanted(prepared: Prepared) -> int:
@@ -197,6 +212,7 @@ def _execute(session: Session, message: m.Execute) -> Steps:
     elif portal.done:
         raise WireError("55000", f'portal "{message.portal}" cannot be run')
     else:
+        yield from _check_results(session, portal)  # the statement it names may be another now
         portal.done = True
         yield from execute(session, portal.command, announce=False, formats=portal.results)
 
@@ -206,6 +222,8 @@ def _read(session: Session, portal: Portal, limit: int) -> Steps:
     session.transaction.check()
     assert isinstance(portal.command, c.Query)
     session.asked = portal.command.text
+    if portal.answer is None and not portal.done:
+        yield from _check_results(session, portal)  # other settings give other columns
     answer = yield from session.open(portal)
     start = min(portal.position, answer.count)
     stop = min(start + limit, answer.count) if limit else answer.count

@@ -23,9 +23,20 @@ def spread(formats: Sequence[int], count: int) -> tuple[int, ...]:
     """The format of each of ``count`` items: none given means text, one given means all."""
     if len(formats) == count:
         return tuple(formats)
-    if len(formats) > 1:
-        raise WireError(PROTOCOL, f"message has {len(formats)} formats but {count} items")
+    assert len(formats) <= 1, "check_formats comes first"
     return (formats[0] if formats else 0,) * count
+
+
+def check_formats(formats: Sequence[int], count: int, *, results: bool) -> None:
+    """Refuse a Bind whose formats do not fit, in PostgreSQL's words."""
+    if len(formats) > 1 and len(formats) != count:
+        given = f"bind message has {len(formats)}"
+        raise WireError(
+            PROTOCOL,
+            f"{given} result formats but query has {count} columns"
+            if results
+            else f"{given} parameter formats but {count} parameters",
+        )
 
 
 def value(raw: bytes | None, code: int, oid: int) -> Value:

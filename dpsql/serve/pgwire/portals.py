@@ -52,6 +52,8 @@ class Portal:
     results: tuple[int, ...] = ()
     answer: Answer | None = None
     columns: tuple[WireColumn, ...] | None = None
+    settings: object = None
+    """Role and settings that the columns are known for."""
     position: int = 0
     done: bool = False
     hold: bool = False

@@ -101,7 +101,10 @@ class Session:
         return portal.answer
 
     def columns(self, portal: Portal) -> Steps:
-        """The columns of a portal of a query; no data is read."""
+        """The columns of a portal of a query under the settings as they are; no data is read."""
+        now = self.backend.settings()
+        if portal.answer is None and portal.settings != now:
+            portal.columns, portal.settings = None, now
         if portal.columns is None:
             assert isinstance(portal.command, c.Query)
             run = asking.Run(portal.command, portal.values, portal.oids, notices=False)
