@@ -186,8 +186,7 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     if len(args) > 1 and distinct:
         where = _present(rowwise, node, name, args, where)
     if name == "count_if":
-        _check_kinds(node, name, args)
-        where = args[0] if where is None else rowwise.call("and", (where, args[0]), node)
+        where = _counted_condition(rowwise, node, args, where, distinct=distinct)
         name, args = "count", ()
     if name == "approx_count_distinct":
         name, distinct = "count", True
@@ -209,6 +208,23 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
             "AVG, SUM, MIN, MAX and MEDIAN are.",
         )
     return Aggregated(name, args, _shape(name, args, rows), distinct, where, span=span_of(node))
+
+
+def _counted_condition(
+    scalars: Scalars, node: exp.Expr, args: tuple[Expression, ...], where: Expression | None, *,
+    distinct: bool,
+) -> Expression:  # fmt: skip
+    """The FILTER of a COUNT(*) that is COUNT_IF: its condition, and the one that it has already."""
+    _check_kinds(node, "count_if", args)
+    if distinct:
+        raise refuse(
+            "DP110",
+            node,
+            "COUNT_IF(DISTINCT ...) is not answered",
+            "There are two truth values: it would say whether any row has the one.",
+            "BOOL_OR(x > 5)",
+        )
+    return args[0] if where is None else scalars.call("and", (where, args[0]), node)
 
 
 def check_number(
