@@ -21,7 +21,7 @@ from dpsql.serve.catalog.casts import packed_oid, unpacked
 from dpsql.serve.catalog.client_words import check_depth, check_words
 from dpsql.serve.catalog.failures import failed
 from dpsql.serve.catalog.listing import listing
-from dpsql.serve.catalog.names import column_names
+from dpsql.serve.catalog.names import shown_names
 from dpsql.serve.catalog.rewrite import quoted, rewritten
 from dpsql.serve.catalog.rows import Row, policy_rows
 from dpsql.serve.catalog.sessions import EFFECTIVE, Deeds, about
@@ -265,7 +265,7 @@ class RoleCatalog:
                 deeds if named & EFFECTIVE else None,
             )  # fmt: skip
         except CatalogFailed as failure:
-            raise deeds.refused or failed(failure) from None
+            raise deeds.refused or failed(failure, named) from None
         return replace(
             _answer(query, found), warnings=tuple(deeds.warnings), settings=tuple(deeds.settings)
         )
@@ -313,13 +313,9 @@ def role_catalog(service: Service, role: str) -> RoleCatalog:
 
 
 def _answer(query: Query, found: CatalogRows) -> Answer:
-    names = column_names(query.tokens)
-    exact = names if len(names) == len(found.columns) and None not in names else []
-    columns = []
-    for position, (name, kind) in enumerate(found.columns):
-        given = exact[position] if exact else None
-        number = packed_oid(kind) or oid_of(kind)
-        columns.append(oids.column(name if given is None else given, number))
+    names = shown_names(query.tokens, [name for name, _ in found.columns])
+    kinds = [packed_oid(kind) or oid_of(kind) for _, kind in found.columns]
+    columns = map(oids.column, names, kinds)
     arrays = [
         _shown(array, kind) for array, (_, kind) in zip(found.table.columns, found.columns, strict=True)
     ]  # fmt: skip

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from dpsql.diagnostics.quote import line
 from dpsql.engines.catalog_db import CatalogFailed
 from dpsql.serve.pgwire.errors import (
     LIMIT,
@@ -49,23 +49,30 @@ _OF_VALUES = ("conversion", "binding")
 _MISSING = re.compile(
     r"(\w{5}) ((?:relation|type|function|schema|role|configuration parameter) \".*\" does not exist)$"
 )
+_COLUMN = re.compile(
+    r"(?:Referenced column|have a column named|^Binder Error: Column) \"([^\"]{1,63})\""
+)
 _LONGEST_NAME = 63
-_TOLD = 500
 _LONGEST = 1_000
 """Of its words, which may quote what a client has sent: more are not searched for a name."""
 
 
-def failed(failure: CatalogFailed) -> WireError:
-    """The engine's words are about the statement and the catalog only; they go into the detail."""
+def failed(failure: CatalogFailed, written: Collection[str] = ()) -> WireError:
+    """In words of our own. Of the engine's, only a name that the client has ``written`` is told."""
     if failure.kind in _NOT_LISTED:
         state, said = _NOT_LISTED[failure.kind]
         return WireError(state, said.format(failure.words[:_LONGEST_NAME]))
-    missing = _MISSING.search(failure.words[-_LONGEST:])
+    words = failure.words[-_LONGEST:]
+    missing = _MISSING.search(words)
     if missing is not None:
         return WireError(missing[1], missing[2])
+    column = _COLUMN.search(failure.words[:_LONGEST])
+    for name in () if column is None else (column[1], column[1].lower()):
+        if name in written:
+            return WireError(NO_COLUMN, f'column "{name}" does not exist')
     if failure.kind in _OF_VALUES:
         for pattern, state, said in _SAID:
             if re.search(pattern, failure.words):
-                return WireError(state, said, line(failure.words, _TOLD))
+                return WireError(state, said)
     state, said = _STATES.get(failure.kind, (UNSUPPORTED, "the catalog cannot answer this"))
-    return WireError(state, said, line(failure.words, _TOLD))
+    return WireError(state, said)

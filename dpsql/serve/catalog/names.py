@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
+from dpsql.serve.catalog.words import OWN
 from dpsql.serve.tokens import Token
 
 _ENDS = frozenset({
@@ -36,6 +38,39 @@ def column_names(tokens: Sequence[Token], deep: int = 0) -> list[str | None]:
     if tokens and tokens[0].word == "values":
         return _of_values(tokens)
     return [_name(tokens[start:stop], deep) for start, stop in select_items(tokens)]
+
+
+def shown_names(tokens: Sequence[Token], found: Sequence[str]) -> list[str]:
+    """The names of all columns; ``found`` are the engine's, of which a star's columns keep theirs.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> shown_names(read("SELECT *, pg_typeof(1) FROM t"), ["a", "b", "pgf_pg_typeof(1)"])
+    ['a', 'b', 'pg_typeof']
+    >>> shown_names(read("SELECT * FROM (SELECT pg_typeof(1), 1 + 1) t"), ["pgf_pg_typeof(1)", "(1 + 1)"])
+    ['pg_typeof', '?column?']
+    """
+    items = column_names(tokens)
+    if items.count(None) == 1:
+        star, wide = items.index(None), len(found) - len(items) + 1
+        items[star : star + 1] = [None] * wide
+    if len(items) != len(found):
+        items = [None] * len(found)
+    written = {t.name for t in tokens if t.kind in ("word", "quoted")}
+    return [
+        _of_engine(name, written) if item is None else item
+        for item, name in zip(items, found, strict=True)
+    ]
+
+
+def _of_engine(name: str, written: Collection[str]) -> str:
+    """A name that a relation or the client gave; of an expression, the function that was written."""
+    if name in written or (name.isidentifier() and not name.startswith(OWN)):
+        return name
+    called = _CALLED.match(name)
+    return called[1] if called is not None and called[1] in written else UNNAMED
+
+
+_CALLED = re.compile(r"(?:pg[ftx]_)?(\w+)\(")
 
 
 def select_items(tokens: Sequence[Token]) -> list[tuple[int, int]]:
