@@ -28,8 +28,8 @@ from dpsql.service import Service
 from dpsql.service.pace import Pace
 from dpsql.sql.render import parameters
 
-REFUSED = "b.part_id <> a.part_id"
-"""The one query of the corpus that has no steady form: its EXISTS compares more than keys."""
+REFUSED = ("b.part_id <> a.part_id", "o.customer_number AND o.priority = 'low'")
+"""The queries of the corpus without a steady form: an EXISTS and a LEFT JOIN compare more than keys."""
 
 
 def _strictly(world: World) -> World:
@@ -45,7 +45,7 @@ WORLDS = {id(e.world): _strictly(e.world) for e in CONDITIONED}
 @pytest.mark.parametrize("half", range(2))
 def test_what_is_measured_is_the_same_with_every_bounding(half: int) -> None:
     """Before noise, number by number, by every way to bound: so the answers are the same too."""
-    asked = [e for e in CONDITIONED if REFUSED not in e.sql][half::2]
+    asked = [e for e in CONDITIONED if not any(part in e.sql for part in REFUSED)][half::2]
     assert len(asked) > 75
     wrong = {e.sql: told for e in asked if (told := _differs(e))}
     assert wrong == {}, "\n".join(f"{k}: {v}" for k, v in wrong.items())
