@@ -25,6 +25,7 @@ from dpsql.diagnostics.refusal import (
     SourceMismatch,
 )
 from dpsql.service import Reply, Service, Session, plain
+from dpsql.sql.parameters import builtins, text
 
 apilevel = "2.0"
 threadsafety = 1
@@ -139,7 +140,7 @@ class Connection:
 
     def explain(self, sql: str, parameters: Sequence[Any] = ()) -> str:
         """Plan, generated SQL, noise, expected error, cost. Reads no data and spends nothing."""
-        return self.session().explain(sql, _values(parameters))
+        return self.session().explain(_text(sql), _values(parameters))
 
     def budget(self) -> dict[str, Any]:
         """What dataset, tables, role and session have left, and of how much."""
@@ -189,7 +190,7 @@ class Cursor:
         """Answer one statement: a query, SET, SHOW dpsql.budget or EXPLAIN."""
         session = self._open()
         self._reply, self._rows, self._next = None, [], 0
-        reply = session.execute(sql, _values(parameters), intervals=True)
+        reply = session.execute(_text(sql), _values(parameters), intervals=True)
         self._reply, self._rows = reply, plain.rows(reply)
         return self
 
@@ -308,11 +309,19 @@ class Cursor:
         return self._reply
 
 
+def _text(sql: str) -> str:
+    """The statement as the characters that it is made of, whatever its class says of itself."""
+    if not isinstance(sql, str):
+        raise ProgrammingError("a statement is text")
+    return text(sql)
+
+
 def _values(parameters: Sequence[Any]) -> list[Any]:
     """Parameters by position, as Python values."""
     if isinstance(parameters, str | bytes | Mapping):
         raise ProgrammingError("parameters are a list or tuple, one value for each ? in order")
-    return [value.item() if isinstance(value, np.generic) else value for value in parameters]
+    values = (v.item() if isinstance(v, np.generic) else v for v in parameters)
+    return list(builtins(values))
 
 
 def _with(library: str, made: Callable[[], Any]) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
 from dpsql.serve.pgwire.parameters import items
 from dpsql.serve.tokens import Token, tokens
+from dpsql.sql.parameters import builtin
 
 _MEANT = {("=", "any"): "IN", ("=", "some"): "IN", ("<>", "all"): "NOT IN", ("!=", "all"): "NOT IN"}
 _OF_NOTHING = {"IN": "IN (NULL) IS TRUE", "NOT IN": "NOT IN (NULL) IS NOT FALSE"}
@@ -108,19 +109,19 @@ def constant(value: Any, *, escapes: bool = False) -> str:
     >>> constant("it's"), constant(None), constant(dt.date(2024, 5, 1))
     ("'it''s'", 'NULL', "DATE '2024-05-01'")
     """
-    match value:
+    match exact := str(value) if type(value) is uuid.UUID else builtin(value):
         case None:
             return "NULL"
         case bool() | int():
-            return str(value).upper()
-        case float() | Decimal() if math.isfinite(value):
-            return str(value).upper()
+            return str(exact).upper()
+        case float() | Decimal() if math.isfinite(exact):
+            return str(exact).upper()
         case dt.datetime():
-            return f"TIMESTAMP '{value.replace(tzinfo=None).isoformat(' ')}'"
+            return f"TIMESTAMP '{exact.replace(tzinfo=None).isoformat(' ')}'"
         case dt.date():
-            return f"DATE '{value.isoformat()}'"
-        case uuid.UUID() | str():
-            return _quoted(str(value), escapes=escapes)
+            return f"DATE '{exact.isoformat()}'"
+        case str():
+            return _quoted(exact, escapes=escapes)
         case _:
             raise WireError(
                 UNSUPPORTED, "a list with a value of this type is not answered",

@@ -33,6 +33,7 @@ from dpsql.service.foreseen import foreseen
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.remaining import estimates
 from dpsql.service.reply import Remaining, Reply, made
+from dpsql.sql.parameters import builtins
 from dpsql.sql.parse import Source
 
 if TYPE_CHECKING:
@@ -104,11 +105,12 @@ class Session:
         """
         who = self.role, self._behind
         mine = s.hinted(self.settings, text)
-        about = (who, replace(mine, session=None), text, parameters)
+        values = builtins(parameters)
+        about = (who, replace(mine, session=None), text, values)
         self._timely = False
 
         def make(now: datetime) -> PricedPlan:
-            found = self._planned(text, parameters, now, mine)
+            found = self._planned(text, values, now, mine)
             self._timely = getattr(now, "asked", True)
             return found
 
@@ -118,7 +120,7 @@ class Session:
     def _planned(
         self, text: str, parameters: Parameters, now: datetime, mine: s.Settings
     ) -> PricedPlan:
-        source = Source(text, mine.dialect, tuple(parameters))
+        source = Source(text, mine.dialect, parameters)
         catalog = self._service.catalog(self.role, now)
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
@@ -214,7 +216,7 @@ class Session:
     def _answered(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         priced = self.prepare(text, parameters)
         timely = self._timely
-        if own_tables.asked_for(Source(text, self.settings.dialect, tuple(parameters))):
+        if own_tables.asked_for(Source(text, self.settings.dialect)):
             return self._own(priced)
         self._service.check_data()
         policy = self._service.policy

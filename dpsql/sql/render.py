@@ -31,6 +31,7 @@ from dpsql.sql.expressions import (
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.conditional import coerced
 from dpsql.sql.functions.function import engine_type, typed
+from dpsql.sql.parameters import builtin
 
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
 
@@ -70,8 +71,11 @@ def alias(column: Column) -> str:
 
 
 def literal(value: Scalar | None, kind: Kind) -> str:
-    """A constant. Fractions become the nearest double, written so that it reads back the same."""
-    match value:
+    """A constant. Fractions become the nearest double, written so that it reads back the same.
+
+    It is written from the value alone: what a class of the caller's says of itself is not asked.
+    """
+    match value := builtin(value):
         case None:
             return "NULL"
         case bool():

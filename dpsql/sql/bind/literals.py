@@ -17,6 +17,7 @@ from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import members
 from dpsql.sql.expressions import NULL, Expression, Interval, Literal, Shape
 from dpsql.sql.functions.time import UNITS
+from dpsql.sql.parameters import builtin
 from dpsql.sql.parse import STRANGE
 from dpsql.sql.spans import span_of
 
@@ -88,26 +89,21 @@ def parameter(node: exp.Expr, context: Context) -> Literal:
     return literal(scalar(context.parameters[position], node), node)
 
 
-def scalar(value: object, node: exp.Expr) -> Scalar | None:
-    """A driver's value as an exact one."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise _bad(node, "a parameter", "a finite number")
-        return Fraction(value)
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise _bad(node, "a parameter", "a finite number")
-        return Fraction(value)
-    if isinstance(value, dt.datetime):
-        if value.tzinfo is not None or value != value:  # as pandas spells none
+def scalar(given: object, node: exp.Expr) -> Scalar | None:
+    """A driver's value as an exact one, whatever its class says of itself."""
+    match value := builtin(given):
+        case float() | Decimal():
+            if not math.isfinite(value):
+                raise _bad(node, "a parameter", "a finite number")
+            return Fraction(value)
+        case dt.datetime() if value.tzinfo is not None:
             raise _bad(node, "a parameter", "a timestamp without a time zone, as columns are")
-        day, time = value.date(), value.time()  # those of pandas have nanoseconds, and engines none
-        return dt.datetime.combine(day, time)
-    if isinstance(value, str) and STRANGE.search(value):
-        raise _bad(node, "a parameter", "text without NUL bytes and halves of characters")
-    if isinstance(value, bool | int | Fraction | str | dt.date) or value is None:
-        return value
-    raise _bad(node, "a parameter", "a number, text, a date or NULL")
+        case str() if STRANGE.search(value):
+            raise _bad(node, "a parameter", "text without NUL bytes and halves of characters")
+        case None | bool() | int() | Fraction() | str() | dt.date():
+            return value
+        case _:
+            raise _bad(node, "a parameter", "a number, text, a date or NULL")
 
 
 def of_kind(value: Scalar | None, kind: Kind) -> Scalar | None:

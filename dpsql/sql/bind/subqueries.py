@@ -31,6 +31,7 @@ from dpsql.sql.relations import (
     Scan,
     Sort,
     expressions,
+    inputs,
     walk,
 )
 from dpsql.sql.spans import span_of
@@ -49,9 +50,8 @@ def bind_subquery(scalars: Scalars, node: exp.Expr) -> Expression:
     output = context.query(inner, context, scope)
     place, text = span_of(node), inner.sql("postgres", comments=False)
     if isinstance(node, exp.Exists):
-        return Subquery(
-            "exists", None, text, output.relation, None, Shape(Kind.BOOLEAN, False), place
-        )
+        rows = _rows_alone(output.relation)
+        return Subquery("exists", None, text, rows, None, Shape(Kind.BOOLEAN, False), place)
     if len(output.columns) != 1:
         raise refuse("DP201", node, "this subquery has more than one column", "One is compared.")
     column = output.columns[0]
@@ -114,15 +114,27 @@ def _needs_join(subquery: Subquery) -> bool:
 
 
 def free_columns(relation: Relation) -> set[int]:
-    """Columns of the query around that a query refers to."""
+    """Columns of the query around that a query refers to.
+
+    One that an operator passes on as it is keeps its number, and is not made there.
+    """
     made: set[int] = set()
     used: set[int] = set()
     for part in walk(relation):
-        made |= {f.number for f in part.fields}
+        read = {c.number for e in expressions(part) for c in columns(e)}
+        below = {f.number for part_below in inputs(part) for f in part_below.fields}
+        made |= {f.number for f in part.fields} - read - below
         if isinstance(part, Scan):
             made |= {f.number for f in part.unit_fields}
-        used |= {c.number for e in expressions(part) for c in columns(e)}
+        used |= read
     return used - made
+
+
+def _rows_alone(relation: Relation) -> Relation:
+    """The query of an EXISTS without a list of outputs that names columns of the query around."""
+    if isinstance(relation, Project) and free_columns(relation) - free_columns(relation.input):
+        return relation.input
+    return relation
 
 
 def _half_join(relation: Relation, subquery: Subquery, node: exp.Expr, *, kept: bool) -> Relation:

@@ -1,0 +1,79 @@
+"""Values that a caller gives for parameters, as values of Python's own types.
+
+A caller's class may say of itself what it likes: how it is printed, compared and hashed. So no
+method of it is called: its value is read by the type that it is derived from.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+
+class Unknown:
+    """In place of a value of a type that no constant has; binding refuses it."""
+
+    def __repr__(self) -> str:
+        """The same for every such value: nothing of the value is in it."""
+        return "Unknown"
+
+
+UNKNOWN: Final = Unknown()
+
+
+def builtin(value: object) -> Any:
+    """The value of the exact type that it is derived from, or ``UNKNOWN``.
+
+    >>> from enum import IntEnum
+    >>> builtin(IntEnum("Size", "small large").large), builtin(b"x")
+    (2, Unknown)
+    """
+    for kind, read in _READERS.items():
+        if issubclass(type(value), kind):
+            return read(value)
+    return UNKNOWN
+
+
+def builtins(values: Iterable[object]) -> tuple[Any, ...]:
+    """The values of all parameters."""
+    return tuple(map(builtin, values))
+
+
+def text(value: str) -> str:
+    """The characters that a text, or a value of a class derived from it, is made of."""
+    return str.__str__(value)
+
+
+def _fraction(value: Fraction) -> Any:
+    """Its two numbers; a class derived from it may hide them."""
+    if type(value) is not Fraction:
+        return UNKNOWN
+    return Fraction(int.__int__(value.numerator), int.__int__(value.denominator))
+
+
+def _moment(value: dt.datetime) -> Any:
+    """With a zone, whichever it is, it stays a moment with a zone, which binding refuses."""
+    if type(value) is not dt.datetime and value != value:  # as pandas spells none
+        return UNKNOWN
+    zone = None if dt.datetime.tzinfo.__get__(value) is None else dt.UTC
+    # Those of pandas have nanoseconds, and engines none.
+    return dt.datetime.combine(dt.datetime.date(value), dt.datetime.time(value), zone)
+
+
+_READERS: dict[type, Callable[[Any], Any]] = {
+    type(None): lambda _: None,
+    bool: bool,
+    int: int.__int__,
+    float: float.__float__,
+    Decimal: Decimal,
+    Fraction: _fraction,
+    str: text,
+    dt.datetime: _moment,
+    dt.date: lambda value: dt.date.fromordinal(dt.date.toordinal(value)),
+}
+"""The first that a value's class is, or is derived from, reads it."""
+
+__all__ = ["UNKNOWN", "Unknown", "builtin", "builtins", "text"]
