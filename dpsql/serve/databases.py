@@ -63,7 +63,7 @@ class Databases:
         raise Fatal(NO_DATABASE, f'database "{database}" does not exist')
 
     def process(self) -> int:
-        """The next connection's number, whatever it connects to."""
+        """A number for a connection, whatever it connects to."""
         return self._first.process()
 
     def random(self, count: int) -> bytes:

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import secrets
 import ssl
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -67,8 +66,7 @@ class ServiceHouse:
     ) -> None:
         """``catalog`` makes the catalog that a role sees."""
         self._catalog = catalog
-        self._secret, self._lock = secrets.token_bytes(32), threading.Lock()
-        self._processes = 1000
+        self._secret = secrets.token_bytes(32)
         self.encrypts, self.requires_tls = certificate is not None, requires_tls
         self.binding = None if certificate is None else certificate.binding()
         self.world = self._read(service)
@@ -144,10 +142,8 @@ class ServiceHouse:
         return Admission("", Access()) if role is None else Admission(role.name, role.access)
 
     def process(self) -> int:
-        """The next connection's number."""
-        with self._lock:
-            self._processes = self._processes % (2**31 - 1) + 1
-            return self._processes
+        """A number for a connection, which tells nothing of how many there are."""
+        return secrets.randbelow(2**31 - 1) + 1
 
     def random(self, count: int) -> bytes:
         """From the operating system."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import threading
 from collections.abc import Iterator
 
@@ -10,6 +12,8 @@ import asyncpg
 import psycopg
 import pytest
 from endpoint import PASSWORD, ROLE, Endpoint, endpoint, generous
+
+from dpsql.serve.pgwire.crowd import Place
 
 ACTIVITY = "SELECT pid, query FROM pg_stat_activity"
 
@@ -45,15 +49,63 @@ def test_what_others_ask_is_not_shown(roles: Endpoint) -> None:
         assert own.info.backend_pid not in _listed(other)
 
 
-@pytest.mark.parametrize("function", ["pg_cancel_backend", "pg_terminate_backend"])
-def test_others_are_not_stopped(roles: Endpoint, function: str) -> None:
+def _asked(connection: psycopg.Connection, function: str, process: int) -> tuple[object, list[str]]:
+    """What is answered, and said beside it, without the number itself."""
+    heard = list[str]()
+
+    def hear(said: psycopg.errors.Diagnostic) -> None:
+        heard.append(f"{said.severity} {said.sqlstate} {said.message_primary}")
+
+    connection.add_notice_handler(hear)
+    found = connection.execute(f"SELECT {function}(%s)", (process,)).fetchall()
+    connection.remove_notice_handler(hear)
+    return found, [words.replace(str(process), "N") for words in heard]
+
+
+def _differences(roles: Endpoint, function: str) -> list[tuple[object, list[str]]]:
+    """What is said of nobody's number, and of another's."""
     with _connect(roles) as own, _connect(roles, user="viewer") as other:
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="must be a member of"):
-            own.execute(f"SELECT {function}(%s)", (other.info.backend_pid,))
-        everyone = f"SELECT {function}(x) FROM generate_series(1001, 1200) AS s(x)"
-        with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.OperationalError)):
-            own.execute(everyone)
+        one = other.info.backend_pid
+        found = [_asked(own, function, n) for n in (11, one)]
         assert other.execute("SELECT 1").fetchone() == (1,)
+        return found
+
+
+@pytest.mark.parametrize("function", ["pg_cancel_backend", "pg_terminate_backend"])
+def test_others_are_not_stopped_and_not_told_from_nobody(roles: Endpoint, function: str) -> None:
+    nobody, other = _differences(roles, function)
+    said = "WARNING 01000 PID N is not a PostgreSQL backend process"
+    assert nobody == other == ([(False,)], [said])
+
+
+def test_a_refusal_that_tells_others_would_be_noticed(
+    roles: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(place: Place, process: int, *, ends: bool) -> bool:
+        return any(s.process == process for s in place.crowd.seen())
+
+    monkeypatch.setattr(Place, "stop", told)
+    nobody, other = _differences(roles, "pg_cancel_backend")
+    assert nobody != other
+
+
+def test_numbers_of_sessions_tell_nothing_of_others(roles: Endpoint) -> None:
+    """Each is drawn by itself: they neither count up nor are near each other."""
+    with contextlib.ExitStack() as opened:
+        numbers = [
+            opened.enter_context(_connect(roles, user=user)).info.backend_pid
+            for user in (ROLE, "viewer", ROLE, "viewer", ROLE, ROLE)
+        ]
+    assert len(set(numbers)) == len(numbers)
+    assert all(0 < n < 2**31 for n in numbers)
+    assert min(abs(a - b) for a, b in itertools.combinations(numbers, 2)) > 100
+
+
+def test_no_two_sessions_have_one_number(roles: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([5_001, 5_001, 5_001, 5_002])
+    monkeypatch.setattr(roles.house, "process", lambda: next(drawn))
+    with _connect(roles) as one, _connect(roles) as two:
+        assert (one.info.backend_pid, two.info.backend_pid) == (5_001, 5_002)
 
 
 def test_who_has_taken_a_role_sees_who_has_taken_the_same(roles: Endpoint) -> None:
@@ -70,8 +122,8 @@ def test_who_has_taken_a_role_sees_who_has_taken_the_same(roles: Endpoint) -> No
         assert _listed(one) == {numbers[1]}
         assert _listed(two) == {numbers[2]}
         assert _listed(other) == {other.info.backend_pid}
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            one.execute("SELECT pg_terminate_backend(%s)", (numbers[2],))
+        stopped = one.execute("SELECT pg_terminate_backend(%s)", (numbers[2],)).fetchone()
+        assert stopped == (False,)
         assert plain.execute("SELECT pg_terminate_backend(%s, 100)", (numbers[2],)).fetchone() == (
             True,
         )

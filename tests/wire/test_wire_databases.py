@@ -110,8 +110,8 @@ def test_one_log_in_of_two_policies_is_two_people(both: Serving) -> None:
         assert (o.info.backend_pid,) not in seen
         assert (c.info.backend_pid,) in seen
         assert c.info.backend_pid != o.info.backend_pid
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            c.execute("SELECT pg_cancel_backend(%s)", (o.info.backend_pid,))
+        stopped = c.execute("SELECT pg_cancel_backend(%s)", (o.info.backend_pid,)).fetchone()
+        assert stopped == (False,), "as for a number that nobody has"
 
 
 def test_a_token_chooses_over_http_and_so_does_a_header(

@@ -52,7 +52,10 @@ class Deeds:
         self.settings: list[Setting] = []
 
     def set(self, name: str, value: str, *, local: bool) -> str:
-        """Kept until the statement has succeeded: then its session takes it."""
+        """Kept until the statement has succeeded: then its session takes it.
+
+        A refusal is kept too, for it is lost on its way.
+        """
         if len(self.settings) >= MOST or len(name) + len(value) > LONGEST:
             self.refused = WireError(BAD_VALUE, "too many or too long settings")
             raise self.refused
@@ -60,12 +63,8 @@ class Deeds:
         return value
 
     def stop(self, process: int, *, ends: bool) -> bool:
-        """Stop a session that may be stopped; the refusal is kept, for it is lost on its way."""
-        try:
-            found = self._place.stop(process, ends=ends)
-        except WireError as error:
-            self.refused = error
-            raise
+        """Stop a session that may be stopped; of another's no more is said than of none."""
+        found = self._place.stop(process, ends=ends)
         if not found and len(self.warnings) < MOST:
             self.warnings.append(f"PID {process} is not a PostgreSQL backend process")
         return found

@@ -260,6 +260,8 @@ class Machine:
         try:
             largest = self._admit(self.home, asked.role)
             process = self._house.process()
+            while self._crowd.holds(process):
+                process = self._house.process()
             place = Place(process, self._crowd, self._variables)
             backend = self.home.enter(asked.role, asked.database, asked.session, place)
         except Exception as error:

@@ -90,6 +90,10 @@ class Room:
         """Every session that has logged in."""
         return [seen for c in list(self.keys.values()) if (seen := c.seen()) is not None]
 
+    def holds(self, process: int) -> bool:
+        """Whether a session has this number."""
+        return process in self.keys
+
     def stop(self, process: int, *, ends: bool) -> None:
         """Cancel what a session runs, or end it. Said by a worker, done by the loop."""
         found = self.keys.get(process)
