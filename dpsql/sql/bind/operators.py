@@ -144,8 +144,22 @@ def trim(self: Scalars, node: exp.Expr) -> Expression:
             f"It must be known before data is read, and has 1 to {MOST_TRIMMED} characters.",
             "TRIM(BOTH '- ' FROM city)",
         )
-    name = _TRIMS[node.args.get("position")]
+    name = _TRIMS.get(_side(node))
+    if name is None:
+        raise refuse(
+            "DP201",
+            node,
+            "TRIM takes a text and what is taken off",
+            "Of which side is said by a word: LEADING, TRAILING or BOTH.",
+            "TRIM(BOTH '- ' FROM city)",
+        )
     return self.call(name, (self.bind(node.this),), node, characters)
+
+
+def _side(node: exp.Expr) -> str | None:
+    """What was said of the side; a third value is not one."""
+    side = node.args.get("position")
+    return side.sql() if isinstance(side, exp.Expr) else side
 
 
 MOST_TRIMMED = 100

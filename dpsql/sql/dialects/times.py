@@ -267,8 +267,9 @@ def formatted(node: exp.Expr) -> exp.Expr:
 
 def read_in_full(node: exp.Expr) -> exp.Expr:
     """``PARSE_DATE`` with a year: without one, dialects take different years."""
-    if "%Y" not in str(node.args["format"].name):
+    pattern = node.args.get("format")
+    if pattern is None or "%Y" not in str(pattern.name):
         raise refuse(
             node, "a date is read with its year", "Which year is meant differs.", "'%Y-%m-%d'"
         )
-    return type(node)(this=node.this, format=node.args["format"])
+    return type(node)(this=node.this, format=pattern)
