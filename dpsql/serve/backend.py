@@ -36,6 +36,7 @@ from dpsql.serve.uses import (
 )
 from dpsql.serve.world import Shared, Who, World
 from dpsql.service import Reply, Session
+from dpsql.service.settings import hinted
 from dpsql.sql.dialects.tables import DIALECTS
 from dpsql.sql.parse import LONGEST_TEXT
 
@@ -316,7 +317,7 @@ class RoleSession:
         """Whether a query is answered from the catalog, or soon refused."""
         try:
             return len(query.text) <= LONGEST_LIGHT and self._route(self._here(query)) == "catalog"
-        except WireError:
+        except (WireError, Refused):
             return True
 
     def interrupt(self, thread: int) -> None:
@@ -367,6 +368,7 @@ class RoleSession:
         return ask.query.text, _named(ask.values), ask.oids, self._who
 
     def _route(self, query: Query) -> str:
+        hinted(self._session.settings, query.text)  # a wrong one is refused, whoever answers
         found = self._shared.routes.get(query.text)
         if found is None:
             found = self._decided(query)

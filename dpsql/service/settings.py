@@ -125,7 +125,8 @@ _SET = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _RESET = re.compile(r"\s*reset\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
-_HINT = re.compile(r"\s*/\*\s*(dpsql\s*\..*?)\*/", re.IGNORECASE | re.DOTALL)
+_COMMENT = re.compile(r"\s*(?:--[^\n]*+|/\*(.*?)\*/)", re.DOTALL)
+_HINT = re.compile(r"\s*dpsql\s*\.", re.IGNORECASE)
 HINTS = (
     "epsilon", "delta", "max_error", "max_relative_error", "expected_size", "mechanism", "search",
 )  # fmt: skip
@@ -154,15 +155,14 @@ def changed(settings: Settings, text: str) -> Settings | None:
 
 
 def hinted(settings: Settings, text: str) -> Settings:
-    """The settings for one statement: those that a comment in front of it names are its own.
+    """The settings for one statement: those that comments in front of it name are its own.
 
     Only what a single answer costs and how exact it is can be said there.
 
     >>> hinted(Settings(), "/* dpsql.max_error = 50 */ SELECT 1").max_error
     Fraction(50, 1)
     """
-    found = _HINT.match(text)
-    for part in [] if found is None else found.group(1).split(","):
+    for part in _parts(text):
         name = part.partition("=")[0].partition(".")[2].strip().lower()
         if name in SETTINGS and name not in HINTS:
             raise Refused(_no_hint(name))
@@ -171,6 +171,16 @@ def hinted(settings: Settings, text: str) -> Settings:
             raise Refused(_no_hint(part.strip()))
         settings = made
     return settings
+
+
+def _parts(text: str) -> list[str]:
+    """What comments in front of a statement set; those about other things are passed over."""
+    parts, at = list[str](), 0
+    while (found := _COMMENT.match(text, at)) is not None:
+        if found[1] is not None and _HINT.match(found[1]):
+            parts += found[1].split(",")
+        at = found.end()
+    return parts
 
 
 def shown(text: str) -> str | None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.cursor import Cursor
 from dpsql.serve.pgwire.errors import BAD_VALUE, PRIVILEGE, WireError
-from dpsql.serve.tokens import Token, tokens
+from dpsql.serve.tokens import tokens
 
 
 def read_copy(cursor: Cursor, query: Callable[[Cursor], c.Query]) -> c.Copy:
     """COPY (query) TO STDOUT, and COPY table TO STDOUT as its short form."""
     bracket = cursor.skip("(")
-    inner = query(_within(cursor, cursor.inside())) if bracket else _table(cursor)
+    inner = query(cursor.within()) if bracket else _table(cursor)
     if not cursor.skip("to"):
         raise _not_out()
     if not cursor.skip("stdout"):
@@ -22,14 +22,10 @@ def read_copy(cursor: Cursor, query: Callable[[Cursor], c.Query]) -> c.Copy:
     cursor.skip("with")
     copy = c.Copy(inner)
     if cursor.skip("("):
-        copy = _options(copy, _within(cursor, cursor.inside()))
+        copy = _options(copy, cursor.within())
     while cursor.remaining():
         copy = _option(copy, cursor)
     return copy
-
-
-def _within(cursor: Cursor, inside: Sequence[Token]) -> Cursor:
-    return Cursor(cursor.text, inside)
 
 
 def _table(cursor: Cursor) -> c.Query:

@@ -11,9 +11,20 @@ from dpsql.serve.tokens import Token
 class Cursor:
     """A place in the tokens of one statement."""
 
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
-        """At the first token."""
-        self.text, self._tokens, self._at = text, tokens, 0
+    def __init__(self, text: str, tokens: Sequence[Token], before: int = 0) -> None:
+        """At the first token; ``before`` is where the one ahead of it ends."""
+        self.text, self._tokens, self._at, self._before = text, tokens, 0, before
+
+    @property
+    def passed(self) -> int:
+        """Where the token before this place ends."""
+        return self._tokens[self._at - 1].end if self._at else self._before
+
+    @property
+    def gap(self) -> str:
+        """What stands between the token before this place and the one at it: comments, maybe."""
+        following = self._tokens[self._at : self._at + 1]
+        return self.text[self.passed : following[0].start] if following else ""
 
     def remaining(self) -> int:
         """How many tokens are left."""
@@ -104,6 +115,11 @@ class Cursor:
             word = self.next().text
             depth += (word == "(") - (word == ")")
         return self._tokens[start : self._at - 1]
+
+    def within(self) -> Cursor:
+        """A cursor over the same, as ``inside`` has it."""
+        before = self.passed
+        return Cursor(self.text, self.inside(), before)
 
     def end(self) -> None:
         """Nothing may be left."""

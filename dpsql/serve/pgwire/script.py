@@ -11,6 +11,7 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.copy_options import read_copy
 from dpsql.serve.pgwire.cursor import Cursor
 from dpsql.serve.pgwire.errors import PRIVILEGE, UNSUPPORTED, WireError
+from dpsql.serve.pgwire.remarks import query_with, setting_comments, with_comments
 from dpsql.serve.tokens import Token, statements, tokens
 
 LONGEST_SCRIPT = 1_000_000
@@ -32,15 +33,20 @@ def _read(text: str) -> Statements:
     found = statements(text)
     if len(found) > MOST_STATEMENTS:
         return (WireError("54000", f"a script has at most {MOST_STATEMENTS} statements"),)
-    return tuple(_statement(text, tokens) for tokens in found)
+    ends = [0, *(tokens[-1].end for tokens in found)]
+    return tuple(_statement(text, end, tokens) for end, tokens in zip(ends, found, strict=False))
 
 
-def _statement(text: str, tokens: list[Token]) -> c.Statement | WireError:
+def _statement(text: str, before: int, tokens: list[Token]) -> c.Statement | WireError:
+    """``before`` is where the statement before it ends."""
     start = tokens[0].start
+    comments = setting_comments(text[before:start])
     body = text[start : tokens[-1].end]
     moved = [t._replace(start=t.start - start, end=t.end - start) for t in tokens]
     try:
-        return c.Statement(command(body, moved), start)
+        found = with_comments(command(body, moved), comments)
+        shift = len(comments) if isinstance(found, c.Query) else 0
+        return c.Statement(found, start - shift)
     except WireError as error:
         if error.position is None:
             return error
@@ -73,7 +79,7 @@ def _refused(word: str) -> WireError:
 
 def query(cursor: Cursor) -> c.Query:
     """The rest of a statement, as a query of its own."""
-    rest = cursor.rest()
+    comments, rest = setting_comments(cursor.gap), cursor.rest()
     if not rest:
         raise cursor.unexpected()
     start = rest[0].start
@@ -81,7 +87,7 @@ def query(cursor: Cursor) -> c.Query:
     moved = tuple(t._replace(start=t.start - start, end=t.end - start) for t in rest)
     if moved[0].word in _READERS and moved[0].word != "explain":
         raise cursor.unexpected(rest[0])
-    return c.Query(text, moved)
+    return query_with(c.Query(text, moved), comments)
 
 
 def _begin(cursor: Cursor) -> c.Command:
