@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -14,17 +16,60 @@ from dpsql.serve.pgwire.startup import Admission, House
 from dpsql.serve.world import World
 
 
-class Databases:
-    """The machine's ``House`` over houses by name; for unknown names it is the house itself.
+class Unknown:
+    """Who takes in those who ask for a database that does not exist: nobody enters.
 
-    Whoever asks for an unknown name is led through the log-in of the first policy, and told that
-    there is no such database once that has succeeded: a wrong name tells no more of who may log in
-    than a right one.
+    It looks like one of the houses there are: an offer and iterations as that one has, and salts
+    that are this name's own, as each policy's are. So nobody is told which names exist.
+    """
+
+    def __init__(self, like: ServiceHouse, database: str) -> None:
+        """``like`` is the house that it looks like."""
+        self._like, self._database = like, database
+        self.encrypts, self.requires_tls = like.encrypts, like.requires_tls
+        self.binding = like.binding
+
+    def at(self, database: str) -> House:  # noqa: ARG002 (it has been asked for)
+        """Nobody else."""
+        return self
+
+    @property
+    def cleartext(self) -> bool:
+        """As the house that it looks like."""
+        return self._like.cleartext
+
+    def verifier(self, role: str) -> tuple[Verifier, bool]:
+        """One that nothing fits."""
+        return self._like.decoy(f"{role}\0{self._database}"), False
+
+    def admission(self, user: str) -> Admission:
+        """As the house that it looks like."""
+        return self._like.admission(user)
+
+    def enter(self, role: str, database: str, session: str, place: Place) -> NoReturn:  # noqa: ARG002
+        """There is no such database; nobody comes so far."""
+        raise Fatal(NO_DATABASE, f'database "{database}" does not exist')
+
+    def process(self) -> int:
+        """A number for a connection."""
+        return self._like.process()
+
+    def random(self, count: int) -> bytes:
+        """From the operating system."""
+        return self._like.random(count)
+
+
+class Databases(Unknown):
+    """The machine's ``House`` before a client has said which database it wants.
+
+    A wrong name is led through a log-in that fails, as a wrong password does.
     """
 
     def __init__(self, houses: Sequence[ServiceHouse]) -> None:
         """Names are what the policies said when they were opened."""
-        self._first, self._houses = houses[0], dict[str, ServiceHouse]()
+        super().__init__(houses[0], "")
+        self._houses = dict[str, ServiceHouse]()
+        self._secret = secrets.token_bytes(32)
         for house in houses:
             policy = house.world.service.policy
             if policy.front.database in self._houses:
@@ -33,8 +78,6 @@ class Databases:
                     "give one of them another name, with `database: name` in it"
                 )
             self._houses[policy.front.database] = house
-        self.encrypts, self.requires_tls = self._first.encrypts, self._first.requires_tls
-        self.binding = self._first.binding
 
     @property
     def worlds(self) -> Mapping[str, World]:
@@ -43,29 +86,8 @@ class Databases:
 
     def at(self, database: str) -> House:
         """Who takes in those who ask for this database."""
-        return self._houses.get(database, self)
-
-    @property
-    def cleartext(self) -> bool:
-        """As the first policy says."""
-        return self._first.cleartext
-
-    def verifier(self, role: str) -> tuple[Verifier, bool]:
-        """As the first policy says."""
-        return self._first.verifier(role)
-
-    def admission(self, user: str) -> Admission:
-        """As the first policy says."""
-        return self._first.admission(user)
-
-    def enter(self, role: str, database: str, session: str, place: Place) -> NoReturn:  # noqa: ARG002
-        """There is no such database."""
-        raise Fatal(NO_DATABASE, f'database "{database}" does not exist')
-
-    def process(self) -> int:
-        """A number for a connection, whatever it connects to."""
-        return self._first.process()
-
-    def random(self, count: int) -> bytes:
-        """From the operating system."""
-        return self._first.random(count)
+        found = self._houses.get(database)
+        if found is not None:
+            return found
+        luck = int.from_bytes(hmac.digest(self._secret, database.encode(), "sha256"))
+        return Unknown(list(self._houses.values())[luck % len(self._houses)], database)

@@ -121,8 +121,12 @@ class ServiceHouse:
         found = self.world.users.get(role)
         if found is not None and found.verifier is not None:
             return found.verifier, True
-        iterations = self._iterations(role)
-        return Verifier(iterations, self._salt(role), self.random(32), self.random(32)), False
+        return self.decoy(role), False
+
+    def decoy(self, name: str) -> Verifier:
+        """A verifier that nothing fits, with the same salt and iterations whenever the name is asked."""
+        iterations = self._iterations(name)
+        return Verifier(iterations, self._salt(name), self.random(32), self.random(32))
 
     def _iterations(self, name: str) -> int:
         """As one of the users has, always the same one for a name: an unknown name looks like any."""
