@@ -21,7 +21,6 @@ from dpsql.ledger.store import Ledger
 from dpsql.policy.model import Allowance, Policy, Table
 
 Terms = Mapping[str, Any]
-_WINDOWS = ("day", "week", "month", "year", None)
 
 
 def terms_of(policy: Policy) -> dict[str, Any]:
@@ -37,6 +36,7 @@ def terms_of(policy: Policy) -> dict[str, Any]:
     return {
         "policy": policy.version,
         "data_version": policy.data_version,
+        "time_zone": policy.time_zone,
         "limits": limits,
         "sees": {
             n: sorted(tables if r.tables is None else r.tables) for n, r in policy.roles.items()
@@ -64,6 +64,7 @@ def loosened(old: Terms, new: Terms) -> tuple[str, ...]:
     """Each promise of ``old`` that ``new`` weakens, in words; nothing when none is."""
     return (
         *_looser_limits(old["limits"], new["limits"]),
+        *_other_zone(old, new),
         *_wider_roles(old["sees"], new["sees"]),
         *(
             f"unit {name}: {size} are protected together, {old['sizes'][name]} were"
@@ -132,8 +133,22 @@ def _looser_limits(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[s
                 yield f"{name}: {word} {_short(now)}, it was {_short(then)}"
         if composition != before[2] and composition == "zcdp":
             yield f"{name}: composition zcdp, it was basic"
-        if _WINDOWS.index(per) < _WINDOWS.index(before[3]):
-            yield f"{name}: it renews every {per}, it did {f'every {before[3]}' if before[3] else 'not'}"
+        if per != before[3]:
+            yield f"{name}: it renews {_every(per)}, it did {_every(before[3])}; {_FORGOTTEN}"
+
+
+def _every(window: str | None) -> str:
+    return f"every {window}" if window else "not at all"
+
+
+_FORGOTTEN = "what was spent before does not count in the new window"
+
+
+def _other_zone(old: Terms, new: Terms) -> Iterator[str]:
+    """Windows begin at other moments: each is another one than that in which was spent."""
+    before = old.get("time_zone", new["time_zone"])  # terms of older versions have none
+    if before != new["time_zone"]:
+        yield f"windows begin at midnight of {new['time_zone']}, they did of {before}; {_FORGOTTEN}"
 
 
 def _wider_roles(

@@ -14,6 +14,9 @@ BEFORE = policy("shop", "shop")
 ACCOUNT = "    max_rows_per_unit: 50\n"
 
 
+FORGOTTEN = "what was spent before does not count in the new window"
+
+
 def edited(*changes: tuple[str, str]):
     def change(text: str) -> str:
         for old, new in changes:
@@ -29,8 +32,11 @@ def edited(*changes: tuple[str, str]):
     [
         ("{epsilon: 20, delta: 1e-5", "{epsilon: 30, delta: 1e-5", "the data set: epsilon 30, it was 20"),
         ("{epsilon: 20, delta: 1e-5", "{epsilon: 20, delta: 1e-4", "the data set: delta 0.0001, it was 1e-5"),
-        ("per: month", "per: week", "role analyst: it renews every week, it did every month"),
-        ("session: {epsilon: 1}", "session: {epsilon: 1, per: day}", "a session of role analyst: it renews every day, it did not"),
+        ("per: month", "per: week", f"role analyst: it renews every week, it did every month; {FORGOTTEN}"),
+        ("per: month", "per: year", f"role analyst: it renews every year, it did every month; {FORGOTTEN}"),
+        ("    per: month\n", "", f"role analyst: it renews not at all, it did every month; {FORGOTTEN}"),
+        ("roles:\n", "time_zone: Europe/Berlin\nroles:\n", f"windows begin at midnight of Europe/Berlin, they did of UTC; {FORGOTTEN}"),
+        ("session: {epsilon: 1}", "session: {epsilon: 1, per: day}", f"a session of role analyst: it renews every day, it did not at all; {FORGOTTEN}"),
         ("query: {epsilon: 0.1}", "query: {epsilon: 0.2}", "a query of role analyst: epsilon 0.2, it was 0.1"),
         ("group_size: 1}", "group_size: 2}", None),
         ("roles:\n", "roles:\n  intern: {epsilon: 1}\n", "role intern: it is new"),
@@ -65,7 +71,7 @@ def test_another_key_is_other_people():
     assert (
         loosened(before, rated(("  student: {key: s}", "  student: {key: s, group_size: 2}"))) == ()
     )
-    older = {name: part for name, part in before.items() if name != "keys"}
+    older = {name: part for name, part in before.items() if name not in ("keys", "time_zone")}
     assert loosened(older, before) == ()
     assert terms_of(policy("rows", "shop"))["keys"]["visits"] == "each row"
 
