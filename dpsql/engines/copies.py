@@ -22,7 +22,7 @@ from typing import Any, Self
 import duckdb
 
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.engines.duckdb import check_owner
+from dpsql.engines.duckdb import IDENTITY, check_owner
 from dpsql.plan.copies import companion, copy_of
 from dpsql.policy.companion import RANK, Shelf, facts, key_of
 from dpsql.policy.model import Policy, Table
@@ -164,6 +164,8 @@ class _Maker:
             config["threads"] = limits.threads
         self._fingerprint = _fingerprint(policy.source.path)
         self._connection = duckdb.connect(":memory:", config=config)
+        for setting, value in IDENTITY.items():
+            self._connection.execute(f"SET GLOBAL {setting} = {value}")
         self._attach(policy.source.path, "source", " (READ_ONLY)")
         self._attach(partial, "made", "")
 

@@ -19,6 +19,7 @@ from dpsql.engines.allowlist import NotListed, StatementCheck
 from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.collations import BYTE_BY_BYTE, collations
 from dpsql.engines.deadlines import Deadlines
+from dpsql.engines.definitions import check_macros, unsteady
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts_file import State
@@ -83,6 +84,7 @@ class DuckDB:
             )
         try:
             self._root = duckdb.connect(str(path), read_only=True, config=config)
+            check_macros(self._root)
             self.prepared = _sealed(self._root, path, copies)
         except duckdb.Error as error:
             raise SourceMismatch(
@@ -106,6 +108,7 @@ class DuckDB:
             columns.setdefault(table, {})[column] = engine_type
             not_null.setdefault(table, set()).update([] if nullable else [column])
         cursor = self._root.cursor()
+        why = unsteady(cursor)
         for table, types in columns.items():
             types.update(collations(cursor, table, types))
         unique: dict[str, list[frozenset[str]]] = {}
@@ -118,7 +121,10 @@ class DuckDB:
         return SourceDescription(
             {
                 name: TableDescription(
-                    found_columns, frozenset(not_null[name]), tuple(unique.get(name, ()))
+                    found_columns,
+                    frozenset(not_null[name]),
+                    tuple(unique.get(name, ())),
+                    unsteady=why.get(name.lower(), ""),
                 )
                 for name, found_columns in columns.items()
             }

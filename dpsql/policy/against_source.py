@@ -67,6 +67,8 @@ class _Comparison:
                 hint = instead(name, self._source.tables, "tables of the source")
                 self._add((name,), f"the source has no table {name}; {hint}")
                 continue
+            if there.unsteady:
+                self._add((name,), _unsteady(name, there.unsteady))
             for column in table.columns.values():
                 self._column(name, column, there)
                 self._values_from(name, column, tables)
@@ -208,6 +210,15 @@ class _Comparison:
         units = self._policy.units.values()
         unit = next((u.name for u in units if u.table == table and set(u.key) == set(key)), None)
         return without_table(unit, key) if unit is not None else "choose another key"
+
+
+def _unsteady(table: str, why: str) -> str:
+    """Why a view is not read, and what is."""
+    return (
+        f"the rows of {table} in the source must follow from its stored rows alone: {why}; what is "
+        "verified of them once could be false later; let the policy name a table that is made of it "
+        "(CREATE TABLE .. AS SELECT ..), or write the definition without that"
+    )
 
 
 def _compared(table: str, column: str, held: str) -> str:

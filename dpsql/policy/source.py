@@ -31,13 +31,15 @@ class TableDescription:
     """A table as the engine's own catalog has it; nothing was read from rows.
 
     ``columns`` maps names to the engine's types, in the order of the table. ``unique`` are the
-    column sets of its PRIMARY KEY and UNIQUE constraints.
+    column sets of its PRIMARY KEY and UNIQUE constraints. ``unsteady`` says why its rows follow from
+    more than the source itself, and nothing where they do not.
     """
 
     columns: Mapping[str, str]
     not_null: frozenset[str] = frozenset()
     unique: tuple[frozenset[str], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    unsteady: str = ""
 
 
 @dataclass(frozen=True, slots=True)
