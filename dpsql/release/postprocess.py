@@ -17,7 +17,7 @@ from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.engine import Value
 from dpsql.engines.incident import failed
 from dpsql.engines.lockdown import lock
-from dpsql.release.rows import ARROW, as_type
+from dpsql.release.rows import ARROW, as_type, in_years
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column
 from dpsql.sql.relations import Relation
@@ -49,7 +49,8 @@ class PostProcessor:
             self._check.check(sql, tables)
             for name, table in tables.items():
                 connection.register(name, table)
-            return connection.sql(sql, params=dict(values or {}) or None).to_arrow_table()
+            found = connection.sql(sql, params=dict(values or {}) or None).to_arrow_table()
+            return in_years(found)
         except (duckdb.Error, NotListed) as error:
             failure = failed("post-process", error, sql)
         finally:
@@ -98,4 +99,4 @@ def typed(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
         for i, column in enumerate(columns)
     ]
     names = [f"o{i}" for i in range(len(columns))]
-    return pa.Table.from_arrays(arrays, names=names)
+    return in_years(pa.Table.from_arrays(arrays, names=names))

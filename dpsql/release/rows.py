@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpsql.policy.types import Kind
 from dpsql.privacy.entropy import Randomness
@@ -26,6 +28,13 @@ ARROW: dict[Kind, pa.DataType] = {
 }
 ARROW |= {kind: pa.list_(ARROW[kind.element]) for kind in Kind if kind.element is not None}
 """The type of every released column follows from the plan, never from the values."""
+_DAYS = (date.min - date(1970, 1, 1)).days, (date.max - date(1970, 1, 1)).days
+_DAY = 86_400_000_000
+_YEARS = {
+    pa.date32(): _DAYS,
+    pa.timestamp("us"): (_DAYS[0] * _DAY, (_DAYS[1] + 1) * _DAY - 1),
+}
+"""The first and the last value of the years 1 to 9999, in units of the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +109,25 @@ def as_type(column: pa.ChunkedArray, wanted: pa.DataType, *, safe: bool = True) 
     if pa.types.is_null(wanted):
         return pa.chunked_array([pa.nulls(len(column))])
     return column if column.type == wanted else column.cast(wanted, safe=safe)
+
+
+def in_years(table: pa.Table) -> pa.Table:
+    """The table with dates and timestamps of the years 1 to 9999; others are NULL: programs hold none.
+
+    >>> in_years(pa.table({"d": pa.array([0, 10**8, None], pa.date32())}))["d"].null_count
+    2
+    """
+    for position, field_ in enumerate(table.schema):
+        ends = _YEARS.get(field_.type)
+        if ends is None:
+            continue
+        column = table.column(position)
+        plain = column.cast(pa.int32() if pa.types.is_date32(field_.type) else pa.int64())
+        inside = pc.and_(pc.greater_equal(plain, ends[0]), pc.less_equal(plain, ends[1]))
+        if pc.all(inside).as_py() is False:
+            kept = pc.if_else(inside, column, pa.scalar(None, field_.type))
+            table = table.set_column(position, field_, kept)
+    return table
 
 
 def schema(fields: tuple[Column, ...]) -> pa.Schema:
