@@ -254,7 +254,8 @@ def sort_list(keys: tuple[SortKey, ...], names: Texts) -> str:
 def _sorted(node: Expression, names: Texts) -> str:
     """A bare constant would be read as a position, or refused."""
     if not isinstance(node, Literal):
-        return expression(node, names)
+        text = expression(node, names)
+        return "CAST(NULL AS BOOLEAN)" if text == "NULL" else text
     kind = node.shape.kind if node.shape.kind is not Kind.NULL else Kind.BOOLEAN
     return f"CAST({literal(node.value, kind)} AS {engine_type(kind)})"
 

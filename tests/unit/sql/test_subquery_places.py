@@ -55,6 +55,12 @@ def test_every_query_inside_is_answered_as_sql_has_it_or_refused(session: Sessio
     assert answered > 40
 
 
+@pytest.mark.parametrize("order", ["(SELECT NULL LIMIT 1)", "CASE WHEN TRUE THEN NULL END", "NULL"])
+def test_an_order_by_nothing_is_none(session: Session, order: str) -> None:
+    table = session.execute(f"SELECT COUNT(*) AS n FROM customers ORDER BY {order}").table
+    assert table.num_rows == 1
+
+
 @pytest.mark.parametrize(
     "inside", ["SELECT city", "SELECT DISTINCT city", "SELECT city FROM (SELECT city) AS t"]
 )
