@@ -29,6 +29,16 @@ class Centred:
         """The value, centred."""
         return apply("subtract", self.value, real(self.middle))
 
+    @property
+    def factor(self) -> Expression:
+        """The clamped value, centred; of rows that have one, since NULL becomes the lower bound.
+
+        What is beyond the bounds is clamped before it is multiplied by another value. A square may
+        be clamped afterwards: that of what is beyond, and of NaN, is beyond that of the bounds.
+        """
+        inside = clamp(self.value, self.middle - self.half, self.middle + self.half)
+        return apply("subtract", inside, real(self.middle))
+
     def total(self, where: Expression | None) -> Total:
         """The sum of offsets."""
         low, high = self.middle - self.half, self.middle + self.half
@@ -86,8 +96,8 @@ class Paired:
     def products(self) -> Total:
         """The sum of products of offsets."""
         top = self.first.half * self.second.half
-        product = apply("multiply", self.first.offset, self.second.offset)
-        return Total(product, -top, top, where=self.where)
+        product = apply("multiply", self.first.factor, self.second.factor)
+        return Total(product, -top, top, where=self.count.where)
 
     def covariance(self, products: Column, x: Column, y: Column, count: Column) -> Expression:
         """``E[xy] - E[x] E[y]`` of the population, within its bounds."""

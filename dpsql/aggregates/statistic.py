@@ -67,7 +67,8 @@ class Values:
 class Total:
     """The sum of ``value - centre`` over rows where it is not NULL and ``where`` holds.
 
-    The engine clamps ``value`` to ``low .. high`` first, whatever was declared. ``whole`` says
+    The engine clamps ``value`` to ``low .. high`` first, whatever was declared; NaN, which is above
+    all other numbers, is ``high``. ``whole`` says
     that values are integers and the total is shown as one. With a ``cap`` what a unit adds to a
     group counts as the nearer of both ends; ``averaged`` units add the mean of their values
     instead of the sum, less ``centre``. A unit without a value adds nothing.
@@ -92,8 +93,8 @@ class Total:
 class Quantile:
     """The value with a share ``fraction`` of the rows at or below it, of those where ``where`` holds.
 
-    Values count as the nearer of ``low`` and ``high`` when they are beyond; NULL and NaN do not
-    count. ``members`` lists texts or truth values in order; what is not among them does not count.
+    Values count as the nearer of ``low`` and ``high`` when they are beyond, NaN as ``high``; NULL
+    does not count. ``members`` lists texts or truth values in order; what is not among them does not count.
     ``extreme`` is for fractions 0 and 1: not the very last row is meant, but one as far
     from the end as the choice may err, so that the answer is seldom a value that no row has.
     """

@@ -1,8 +1,8 @@
 """The public grid on which values are counted before one is chosen by its rank.
 
 Claim: every value that leaves the generated expression is a bin, 0 .. count - 1, whatever the
-column holds, or NULL for NULL and NaN.
-Argument: the CASE compares with the bounds before it computes, so that differences and quotients
+column holds, or NULL for NULL.
+Argument: engines order NaN above all other numbers. The CASE compares with the bounds before it computes, so that differences and quotients
 are of values between them; what is beyond goes to the first or the last bin.
 """
 
@@ -128,11 +128,10 @@ def binned(text: str, statistic: Ranked, at: Buckets) -> str:
     low, high = _ends(statistic, at)
     if isinstance(statistic, Mode):
         return f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {_inside(text, at, low)} END"
-    beyond = f" AND NOT isnan({text})" if at.kind is Kind.DOUBLE else ""
     return (
         f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {_inside(text, at, low)}"
         f" WHEN {text} < {low} THEN 0"
-        f" WHEN {text} > {high}{beyond} THEN {at.count - 1} END"
+        f" WHEN {text} > {high} THEN {at.count - 1} END"
     )
 
 

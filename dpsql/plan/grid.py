@@ -1,9 +1,9 @@
 """The power-of-two grid on which values become integers before the engine adds them.
 
 Claim: every value that leaves the generated expression lies in ``low .. high`` of the grid,
-whatever the column holds: NULL and NaN give NULL, infinities the nearer bound.
-Argument: the CASE of ``clamped`` compares with the bounds before it converts, so the conversion
-sees only finite values between them; rounding a value between two bounds gives an integer
+whatever the column holds: NULL gives NULL, infinities the nearer bound, and NaN the upper one.
+Argument: engines order NaN above all other numbers. The CASE of ``clamped`` compares with the bounds
+before it converts, so the conversion sees only finite values between them; rounding a value between two bounds gives an integer
 between their floor and ceiling. Integers are then summed exactly, as integers or as doubles that
 are integers (``plan.added``).
 """
@@ -108,16 +108,14 @@ def _clamped(text: str, total: Total, at: Grid, *, doubles: bool) -> str:
     least, most = at.low - at.centre, at.high - at.centre
     if is_whole(total, at):
         value, low, high = text, str(at.low), str(at.high)
-        above = f"{value} > {high}"
     else:
         value, (low, high) = _double(text, total), (double(Fraction(e)) for e in ends(total))
-        above = f"{value} > {high} AND NOT isnan({value})"
     minus = "" if at.centre == 0 else f" - {at.centre}" if at.centre > 0 else f" + {-at.centre}"
     written = (lambda n: double(Fraction(n))) if doubles else str
     return (
         f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {inside}{minus}"
         f" WHEN {value} < {low} THEN {written(least)}"
-        f" WHEN {above} THEN {written(most)} END"
+        f" WHEN {value} > {high} THEN {written(most)} END"
     )
 
 

@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from dpsql.aggregates.statistic import Rows, Total, Units, Values
+from dpsql.aggregates.statistic import Quantile, Rows, Total, Units, Values
 from dpsql.plan.canonical import NotCanonical, Question, question
 from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
@@ -267,6 +267,8 @@ def _constants(part: PricedMeasurement, position: int) -> list[str]:
     if isinstance(statistic, Values):
         values = [len(statistic.values)]
     constants = [repr(v) for v in values if not isinstance(v, Expression)]
+    if isinstance(statistic, Total | Quantile) and statistic.value.shape.kind is Kind.DOUBLE:
+        constants.append("NaN is the upper end")  # it was nothing in releases without this
     return [type(statistic).__name__, repr(getattr(item, "buckets", None)), *constants]
 
 

@@ -84,10 +84,13 @@ def as_double(text: str, argument: Expression) -> str:
 
 
 def _whole(texts: Sequence[str], args: tuple[Expression, ...]) -> tuple[str, str]:
-    """Two operands of which at least one has 64 bits, so that the operation has."""
-    if all(isinstance(a, Literal) for a in args):
-        return typed(texts[0], args[0], Kind.INTEGER), texts[1]
-    return texts[0], texts[1]
+    """Two operands of which at least one has 64 bits, so that the operation has; NULL has a type."""
+    constants = all(isinstance(a, Literal) for a in args)
+    first, second = (
+        typed(text, a, Kind.INTEGER) if a.shape.kind is Kind.NULL else text
+        for text, a in zip(texts, args, strict=True)
+    )
+    return typed(texts[0], args[0], Kind.INTEGER) if constants else first, second
 
 
 def _small(ends: Ends) -> bool:
@@ -371,10 +374,10 @@ FAMILY = (
         lambda t, a, _: f"CAST(sign({as_double(t[0], a[0])}) AS BIGINT)",
         "`SIGN(a)`",
     ),
-    # The square root of a negative number is NaN, or an error where the engine is set so.
+    # Below 0 there is nothing, and the greatest double below 0 stands for all of that.
     _curve(
         "sqrt",
-        "nullif(TRY(sqrt({0})), CAST('NaN' AS DOUBLE))",
+        "TRY(sqrt(nullif(greatest({0}, -5e-324), -5e-324)))",
         _sqrt,
         "`SQRT(a)`: NULL below 0",
         nullable=True,

@@ -73,14 +73,14 @@ def test_doubles_between_the_ends_and_beyond() -> None:
     last = MOST_BINS - 1
     half = MOST_BINS // 2
     assert bins(amounts, values, Cells("", 4)) == [
-        0, 0, last, last, half, 0, last, 0, None, None,
+        0, 0, last, last, half, 0, last, 0, last, None,
     ]  # fmt: skip
 
 
 def test_whole_doubles_keep_their_values() -> None:
     whole = ranked(Kind.DOUBLE, Fraction(1, 2), 5, integral=True)
     assert buckets(whole, None) == Buckets(Kind.DOUBLE, Fraction(0), Fraction(1), 6, 5)
-    assert bins(whole, [0.0, 1.0, 5.0, 4.5, 99.0, math.nan]) == [0, 1, 5, 4, 5, None]
+    assert bins(whole, [0.0, 1.0, 5.0, 4.5, 99.0, math.nan]) == [0, 1, 5, 4, 5, 5]
 
 
 @pytest.mark.parametrize("high", [Fraction(3), Fraction(3) + Fraction(1, 2**1000), Fraction(2)])
