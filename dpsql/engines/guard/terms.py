@@ -191,6 +191,8 @@ class Terms:
     def of_subquery(self, node: Node) -> Fact:
         if node["child"] is None:
             raise Unsafe("a subquery for a value")
+        if self.tried:
+            raise Unsafe("a subquery inside TRY, which the engine refuses when it runs")
         alike([self.fact(node["child"]), self.subquery(node)])
         return plain(TRUTH)
 

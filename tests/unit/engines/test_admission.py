@@ -34,6 +34,7 @@ from dpsql.engines.guard import (
     sums,
     terms,
 )
+from dpsql.engines.guard.facts import Fact
 from dpsql.engines.guard.parts import Node
 from dpsql.engines.upheld import Upheld
 from dpsql.plan.priced import PricedPlan
@@ -386,3 +387,36 @@ def test_only_the_guard_says_that_a_statement_is_admitted() -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Admitted":
                 makers.add(path.relative_to(root).as_posix())
     assert makers == {"engines/guard/__init__.py"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "ABS((age IN (SELECT population FROM countries))::integer)",
+        "-(age NOT IN (SELECT population FROM countries))::integer",
+        "CAST(age IN (SELECT population FROM countries) AS decimal(10, 2))",
+    ],
+)
+def test_what_the_engine_does_not_bind_is_not_charged(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A subquery inside TRY is refused by the engine, for whatever data: it must not be paid."""
+    with real_service("shop", "shop") as opened:
+        asked = opened.session("analyst")
+        sql = f"SELECT SUM({value}) FROM customers"
+        before = asked.budget()
+        for ask in (asked.explain, asked.execute):
+            with pytest.raises(NotAdmitted):
+                ask(sql)
+        assert asked.budget() == before
+        monkeypatch.setitem(terms._HANDLERS, "SUBQUERY", _trusting)
+    with real_service("shop", "shop") as opened:
+        asked = opened.session("analyst")
+        before = asked.budget()
+        with pytest.raises(EngineFailed):
+            asked.execute(sql)
+        assert asked.budget() != before
+
+
+def _trusting(self: terms.Terms, node: Node) -> Fact:
+    return terms.Terms.of_subquery(replace(self, tried=False), node)
