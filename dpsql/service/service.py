@@ -204,7 +204,7 @@ def _public_values(policy: Policy, engine: Reader) -> Mapping[tuple[str, str], t
         if c.values_from is not None
     }
     return {
-        source: _values(engine.read_public(_distinct(source)), kind)
+        source: _values(engine.read_public(_distinct(source)), kind, source)
         for source, kind in wanted.items()
     }
 
@@ -215,6 +215,13 @@ def _distinct(source: tuple[str, str]) -> str:
     return f"SELECT DISTINCT {name} AS v FROM {quoted(table)} WHERE {name} IS NOT NULL ORDER BY v"
 
 
-def _values(table: pa.Table, kind: Kind) -> tuple[Scalar, ...]:
+def _values(table: pa.Table, kind: Kind, source: tuple[str, str]) -> tuple[Scalar, ...]:
     exact = Fraction if kind is Kind.DOUBLE else lambda value: value
-    return tuple(exact(v) for v in table.column(0).to_pylist())
+    try:
+        return tuple(exact(v) for v in table.column(0).to_pylist())
+    except (OverflowError, ValueError):
+        name = ".".join(source)
+    raise SourceMismatch(
+        f"values_from: {name} has dates outside the years 1 to 9999, or numbers that are not finite, which"
+        " are no values of a policy; remove them from that table, or list `values`"
+    )

@@ -257,12 +257,13 @@ class Session:
         return estimates(service.policy, self.role, tables, self._limit.epsilon, balances)
 
     def _all_budgets(self) -> tuple[Remaining, ...]:
-        """The accounts of this session; of all roles, for an owner."""
+        """The accounts of this session; of all roles, for an owner, each once whoever logged in."""
         mine = self.budget()
         if not self._role.owner:
             return mine
         others = (self._service.session(role).budget() for role in self._service.policy.roles)
-        return tuple(dict.fromkeys((*mine, *(r for budget in others for r in budget))))
+        every = (*mine, *(r for budget in others for r in budget))
+        return tuple(dict.fromkeys(replace(r, service=False) for r in every))
 
     def _request(self, mine: s.Settings) -> Request:
         role = self._role

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import dpsql
+from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.release import postprocess
 
 POLICY = """
@@ -83,3 +84,19 @@ def test_the_first_and_the_last_day_are_themselves(policy: Path) -> None:
     assert [str(v) for v in found.to_pylist()[0].values()] == [
         "0001-01-01", "9999-12-31", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("date", "DATE '290000-01-01'"), ("double", "'NaN'::DOUBLE")]
+)
+def test_values_that_no_policy_can_list_open_nothing(kind: str, value: str, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "data.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE listed AS SELECT {value} AS v")
+        connection.execute(f"CREATE TABLE people AS SELECT 1 AS id, {value} AS v")
+    path = tmp_path / "policy.yaml"
+    head, accounts = POLICY.split("  people:")[0], POLICY[POLICY.index("accounts:") :]
+    columns = f"{{id: {{type: integer}}, v: {{type: {kind}, values_from: listed.v}}}}"
+    tables = f"  people: {{unit: person, columns: {columns}}}\n  listed: {{public: true}}\n"
+    path.write_text(head + tables + accounts)
+    with pytest.raises(SourceMismatch, match="are no values of a policy"):
+        dpsql.connect(path)

@@ -77,6 +77,16 @@ def test_names_of_roles_do_not_run_together(opened: Service) -> None:
     assert caught.value.code == "DP104"
 
 
+def test_an_owner_s_role_that_was_taken_sees_each_account_once() -> None:
+    """Sums over ``dpsql.budget`` would count what is there twice."""
+    owner = ROLES.replace("  b:\n", "  b:\n    owner: true\n")
+    with real_service("shop", "shop", lambda text: text.rstrip() + owner) as found:
+        taken = found.session("b", behind="a")
+        accounts = [name for (name,) in rows(taken, "SELECT account FROM dpsql.budget")]
+    assert 'role "a"' in accounts
+    assert len(accounts) == len(set(accounts))
+
+
 def test_whoever_logged_in_pays_for_the_role_that_was_taken(opened: Service) -> None:
     reply = opened.session("a", behind="b").execute("SELECT COUNT(*) FROM visits")
     assert reply.cost.epsilon > 0
