@@ -6,9 +6,9 @@ which is made from the policy and holds no data. Everything else goes to the ser
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.serve import remaining as words
@@ -221,8 +221,7 @@ class RoleSession:
         return None if left is None else noticed(found, words.recalled(left))
 
     def _at_hand(self, ask: Run) -> Answer | None:
-        made_up = self._shared.catalog_answers.get(self._catalog_key(ask))
-        if made_up is not None:
+        if (made_up := self._shared.catalog_answers.get(self._catalog_key(ask))) is not None:
             return made_up
         if self._world.service.data_changed:  # not even what is known is answered
             return None
@@ -254,8 +253,7 @@ class RoleSession:
     def _made_up(self, ask: Run, place: Place | None) -> Answer:
         """The answer to a catalog query: whoever describes it first has it for the asking."""
         query = ask.query
-        known = self._shared.catalog_answers.get(self._catalog_key(ask))
-        if known is not None:
+        if (known := self._shared.catalog_answers.get(self._catalog_key(ask))) is not None:
             return known
         values = list(ask.values)
         if self._shared.described.get(self._key(query, ask.oids)) is not None:
@@ -310,8 +308,8 @@ class RoleSession:
         return self._shared.balances.look(self._accounts(), self._session.budget)
 
     def _wise(self, query: Query, answer: Answer) -> bool:
-        small = len(query.text) <= LONGEST_REMEMBERED and answer.count <= MOST_ROWS_REMEMBERED
-        return small and is_constant(query.tokens)
+        small = len(query.text) <= LONGEST_REMEMBERED
+        return small and answer.count <= MOST_ROWS_REMEMBERED and is_constant(query.tokens)
 
     def light(self, query: Query) -> bool:
         """Whether a query is answered from the catalog, or soon refused."""
@@ -341,6 +339,11 @@ class RoleSession:
     def settings(self) -> object:
         """The role and dpsql's settings as they are now."""
         return self._taken, self._session.settings
+
+    def take_back(self, own: Mapping[str, Any]) -> None:
+        """Give each of dpsql's settings that is named the value of an earlier reading."""
+        had = {name: getattr(earlier, name) for name, (_, earlier) in own.items()}
+        self._session.settings = replace(self._session.settings, **had)
 
     def restore(self, settings: object | None) -> None:
         """Back to an earlier role and settings; or, keeping the role, to the defaults."""

@@ -296,7 +296,7 @@ class Session:
         if name == "budget":
             return made("SHOW", BUDGET, [budget_row(r) for r in self.budget()])
         if name in s.SETTINGS:
-            value = getattr(self.settings, name)
+            value = self._account_name() if name == "session" else getattr(self.settings, name)
             text = "default" if value is None else str(value)
             return made("SHOW", ((f"dpsql.{name}", Kind.TEXT),), [[text]])
         raise Refused(

@@ -188,12 +188,73 @@ def test_a_log_in_that_begins_badly_ends(shop: Endpoint, first: bytes) -> None:
     assert client.closed
 
 
-def test_options_that_are_not_taken_are_said(shop: Endpoint) -> None:
+@pytest.mark.parametrize(
+    ("options", "state"),
+    [
+        ({"options": "-c dpsql.epsilon=-5"}, "22023"), ({"options": "-c dpsql.epsilon=abc"}, "22023"),
+        ({"options": "-c dpsql.nope=1"}, "22023"), ({"dpsql.epsilon": "x"}, "22023"),
+        ({"client_encoding": "LATIN1"}, "22023"), ({"client_encoding": "BOGUS"}, "22023"),
+        ({"options": "-c server_version=9"}, "55P02"), ({"options": "-c no-such!=1"}, "42704"),
+        ({"options": "-c standard_conforming_strings=off"}, "22023"),
+    ],
+)  # fmt: skip
+def test_options_that_are_not_taken_end_the_log_in(
+    shop: Endpoint, options: dict[str, str], state: str
+) -> None:
     client = Client(FixedHouse(shop.house))
-    said = client.login(ROLE, PASSWORD, options="-c dpsql.epsilon=x -c server_version=9 --geqo=off")
-    warned = [fields(body)["M"] for kind, body in messages(said) if kind == "N"]
-    assert len(warned) == 2
-    assert _cells(client.send(query("SHOW geqo"))) == [b"off"]
+    said = client.login(ROLE, PASSWORD, **options)
+    assert errors(said) == [state]
+    assert fields(next(body for kind, body in messages(said) if kind == "E"))["S"] == "FATAL"
+    assert "Z" not in kinds(said)
+    assert client.closed
+
+
+def test_options_that_are_taken(shop: Endpoint) -> None:
+    client = Client(FixedHouse(shop.house))
+    said = client.login(ROLE, PASSWORD, options="-c nope.x=1 --geqo=off", client_encoding="'utf-8'")
+    assert kinds(said).endswith("Z")
+    assert _cells(client.send(query("SHOW geqo; SHOW nope.x"))) == [b"off", b"1"]
+
+
+@pytest.mark.parametrize("ends", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize(
+    "sets",
+    [
+        "SET LOCAL dpsql.epsilon = 0.05",
+        "SELECT set_config('dpsql.epsilon', '0.05', true)",
+        "SET LOCAL dpsql.epsilon = 0.07; SET LOCAL dpsql.epsilon = 0.05",
+    ],
+)
+def test_local_settings_of_dpsql_end_with_their_transaction(
+    client: Client, sets: str, ends: str
+) -> None:
+    client.send(query("SET dpsql.epsilon = 0.025") + query(f"BEGIN; {sets}"))
+    assert _cells(client.send(query("SHOW dpsql.epsilon"))) == [b"1/20"]
+    client.send(query(ends))
+    assert _cells(client.send(query("SHOW dpsql.epsilon"))) == [b"1/40"]
+
+
+def test_a_later_set_of_dpsql_outlasts_a_local_one(client: Client) -> None:
+    client.send(query("BEGIN; SET LOCAL dpsql.session = 'a'; SET LOCAL dpsql.fresh = on"))
+    client.send(query("SET dpsql.session = 'b'; COMMIT"))
+    assert _cells(client.send(query("SHOW dpsql.session; SHOW dpsql.fresh"))) == [b"b", b"False"]
+
+
+def test_a_local_setting_of_dpsql_needs_a_transaction(client: Client) -> None:
+    said = client.send(query("SET LOCAL dpsql.session = 'loc'"))
+    warned = [fields(body) for kind, body in messages(said) if kind == "N"]
+    assert [(w["C"], w["S"]) for w in warned] == [("25P01", "WARNING")]
+    assert _cells(client.send(query("SHOW dpsql.session"))) == [b"default"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"options": "-c dpsql.session=board"}, {"dpsql.session": "board"}]
+)
+def test_the_session_that_is_shown_is_charged(shop: Endpoint, options: dict[str, str]) -> None:
+    client = Client(FixedHouse(shop.house))
+    client.login(ROLE, PASSWORD, **options)
+    assert _cells(client.send(query("SHOW dpsql.session"))) == [b"board"]
+    assert b"board" in client.send(query("SHOW dpsql.budget"))
 
 
 def test_the_dialect_of_a_connection(client: Client) -> None:

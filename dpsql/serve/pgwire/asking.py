@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -109,6 +109,10 @@ class Backend(Protocol):
 
     def settings(self) -> object:
         """The role and dpsql's settings as they are now."""
+        ...
+
+    def take_back(self, own: Mapping[str, Any]) -> None:
+        """Give each of dpsql's settings that is named the value of what ``settings`` gave."""
         ...
 
     def restore(self, settings: object | None) -> None:

@@ -21,6 +21,9 @@ class Own:
 
     text: str
     returns_rows: bool
+    sets: str = ""
+    """The setting that SET or RESET changes, in lower case."""
+    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,10 @@ def _show(session: Session, answer: Answer, announce: Any, formats: Sequence[int
 
 
 def _own(session: Session, command: c.Own, announce: Any, formats: Sequence[int]) -> Steps:
+    if command.local:
+        return (yield from setting.set_own_locally(session, command.text, command.sets))
     answer = yield asking.RunOwn(command.text)
+    session.transaction.own.pop(command.sets, None)
     return (yield from _show(session, answer, announce, formats))
 
 
@@ -87,6 +90,7 @@ def end(session: Session, *, committed: bool) -> None:
         if before is not None:
             session.restore(before)
         transaction.local.clear()
+        transaction.own.clear()
         transaction.finish()
     if lasted:
         session.names.end_block(committed=committed)

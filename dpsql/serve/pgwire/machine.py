@@ -256,7 +256,7 @@ class Machine:
     def _enter(self) -> Steps:
         """The role has proved itself: open its session and say what a client waits for."""
         assert self._wanted is not None
-        asked, warnings = self._wanted, list[str]()
+        asked = self._wanted
         try:
             largest = self._admit(self.home, asked.role)
             process = self._house.process()
@@ -267,11 +267,9 @@ class Machine:
         except Exception as error:
             told = wire_error(error)
             raise Fatal(told.sqlstate, told.message, told.detail, told.hint) from error
-        variables = startup.variables(asked, warnings.append)
+        variables = startup.variables(asked)
         self.session = Session(backend, variables, process)
         hearsay.entered(process, asked.role, asked.database, variables.get("application_name"))
-        for words in warnings:
-            self._send(replies.notice(words, severity="WARNING"))
         for name, value in variables.reported().items():
             self._send(replies.parameter_status(name, value))
         self.key = process, startup.cancel_key(self._house, asked.minor)
@@ -291,9 +289,9 @@ class Machine:
             try:
                 yield from execute(session, Own(statement, returns_rows=False))
                 session.out.pop()
-            except Exception as error:  # noqa: BLE001 (said to the client, who may go on)
-                words = wire_error(error).message
-                session.send(replies.notice(words, severity="WARNING"))
+            except Exception as error:
+                told = wire_error(error)
+                raise Fatal(told.sqlstate, told.message, told.detail, told.hint) from error
         session.backend.begin()
 
     def _said(self, message: m.Message) -> None:

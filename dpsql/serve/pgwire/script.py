@@ -154,7 +154,7 @@ def _set(cursor: Cursor) -> c.Command:
     name = cursor.dotted()
     if name.startswith("dpsql.") and name != "dpsql.notices":
         cursor.rest()
-        return c.Own(cursor.text, returns_rows=False)
+        return c.Own(cursor.text, returns_rows=False, sets=name.removeprefix("dpsql."), local=local)
     if not (cursor.skip("=") or cursor.skip("to")):
         raise cursor.unexpected()
     return c.Set(name, _values(cursor), local)
@@ -223,7 +223,7 @@ def _reset(cursor: Cursor) -> c.Command:
         return c.Reset(None)
     name = cursor.dotted()
     if name.startswith("dpsql.") and name != "dpsql.notices":
-        return c.Own(cursor.text, returns_rows=False)
+        return c.Own(cursor.text, returns_rows=False, sets=name.removeprefix("dpsql."))
     return c.Reset(name)
 
 

@@ -44,6 +44,17 @@ def become(session: Session, command: c.Become, *_: object) -> str:
     return command.tag
 
 
+def set_own_locally(session: Session, text: str, name: str) -> asking.Steps:
+    """SET LOCAL of a setting of dpsql's own."""
+    transaction = session.transaction
+    if not transaction.lasts:
+        return _not_local(session)
+    before = session.backend.settings()
+    yield asking.RunOwn(text)
+    transaction.own.setdefault(name, before)
+    return "SET"
+
+
 def _not_local(session: Session) -> str:
     """SET LOCAL has nothing to last for."""
     words = "SET LOCAL can only be used in transaction blocks"
@@ -59,6 +70,8 @@ def give_back(session: Session) -> None:
             session.become(value)
         else:
             session.variables.set(name, value)
+    own, session.transaction.own = session.transaction.own, {}
+    session.backend.take_back(own)
 
 
 def taken(session: Session, given: asking.Setting) -> asking.Steps:
@@ -72,6 +85,10 @@ def taken(session: Session, given: asking.Setting) -> asking.Steps:
         set_variable(session, c.Set(given.name, given.value, given.local))
     elif _OWN.fullmatch(given.name):
         value = given.value.replace("'", "''")
-        yield asking.RunOwn(f"SET {'LOCAL ' if given.local else ''}{given.name} = '{value}'")
+        text = f"SET {given.name} = '{value}'"
+        if given.local:
+            yield from set_own_locally(session, text, given.name.lower().removeprefix("dpsql."))
+        else:
+            yield asking.RunOwn(text)
     else:
         raise WireError(NO_SETTING, f'unrecognized configuration parameter "{given.name[:60]}"')

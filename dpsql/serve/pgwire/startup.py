@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from dpsql.policy.model import Access
 from dpsql.serve.pgwire import replies
 from dpsql.serve.pgwire.asking import Ask, Backend, Prove
 from dpsql.serve.pgwire.crowd import Place
-from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, Fatal, WireError
+from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, Fatal
 from dpsql.serve.pgwire.messages import NEWEST_MINOR, Startup, decoded
 from dpsql.serve.pgwire.scram import Exchange, Verifier
 from dpsql.serve.pgwire.variables import Variables
@@ -171,16 +171,13 @@ class Login:
         return Fatal(PASSWORD, f'password authentication failed for user "{self._role}"')
 
 
-def variables(asked: Wanted, warn: Callable[[str], None]) -> Variables:
-    """The session's variables; a setting that is not taken is said, and does not keep anyone out."""
+def variables(asked: Wanted) -> Variables:
+    """The session's variables; a setting that is not taken ends the log-in, as in PostgreSQL."""
     found = Variables(asked.role)
     for name, value in asked.settings.items():
         if name.startswith("dpsql.") and name != "dpsql.notices":
             continue
-        try:
-            found.begin(name, value)
-        except WireError as error:
-            warn(error.message)
+        found.begin(name, value)
     return found
 
 

@@ -42,6 +42,8 @@ class Transaction:
     script: Saved | None = None
     """Where a script of several statements began, or went on when a transaction in it ended."""
     local: dict[str, str | None] = field(default_factory=dict)
+    own: dict[str, object] = field(default_factory=dict)
+    """What SET LOCAL of dpsql's own settings goes back to: all of them, as they were before."""
     savepoints: list[tuple[str, Saved]] = field(default_factory=list)
 
     def begin(self, now: Saved) -> bool:
