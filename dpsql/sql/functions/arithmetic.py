@@ -26,8 +26,7 @@ Ends = tuple[Fraction | None, Fraction | None]
 # Why the ends of double results hold exactly: an engine's ``+ - * /``, ``sqrt`` and casts give the
 # double nearest to the true result, and "nearest" never swaps two numbers. So whatever rises or
 # falls between the ends of its arguments stays between the nearest doubles of its own ends.
-# A double that is open above may be NaN, which engines order above everything; a result of such an
-# argument is open above too.
+# A double that is open above may be NaN, which engines order above everything; so a result of it is, too.
 
 
 def _domain(kind: Kind, ends: Ends, *, integral: bool = False) -> Domain:
@@ -374,8 +373,7 @@ FAMILY = (
         lambda t, a, _: f"CAST(sign({as_double(t[0], a[0])}) AS BIGINT)",
         "`SIGN(a)`",
     ),
-    # Below 0 there is nothing, and the greatest double below 0 stands for all of that.
-    _curve(
+    _curve(  # below 0 there is nothing, and the greatest double below 0 stands for all of that
         "sqrt",
         "TRY(sqrt(nullif(greatest({0}, -5e-324), -5e-324)))",
         _sqrt,
