@@ -56,7 +56,8 @@ def footer(reply: Reply) -> str:
         said.append(f"cost {terminal.spent(reply.cost.epsilon, reply.cost.delta)}")
     else:
         said.append("free: no private table was read")
-    said.append(f"epsilon {terminal.tightest(reply.remaining)}")
+    touched = [r for r in reply.remaining if r.holder != "table" or r.table in reply.tables]
+    said.append(f"epsilon {terminal.tightest(touched)}")
     if reply.intervals:
         said.append("intervals hold 19 times in 20")
     return " · ".join(said)

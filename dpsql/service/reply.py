@@ -55,6 +55,9 @@ class Reply:
     timely: bool = False
     """Whether the same words may ask something else a moment later: they name the time."""
 
+    tables: frozenset[str] = frozenset()
+    """The private tables that it reads: whose accounts pay for it."""
+
     @property
     def remaining(self) -> tuple[Remaining, ...]:
         """What each account has left, looked up when asked: most clients never do."""

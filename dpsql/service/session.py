@@ -221,7 +221,8 @@ class Session:
         self._service.check_data()
         policy = self._service.policy
         note = Note(policy.version, self.role, self._account_name(), text)
-        accounts = self._accounts(tables_read(priced.plan))
+        tables = tables_read(priced.plan)
+        accounts = self._accounts(tables)
         payer = Payer(accounts, note, policy.answers_key, self.settings.fresh, self._limit)
         wanted = intervals or self.settings.intervals
         priced, before = searching.searched(priced, payer, self._service)
@@ -232,6 +233,7 @@ class Session:
         reply = Reply(
             "SELECT", release.columns, release.table, release.intervals,
             before + given.cost, given.recalled, notes=priced.plan.notes, timely=timely,
+            tables=tables,
         )  # fmt: skip
         return with_interval_columns(reply) if self.settings.intervals else reply
 

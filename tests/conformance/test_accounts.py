@@ -130,3 +130,18 @@ def test_a_service_account_is_told_apart() -> None:
         assert [a["account"] for a in behind.values()] == [
             'role "pure"', 'session "default" of role "pure"',
         ]  # fmt: skip
+
+
+def test_the_command_names_an_account_that_pays(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not the account of a table that the statement does not read, however little is in it."""
+
+    def change(text: str) -> str:
+        return text.replace("  visits:\n", "  visits:\n    account: {epsilon: 0.001, delta: 0}\n")
+
+    path = policy_file("shop", "shop", change)
+    assert "account: {epsilon: 0.001" in path.read_text()
+    for sql in ("SELECT COUNT(*) FROM orders", "SELECT COUNT(*) FROM countries"):
+        assert main(["query", "--policy", str(path), "--role", "pure", sql]) == 0
+        said = "".join(capsys.readouterr())
+        assert "left in" in said
+        assert "visits" not in said
