@@ -24,6 +24,7 @@ OTHERS = {
     "dpsql.plan.leading": "the limit is in the statement's own text",
     "dpsql.engines.verify": "it verifies them",
     "dpsql.engines.allowlist": "what an engine's functions are",
+    "dpsql.engines.definitions": "which functions of an engine are steady",
     "dpsql.policy.version": "digests differ",
 }
 """What else is assumed, and of what: not of the owner's declarations."""
