@@ -185,7 +185,7 @@ FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] =
             "AS t WHERE n <= 5", "l.who = p.s)",  # of units, and a semi join
         ),
     ),
-    "DISTINCT ignored": (_without_distinct, "DISTINCT ", ("FROM customers WHERE age > 40", "IS DISTINCT FROM", "SELECT DISTINCT", "MIN(DISTINCT", "BOOL_OR(DISTINCT")),
+    "DISTINCT ignored": (_without_distinct, "DISTINCT ", ("FROM customers WHERE age > 40", "IS DISTINCT FROM", "SELECT DISTINCT", "MIN(DISTINCT", "BOOL_OR(DISTINCT", "DISTINCT age * NULL")),
 }  # fmt: skip
 """Each with the word that a query has, and words of queries whose answer is the same without it."""
 
