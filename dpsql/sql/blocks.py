@@ -281,8 +281,8 @@ class Writer:
         )
 
     def _windowed(self, windowed: Windowed) -> Block:
-        block = self.open(windowed.input)
-        items = dict(block.items)
+        block, read = self.open(windowed.input), windowed.read
+        items = {n: text for n, text in block.items.items() if read is None or n in read}
         new = windowed.fields[len(windowed.input.fields) :]
         for column, window in zip(new, windowed.windows, strict=True):
             items[column.number] = expression(window, block.items)

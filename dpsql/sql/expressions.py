@@ -91,7 +91,10 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window function over ``partition`` in ``order``; ``frame`` is generated text."""
+    """A window function over ``partition`` in ``order``; ``frame`` is generated text.
+
+    ``ties`` are columns that put rows in order which ``order`` takes for equal: see ``sql.ties``.
+    """
 
     function: str
     args: tuple[Expression, ...]
@@ -102,6 +105,7 @@ class Window:
     distinct: bool = False
     where: Expression | None = None
     span: Span | None = field(default=None, compare=False)
+    ties: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

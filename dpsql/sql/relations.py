@@ -171,13 +171,17 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """The input's fields and one more for each window function."""
+    """The input's fields and one more for each window function.
+
+    ``read`` are the columns that a statement reads beside these; None: it may read any.
+    """
 
     input: Relation
     windows: tuple[Window, ...]
     fields: tuple[Column, ...]
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
+    read: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

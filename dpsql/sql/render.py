@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -32,6 +32,7 @@ from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.functions.conditional import coerced
 from dpsql.sql.functions.function import engine_type, typed
 from dpsql.sql.parameters import builtin
+from dpsql.sql.ties import Breaks, breaks
 
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
 
@@ -199,11 +200,24 @@ def _window(node: Window, names: Texts) -> str:
     parts = []
     if node.partition:
         parts.append("PARTITION BY " + ", ".join(expression(p, names) for p in node.partition))
-    if node.order:
-        parts.append("ORDER BY " + sort_list(_reaching(node), names))
+    order = [sort_list(_reaching(node), names)] if node.order else []
+    order += _ties(node, names) if breaks(node) is Breaks.IN_ORDER else []
+    if order:
+        parts.append("ORDER BY " + ", ".join(order))
     parts += [node.frame] if node.frame else []
     call = called(node, names)
     return as_planned(f"{call} OVER ({' '.join(parts)})", node)
+
+
+def _ties(node: Window, names: Texts) -> Iterator[str]:
+    """What puts rows in order that the keys take for equal, down to the signs of zeros and of NaN."""
+    keys = {*node.partition, *(key.value for key in node.order)}
+    for column in node.ties:
+        text, real = names[column.number], column.shape.kind is Kind.DOUBLE
+        if column not in keys:
+            yield f"{text} ASC NULLS LAST"
+        if real:
+            yield f"signbit({text}) ASC NULLS LAST"
 
 
 def _reaching(node: Window) -> tuple[SortKey, ...]:
@@ -231,6 +245,9 @@ def called(node: Window | Aggregated, names: Texts) -> str:
         args += f", {double(Fraction(node.option))}"
     if node.function == "count" and len(node.args) > 1:
         args = f"row({args})"
+    if isinstance(node, Window) and node.ties and breaks(node) is Breaks.IN_CALL:
+        keys = [sort_list(node.order, names)] if node.order else []
+        args += " ORDER BY " + ", ".join((*keys, *_ties(node, names)))
     where = "" if node.where is None else f" FILTER (WHERE {_argument(node.where, names)})"
     return f"{node.function}({'DISTINCT ' if node.distinct else ''}{args}){where}"
 

@@ -28,7 +28,7 @@ class Rows:
     Rows ``above`` are one for each unit that has more rows than a constant; ``few`` are rows of
     the other units. ``hides`` says that some column must not name a group. ``strays`` says that
     some rows may have no unit: their key is NULL. ``read`` is the FROM and the WHERE that a query's
-    rows are of.
+    rows are of. ``grouped`` are columns of which no two rows have the same values.
     """
 
     sources: tuple[tuple[str, Columns], ...]
@@ -40,6 +40,7 @@ class Rows:
     hides: bool = False
     strays: bool = False
     read: tuple[Node, Node | None] | None = None
+    grouped: frozenset[str] | None = None
 
     def find(self, names: list[str]) -> Fact | None:
         """The column of a name, the first one where USING has joined several."""

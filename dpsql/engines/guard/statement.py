@@ -15,6 +15,7 @@ from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, ever
 from dpsql.engines.guard.rows import Columns, Every, Rows, anew, apart, settled
 from dpsql.engines.guard.sums import AGGREGATES, COUNTING, OF_PUBLIC, present
 from dpsql.engines.guard.terms import MEASURED, PRIVATE, PUBLIC, Terms
+from dpsql.engines.guard.ties import untied
 
 
 def measured(
@@ -98,7 +99,14 @@ class _Walk:
         columns = {name: merged([row[i][1] for row in rows]) for i, (name, _) in enumerate(rows[0])}
         hides = any(side.hides for side in sides)
         strays = any(side.strays for side in sides)
-        return replace(sides[0], sources=(("", columns),), hides=hides, strays=strays, above=False)
+        return replace(
+            sides[0],
+            sources=(("", columns),),
+            hides=hides,
+            strays=strays,
+            above=False,
+            grouped=None,
+        )
 
     def _select(self, node: Node) -> Rows:
         if node["qualify"] is not None or node["sample"] is not None:
@@ -127,6 +135,7 @@ class _Walk:
         if above:
             terms = replace(terms, guarded=above)
         columns = apart(self._outputs(node, rows, terms))
+        untied(node["select_list"], rows, terms)
         self._modifiers(node, rows, columns, state)
         if keys or node["modifiers"]:
             columns = {name: _picked(fact, rows.state) for name, fact in columns.items()}
@@ -137,7 +146,7 @@ class _Walk:
         return Rows(
             (("", columns),), state, rows.parts, rows.kind, above=many,
             hides=rows.hides and state == PRIVATE, strays=rows.strays and state == PRIVATE,
-            read=read,
+            read=read, grouped=_grouped(node, keys, columns),
         )  # fmt: skip
 
     def _having(self, node: Node, terms: Terms) -> tuple[tuple[Node, int, None], ...]:
@@ -254,6 +263,8 @@ class _Walk:
     def _renamed(self, rows: Rows, node: Node) -> Rows:
         facts = list(rows.columns.items())
         names = node["column_name_alias"] + [n for n, _ in facts[len(node["column_name_alias"]) :]]
+        if node["column_name_alias"]:
+            rows = replace(rows, grouped=None)
         columns = {name: fact for name, (_, fact) in zip(names, facts, strict=True)}
         return rows.under(node["alias"], columns)
 
@@ -280,6 +291,21 @@ class _Walk:
         left, right = self._from(node["left"]), self._from(node["right"])
         both = Rows(left.sources + right.sources, state_of({left.state, right.state}))
         return joined(left, right, node, self._terms(both), steady=self.steady)
+
+
+def _grouped(node: Node, keys: list[Node], columns: Columns) -> frozenset[str] | None:
+    """The columns that a query's rows are distinct by, or grouped by, where it gives all of these."""
+    if any(
+        m["type"] == "DISTINCT_MODIFIER" and not m["distinct_on_targets"] for m in node["modifiers"]
+    ):
+        return frozenset(columns)
+    bare = [{**key, "alias": ""} for key in keys]
+    shown = {
+        bare.index(part): item["alias"] or item.get("column_names", [""])[-1]
+        for item in node["select_list"]
+        if (part := {**item, "alias": ""}) in bare
+    }
+    return frozenset(shown.values()) if keys and len(shown) == len(bare) else None
 
 
 def _present(condition: Node) -> bool:

@@ -55,7 +55,7 @@ TOTAL: dict[str, str] = {
     "starts_with": TRUTH, "~~": TRUTH, "~~*": TRUTH, "!~~": TRUTH, "!~~*": TRUTH,
     "like_escape": TRUTH, "ilike_escape": TRUTH, "not_like_escape": TRUTH,
     "not_ilike_escape": TRUTH, "regexp_replace": TEXT, "epoch_us": WHOLE, "struct_pack": LIST, "row": "record",
-    "list_value": "array", "list_sort": "array", "bit_count": WHOLE,
+    "list_value": "array", "list_sort": "array", "bit_count": WHOLE, "signbit": TRUTH,
 }  # fmt: skip
 """Functions that never fail and see their arguments alone; the kind they give (empty: the first's)."""
 TRIED: dict[str, str] = {
@@ -270,7 +270,8 @@ class Terms:
 
     def of_window(self, node: Node) -> Fact:
         name = node["function_name"]
-        if name not in _WINDOWS or node["schema"] or node["distinct"] or node["arg_orders"]:
+        ordered = node["arg_orders"] and name not in ("first_value", "last_value")
+        if name not in _WINDOWS or node["schema"] or node["distinct"] or ordered:
             raise Unsafe(f"the window function {name}")
         if self.state == MEASURED:
             raise Unsafe("a window over numbers before their noise")
@@ -280,8 +281,7 @@ class Terms:
         covered: frozenset[int] = frozenset().union(*(k.unit for k in keys))
         if private and (not self.parts or len(covered) < self.parts):
             raise Unsafe("a window over rows of several units")
-        for order in node["orders"]:
-            inner.fact(order["expression"])
+        inner.facts([order["expression"] for order in (*node["orders"], *node["arg_orders"])])
         found = inner.facts([a.get("expression", a) for a in node["arguments"]])
         if node["filter_expr"] is not None:
             inner.condition(node["filter_expr"])

@@ -22,6 +22,7 @@ OTHERS = {
     "dpsql.plan.recall": "equal words have equal answers: the planner's own",
     "dpsql.plan.price": "the histogram bounds weights: the statement's own",
     "dpsql.plan.leading": "the limit is in the statement's own text",
+    "dpsql.plan.ties": "an engine puts rows in order once for windows of one order",
     "dpsql.engines.verify": "it verifies them",
     "dpsql.engines.allowlist": "what an engine's functions are",
     "dpsql.engines.definitions": "which functions of an engine are steady",
