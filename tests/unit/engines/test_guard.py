@@ -348,6 +348,14 @@ FAULTY: dict[str, str] = {
     "an odd constant": f"SELECT count(*) AS p0 {FROM} WHERE 'x'::BLOB IS NULL",
     "one value of two kinds": f"SELECT count(*) AS p0 {FROM} WHERE coalesce({ID}, 'x') IS NULL",
     "arithmetic of text": f"SELECT count(*) AS p0 {FROM} WHERE 'a' + TRY_CAST(t.\"channel\" AS VARCHAR) IS NULL",
+    "all columns beside a row's number": f"SELECT count(*) AS p0 FROM (SELECT *, row_number() OVER (PARTITION BY t.\"customer_id\") AS r {FROM}) AS g WHERE r < 3",
+    "a column beside a row's number": f"SELECT count(*) AS p0 FROM (SELECT {AMOUNT} AS a, row_number() OVER (PARTITION BY {ID}) AS r {FROM}) AS g WHERE r < 3 AND a > 5",
+    "a value made of a column beside a row's number": f"SELECT count(*) AS p0 FROM (SELECT {AMOUNT} > 5 AS a, row_number() OVER (PARTITION BY {ID} ORDER BY {AMOUNT} > 7) AS r {FROM}) AS g WHERE r < 3 AND a",
+    "zeros that are one value": f"SELECT count(*) AS p0 FROM (SELECT {AMOUNT} AS a, row_number() OVER (PARTITION BY {ID} ORDER BY {AMOUNT}) AS r {FROM}) AS g WHERE r < 3 AND a > 5",
+    "the last of a day": f"SELECT count(*) AS p0 FROM (SELECT last_value({ID}) OVER (PARTITION BY {ID}) AS i, last_value({AMOUNT}) OVER (PARTITION BY {ID} ORDER BY {ID}) AS r {FROM}) AS g WHERE r < 3",
+    "an order of a sum": f"SELECT count(*) AS p0 FROM (SELECT max({AMOUNT} ORDER BY {ID}) OVER (PARTITION BY {ID}) AS r {FROM}) AS g WHERE r < 3",
+    "a row's number by another name": f"SELECT count(*) AS p0 FROM (SELECT *, row_number() OVER (PARTITION BY u ORDER BY n) AS r FROM (SELECT {ID} AS u, {AMOUNT} AS n, count(*) AS c {FROM} GROUP BY 1, 2) AS l(u, c, n)) AS g WHERE r < 3",
+    "numbers of rows of two queries": f"SELECT count(*) AS p0 FROM (SELECT *, row_number() OVER (PARTITION BY u) AS r FROM (SELECT {ID} AS u {FROM} GROUP BY 1 UNION ALL SELECT {ID} AS u {FROM} GROUP BY 1) AS l) AS g WHERE r < 3",
     "a window that nobody lists": f"SELECT count(*) AS p0 FROM (SELECT nth_value({ID}, 2) OVER (PARTITION BY {ID}) AS r {FROM}) AS g WHERE r < 3",
 }  # fmt: skip
 
