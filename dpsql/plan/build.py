@@ -271,6 +271,8 @@ class _Builder:
             return None
         if cells.count > coarse.count * len(whole.sets) ** 2:
             return None
+        if any(whole.keys[i] not in part.keys for i in cells.open):
+            return None  # rows in no finest group are in the coarser one
         measurement = self._added(finest, lowered, cells)
         keys = tuple(measurement.key_fields[whole.keys.index(k)] for k in part.keys)
         sums = tuple(Aggregated("sum", (c,), c.shape) for c in measurement.columns)

@@ -12,6 +12,7 @@ from datetime import date
 from fractions import Fraction
 from math import prod
 
+from dpsql.plan.covered import certain
 from dpsql.plan.nodes import Cells, Enumerator
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import Domain
@@ -62,13 +63,15 @@ def cells(
     for key in keys:
         if not _collect(key, atoms):
             return None
-    parts = _components(keys, tuple(atoms.values()), _conditions(below))
+    conditions = _conditions(below)
+    parts = _components(keys, tuple(atoms.values()), conditions)
     if any(part.size > MOST_BASE_VALUES for part in parts):
         return None
     count = prod(enumerator.count(_component_sql(part, keys)) for part in parts) if keys else 1
     if count > most:
         raise TooManyCells(count)
-    return Cells(_query(parts, keys), count)
+    doubtful = (p for p in parts if not all(certain(a.value, conditions) for a in p.atoms))
+    return Cells(_query(parts, keys), count, frozenset(k for p in doubtful for k in p.keys))
 
 
 def _collect(node: Expression, atoms: dict[Expression, _Atom]) -> bool:

@@ -54,7 +54,7 @@ def _over(finest: Piece, found: Sequence[Piece]) -> Hierarchy:
     for piece in found:
         if piece is finest or piece.coarse is None or piece.coarse.base != finest.base:
             continue
-        how = piece.coarse.from_finer(finest.about)
+        how = piece.coarse.from_finer(finest.about, declared=True)
         if how is not None:
             levels.append(Level(*_place(piece), how))
     return Hierarchy(*_place(finest), tuple(levels))

@@ -21,10 +21,14 @@ class Enumerator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The public groups of a measurement, as a query over constants, sorted by key."""
+    """The public groups of a measurement, as a query over constants, sorted by key.
+
+    ``open`` has the positions of keys with values that rows may have and that are in no group.
+    """
 
     sql: str
     count: int
+    open: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

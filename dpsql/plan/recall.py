@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from dpsql.aggregates.statistic import Quantile, Rows, Total, Units, Values
 from dpsql.plan.canonical import NotCanonical, Question, question
+from dpsql.plan.covered import within
 from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.plan.stages import SALT
@@ -79,16 +80,24 @@ class Coarse:
     base: str
     question: Question = field(compare=False)
 
-    def from_finer(self, about: str) -> Finer | None:
+    def from_finer(self, about: str, *, declared: bool = False) -> Finer | None:
         """How to add the piece up from a stored one; None if that one does not determine it.
+
+        With ``declared`` rows are taken to have values that the policy lists.
 
         Claim: the exact groups of the piece are sums of exact groups of the stored one, where rows
             have declared values.
         Argument: both are of one base, hence of the same rows, statistic and unit, before
             conditions; the stored one clips nothing. Conditions of the stored one are among those
             of the piece, and the others are functions of stored keys, as are the keys of the piece.
+            A row of the piece is in a stored group: ``open`` names the keys that may have values
+            beyond those, and each of them is a key of the piece too, or held by its conditions, but
+            where rows have ``declared`` values.
         """
         stored = json.loads(about)
+        doubtful = () if declared else stored.get("open", stored["keys"])
+        if not all(map(self._held, doubtful)):
+            return None
         extra = {_short(text): node for text, node in self.question.conditions.items()}
         if not extra.keys() >= set(stored["conditions"]):
             return None
@@ -97,6 +106,14 @@ class Coarse:
         wanted = [node for name, node in extra.items() if name not in stored["conditions"]]
         keys, conditions = over.all(self.question.values), over.all(wanted)
         return None if keys is None or conditions is None else Finer(keys, conditions)
+
+    def _held(self, name: str) -> bool:
+        """Whether no row of the piece has a value of a stored key that is in no stored group."""
+        asked, tests = self.question, tuple(self.question.conditions.values())
+        if name in map(_short, asked.keys):
+            return True
+        named = (c for test in tests for c in columns(test) if _short(asked.text(c)) == name)
+        return any(within(column, tests) for column in named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +184,12 @@ def _with_base(
     coarse = Coarse(base, asked)
     if not asked.keys or clips(part):
         return replace(piece, coarse=coarse)
+    cells = part.measurement.cells
+    assert cells is not None, "groups that pass a threshold are one piece"
     about = {
         "conditions": [_short(text) for text in asked.conditions],
         "keys": [_short(text) for text in asked.keys],
+        "open": [_short(asked.keys[i]) for i in sorted(cells.open)],
     }
     return replace(piece, coarse=coarse, base=base, about=json.dumps(about))
 

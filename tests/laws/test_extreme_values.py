@@ -179,3 +179,54 @@ def test_roots_of_nan_are_nan_as_other_functions_have_it() -> None:
 def plain_rows(sql: str) -> list[tuple[object, ...]]:
     with duckdb.connect(str(data()), read_only=True) as connection:
         return connection.execute(sql).fetchall()
+
+
+BEYOND = (
+    ("SELECT round(x), COUNT(x) FROM person GROUP BY round(x)", "SELECT COUNT(x) FROM person"),
+    ("SELECT n, COUNT(*) FROM person GROUP BY n", "SELECT COUNT(*) FROM person"),
+    ("SELECT n, COUNT(*) FROM visit GROUP BY n", "SELECT COUNT(*) FROM visit WHERE n > 2"),
+    ("SELECT n, kind, COUNT(*) FROM person GROUP BY n, kind", "SELECT kind, COUNT(*) FROM person GROUP BY kind"),
+    ("SELECT n, COUNT(*) FROM person GROUP BY n", "SELECT n > 3, COUNT(*) FROM person WHERE n IS NOT NULL GROUP BY 1"),
+)  # fmt: skip
+"""Groups that hold not all rows, and a question that is about others too."""
+WITHIN = (
+    ("SELECT n, COUNT(*) FROM person GROUP BY n", "SELECT COUNT(*) FROM person WHERE n BETWEEN 2 AND 5"),
+    ("SELECT n, COUNT(*) FROM person GROUP BY n", "SELECT COUNT(*) FROM person WHERE n = 3"),
+    ("SELECT n, COUNT(*) FROM person WHERE n BETWEEN 2 AND 5 GROUP BY n", "SELECT COUNT(*) FROM person WHERE n BETWEEN 2 AND 5"),
+    ("SELECT n, kind, COUNT(*) FROM person GROUP BY n, kind", "SELECT n, COUNT(*) FROM person GROUP BY n"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("finer", "coarser"), BEYOND)
+def test_rows_in_no_stored_group_are_in_totals(finer: str, coarser: str) -> None:
+    session = opened()
+    session.execute(finer)
+    found = session.execute(coarser)
+    assert not found.recalled
+    assert listed(found.table) == plain_groups(coarser)
+
+
+@pytest.mark.parametrize(("finer", "coarser"), WITHIN)
+def test_stored_groups_that_hold_all_rows_are_added_up(finer: str, coarser: str) -> None:
+    session = opened()
+    session.execute(finer)
+    found = session.execute(coarser)
+    assert found.recalled
+    assert listed(found.table) == plain_groups(coarser)
+
+
+@pytest.mark.parametrize("key", ["round(x)", "n", "sign(n)"])
+def test_rows_in_no_group_are_in_the_total_of_a_rollup(key: str) -> None:
+    sql = f"SELECT {key} AS k, COUNT(*) AS c FROM person GROUP BY ROLLUP ({key})"
+    [[everybody]] = plain_rows("SELECT COUNT(*) FROM person")
+    assert max(count for _, count in rows(opened().execute(sql).table)) == everybody  # type: ignore[type-var]
+
+
+def listed(table: object) -> list[tuple[object, ...]]:
+    return sorted(filter(lambda row: row[-1], rows(table)), key=repr)  # type: ignore[arg-type]
+
+
+def plain_groups(sql: str) -> list[tuple[object, ...]]:
+    """As plain SQL has it, of groups that are listed."""
+    found = plain_rows(sql)
+    return sorted((r for r in found if len(r) == 1 or r[0] not in (-4, 120)), key=repr)

@@ -1,0 +1,67 @@
+"""Whether public groups hold every row: values beyond a declared range are in no group, nor is NaN.
+
+Claim: where ``within`` says so, the column's value in every row that is counted is between the ends of
+    its domain, and is neither NULL nor NaN.
+Argument: conditions compare it with constants on both sides, no farther out than those ends. NULL and
+    NaN, which is above all, fail such a condition. What is declared alone proves nothing of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from fractions import Fraction
+
+from dpsql.policy.types import Scalar
+from dpsql.sql.expressions import Call, Case, Column, Expression, Literal, columns
+
+_FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+
+
+def certain(atom: Expression, conditions: Iterable[Expression]) -> bool:
+    """Whether no row that satisfies the conditions has a value of ``atom`` that is not listed.
+
+    What the policy lists one by one is taken at its word, and a computed value stays within what its
+    columns make of it.
+    """
+    if isinstance(atom, Call | Case) and atom.shape.domain.members is not None:
+        return True
+    needed = list(columns(atom))
+    known = list(conditions)
+    return all(c.shape.domain.members is not None or within(c, known) for c in needed)
+
+
+def within(column: Column, conditions: Iterable[Expression]) -> bool:
+    """Whether conditions hold a column between the ends of its domain."""
+    low = high = False
+    for sign, value in _compared(column, conditions):
+        domain = column.shape.domain
+        low |= sign in ("gt", "ge", "eq") and _ordered(domain.low, value)
+        high |= sign in ("lt", "le", "eq") and _ordered(value, domain.high)
+    return low and high
+
+
+def _compared(column: Column, conditions: Iterable[Expression]) -> Iterable[tuple[str, Scalar]]:
+    """The constants that a column is compared with."""
+    for condition in conditions:
+        if not isinstance(condition, Call) or condition.function not in _FLIP:
+            continue
+        left, right, sign = *condition.args, condition.function
+        if isinstance(left, Literal):
+            left, right, sign = right, left, _FLIP[sign]
+        same = isinstance(left, Column) and left.number == column.number
+        if same and isinstance(right, Literal) and right.value is not None:
+            yield sign, right.value
+
+
+def _ordered(low: Scalar | None, high: Scalar | None) -> bool:
+    """Whether both are there and in this order; only what is of one kind is compared."""
+    match low, high:
+        case (int() | Fraction(), int() | Fraction()):
+            return low <= high
+        case (datetime(), datetime()):
+            return low <= high
+        case (date(), date()) if not isinstance(low, datetime) and not isinstance(high, datetime):
+            return low <= high
+        case _:
+            return False
