@@ -82,14 +82,12 @@ def as_double(text: str, argument: Expression) -> str:
     return f"CAST({text} AS DOUBLE)"
 
 
-def _whole(texts: Sequence[str], args: tuple[Expression, ...]) -> tuple[str, str]:
+def _whole(texts: Sequence[str], args: tuple[Expression, ...]) -> list[str]:
     """Two operands of which at least one has 64 bits, so that the operation has; NULL has a type."""
-    constants = all(isinstance(a, Literal) for a in args)
-    first, second = (
-        typed(text, a, Kind.INTEGER) if a.shape.kind is Kind.NULL else text
-        for text, a in zip(texts, args, strict=True)
-    )
-    return typed(texts[0], args[0], Kind.INTEGER) if constants else first, second
+    narrow = args[0] if all(isinstance(a, Literal) for a in args) else None
+    wide = [a is narrow or a.shape.kind is Kind.NULL for a in args]
+    cast = [typed(t, a, Kind.INTEGER) for t, a in zip(texts, args, strict=True)]
+    return [c if w else t for t, c, w in zip(texts, cast, wide, strict=True)]
 
 
 def _small(ends: Ends) -> bool:
