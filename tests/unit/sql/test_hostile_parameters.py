@@ -124,6 +124,7 @@ class _Claims:
     "value",
     [[1], (1,), {1: 2}, b"x", bytearray(b"x"), dt.time(1), dt.timedelta(1), 1j, object(), _Claims(),
      _lying(list)(), _lying(Fraction)(1, 2)],
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_what_has_no_constant_is_refused(session: Session, value: object) -> None:
     assert builtin(value) is UNKNOWN
