@@ -133,7 +133,8 @@ def _works(policy: Policy, samples: int, seconds: float, wanted: Wanted) -> Iter
     each = 1 / max(1, len(chosen))
     cells = min(MOST_CELLS, max(2, samples // 4 * 2))
     if seconds < math.inf:
-        cells = min(cells, max(FEWEST_CELLS, int(MOST_CELLS * seconds * each / _USUAL)))
+        timely = int(MOST_CELLS * seconds * each / _USUAL) // 2 * 2  # some are compared in pairs
+        cells = min(cells, max(FEWEST_CELLS, timely))
     for scenario in ALL:
         mine = [question for s, question in chosen if s == scenario]
         for start in range(0, len(mine), _TOGETHER):

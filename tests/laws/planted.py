@@ -235,7 +235,10 @@ def replayed(change: Patch) -> None:
             (at, i): None for at, part in enumerate(past.priced.parts)
             for i in (-1, *range(len(part.noised)))
         }  # fmt: skip
-        noisy = pipeline._measured(past.priced, due.due(past.priced, everything), tools)
+        parts = due.due(past.priced, everything).parts
+        admitted = [(d.priced, pipeline.admit_part(d.priced, tools)) for d in parts]
+        public = pipeline.known(past.priced, tools.engine, tools.postprocessor)
+        noisy = pipeline._measured(admitted, public, tools)
         release = finish(past.priced, noisy, tools.finishing, intervals=intervals)
         return pipeline.Answer(release, Cost.zero(), recalled=True)
 

@@ -104,6 +104,16 @@ SHORT = 30
 """Seconds of one core for all questions; each is asked twice however long that takes."""
 
 
+def test_cells_can_be_compared_in_pairs_whatever_time_there_is() -> None:
+    every = [
+        work.cells
+        for seconds in range(5, 95)
+        for work in selftest._works(policy(), 100_000, seconds, lambda *_: True)
+    ]
+    assert {cells % 2 for cells in every} == {0}
+    assert len(set(every)) > 5
+
+
 @pytest.mark.timeout(1_200)  # a busy machine may take long: it is the command that stops itself
 def test_every_question_passes_in_a_short_run() -> None:
     """The command itself. It is wrong in one run of a million, ``ALPHA``, if all is as claimed."""

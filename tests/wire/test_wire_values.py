@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.pgwire.oids import column
-from dpsql.serve.pgwire.parameters import items, spread, value
+from dpsql.serve.pgwire.parameters import check_formats, items, spread, value
 from dpsql.serve.pgwire.rows import FEW, data_rows
 from dpsql.serve.pgwire.scram import Verifier
 from dpsql.serve.pgwire.script import read
@@ -144,8 +144,9 @@ def test_parameters_that_do_not_fit(raw: bytes, code: int, oid: int, state: str)
 def test_formats_spread() -> None:
     assert spread((), 2) == (0, 0)
     assert spread((1,), 2) == (1, 1)
+    assert spread((1, 0), 2) == (1, 0)
     with pytest.raises(WireError):
-        spread((1, 0), 3)
+        check_formats((1, 0), 3, results=True)
 
 
 def test_verifiers_are_those_of_postgres() -> None:
