@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -266,21 +267,26 @@ def test_a_probe_waits_no_longer_than_it_is_told(older):
             older.probe(0.05)
 
 
+SEIZE = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=0)
+try:
+    db.execute("PRAGMA locking_mode = EXCLUSIVE")
+    db.execute("BEGIN EXCLUSIVE")
+    print("free", end="")
+except sqlite3.OperationalError:
+    print("locked", end="")
+"""
+"""Another process must see the lock by which SQLite knows that this one is here."""
+
+
 def test_nothing_here_takes_the_locks_of_this_process(opened, path):
     """A file that is opened and closed beside SQLite's own takes all its locks with it."""
     ledger = opened()
     ask(ledger)
     with opened(), SqliteLedger.open(path, ledger._clock, settle=False) as third:
         third.probe()
-    child = os.fork()
-    if not child:  # another process: it must see the lock by which SQLite knows we are here
-        code = 1
-        try:
-            db = sqlite3.connect(path, timeout=0)
-            db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            db.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError:
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    said = subprocess.run(
+        [sys.executable, "-c", SEIZE, str(path)], capture_output=True, text=True, check=False
+    )
+    assert said.stdout == "locked", said.stderr
