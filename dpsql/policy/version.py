@@ -141,8 +141,8 @@ def answers_key(policy: m.Policy) -> str:
     Assumes: ``FIELDS`` marks all that statements and sensitivities are made of; ``plan.recall`` has
         what a role adds to a measurement (its limit on groups) in the measurement's own key.
     Argument: what is left out says who may ask and who pays. A stored release was charged when it
-        was made, to accounts that no edit of limits empties; giving it again is post-processing,
-        and costs no unit anything. Who may ask is decided before anything is looked up.
+        was made; giving it again is post-processing, and costs no unit anything. Who may ask is
+        decided before anything is looked up.
     """
     return _hashed(_canonical(policy, frozenset({Part.ANSWERS})))
 
