@@ -8,6 +8,9 @@
 # make superset  Apache Superset connects, browses and charts, beside PostgreSQL
 # make cube      Cube does, with a model that it drafts itself
 # make hostile   a million messages with mistakes in them
+# make attacks   attacks on an endpoint, and what another client notices; fails where a bound is broken
+# make kills     KILLS=50 times the endpoint is killed while clients ask; goes on where it ended
+# make overspend many clients spend accounts to the last, while the policy is read again, on both stores
 # make bench     speed and accuracy, printed; tables, JSON and plots in build/bench
 # make lock      pin every dependency anew
 #
@@ -19,7 +22,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-.PHONY: demo test lint nightly clients superset cube hostile bench lock
+.PHONY: demo test lint nightly clients superset cube hostile attacks bench lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
@@ -59,11 +62,20 @@ selftest: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600)
 
+kills: $(READY)
+	$(BIN)/python -m tests.endurance kills --kills $(or $(KILLS),50) --seed $(or $(SEED),1)
+
+overspend: $(READY)
+	$(BIN)/python -m tests.endurance overspend
+
 bench: $(READY)
 	@set -e; for name in speed corpora alone growth large; do echo "== $$name"; \
 		$(BIN)/python -m benchmarks.$$name --data build/bench/data --out build/bench; done
 	@set -e; for name in accuracy composition ledger wire; do echo "== $$name"; \
 		$(BIN)/python benchmarks/$$name.py; done
+
+attacks: $(READY)
+	$(BIN)/python -m benchmarks.attacks --out build/bench
 
 lock:
 	$(PYTHON) -m venv build/lock

@@ -8,14 +8,17 @@ arguments; nothing here is global.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dpsql.checks import run as check
-from dpsql.diagnostics.refusal import LedgerFailed, Refused
+from dpsql.diagnostics.refusal import Ended, LedgerFailed, Refused
 from dpsql.engines.guard import Admitted, Guarded
+from dpsql.engines.incident import failed
 from dpsql.engines.upheld import Upheld
+from dpsql.execution import check as check_time
+from dpsql.execution import released, take
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Hold, Kept, Ledger, Note
@@ -89,6 +92,13 @@ class Tools:
         return Finishing(self.engine, self.postprocessor, self.entropy)
 
 
+Act = Callable[[], None]
+
+
+def _at_once() -> None:
+    """Wait for nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Payer:
     """Who is charged, and what the audit will say about it."""
@@ -99,6 +109,10 @@ class Payer:
     fresh: bool = False
     limit: QueryLimit | None = None
     """What one query may cost; an answer that is recalled costs nothing."""
+    wait: Act = _at_once
+    """Waits until others may see what was measured: what becomes of a charge is noted after that."""
+    later: list[Act] | None = None
+    """Where what is noted waits for the end of a question that goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +177,7 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
     if past.release is not None:
         return Answer(past.release, Cost.zero(), recalled=True)
     outlook = _foreseen(past, tools)
-    if outlook.due.parts and payer.fresh:
+    if outlook.due.parts and (payer.fresh or payer.later is not None):
         return _paid(priced, outlook, payer, tools, intervals=intervals)
     if outlook.due.parts:
         with tools.flights.alone(tuple(piece.family for piece in past.pieces)):
@@ -171,7 +185,8 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
             outlook = _foreseen(past, tools)  # somebody may have paid meanwhile
             if outlook.due.parts:
                 return _paid(priced, outlook, payer, tools, intervals=intervals)
-    return _free(past, outlook, tools, intervals=intervals)
+    with released():
+        return _free(past, outlook, tools, intervals=intervals)
 
 
 def stored(priced: PricedPlan, answers_key: str, tools: Tools) -> Release | None:
@@ -192,7 +207,7 @@ def _free(past: Remembrance, outlook: Outlook, tools: Tools, *, intervals: bool)
     """The answer from what is stored, remembered until that changes."""
     priced, memory = past.priced, tools.memory
     noisy, _ = complete(priced, outlook, ())
-    release = finish(priced, noisy, tools.finishing, intervals=intervals)
+    release = _finished(priced, noisy, tools, intervals=intervals)
     if memory is not None and not priced.plan.publics and release.table.num_rows <= MOST_ROWS:
         memory.put((id(priced), intervals), replace(past, release=release))
     return Answer(release, Cost.zero(), recalled=True)
@@ -208,15 +223,51 @@ def _paid(
     admitted = [(d.priced, admit_part(d.priced, tools)) for d in due.parts]
     public = known(priced, tools.engine, tools.postprocessor)
     events = [to_json(event) for event in due.events]
+    for part, _ in admitted:
+        _take_room(part)
+    check_time()  # what is stopped by now is not charged
     hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
     try:
         noisy, keep = complete(priced, outlook, _measured(admitted, public, tools))
+    except Ended as ended:  # as if the engine had been stopped: when it was is not told
+        _note(payer, lambda: _forfeit(hold, tools))
+        raise failed("measure in time", ended) from None
     except BaseException:  # whatever caused it: the engine was asked
-        _forfeit(hold, tools)
+        _note(payer, lambda: _forfeit(hold, tools))
         raise
-    tools.ledger.commit(hold, keep)
-    release = finish(priced, noisy, tools.finishing, intervals=intervals)
+    _note(payer, lambda: tools.ledger.commit(hold, keep))
+    with released():
+        release = _finished(priced, noisy, tools, intervals=intervals)
     return Answer(release, due.cost, recalled=False)
+
+
+def _note(payer: Payer, act: Act) -> None:
+    """Let the ledger say what became of a charge.
+
+    Claim: where answers leave at multiples of a time, it is seen at one of them, from wherever.
+    """
+    if payer.later is None:
+        payer.wait()
+        act()
+    else:
+        payer.later.append(act)
+
+
+def _take_room(part: PricedMeasurement) -> None:
+    """Count what its public groups will take: what is too large then costs nothing."""
+    cells = part.measurement.cells
+    if cells is not None:
+        take(0, cells.count, len(part.measurement.keys) + len(part.measurement.columns))
+
+
+def _finished(
+    priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Tools, *, intervals: bool
+) -> Release:
+    """The answer from a release that is stored; if it is ended early, that is said."""
+    try:
+        return finish(priced, noisy, tools.finishing, intervals=intervals)
+    except Ended as ended:
+        raise ended.with_release() from None
 
 
 def _remembered(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Remembrance:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from dpsql.checks import (
     aggregate_only,
     applied_bounds,
     bounded_values,
+    constant_rows,
     identifiers,
     interval_ends,
     interval_values,
@@ -16,6 +18,7 @@ from dpsql.checks import (
     private_order,
     private_sets,
     private_subqueries,
+    text_lengths,
     unit_joins,
     unit_windows,
 )
@@ -37,6 +40,8 @@ RULES: dict[str, Rule] = {
     "identifiers": identifiers.check,
     "interval_ends": interval_ends.check,
     "interval_values": interval_values.check,
+    "text_lengths": text_lengths.check,
+    "constant_rows": constant_rows.check,
 }
 MOST_REPORTED = 5
 
@@ -51,7 +56,8 @@ class Checked:
 
 def run(bound: Bound) -> Checked:
     """The query, checked; or every independent refusal, in text order."""
-    refusals = [refusal for rule in RULES.values() for refusal in rule(bound)]
+    found = (refusal for rule in RULES.values() for refusal in rule(bound))
+    refusals = dict.fromkeys(islice(found, MOST_REPORTED))
     if refusals:
-        raise Refused(*dict.fromkeys(refusals[:MOST_REPORTED]), text=bound.source.text)
+        raise Refused(*refusals, text=bound.source.text)
     return Checked(bound, tuple(RULES))

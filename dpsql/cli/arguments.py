@@ -27,6 +27,13 @@ class Command:
     arguments: Callable[[argparse.ArgumentParser], None]
 
 
+def _positive(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdecimal() or not 1 <= int(text[:10]) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{quote(text)} is no whole number from 1 to 1,000,000")
+    return int(text)
+
+
 def _demo(p: argparse.ArgumentParser) -> None:
     p.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path("demo"))
     p.add_argument("--ask", action="store_true", help="and answer five example queries")
@@ -146,10 +153,28 @@ def _serve(p: argparse.ArgumentParser) -> None:
     p.add_argument("--tls-cert", type=Path, metavar="FILE", help="a certificate (chain) in PEM")
     p.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key")
     p.add_argument(
-        "--log-comments",
-        action="store_true",
-        help="write comments before statements into the operator's log, as it holds log-ins",
+        "--log", metavar="FILE",
+        help="the operator's log, - for standard error (a file beside the first policy, when left out)",
+    )  # fmt: skip
+    p.add_argument(
+        "--log-format", choices=("plain", "json"), default="plain",
+        help="how its lines are written: for people, or one JSON object each",
+    )  # fmt: skip
+    p.add_argument(
+        "--log-megabytes", type=_positive, default=10, metavar="N",
+        help="how long a file of it becomes before the next is begun",
+    )  # fmt: skip
+    p.add_argument(
+        "--log-files",
+        type=_positive,
+        default=10,
+        metavar="N",
+        help="how many of its files are kept",
     )
+    p.add_argument(
+        "--log-comments", action="store_true",
+        help="write comments before statements into the operator's log, as it holds log-ins",
+    )  # fmt: skip
     p.add_argument(
         "--allow-plain", action="store_true",
         help="take connections from other machines without TLS",

@@ -37,8 +37,7 @@ def run(chosen: argparse.Namespace) -> int:
     policy = load(chosen.policy)
     ledger = stored(policy)
     if ledger is None:
-        place = policy.ledger
-        raise LedgerFailed(f"the ledger {place} does not exist", "nothing was asked under it yet")
+        raise LedgerFailed("does not exist", "nothing was asked under it yet", place=policy.ledger)
     with closing(ledger):
         if chosen.output is not None:
             _note_export(ledger)

@@ -62,7 +62,8 @@ def _database(data: list[Path], output: Path) -> Path:
         raise Usage(f"{database} is there already; name another policy file with -o")
     inspect.import_files(data, database)
     sys.stdout.write(
-        f"Imported {len(data)} file{'' if len(data) == 1 else 's'} into {database}, which is what "
-        "dpsql will read;\nimport again when they change.\n"
+        f"Imported {len(data)} file{'' if len(data) == 1 else 's'} into {database}, which is what dpsql reads.\n"
+        "After a change of the data run dpsql init with another -o, put the new .duckdb file in the place\n"
+        "of this one, and change data_version in the policy.\n"
     )
     return database

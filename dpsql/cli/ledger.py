@@ -18,7 +18,7 @@ from dpsql.ledger.backup import back_up
 from dpsql.ledger.head import HeadNote
 from dpsql.ledger.open import on_server, open_ledger
 from dpsql.ledger.repair import put_clock_right
-from dpsql.ledger.restore import Evidence, Restored, check_dataset, restore
+from dpsql.ledger.restore import Evidence, RestoreOutcome, check_dataset, restore
 from dpsql.ledger.restore_file import FileRestore
 from dpsql.ledger.rows import Database
 from dpsql.policy.load import load
@@ -38,14 +38,15 @@ def run(chosen: argparse.Namespace) -> int:
 def _backup(policy: Policy, chosen: argparse.Namespace) -> list[str]:
     if policy.ledger_server is not None:
         raise LedgerFailed(
-            f"the ledger is on a server, in the schema {policy.ledger_server.schema}",
+            "is on a server",
             "back it up with the server's own tools, such as pg_dump with that schema, or "
             "continuous archiving, which loses nothing",
+            detail=f"in the schema {policy.ledger_server.schema}",
         )
     if chosen.file is None:
         raise Usage("`dpsql ledger backup` needs a file to write")
     if not policy.ledger.exists():
-        raise LedgerFailed(f"the ledger {policy.ledger} does not exist", "there is nothing to copy")
+        raise LedgerFailed("does not exist", "there is nothing to copy", place=policy.ledger)
     found = back_up(policy.ledger, chosen.file.absolute())
     return [f"{chosen.file}: {found.records:,} records, sound", f"head {found.head}"]
 
@@ -66,7 +67,7 @@ def _restore(policy: Policy, chosen: argparse.Namespace) -> list[str]:
 
 def _restore_on_server(
     policy: Policy, chosen: argparse.Namespace, dataset: str
-) -> tuple[Restored, None]:
+) -> tuple[RestoreOutcome, None]:
     """The server's tools have put the tables back; what is left is what they cannot know.
 
     The policy's own note of the head is no evidence here: other proxies have theirs.
@@ -81,7 +82,7 @@ def _restore_on_server(
     keeping = LedgerKeeping(must_exist=True)
     with closing(on_server(policy.ledger_server, clock, keeping, settle=False)) as ledger:
 
-        def act(db: Database) -> Restored:
+        def act(db: Database) -> RestoreOutcome:
             check_dataset(db, ledger.place, dataset)
             return restore(db, clock(), None, evidence)
 
@@ -93,14 +94,22 @@ def _restore_on_server(
     return found, None
 
 
-def _told(found: Restored, kept: Path | None) -> list[str]:
+def _told(found: RestoreOutcome, kept: Path | None) -> list[str]:
     lines = [f"restored: {found.because}"]
     if found.added:
         lines.append(
             f"added what a copy had that the other had not, to {len(found.added)} accounts"
         )
     if found.closed:
-        lines.append("closed: every account until its next window; those without one stay closed")
+        lines.append(
+            "closed: every account until its next window; one without a window stays closed until "
+            "the policy gives it one (per)"
+        )
+    elif found.closed_before is not None:
+        lines.append(
+            "closed by an earlier restore: every account whose window had begun by "
+            f"{found.closed_before:%Y-%m-%d %H:%M %Z}"
+        )
     if kept is not None:
         lines.append(f"the damaged ledger is kept as {kept.name}")
     return [*lines, f"head {found.head.hash}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpsql.cli.exits import Usage
+from dpsql.diagnostics.operation.file import LogFile
+from dpsql.diagnostics.operation.log import OperatorLog, keep_log
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Ledger
@@ -29,22 +30,23 @@ def opened(chosen: argparse.Namespace) -> Iterator[Session]:
         yield session
 
 
+def beside(policy: Path) -> Path:
+    """Where the operator's log is, unless another place is named."""
+    return policy.with_name(f"{policy.stem}.operator.log")
+
+
 @contextmanager
-def operator_log(policy: Path) -> Iterator[None]:
-    """A file beside the policy for what analysts must not read; made when it is needed."""
-    place = policy.with_name(f"{policy.stem}.operator.log")
-    handler = logging.FileHandler(place, delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("dpsql.operator")
-    log.addHandler(handler)
+def operator_log(
+    policy: Path, log: OperatorLog | None = None, *, comments: bool = False
+) -> Iterator[None]:
+    """Events go to this log, or to a file beside the policy, which is made when it is needed."""
+    chosen = log or OperatorLog(LogFile(beside(policy)))
     try:
-        yield
+        with keep_log(chosen, comments=comments):
+            yield
     except EngineFailed:
-        sys.stderr.write(f"The operator's log is {place}.\n")
+        sys.stderr.write(f"The operator's log is {chosen.place}.\n")
         raise
-    finally:
-        log.removeHandler(handler)
-        handler.close()
 
 
 def stored(policy: Policy) -> Ledger | None:

@@ -6,26 +6,39 @@ import argparse
 import asyncio
 import importlib
 import ipaddress
-import logging
+import signal
 import ssl
 import sys
-from collections.abc import Coroutine, Sequence
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, Usage
-from dpsql.cli.opened import operator_log
+from dpsql.cli.opened import beside, operator_log
+from dpsql.diagnostics.operation.defects import record_stray
+from dpsql.diagnostics.operation.events import PolicyActive, ReloadFailed, Started, Stopped, record
+from dpsql.diagnostics.operation.file import LogFile, Unsafe
+from dpsql.diagnostics.operation.gauges import GAUGES
+from dpsql.diagnostics.operation.log import LAYOUTS, OperatorLog, StandardError
 from dpsql.diagnostics.refusal import DataBreaksPolicy, Error
-from dpsql.engines.catalog_db import check_engine
+from dpsql.engines.catalog.pool import WORKERS
 from dpsql.engines.findings import broken_data
+from dpsql.memory.pool import POOL
+from dpsql.policy.shares import shares_of
+from dpsql.release.postprocess import PostProcessor
+from dpsql.serve import gauges, process
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
 from dpsql.serve.house import Certificate, ServiceHouse
-from dpsql.serve.pgwire import hearsay
 from dpsql.serve.pgwire.room import Limits
 from dpsql.serve.pgwire.server import Server
+from dpsql.serve.reloads import Outcome, Reloads, read_again
+from dpsql.serve.upkeep import Upkeep
 from dpsql.service import Service
 
 
@@ -38,27 +51,71 @@ def run(chosen: argparse.Namespace) -> int:
             f"{chosen.host} can be reached from other machines: give --tls-cert and --tls-key, "
             "or --allow-plain if something in front of dpsql encrypts"
         )
-    hearsay.log.setLevel(logging.DEBUG if chosen.log_comments else logging.INFO)
     requires_tls = certificate is not None and not local and not chosen.allow_plain
-    with operator_log(chosen.policy[0]), ExitStack() as open_services:
-        check_engine()
-        houses = []
-        for path in chosen.policy:
-            service = open_services.enter_context(_opened(path))
-            houses.append(
-                ServiceHouse(
-                    service, role_catalog, certificate=certificate, requires_tls=requires_tls
-                )
-            )
-            _introduce(houses[-1])
+    log = _log(chosen)
+    with operator_log(chosen.policy[0], log, comments=chosen.log_comments), ExitStack() as opened:
+        reloads = Reloads(lambda: _reload(houses, server))
+        _hear(reloads)
+        opened.callback(WORKERS.close)
+        services = [opened.enter_context(_opened(path)) for path in chosen.policy]
+        houses = [
+            ServiceHouse(s, role_catalog, certificate=certificate, requires_tls=requires_tls)
+            for s in services
+        ]
+        for each in houses:
+            _introduce(each)
+        _share(houses)
+        WORKERS.check()
         house = houses[0] if len(houses) == 1 else Databases(houses)
         tls = None if certificate is None else certificate.context()
+        _allow_files(_limits(houses))
         server = Server(
-            house, tls=tls, limits=_limits(houses), reload=lambda: _reload(houses, server)
-        )
-        http = None if chosen.http_port is None else _http(house, chosen, certificate)
-        _loop(_serve(server, http, chosen.host, chosen.port))
-    return ANSWERED
+            house, tls=tls, limits=_limits(houses), reload=reloads.request,
+            stopping=process.end_within,
+        )  # fmt: skip
+        http = _http(house, chosen, certificate, server)
+        opened.callback(reloads.close)
+        upkeep = opened.enter_context(closing(Upkeep()))
+        gauges.connect(server, lambda: [house.world.service.policy for house in houses])
+        _loop(_serve(server, http, chosen, lambda: _begin(reloads, houses, upkeep)))
+        _hear(reloads)  # the loop has put back what a process does at first: it ends
+        record(Stopped())
+    process.leave(ANSWERED)
+
+
+def _begin(reloads: Reloads, houses: Sequence[ServiceHouse], upkeep: Upkeep) -> None:
+    """What is done once clients can come."""
+    for house in houses:
+        policy = house.world.service.policy
+        record(PolicyActive(policy.front.database, policy.version))
+    started = datetime.now(UTC).timestamp()
+    GAUGES.add("dpsql_start_time_seconds", lambda: started)
+    reloads.start()
+    upkeep.start()
+
+
+def _log(chosen: argparse.Namespace) -> OperatorLog:
+    """The operator's log. One that is named must be there; what others may read is not taken."""
+    layout = LAYOUTS[chosen.log_format]
+    if chosen.log == "-":
+        return OperatorLog(StandardError(), layout)
+    place = beside(chosen.policy[0]) if chosen.log is None else Path(chosen.log).absolute()
+    file = LogFile(place, chosen.log_megabytes * 1_000_000, chosen.log_files)
+    try:
+        if chosen.log is not None or chosen.policy[0].exists():
+            file.open()
+    except Unsafe as error:
+        raise Usage(f"the operator's log: {error}") from None
+    except OSError as error:
+        if chosen.log is not None:
+            raise Usage(f"the operator's log: {place}: {error.strerror or error}") from None
+    return OperatorLog(file, layout)
+
+
+def _hear(reloads: Reloads) -> None:
+    """A reload that is asked for before the endpoint listens is carried out once it does."""
+    if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGHUP, lambda *_: reloads.request())
 
 
 def _opened(path: Path) -> Service:
@@ -73,25 +130,60 @@ def _opened(path: Path) -> Service:
 def _introduce(house: ServiceHouse) -> None:
     """Say what its owner should know before anyone connects."""
     for role in house.locked_out:
-        terminal.say(f'role "{role}" has no usable password: nobody can log in as it', sys.stderr)
+        terminal.say(
+            f'role "{role}" has no usable password and no user: nobody can log in as it '
+            f"(dpsql user add NAME --role {role})", sys.stderr,
+        )  # fmt: skip
     for line in house.world.service.unprepared:
         terminal.say(line, sys.stderr)
 
 
 def _http(
-    house: ServiceHouse | Databases, chosen: argparse.Namespace, proof: Certificate | None
+    house: ServiceHouse | Databases,
+    chosen: argparse.Namespace,
+    proof: Certificate | None,
+    main: Server,
 ) -> Any:
-    """The HTTP face, whose packages are an extra."""
+    """The HTTP face, where one is asked for; its packages are an extra."""
+    if chosen.http_port is None:
+        return None
     try:
         server = importlib.import_module("dpsql.serve.http.server")
     except ModuleNotFoundError:
         raise Usage("HTTP needs more packages: pip install 'dpsql[http]'") from None
-    return server.HttpServer(house, chosen.host, chosen.http_port, proof)
+    made = server.HttpServer(house, chosen.host, chosen.http_port, proof, main.traffic)
+    main.beside.append(made)
+    return made
 
 
 def _limits(houses: Sequence[ServiceHouse]) -> Limits:
     """As the first policy says: one endpoint bears what it bears for all of them."""
     return Limits.of(houses[0].world.service.policy.front.bounds)
+
+
+def _allow_files(limits: Limits) -> None:
+    """As many connections as the policy permits, over both faces, if the system does."""
+    wanted = 2 * limits.connections + process.OTHER_FILES
+    allowed = process.allow_files(wanted)
+    if allowed < wanted:
+        said = f"the system permits {allowed} open files, and all connections need {wanted}"
+        terminal.say(
+            f"{said}: raise the limit (ulimit -Hn), or lower endpoint.connections", sys.stderr
+        )
+
+
+def _share(houses: Sequence[ServiceHouse]) -> None:
+    """Give catalog queries, post-processing, and what is kept for clients their parts of the memory."""
+    shares = shares_of([house.world.service.policy for house in houses])
+    WORKERS.resize(shares.workers, shares.catalog_worker)
+    POOL.limit(shares.pool)
+    services = [house.world.service for house in houses]
+    postprocessor = services[0].tools.postprocessor
+    if postprocessor.memory != shares.postprocessing:
+        postprocessor = PostProcessor(shares.postprocessing)
+        postprocessor.open()
+    for service in services:
+        service.share_postprocessor(postprocessor)
 
 
 def _tell_owner(path: Path) -> None:
@@ -101,31 +193,46 @@ def _tell_owner(path: Path) -> None:
             terminal.say(line, sys.stderr)
 
 
-def _reload(houses: Sequence[ServiceHouse], server: Server) -> None:
+def _reload(houses: Sequence[ServiceHouse], server: Server) -> list[Outcome]:
     """Read policies and users again; what is wrong is said, and that policy stays as it was."""
-    wrong = list[Error | OSError]()
-    for house in houses:
-        try:
-            house.reload()
-        except (Error, OSError) as error:
-            wrong.append(error)
-            if isinstance(error, DataBreaksPolicy):
-                _tell_owner(house.world.service.policy.path)
+    outcomes = read_again(houses)
     server.bear(_limits(houses))
-    for said in wrong:
-        terminal.say(f"not reloaded: {said}", sys.stderr)
-    if not wrong:
-        terminal.say("reloaded", sys.stderr)
+    try:
+        _share(houses)
+    except Error as error:
+        first = outcomes[0]
+        record(ReloadFailed(first.database, first.version, str(error)))
+        terminal.say(f"the memory is shared out as before: {error}", sys.stderr)
+    for outcome in outcomes:
+        if isinstance(outcome.error, DataBreaksPolicy):
+            _tell_owner(outcome.house.world.service.policy.path)
+        for problem in outcome.problems:
+            terminal.say(f"not reloaded: {problem}", sys.stderr)
+        if outcome.problems:
+            stays = f"version {outcome.version} of the policy stays in force"
+            terminal.say(f'database "{outcome.database}": {stays}', sys.stderr)
+    taken = [f'database "{o.database}", policy {o.version}' for o in outcomes if not o.problems]
+    if taken:
+        terminal.say(f"reloaded: {'; '.join(taken)}", sys.stderr)
+    return outcomes
 
 
-async def _serve(server: Server, http: Any, host: str, port: int) -> None:
-    taken = await server.start(host, port)
-    said = [f"listening on {host} port {taken}"]
+async def _serve(
+    server: Server, http: Any, chosen: argparse.Namespace, begin: Callable[[], None]
+) -> None:
+    record_stray(asyncio.get_running_loop())
+    taken, web = await server.start(chosen.host, chosen.port), 0
+    said = [f"listening on {chosen.host} port {taken}"]
     if http is not None:
-        said.append(f"HTTP on {host} port {await http.start()}")
-    await server.serve(ready=lambda: terminal.say(", ".join(said), sys.stderr))
-    if http is not None:
-        await http.stop()
+        web = await http.start()
+        said.append(f"HTTP on {chosen.host} port {web}")
+
+    def ready() -> None:
+        record(Started(version("dpsql"), chosen.host, taken, web))
+        begin()
+        terminal.say(", ".join(said), sys.stderr)
+
+    await server.serve(ready=ready)
 
 
 def _certificate(chosen: argparse.Namespace) -> Certificate | None:
@@ -151,6 +258,7 @@ def _is_local(host: str) -> bool:
 
 def _loop(work: Coroutine[Any, Any, None]) -> None:
     """Run it on uvloop where that is installed."""
+    process.share_time()
     try:
         uvloop = importlib.import_module("uvloop")
     except ImportError:

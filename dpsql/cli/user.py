@@ -37,9 +37,12 @@ def run(chosen: argparse.Namespace) -> int:
             known[chosen.name], token = users.with_token(chosen.name, role)
             sys.stdout.write(f"{token}\n")
         else:
-            known[chosen.name] = users.made(chosen.name, role, _password())
+            known[chosen.name] = users.with_password(chosen.name, role, _password())
     users.write(policy.front.users, known.values())
-    terminal.say(f"{policy.front.users}: {len(known)} users", sys.stderr)
+    count = "1 user" if len(known) == 1 else f"{len(known)} users"
+    terminal.say(
+        f"{policy.front.users}: {count}; a server that runs reads them again at SIGHUP", sys.stderr
+    )
     return ANSWERED
 
 

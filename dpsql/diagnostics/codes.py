@@ -8,6 +8,7 @@ SYNTAX, UNDEFINED_TABLE, UNDEFINED_COLUMN = "42601", "42P01", "42703"
 UNDEFINED_FUNCTION, GROUPING = "42883", "42803"
 DATATYPE, UNSUPPORTED, AMBIGUOUS = "42804", "0A000", "42702"
 PARAMETER, BUDGET, INTERNAL = "22023", "53400", "XX000"
+CANCELED, LIMIT = "57014", "54000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ _ALL = (
     Code("DP113", SYNTAX, "parameters that do not fit the statement"),
     Code("DP114", UNSUPPORTED, "a pattern or argument that must be a literal"),
     Code("DP115", UNSUPPORTED, "a statement too large or too deep"),
+    Code("DP116", LIMIT, "a text or a list that would grow too long"),
     # DP2xx: bounds and types
     Code("DP201", DATATYPE, "an operation on types it does not take"),
     Code("DP203", UNSUPPORTED, "an aggregate of a value without bounds"),
@@ -68,6 +70,8 @@ _ALL = (
     Code("DP901", INTERNAL, "the engine could not finish"),
     Code("DP902", INTERNAL, "the ledger cannot be written"),
     Code("DP903", INTERNAL, "a defect in dpsql"),
+    Code("DP904", CANCELED, "a statement that was stopped"),
+    Code("DP905", LIMIT, "an answer that takes more memory than it may"),
 )
 
 CODES: dict[str, Code] = {code.number: code for code in _ALL}

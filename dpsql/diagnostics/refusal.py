@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.quote import LINE, LINES, STATEMENT, line, listed
+from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.render import refusal_text
 from dpsql.diagnostics.span import Span
 
@@ -143,16 +144,72 @@ class NotAdmitted(EngineFailed):
         )
 
 
+class Ended(OperationalError):
+    """A statement that was ended early, by its deadline, by whoever asked, or by a bound on memory.
+
+    Before anything is charged it depends on time and on what is public. After a charge it is raised
+    only once the release is stored; until then every failure is an ``EngineFailed``.
+    """
+
+    code: str
+    headline: str
+    instead: str
+
+    def __init__(self, *, stored: bool = False) -> None:
+        """``stored``: what the ledger was charged for has been released and is kept."""
+        self.why = "What was released is stored: asking again is free." if stored else ""
+        said = f"{self.code}: {self.headline}. {self.instead}"
+        super().__init__(f"{said} {self.why}" if stored else said)
+
+    @property
+    def sqlstate(self) -> str:
+        """The SQLSTATE that drivers see."""
+        return CODES[self.code].sqlstate
+
+    def with_release(self) -> Ended:
+        """The same, when the release is stored."""
+        return type(self)(stored=True)
+
+
+class Stopped(Ended):
+    """The deadline of a statement has passed, or it was interrupted."""
+
+    code = "DP904"
+    headline = "the statement was interrupted, or took longer than it may"
+    instead = "Ask for less; the owner sets limits.timeout_seconds and statement_seconds."
+
+
+class TooLarge(Ended):
+    """An answer, or a step on the way to it, takes more memory than it may."""
+
+    code = "DP905"
+    headline = "the answer, or a step on the way to it, takes more memory than it may"
+    instead = "Ask for fewer rows or columns, with LIMIT or WHERE; the owner sets endpoint.memory."
+
+
 class LedgerFailed(OperationalError):
-    """The ledger cannot be read or written, so nothing is answered."""
+    """The ledger cannot be read or written, so nothing is answered.
+
+    Claim: clients learn what is wrong, and not where the ledger is or what is in it.
+    Argument: ``wrong`` is written down in the code, never put together
+        (``tests/wire/test_wire_ledger_places.py``). Faces show ``client_headline`` and ``client_instead``,
+        which have nothing else. Terminals and the log show ``headline`` and ``instead``.
+    """
 
     code = "DP902"
     sqlstate = CODES["DP902"].sqlstate
+    client_instead = "Ask again later. If it fails again, tell the operator, whose log says which ledger it is and what to do."
 
-    def __init__(self, headline: str, instead: str = "") -> None:
-        """``headline`` names the file and what is wrong with it; ``instead`` what to do."""
-        self.headline, self.instead = line(headline), line(instead)
-        super().__init__(f"DP902: {self.headline}" + (f"; {self.instead}" if instead else ""))
+    def __init__(
+        self, wrong: str, instead: str = "", *,
+        place: object = None, detail: str = "", subject: str = "the ledger",
+    ) -> None:  # fmt: skip
+        """``wrong`` is for everybody; where that is, its ``detail`` and ``instead`` are for the operator."""
+        where = "" if place is None else f" {named(place)}"
+        self.headline = line(f"{subject}{where} {wrong}" + (f": {detail}" if detail else ""))
+        self.client_headline = line(f"{subject} {wrong}")
+        self.instead = line(instead)
+        super().__init__(f"{self.code}: {self.headline}" + (f"; {self.instead}" if instead else ""))
 
 
 class PolicyError(Error):

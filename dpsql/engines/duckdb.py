@@ -6,25 +6,30 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from dpsql.diagnostics.quote import place
-from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
+from dpsql.diagnostics.refusal import Ended, EngineFailed, SourceMismatch, Stopped, TooLarge
+from dpsql.engines import allocator
 from dpsql.engines.allowlist import NotListed, StatementCheck
 from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.collations import BYTE_BY_BYTE, collations
-from dpsql.engines.deadlines import Deadlines
 from dpsql.engines.definitions import check_macros, unsteady
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts_file import State
+from dpsql.engines.fetch import fetch
 from dpsql.engines.incident import failed
 from dpsql.engines.lockdown import lock
+from dpsql.execution import check, ended, stoppable
+from dpsql.memory.cache import Cache
+from dpsql.memory.pool import Use
 from dpsql.policy.companion import CATALOG, HEAVY
 from dpsql.policy.model import Limits
 from dpsql.policy.source import SourceDescription, TableDescription
@@ -33,12 +38,20 @@ LOCKED = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
 }
-"""Given when a database is opened, since several openings in one process share its configuration."""
+"""Given when a database is opened: several openings in one process share its configuration, and each
+thread's connection takes some of it from there."""
 VERIFYING = 6 * 3600.0
 """Seconds for one query about declarations: nobody waits for an answer while a policy is opened."""
-MOST_RELATIONS = 64
-"""Bound statements that each thread keeps."""
+MOST_RELATIONS, LONGEST_RELATION = 64, 10_000
+"""Bound statements that each thread keeps, and characters of one: they are not counted in the pool."""
+PART, PARTS = 65_536, 4
+"""Rows of one part of a result, and how many parts are read at once."""
+COUNTING = "256MB"
+"""What two million groups, the most that are counted, may take."""
+TURN = 0.05
+"""Seconds between two looks at whether to wait on."""
 _KEEPING = threading.Lock()
 """Services of one process share what is kept of a database: one writes it at a time."""
 IDENTITY = {"default_collation": "''", "TimeZone": "'UTC'", "Calendar": "'gregorian'"}
@@ -63,9 +76,7 @@ class DuckDB:
     def __init__(self, path: Path, limits: Limits, copies: Path | None = None) -> None:
         """Open the file read-only, and prepared copies if there are some; lock the configuration."""
         self._timeout = limits.timeout_seconds
-        self._deadlines = Deadlines()
         self._local = threading.local()
-        self._running: dict[int, duckdb.DuckDBPyConnection] = {}
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": limits.memory,
             **LOCKED,
@@ -131,12 +142,30 @@ class DuckDB:
         )
 
     def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
-        """Run a generated statement and seal its integers."""
-        return ExactRows(self._run("measure", sql, dict(parameters) or None))
+        """Run a generated statement and seal its integers.
+
+        Of many groups some parts are read now, the others when noise is added to them: how many
+        groups there are that no list has, and how much memory they take, follows from rows.
+        """
+        parts = self._parts("measure", sql, dict(parameters) or None)
+        read = list(islice(parts, PARTS))
+        if len(read) < PARTS:
+            return ExactRows(pa.concat_tables(read))
+        return ExactRows(chain(read, parts), parts.close)
 
     def read_public(self, sql: str) -> pa.Table:
-        """Run a generated statement over public tables."""
-        return self._run("read public tables", sql, None)
+        """Run a generated statement over public tables; as many rows as the execution may hold."""
+        cursor = self._cursor()
+        failure: EngineFailed | Ended
+        try:
+            with stoppable(cursor.interrupt, self._timeout):
+                return fetch(self._relation(cursor, sql, None))
+        except Ended as ended:
+            failure = ended
+        except Exception as error:  # noqa: BLE001 (as above)
+            failure = failed("read public tables", error, sql)
+        self._local.relations.pop(sql, None)
+        raise failure
 
     def finds_none(self, sql: str) -> bool:
         """Whether a generated query has no row."""
@@ -157,27 +186,17 @@ class DuckDB:
         quoted, cursor = name.replace('"', '""'), self._cursor()
         made = f'CREATE TABLE IF NOT EXISTS {HEAVY}."{quoted}" AS {sql}'
         try:
-            with _KEEPING, self._deadlines.within(VERIFYING, cursor.interrupt):
+            with _KEEPING, stoppable(cursor.interrupt, VERIFYING):
                 cursor.execute(made)
         except duckdb.Error as error:
             failed(f"keep rows of {table}", error, made)
             return False
         return True
 
-    def question(self) -> AbstractContextManager[None]:
-        """The statements that a thread runs inside have the policy's seconds together."""
-        return self._deadlines.together(self._timeout)
-
-    def interrupt(self, thread: int) -> None:
-        """Stop the statement that a thread runs here; what it runs next is not touched."""
-        cursor = self._running.get(thread)
-        if cursor is not None:
-            cursor.interrupt()
-
     def close(self) -> None:
-        """Close the database."""
-        self._deadlines.close()
-        self._root.close()
+        """Close the database. What still runs in it, and does not let go of it, ends with the process."""
+        with suppress(duckdb.Error):
+            self._root.close()
         _OPEN.discard(self)
 
     def _run(
@@ -186,17 +205,38 @@ class DuckDB:
         """Run it under a deadline; whatever goes wrong becomes an incident for the operator."""
         cursor = self._cursor()
         failure: EngineFailed
-        thread = threading.get_ident()
-        self._running[thread] = cursor
         try:
-            with self._deadlines.within(seconds or self._timeout, cursor.interrupt):
+            with stoppable(cursor.interrupt, seconds or self._timeout):
                 return self._relation(cursor, sql, parameters).to_arrow_table()
         except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
             self._local.relations.pop(sql, None)
             failure = failed(what, error, sql)
-        finally:
-            self._running.pop(thread, None)
         raise failure
+
+    def _parts(
+        self, what: str, sql: str, parameters: dict[str, Value] | None
+    ) -> Generator[pa.Table]:
+        """The same, part by part. No row is in a variable here: a traceback has them all."""
+        cursor = self._cursor()
+        failure: EngineFailed
+        try:
+            with stoppable(cursor.interrupt, self._timeout):
+                yield from self._read(cursor, sql, parameters)
+        except Exception as error:  # noqa: BLE001 (as above)
+            self._local.relations.pop(sql, None)
+            failure = failed(what, error, sql)
+        else:
+            return
+        raise failure
+
+    def _read(
+        self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, Value] | None
+    ) -> Iterator[pa.Table]:
+        """The parts of a result, behind one without rows."""
+        with closing(self._relation(cursor, sql, parameters).to_arrow_reader(PART)) as reader:
+            yield reader.schema.empty_table()
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
 
     def _relation(
         self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, Value] | None
@@ -212,7 +252,7 @@ class DuckDB:
         found = kept.pop(sql, None)
         if found is None:  # not `or`: asking a relation whether it is true counts its rows
             found = cursor.sql(sql)
-        if found.type == "QUERY_RELATION":
+        if found.type == "QUERY_RELATION" and len(sql) <= LONGEST_RELATION:
             kept[sql] = found
             if len(kept) > MOST_RELATIONS:
                 kept.popitem(last=False)
@@ -270,6 +310,7 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
         root.execute(f"ATTACH ':memory:' AS {HEAVY} (READ_WRITE)")
         for setting, value in IDENTITY.items():
             root.execute(f"SET GLOBAL {setting} = {value}")
+        allocator.keep_little(root)
     (collation,) = root.execute("SELECT current_setting('default_collation')").fetchone() or ("",)
     if collation.lower() not in BYTE_BY_BYTE:
         raise SourceMismatch(
@@ -285,32 +326,50 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
 
 
 class Constants:
-    """An in-memory DuckDB with no data: evaluates generated queries over constants."""
+    """An in-memory DuckDB with no data: evaluates generated queries over constants, one at a time.
+
+    Claim: whether a query is counted depends on nothing but its text, unless its execution ends.
+    """
 
     def __init__(self) -> None:
         """Open and lock it."""
-        self._connection = duckdb.connect(":memory:", config={"threads": 1, **LOCKED})
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "threads": 1, "memory_limit": COUNTING, "temp_directory": "", **LOCKED,
+        }  # fmt: skip
+        self._connection = duckdb.connect(":memory:", config=config)
         lock(self._connection)
         self._check = StatementCheck(GENERATED)
-        self._counts: dict[str, int] = {}
+        self._counts = Cache[str, int](Use.CACHED_COUNTS, 10_000)
         self._lock = threading.Lock()
 
     def count(self, sql: str) -> int:
         """How many rows the query has (remembered: it depends on nothing but its text)."""
-        with self._lock:
-            if sql not in self._counts:
-                if len(self._counts) > 10_000:
-                    self._counts.clear()
-                self._counts[sql] = self._counted(f"SELECT count(*) FROM ({sql}) AS c")
-            return self._counts[sql]
+        found = self._counts.get(sql)
+        if found is None:
+            with self._alone():
+                found = self._counted(f"SELECT count(*) FROM ({sql}) AS c")
+            self._counts.put(sql, found)
+        return found
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait for those who count before, no longer than this execution lasts."""
+        while not self._lock.acquire(timeout=TURN):
+            check()
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _counted(self, sql: str) -> int:
-        failure: EngineFailed
+        failure: EngineFailed | Ended
         try:
             self._check.check(sql)
-        except NotListed as error:
-            failure = failed("count values", error, sql)
-        else:
-            found = self._connection.execute(sql).fetchone()
-            return int(found[0]) if found else 0
+            with stoppable(self._connection.interrupt):
+                [(found,)] = self._connection.execute(sql).fetchall()
+            return int(found)
+        except duckdb.OutOfMemoryException:
+            failure = TooLarge()
+        except (duckdb.Error, NotListed) as error:
+            failure = Stopped() if ended() else failed("count values", error, sql)
         raise failure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from datetime import date, datetime
 from typing import Any, Protocol
 
@@ -29,7 +28,8 @@ class LookUps(Protocol):
 
 
 class Engine(LookUps, Protocol):
-    """A database that holds the data. Errors leave it only as ``EngineFailed``.
+    """A database that holds the data. Errors leave it only as ``EngineFailed``, or as ``Ended``
+    where public tables are read. What it runs is ``execution.stoppable``.
 
     ``prepared`` is the document of the prepared copies that it can read, None where there are none.
     """
@@ -53,14 +53,6 @@ class Engine(LookUps, Protocol):
 
     def read_public(self, sql: str) -> pa.Table:
         """Run a statement that reads public tables only."""
-        ...
-
-    def question(self) -> AbstractContextManager[None]:
-        """The statements that a thread runs inside have one time limit together."""
-        ...
-
-    def interrupt(self, thread: int) -> None:
-        """Stop the statement that a thread runs here, if it runs one; it fails there."""
         ...
 
     def close(self) -> None:

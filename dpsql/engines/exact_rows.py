@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import pyarrow as pa
@@ -10,11 +11,21 @@ import pyarrow as pa
 class ExactRows:
     """Exact integers by group. It cannot be printed, iterated, compared, copied or pickled."""
 
-    __slots__ = ("_table",)
+    __slots__ = ("_close", "_rows")
 
-    def __init__(self, table: pa.Table) -> None:
-        """Seal a table; called by engines only."""
-        self._table = table
+    def __init__(
+        self, rows: pa.Table | Iterator[pa.Table], close: Callable[[], None] | None = None
+    ) -> None:
+        """Seal a table, or parts of one that are read when they are wanted; called by engines only.
+
+        ``close`` lets go of the parts that were not read.
+        """
+        self._rows, self._close = rows, close
+
+    def close(self) -> None:
+        """Read no more of it. What the engine still does for it ends."""
+        if self._close is not None:
+            self._close()
 
     def __repr__(self) -> str:
         """Say nothing about the contents, not even their size."""
@@ -37,6 +48,7 @@ class ExactRows:
     __hash__ = None  # type: ignore[assignment]
 
 
-def unseal(rows: ExactRows) -> pa.Table:
-    """The table inside, for the noise stage."""
-    return rows._table  # noqa: SLF001 (this is the one opener)
+def unseal(rows: ExactRows) -> Iterator[pa.Table]:
+    """The parts of the table inside, for the noise stage: at least one, and each of them once."""
+    inside = rows._rows  # noqa: SLF001 (this is the one opener)
+    return iter((inside,)) if isinstance(inside, pa.Table) else inside

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from uuid import uuid4
 
+from dpsql.diagnostics.operation.events import Incident, record
 from dpsql.diagnostics.refusal import EngineFailed
 
-log = logging.getLogger("dpsql.operator")
-"""The operator's log. Analysts never see it; yet it is shipped and kept like any log."""
-log.addHandler(logging.NullHandler())  # without it, Python writes to standard error by default
 _KIND = re.compile(r"[A-Z][A-Za-z ]{2,40}(?=:)")
 
 
 def failed(
     what: str, error: BaseException, sql: str = "", error_type: type[EngineFailed] = EngineFailed
 ) -> EngineFailed:
-    """Log what happened under a new incident and give the constant error to raise.
+    """Record what happened under a new incident and give the constant error to raise.
 
     Claim: nothing of a row is logged. Engines quote values in their messages, so only what they
     call the kind of failure is kept, and the generated statement, which has no data in it.
@@ -27,5 +24,5 @@ def failed(
     """
     incident, kind = uuid4().hex[:8], _KIND.match(str(error))
     said = kind[0] if kind is not None else type(error).__name__
-    log.error("incident %s: could not %s: %s%s", incident, what, said, sql and f": {sql}")
+    record(Incident(incident, what, said, sql))
     return error_type(incident)

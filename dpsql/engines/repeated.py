@@ -7,12 +7,12 @@ those statements are always run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import closing
 
 import pyarrow as pa
 
 from dpsql.engines.engine import Engine, Value
-from dpsql.engines.exact_rows import ExactRows
+from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.policy.source import SourceDescription
 
 
@@ -47,7 +47,8 @@ class Repeated:
         if last is not None and last[:2] == (sql, parameters) and self._served < self._times:
             self._served += 1
             return last[2]
-        rows = self._engine.measure(sql, parameters)
+        with closing(self._engine.measure(sql, parameters)) as parts:
+            rows = ExactRows(pa.concat_tables(unseal(parts)))
         self._last, self._served = (sql, dict(parameters), rows), 1
         return rows
 
@@ -62,14 +63,6 @@ class Repeated:
     def keep(self, name: str, table: str, sql: str) -> bool:
         """The engine keeps them."""
         return self._engine.keep(name, table, sql)
-
-    def question(self) -> AbstractContextManager[None]:
-        """The engine's time limit."""
-        return self._engine.question()
-
-    def interrupt(self, thread: int) -> None:
-        """Stop the engine's statement."""
-        self._engine.interrupt(thread)
 
     def close(self) -> None:
         """Close the engine."""

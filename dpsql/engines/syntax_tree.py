@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -10,11 +11,19 @@ from typing import Any
 
 import duckdb
 
+from dpsql.effort import step
+
 Node = dict[str, Any]
+_DEPTH = re.compile("depth limit|recursion|memory exhausted", re.IGNORECASE)
+"""What the engine says where a statement is too deep for its own parser."""
 
 
 class Unreadable(Exception):
     """A statement that is not one query; the engine's words quote nothing but the statement."""
+
+
+class TooDeep(Unreadable, RecursionError):
+    """A statement that is nested more deeply than it is read."""
 
 
 class _Parsers(threading.local):
@@ -28,12 +37,13 @@ class _Parsers(threading.local):
 
 def query_tree(sql: str, prepare: Callable[[str], str] = str) -> Node:
     """The tree of the one query that a statement is; ``prepare`` changes its JSON before it is read."""
+    step(2 * len(sql))
     try:
         tree = json.loads(prepare(_serialized(sql)))
     except RecursionError:
-        raise Unreadable("the statement is nested too deeply") from None
+        raise TooDeep("the statement is nested too deeply") from None
     if tree["error"] and tree["error_type"] != "not implemented":
-        raise Unreadable(str(tree["error_message"]))
+        raise _unreadable(str(tree["error_message"]))
     if tree["error"] or len(tree["statements"]) != 1:
         raise Unreadable("only one SELECT is answered")
     node: Node = tree["statements"][0]["node"]
@@ -64,4 +74,8 @@ def _serialized(sql: str) -> str:
     else:
         assert found is not None  # a constant has one row
         return str(found[0])
-    raise Unreadable(failure)
+    raise _unreadable(failure)
+
+
+def _unreadable(said: str) -> Unreadable:
+    return TooDeep(said) if _DEPTH.search(said) else Unreadable(said)

@@ -7,10 +7,9 @@ policy alone makes, so that no question makes the engine compare data with decla
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-
 from dpsql.engines.facts import Facts
+from dpsql.memory.cache import Cache
+from dpsql.memory.pool import Use
 from dpsql.plan.added import Light
 from dpsql.plan.kept import beyond, heavy, many, too_many, unowned
 from dpsql.plan.priced import PricedMeasurement
@@ -27,21 +26,15 @@ class Upheld:
     def __init__(self, policy: Policy, facts: Facts) -> None:
         """``facts`` is what was found of the policy's tables."""
         self._policy, self._facts = policy, facts
-        self._lock = threading.Lock()
-        self._chosen: OrderedDict[str, str] = OrderedDict()
+        self._chosen = Cache[str, str](Use.CACHED_CHECKS, MOST_STATEMENTS)
 
     def statement(self, part: PricedMeasurement) -> str:
         """The lightest that gives the same integers as the measurement's own."""
-        with self._lock:
-            if part.sql in self._chosen:
-                self._chosen.move_to_end(part.sql)
-                return self._chosen[part.sql]
-        lighter = lighter_of(part)
-        chosen = part.sql if lighter is None else self._lightest(lighter)
-        with self._lock:
-            self._chosen[part.sql] = chosen
-            if len(self._chosen) > MOST_STATEMENTS:
-                self._chosen.popitem(last=False)
+        chosen = self._chosen.get(part.sql)
+        if chosen is None:
+            lighter = lighter_of(part)
+            chosen = part.sql if lighter is None else self._lightest(lighter)
+            self._chosen.put(part.sql, chosen)
         return chosen
 
     def _lightest(self, lighter: Lighter) -> str:

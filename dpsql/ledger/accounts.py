@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple, assert_never
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
@@ -30,7 +30,8 @@ class Account:
     """One budget. ``id`` says whose and of which window; the limits are what the policy says now.
 
     A ledger stores under ``id`` only what was spent. So an edit of the policy changes limits, and
-    never what was spent; and a new window is a new account that starts at zero.
+    never what was spent; and a new window is a new account that starts at zero, unless an edit
+    of the policy begins it: see ``carry.py``.
     """
 
     id: str
@@ -118,6 +119,39 @@ def accounts_for(
         account(f"role:{named}", "role", role.allowance),
         account(session_key, "session", role.session),
     )
+
+
+class Present(NamedTuple):
+    """The window of an account that it is now, and when it began."""
+
+    id: str
+    begins: datetime | None
+
+
+Find = Callable[[str], Present | None]
+"""The present window of an account, from its identity without a window; None if the policy has none such."""
+
+
+def present_windows(policy: Policy, now: datetime) -> Find:
+    """Find the windows that the policy has now."""
+    prefix, local = quote(policy.path.stem, safe=""), now.astimezone(zone_of(policy))
+    windows = {f"{prefix}/dataset": policy.dataset.per}
+    for name, table in policy.tables.items():
+        if table.account is not None:
+            windows[f"{prefix}/table:{quote(name, safe='')}"] = table.account.per
+    for name, role in policy.roles.items():
+        windows[f"{prefix}/role:{quote(name, safe='')}"] = role.allowance.per
+        windows[f"{prefix}/session:{quote(name, safe='')}"] = role.session.per
+
+    def find(key: str) -> Present | None:
+        is_session = key.startswith(f"{prefix}/session:")
+        holder = key.rpartition("/")[0] if is_session else key
+        if holder not in windows:
+            return None
+        window, _ = window_of(windows[holder], local)
+        return Present(f"{key}@{window}" if window else key, begin_of(windows[holder], local))
+
+    return find
 
 
 def zone_of(policy: Policy) -> tzinfo:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import failures, schema
 from dpsql.ledger.rows import Database
@@ -36,8 +35,10 @@ def back_up(path: Path, target: Path, wait: float = 10.0) -> Verification:
             schema.sync(target.parent)
         except FileExistsError:
             raise LedgerFailed(
-                f"the backup {named(target)} exists already",
+                "exists already",
                 "name another file; nothing was written",
+                place=target,
+                subject="the backup",
             ) from None
         except OSError as error:
             raise _unwritten(target, error.strerror or type(error).__name__) from None
@@ -56,7 +57,7 @@ def _copy(source: sqlite3.Connection, path: Path, new: Path) -> Verification:
             raise failures.from_sqlite(path, error) from None
         except sqlite3.Error as error:
             raise failures.from_sqlite(path, error) from None
-        found = examined(copy, path)
+        found = examine_copy(copy, path)
     handle = os.open(new, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -66,7 +67,7 @@ def _copy(source: sqlite3.Connection, path: Path, new: Path) -> Verification:
 
 
 @contextmanager
-def copied(file: Path) -> Iterator[sqlite3.Connection]:
+def open_copy(file: Path) -> Iterator[sqlite3.Connection]:
     """A backup, or any copy of a ledger file, in a database that is thrown away in the end.
 
     It is sound, and brought up to the version of today; the file stays as it is.
@@ -77,7 +78,10 @@ def copied(file: Path) -> Iterator[sqlite3.Connection]:
         try:
             if not file.is_file():
                 raise LedgerFailed(
-                    f"the backup {named(file)} does not exist", "name the file of a backup"
+                    "does not exist",
+                    "name the file of a backup",
+                    place=file,
+                    subject="the backup",
                 )
             source = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{alone}", uri=True)
             with closing(source):
@@ -86,11 +90,11 @@ def copied(file: Path) -> Iterator[sqlite3.Connection]:
         except sqlite3.Error as error:
             raise failures.from_sqlite(file, error) from None
         copy.execute("BEGIN")
-        examined(copy, file)
+        examine_copy(copy, file)
         yield copy
 
 
-def examined(copy: Database, path: Path) -> Verification:
+def examine_copy(copy: Database, path: Path) -> Verification:
     """What a copy holds. Raises unless it is sound."""
     try:
         integrity = [str(row[0]) for row in copy.execute("PRAGMA integrity_check")]
@@ -106,6 +110,9 @@ def examined(copy: Database, path: Path) -> Verification:
 
 def _unwritten(target: Path, reason: str) -> LedgerFailed:
     return LedgerFailed(
-        f"the backup {named(target)} cannot be written: {reason}",
+        "cannot be written",
         "choose a directory that exists, may be written, and has room; the ledger is as it was",
+        place=target,
+        detail=reason,
+        subject="the backup",
     )

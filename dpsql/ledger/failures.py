@@ -80,162 +80,174 @@ def from_sqlite(path: Path, error: sqlite3.Error) -> LedgerFailed:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     wrong, instead = _SQLITE.get(code, ("cannot be used", "run dpsql audit on it"))
     kind = LedgerDamaged if code in _DAMAGED else LedgerFailed
-    return kind(f"the ledger {named(path)} {wrong}", instead)
+    return kind(wrong, instead, place=path)
 
 
 def from_system(path: Path, error: OSError) -> LedgerFailed:
     """The operating system's refusal to create or open the file."""
     reason = error.strerror or type(error).__name__
     return LedgerFailed(
-        f"the ledger {named(path)} cannot be opened: {reason}",
+        "cannot be opened",
         "check that its directory exists, is on a local disk, and may be written by the account "
         "that runs dpsql",
+        place=path,
+        detail=reason,
     )
 
 
 def read_only(path: Path) -> LedgerFailed:
     """A file that this user may not write."""
     wrong, instead = _READ_ONLY
-    return LedgerFailed(f"the ledger {named(path)} {wrong}", instead)
+    return LedgerFailed(wrong, instead, place=path)
 
 
 def not_a_ledger(path: Path) -> LedgerFailed:
     """Some other SQLite database, or an empty file (a ledger is never empty)."""
-    return LedgerDamaged(
-        f"the ledger {named(path)} is damaged, or is not a ledger file",
-        _ANOTHER_FILE,
-    )
+    return LedgerDamaged("is damaged, or is not a ledger file", _ANOTHER_FILE, place=path)
 
 
 def damaged(path: Place) -> LedgerFailed:
     """A file with contents that dpsql did not write."""
     return LedgerDamaged(
-        f"the ledger {named(path)} is damaged: it holds values that dpsql did not write",
-        _way_out(path),
+        "is damaged: it holds values that dpsql did not write", _way_out(path), place=path
     )
 
 
 def newer(path: Place, version: str) -> LedgerFailed:
     """A file that a later dpsql wrote."""
     return LedgerFailed(
-        f"the ledger {named(path)} has version {version}, which this dpsql does not know",
+        "has a version that this dpsql does not know",
         "run the version of dpsql that wrote it, or a later one",
+        place=path,
+        detail=version,
     )
 
 
 def no_wal(path: Path) -> LedgerFailed:
     """A file system on which SQLite cannot share memory between processes."""
     return LedgerFailed(
-        f"the ledger {named(path)} is on a file system without write-ahead logging",
-        "move it to a local disk",
+        "is on a file system without write-ahead logging", "move it to a local disk", place=path
     )
 
 
 def clock_back(path: Place, latest: datetime, now: datetime) -> LedgerFailed:
     """A clock before the ledger's last entry: budgets of past windows must not open again."""
     return LedgerFailed(
-        f"the ledger {named(path)} was last written at {latest:%Y-%m-%d %H:%M:%S %Z}, "
-        f"but the clock says {now:%Y-%m-%d %H:%M:%S %Z}",
+        "was last written at a later time than the clock says",
         "set the clock if it is wrong; if it is right and was wrong before, run dpsql ledger repair",
+        place=path,
+        detail=f"at {latest:%Y-%m-%d %H:%M:%S %Z}; the clock says {now:%Y-%m-%d %H:%M:%S %Z}",
     )
 
 
 def other_dataset(path: Place, owner: str, asked: str) -> LedgerFailed:
     """A ledger that belongs to another policy file."""
     return LedgerFailed(
-        f'the ledger {named(path)} belongs to the policy file "{owner}", not to "{asked}"',
+        "belongs to another policy file",
         "give the policy its old file name again, or name another ledger in it",
+        place=path,
+        detail=f'to "{owner}", not to "{asked}"',
     )
 
 
 def forked(path: Place) -> LedgerFailed:
     """An open ledger carried across a fork."""
     return LedgerFailed(
-        f"the ledger {named(path)} was opened before this process was forked",
-        "open the ledger in each process",
+        "was opened before this process was forked", "open the ledger in each process", place=path
     )
 
 
 def replaced(path: Place) -> LedgerFailed:
     """A file that was removed, or another in its place, while it was open."""
     return LedgerFailed(
-        f"the ledger {named(path)} was removed or replaced while it was open",
+        "was removed or replaced while it was open",
         "stop dpsql and put the file back, since it knows what was spent; where it is lost, run "
         "dpsql ledger restore",
+        place=path,
     )
 
 
 def closed(path: Place) -> LedgerFailed:
     """A ledger used after close."""
-    return LedgerFailed(f"the ledger {named(path)} is closed", "open it again")
+    return LedgerFailed("is closed", "open it again", place=path)
 
 
 def wrong_move(path: Place, hold: int, now: str, then: str) -> LedgerFailed:
     """A hold that cannot go where the caller wants it."""
     return LedgerFailed(
-        f"the ledger {named(path)} has hold {hold} as {now}, so it cannot become {then}",
+        "has a charge in another state than dpsql expects",
         "ask again; what was charged stays charged",
+        place=path,
+        detail=f"hold {hold} is {now}, so it cannot become {then}",
     )
 
 
 def interrupted(path: Place) -> LedgerFailed:
     """The thread that wrote for several callers was stopped."""
-    return LedgerFailed(f"the ledger {named(path)} was interrupted while writing", "ask again")
+    return LedgerFailed("was interrupted while writing", "ask again", place=path)
 
 
 def rolled_back(path: Place) -> LedgerFailed:
     """A ledger without records that this process saw there, or that were noted elsewhere."""
     return LedgerFailed(
-        f"the ledger {named(path)} is an older copy: records that were written are missing",
+        "is an older copy: records that were written are missing",
         "stop dpsql and put the newer one back; where it is lost, run dpsql ledger restore",
+        place=path,
     )
 
 
 def restore_interrupted(path: Place) -> LedgerFailed:
     """What a killed restore leaves in place of a damaged file."""
     return LedgerDamaged(
-        f"the ledger {named(path)} is missing: a restore was interrupted",
+        "is missing: a restore was interrupted",
         "run the same dpsql ledger restore again; the damaged file is kept beside it",
+        place=path,
     )
 
 
 def missing(path: Place) -> LedgerFailed:
     """No ledger where the policy says that there must be one."""
     return LedgerFailed(
-        f"the ledger {named(path)} does not exist, and the policy says that it must",
+        "does not exist, and the policy says that it must",
         "run dpsql ledger restore with the latest backup; only for a new data set, serve once "
         "without `must_exist`",
+        place=path,
     )
 
 
 def slow(path: Place, seconds: float) -> LedgerFailed:
     """A store that said nothing for too long."""
     return LedgerFailed(
-        f"the ledger {named(path)} did not answer within {seconds:g} seconds",
+        "did not answer in time",
         f"check its server, disk and network; {NOTHING_LOST}",
+        place=path,
+        detail=f"not within {seconds:g} seconds",
     )
 
 
 def head_unnoted(path: Place, file: Path, reason: str) -> LedgerFailed:
     """A last hash that could not be written where the policy wants it noted."""
     return LedgerFailed(
-        f"the head of the ledger {named(path)} cannot be noted in {file}: {reason}",
+        "has a head that cannot be noted",
         f"give the account that runs dpsql write permission there, or free some space; {NOTHING_LOST}",
+        place=path,
+        detail=f"{named(file)}: {reason}",
     )
 
 
 def head_unread(file: Path, reason: str) -> LedgerFailed:
     """A note of the last hash that cannot be read."""
     return LedgerFailed(
-        f"the noted head of the ledger cannot be read from {named(file)}: {reason}",
+        "has a noted head that cannot be read",
         "put back what was there; if that is lost, compare the ledger with its latest backup and "
         "delete the file, which is then written anew",
+        detail=f"{named(file)}: {reason}",
     )
 
 
 def unsound(path: Place, problem: str) -> LedgerFailed:
     """A ledger, or a copy of one, whose parts do not fit together."""
-    return LedgerDamaged(f"the ledger {named(path)} is damaged: {problem}", _way_out(path))
+    return LedgerDamaged("is damaged", _way_out(path), place=path, detail=problem)
 
 
 def _way_out(path: Place) -> str:

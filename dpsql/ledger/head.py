@@ -53,7 +53,7 @@ class HeadNote:
             return EMPTY
         except (OSError, UnicodeError) as error:
             raise failures.head_unread(self.file, _reason(error)) from None
-        return self._parsed(text)
+        return self._parse(text)
 
     def write(self, head: Head, *, anew: bool = False) -> None:
         """Note this head, durably, unless a later one is noted; ``anew`` whatever is noted."""
@@ -62,7 +62,7 @@ class HeadNote:
             try:
                 fcntl.flock(number, fcntl.LOCK_EX)
                 text = os.pread(number, 200, 0).decode("ascii", "replace")
-                if anew or not text or self._parsed(text).seq < head.seq:
+                if anew or not text or self._parse(text).seq < head.seq:
                     os.pwrite(number, _line(head).encode(), 0)
                     os.ftruncate(number, len(_line(head)))
                     os.fsync(number)
@@ -71,7 +71,7 @@ class HeadNote:
         except OSError as error:
             raise failures.head_unnoted(self.place, self.file, _reason(error)) from None
 
-    def _parsed(self, text: str) -> Head:
+    def _parse(self, text: str) -> Head:
         found = _LINE.fullmatch(text)
         if found is None or found[3] != _check(found[1], found[2]):
             raise failures.head_unread(self.file, "it is not what dpsql wrote")

@@ -10,11 +10,98 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.diagnostics.operation.gauges import Metric, head, sample
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.balance import Balance
+from dpsql.ledger.store import Size
 
 SECONDS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0)
-"""Upper ends of the classes into which times of answers are counted."""
+"""Upper ends of the classes into which times are counted."""
+_ENDS = ("answered", "recalled", "refused", "failed")
+_OWN: Mapping[str, tuple[str, ...]] = {"holder": (), "role": (), "session": (), "table": ()}
+"""Labels of accounts: names of the policy, those that an account has."""
+
+
+def _account(quantity: str, name: str, about: str) -> Metric:
+    family = f"dpsql_account_{quantity}_{name}"
+    return Metric(family, "gauge", f"{about}, in {quantity}.", _OWN)
+
+
+_QUANTITIES: tuple[tuple[str, str, Callable[[Balance], tuple[Fraction, Fraction]]], ...] = (
+    ("limit", "Limit of an account", lambda b: b.total),
+    ("spent", "Guarantee of all charges to an account so far", lambda b: b.guarantee),
+    ("left", "Most that one more query may cost an account", lambda b: b.left),
+)
+STATEMENTS = Metric(
+    "dpsql_statements_total", "counter", "Statements, by how they ended.", {"end": _ENDS}
+)
+ANSWER_SECONDS = Metric("dpsql_seconds", "histogram", "Duration of statements.")
+CHARGE_SECONDS = Metric(
+    "dpsql_charge_seconds", "histogram", "Duration of writing a charge into the ledger."
+)
+BUILD = Metric("dpsql_build_info", "gauge", "1, with the version of dpsql.", {"version": ()})
+POLICY = Metric(
+    "dpsql_policy_info", "gauge", "1, with the version of the policy that is in force.",
+    {"database": (), "version": ()},
+)  # fmt: skip
+READABLE = Metric("dpsql_ledger_readable", "gauge", "1 if the ledger could be read, else 0.")
+RECORDS = Metric("dpsql_ledger_records", "gauge", "Records in the ledger.")
+BYTES = Metric("dpsql_ledger_bytes", "gauge", "Size of the ledger on the disk.")
+METRICS: Mapping[str, Metric] = {
+    m.name: m
+    for m in (
+        *(
+            _account(quantity, name, about)
+            for name, about, _ in _QUANTITIES
+            for quantity in ("epsilon", "delta")
+        ),
+        STATEMENTS, ANSWER_SECONDS, CHARGE_SECONDS, BUILD, POLICY, READABLE, RECORDS, BYTES,
+    )
+}  # fmt: skip
+"""All that there are of a policy and its ledger; labels without listed values hold names of the policy."""
+
+
+class Histogram:
+    """How long something took, in classes. Safe for threads."""
+
+    def __init__(self, metric: Metric) -> None:
+        """Nothing has happened yet."""
+        self._metric, self._lock = metric, threading.Lock()
+        self._times: Counter[float] = Counter()
+        self._count, self._seconds = 0, 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count what happens inside, however it ends."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add(time.perf_counter() - start)
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        with self._lock:
+            self._count += 1
+            self._seconds += seconds
+            for end in SECONDS:
+                self._times[end] += seconds <= end
+
+    def lines(self) -> Iterator[str]:
+        """As Prometheus reads it."""
+        with self._lock:
+            times, count, seconds = dict(self._times), self._count, self._seconds
+        name = self._metric.name
+        yield from head(self._metric)
+        for end in SECONDS:
+            yield sample(f"{name}_bucket", {"le": repr(end)}, times.get(end, 0))
+        yield sample(f"{name}_bucket", {"le": "+Inf"}, count)
+        yield sample(f"{name}_sum", {}, seconds)
+        yield sample(f"{name}_count", {}, count)
+
+
+CHARGES = Histogram(CHARGE_SECONDS)
+"""Of all ledgers of this process."""
 
 
 @dataclass(slots=True)
@@ -30,9 +117,7 @@ class Counters:
     def __init__(self) -> None:
         """Nothing has happened yet."""
         self._lock = threading.Lock()
-        self._ends: Counter[str] = Counter()
-        self._times: Counter[float] = Counter()
-        self._seconds = 0.0
+        self._ends, self._times = Counter[str](), Histogram(ANSWER_SECONDS)
 
     @contextmanager
     def timed(self) -> Iterator[Outcome]:
@@ -51,61 +136,42 @@ class Counters:
         """A statement was ``answered``, ``recalled``, ``refused`` or ``failed``."""
         with self._lock:
             self._ends[how] += 1
-            self._seconds += seconds
-            for end in SECONDS:
-                self._times[end] += seconds <= end
+        self._times.add(seconds)
 
     def lines(self) -> Iterator[str]:
         """The counters as Prometheus reads them."""
         with self._lock:
-            ends, times, seconds = dict(self._ends), dict(self._times), self._seconds
-        total = sum(ends.values())
-        yield from _family("dpsql_statements_total", "counter", "Statements, by how they ended.")
-        for how in ("answered", "recalled", "refused", "failed"):
-            yield _sample("dpsql_statements_total", {"end": how}, ends.get(how, 0))
-        yield from _family("dpsql_seconds", "histogram", "How long statements took.")
-        for end in SECONDS:
-            yield _sample("dpsql_seconds_bucket", {"le": repr(end)}, times.get(end, 0))
-        yield _sample("dpsql_seconds_bucket", {"le": "+Inf"}, total)
-        yield _sample("dpsql_seconds_sum", {}, seconds)
-        yield _sample("dpsql_seconds_count", {}, total)
+            ends = dict(self._ends)
+        yield from head(STATEMENTS)
+        for how in _ENDS:
+            yield sample(STATEMENTS.name, {"end": how}, ends.get(how, 0))
+        yield from self._times.lines()
 
 
-_GAUGES: tuple[tuple[str, str, Callable[[Balance], tuple[Fraction, Fraction]]], ...] = (
-    ("limit", "What an account may spend.", lambda b: b.total),
-    ("spent", "The guarantee of all that was asked so far.", lambda b: b.guarantee),
-    ("left", "The most that one more query may cost.", lambda b: b.left),
-)
-
-
-def exposition(balances: Iterable[Balance], counters: Counters | None = None) -> str:
-    """Accounts and counters as one page."""
+def of_accounts(balances: Iterable[Balance]) -> Iterator[str]:
+    """What each account may spend, has spent and has left."""
     unique: Sequence[Balance] = list({b.account.id: b for b in balances}.values())
-    lines: list[str] = []
-    for name, about, pair in _GAUGES:
+    for name, about, pair in _QUANTITIES:
         for i, quantity in enumerate(("epsilon", "delta")):
-            family = f"dpsql_account_{quantity}_{name}"
-            lines += _family(family, "gauge", f"{about[:-1]}, in {quantity}.")
-            lines += [_sample(family, _labels(b), float(pair(b)[i])) for b in unique]
-    if counters is not None:
-        lines += counters.lines()
-    return "\n".join(lines) + "\n"
+            metric = _account(quantity, name, about)
+            yield from head(metric)
+            yield from (sample(metric.name, _labels(b), float(pair(b)[i])) for b in unique)
+
+
+def of_ledger(size: Size | None) -> Iterator[str]:
+    """How large a ledger is; None where it cannot be read."""
+    yield from single(READABLE, 0 if size is None else 1)
+    if size is not None:
+        yield from single(RECORDS, size.records)
+        yield from single(BYTES, size.bytes)
+
+
+def single(metric: Metric, value: float, **labels: str) -> list[str]:
+    """A family of one number."""
+    return [*head(metric), sample(metric.name, labels, value)]
 
 
 def _labels(balance: Balance) -> dict[str, str]:
     account = balance.account
     named = {"role": account.role, "session": account.session, "table": account.table}
     return {"holder": account.holder, **{k: v for k, v in named.items() if v}}
-
-
-def _family(name: str, kind: str, about: str) -> list[str]:
-    return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
-
-
-def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-    return f"{name}{{{inside}}} {value:.12g}" if inside else f"{name} {value:.12g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -30,7 +30,7 @@ def on_server(
         from dpsql.ledger.postgres import PostgresLedger
     except ImportError:
         raise LedgerFailed(
-            "the ledger is on a PostgreSQL server, and psycopg is not installed",
+            "is on a PostgreSQL server, and psycopg is not installed",
             "pip install 'dpsql[postgres]'",
         ) from None
     return PostgresLedger.open(

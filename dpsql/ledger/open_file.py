@@ -4,9 +4,10 @@ SQLite itself does not notice when its file is removed, replaced, or written ove
 copy. So before each use it is looked at which files the names of the ledger and its log lead to;
 and in each transaction that writes, whether the file was written to since the one before. Only
 copying the log into it does that. Ledgers do it themselves (SQLite's own copying is off), while
-no other writes, and count it in a number that the log has first. So a file that was written to
-without a larger number was written by something else. Copies that were put back through SQLite
-are found by their records: see ``Writer``.
+no other writes. A number in the log counts it: an odd one announces a copy, and the next even one
+says that it is done. So a file that was written to without a larger number, and without a copy
+that was announced, was written by something else. Copies that were put back through SQLite are
+found by their records: see ``Writer``.
 
 Nothing here opens the file: closing it again would take SQLite's locks from this process.
 """
@@ -32,7 +33,8 @@ class OpenFile:
         self._path, self._log = path, path.with_name(path.name + "-wal")
         self._known = _identity(path), _identity(self._log)
         self._written: tuple[int, int] | None = None
-        self._copied = self._least = 0
+        self._copies = self._least = 0
+        self._announced = False
 
     def check(self) -> None:
         """Raise if they are others now."""
@@ -45,10 +47,12 @@ class OpenFile:
         written = self._state()
         if written == self._written:
             return
-        copied = _copies(connection)
-        if self._written is not None and copied <= self._copied:
+        copies = _copies(connection)
+        larger = copies > self._copies
+        if self._written is not None and not larger and not self._announced:
             raise failures.replaced(self._path)
-        self._written, self._copied = written, copied
+        self._announced = larger and _announces(copies)  # one copy for each number
+        self._written, self._copies = written, copies
 
     def copy_log(self, connection: sqlite3.Connection, begin: Callable[[], None]) -> None:
         """Copy the log into the file, if it is large; ``begin`` begins a transaction that writes."""
@@ -59,15 +63,20 @@ class OpenFile:
             return
         self._least = size + LOG_BYTES  # a reader may keep the log from being begun anew
         begin()
-        number = _copies(connection) + 1
+        copies = _copies(connection)
+        number = copies + (2 if _announces(copies) else 1)
         connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")
         begin()  # so that nobody looks while the file is being written
-        if _copies(connection) == number:  # else another process is about to copy
-            with closing(schema.connect(self._path, 0)) as copier:
-                copier.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._written, self._copied = self._state(), number
-        connection.execute("ROLLBACK")
+        if _copies(connection) != number:  # another process is about to copy
+            connection.execute("ROLLBACK")
+            return
+        with closing(schema.connect(self._path, 0)) as copier:
+            copier.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        written = self._state()
+        connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute("COMMIT")
+        self._written, self._copies, self._announced = written, number + 1, False
 
     def _state(self) -> tuple[int, int]:
         """What writing to the file changes."""
@@ -76,9 +85,14 @@ class OpenFile:
 
 
 def _copies(connection: sqlite3.Connection) -> int:
-    """How often the log was copied."""
+    """The number that counts copies of the log."""
     [number] = connection.execute("PRAGMA user_version").fetchone()
     return int(number)
+
+
+def _announces(copies: int) -> bool:
+    """Whether a copy was announced, and is not known to be done: its process may have ended."""
+    return copies % 2 == 1
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

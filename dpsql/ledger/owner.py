@@ -17,7 +17,7 @@ _open: set[str] = set()
 
 def enlist() -> str:
     """A name for one opened ledger of this process: boot/namespace/process/started/token."""
-    name = "/".join((*_here(), str(os.getpid()), _started(os.getpid()), secrets.token_hex(8)))
+    name = "/".join((*_here(), str(os.getpid()), _start_time(os.getpid()), secrets.token_hex(8)))
     _open.add(name)
     return name
 
@@ -27,7 +27,7 @@ def retire(owner: str) -> None:
     _open.discard(owner)
 
 
-def gone(owner: str, age: timedelta) -> bool:
+def has_ended(owner: str, age: timedelta) -> bool:
     """Whether the ledger of this name, which made a hold ``age`` ago, is surely no longer open.
 
     An error here costs no privacy: a hold is spent while its owner lives, and stays spent after.
@@ -37,9 +37,9 @@ def gone(owner: str, age: timedelta) -> bool:
         return True
     if namespace != _here()[1]:
         return age > UNJUDGED
-    if (int(process), started) == (os.getpid(), _started(os.getpid())):
+    if (int(process), started) == (os.getpid(), _start_time(os.getpid())):
         return owner not in _open
-    return not _alive(int(process)) or started != _started(int(process))
+    return not _alive(int(process)) or started != _start_time(int(process))
 
 
 def _here() -> tuple[str, str]:
@@ -50,7 +50,7 @@ def _here() -> tuple[str, str]:
         return platform.node().replace("/", "-"), "-"
 
 
-def _started(process: int) -> str:
+def _start_time(process: int) -> str:
     """When the process began, in ticks since boot; "" if it has ended, "-" if nobody can tell."""
     try:
         state, *fields = (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()

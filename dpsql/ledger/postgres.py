@@ -8,9 +8,11 @@ by which others know that this proxy lives belongs to its session.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -48,6 +50,7 @@ class PostgresLedger(TableLedger):
         self._writer = PostgresWriter(opener, place, wait, self._key, note)
         self._reader: Connection | None = None
         self._reading, self._process = threading.Lock(), os.getpid()
+        self._patience, self._silent = wait, -math.inf
         self._closed = False
 
     @classmethod
@@ -111,20 +114,24 @@ class PostgresLedger(TableLedger):
     @contextmanager
     def _read(self) -> Iterator[Database]:
         self._check_process()
+        since = time.monotonic()
         with self._reading:
             self._check_open()
+            if self._silent > since:  # while this one waited: it need not find out for itself
+                raise failures.slow(self.place, self._patience)
+            begun = time.monotonic()
             try:
                 connection = self._moment()
                 yield connection
                 connection.execute("COMMIT")
             except psycopg.Error as error:
-                self._drop_reader()
+                self._let_go(begun)
                 raise postgres_failures.from_postgres(self._name, error) from None
             except failures.UNREADABLE:
                 self._drop_reader()
                 raise failures.damaged(self.place) from None
             except BaseException:
-                self._drop_reader()
+                self._let_go(begun)
                 raise
             finally:
                 if self._closed:
@@ -144,6 +151,13 @@ class PostgresLedger(TableLedger):
     def _check_open(self) -> None:
         if self._closed:
             raise failures.closed(self.place)
+
+    def _let_go(self, begun: float) -> None:
+        """The reading that began then has failed; whether the server was silent is remembered."""
+        self._drop_reader()
+        now = time.monotonic()
+        if now - begun >= self._patience:
+            self._silent = now
 
     def _drop_reader(self) -> None:
         if self._reader is not None:
@@ -177,6 +191,14 @@ class PostgresLedger(TableLedger):
 
     def _integrity(self, db: Database) -> list[str]:  # noqa: ARG002
         return []  # the server checks its own pages
+
+    def _bytes(self, db: Database) -> int:
+        """The tables with their indexes."""
+        [(found,)] = db.execute(
+            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class"
+            " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+        )
+        return int(found)
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
@@ -268,7 +290,7 @@ def named(dsn: str, schema: str) -> str:
         parts = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         raise LedgerFailed(
-            "the dsn of the ledger cannot be read", "write host=.. dbname=.. user=.."
+            "has a dsn that cannot be read", "write host=.. dbname=.. user=.."
         ) from None
     host, database = parts.get("host") or "localhost", parts.get("dbname") or "default"
     return f"{host}/{database}/{schema}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import psycopg
 
-from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger.failures import NOTHING_LOST, RESTORE_SERVER
 
@@ -54,26 +53,28 @@ _OTHER = ("is damaged, or was changed by something other than dpsql", RESTORE_SE
 def from_postgres(place: str, error: Exception) -> LedgerFailed:
     """PostgreSQL's error as ours. Its own words are dropped: the state says what to do."""
     if isinstance(error, psycopg.errors.QueryCanceled | Hung):
-        return LedgerFailed(f"the ledger {named(place)} {_HUNG[0]}", _HUNG[1])
+        return LedgerFailed(_HUNG[0], _HUNG[1], place=place)
     state = getattr(error, "sqlstate", None) or ""
     lost = not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     fallback = _UNREACHABLE if lost else _CLASSES.get(state[:2], _OTHER)
     wrong, instead = _STATES.get(state, fallback)
-    return LedgerFailed(f"the ledger {named(place)} {wrong}", instead)
+    return LedgerFailed(wrong, instead, place=place)
 
 
 def no_fsync(place: str) -> LedgerFailed:
     """A server that says "done" before it is: charges could vanish with its power."""
     return LedgerFailed(
-        f"the ledger {named(place)} is on a server that does not wait for its disk",
+        "is on a server that does not wait for its disk",
         "set fsync = on and full_page_writes = on in postgresql.conf",
+        place=place,
     )
 
 
 def another(place: str) -> LedgerFailed:
     """The schema was dropped or made anew while it was open."""
     return LedgerFailed(
-        f"the ledger {named(place)} was removed or replaced while it was open",
+        "was removed or replaced while it was open",
         "stop dpsql and put the schema back, since it knows what was spent; where it is lost, "
         "restore it from a backup of the server, then run dpsql ledger restore",
+        place=place,
     )

@@ -25,7 +25,7 @@ from dpsql.ledger.states import State
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairOutcome:
     """What a repair did."""
 
     was: datetime
@@ -34,7 +34,7 @@ class Repaired:
     """What present windows are charged for entries of the future."""
 
 
-def put_clock_right(db: Database, now: datetime) -> Repaired | None:
+def put_clock_right(db: Database, now: datetime) -> RepairOutcome | None:
     """Let the ledger go on from ``now``, in the policy's time zone; None if it is not ahead."""
     known, time = rows.meta(db), rows.utc(now)
     was, closed = rows.latest(db, known), known.get(rows.CLOSED, "")
@@ -61,4 +61,4 @@ def put_clock_right(db: Database, now: datetime) -> Repaired | None:
     for mark, value in marks.items():
         rows.put_meta(db, mark, value)
     rows.append(db, OWNER, content | marks)
-    return Repaired(was, added)
+    return RepairOutcome(was, added)

@@ -41,7 +41,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreOutcome:
     """What a restore did."""
 
     head: Head
@@ -50,10 +50,12 @@ class Restored:
     added: Mapping[str, Charge]
     """What was spent according to a copy that was merged."""
     because: str
+    closed_before: datetime | None = None
+    """When an earlier restore closed accounts: those whose windows had begun by then."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Merged:
+class _Merge:
     end: Head
     """Where the copy ends that was not known to be the newest."""
     other: Head
@@ -69,20 +71,20 @@ def restore(
     backup: Database | None,
     evidence: Evidence,
     readable: Sequence[Record] = (),
-) -> Restored:
+) -> RestoreOutcome:
     """Merge a sound ledger with a sound ``backup`` of it, inside a transaction.
 
     Without a ``backup``, the ledger itself was put back by other means. ``readable`` are records of
     a damaged ledger whose place this one takes.
     """
-    mark = _later(db, backup, readable)
+    mark = earlier = _later(db, backup, readable)
     chains = [list(_hashes(copy)) for copy in (db, backup) if copy is not None]
     merged = _merge(db, backup, readable)
     missing = evidence.head is not None and not any(evidence.head in chain for chain in chains)
     missing = missing and evidence.head not in {record.hash for record in readable}
     if missing and evidence.nothing_asked:
         raise LedgerFailed(
-            "the noted head is in no copy at hand: something was asked after the backup",
+            "has a noted head that is in no copy at hand: something was asked after the backup",
             "restore a later backup, or leave out --nothing-was-asked: then the accounts are closed",
         )
     because = _because(merged, evidence, missing=missing)
@@ -101,32 +103,35 @@ def restore(
         rows.put_meta(db, rows.CLOSED, mark)
         content[rows.CLOSED] = mark
     rows.append(db, OWNER, content)
-    return Restored(Head.of(rows.head(db)), closed, merged.added, str(content["because"]))
+    return RestoreOutcome(
+        Head.of(rows.head(db)), closed, merged.added, str(content["because"]),
+        None if earlier is None else datetime.fromisoformat(earlier),
+    )  # fmt: skip
 
 
-def _merge(db: Database, backup: Database | None, readable: Sequence[Record]) -> _Merged:
+def _merge(db: Database, backup: Database | None, readable: Sequence[Record]) -> _Merge:
     """Let ``db`` hold the longer chain, and find what only the other one has."""
     mine = Head.of(rows.head(db))
     if backup is None:
-        return _Merged(mine, mine, {}, complete=False)
+        return _Merge(mine, mine, {}, complete=False)
     theirs = Head.of(rows.head(backup))
     if readable or not mine.seq:
         take_over(backup, db)
         tail = readable[_common(rows.records(backup), readable) :]
         end = Head.of(readable[-1]) if tail else theirs
-        return _Merged(end, end, _sums(tail), complete=False)
+        return _Merge(end, end, _sums(tail), complete=False)
     common = _common(rows.records(db), rows.records(backup))
     merged = (content.get("merged", {}) for content in rows.of_owner(db))
     if common == theirs.seq or any(part.get("head") == theirs.hash for part in merged):
-        return _Merged(theirs, theirs, {}, complete=True)
+        return _Merge(theirs, theirs, {}, complete=True)
     if theirs.seq <= mine.seq:
-        return _Merged(theirs, theirs, _sums(rows.records(backup, common)), complete=False)
+        return _Merge(theirs, theirs, _sums(rows.records(backup, common)), complete=False)
     added = _sums(rows.records(db, common))
     take_over(backup, db)
-    return _Merged(theirs, mine, added, complete=False)
+    return _Merge(theirs, mine, added, complete=False)
 
 
-def _because(merged: _Merged, evidence: Evidence, *, missing: bool) -> str | None:
+def _because(merged: _Merge, evidence: Evidence, *, missing: bool) -> str | None:
     """Why nothing unknown can have been asked; None where something can."""
     if merged.complete and not missing:
         return "the ledger at hand has all of the backup"

@@ -9,10 +9,10 @@ from datetime import UTC
 from pathlib import Path
 
 from dpsql.ledger import failures, rows, schema
-from dpsql.ledger.backup import copied, examined
+from dpsql.ledger.backup import examine_copy, open_copy
 from dpsql.ledger.chain import START, Record, faults
 from dpsql.ledger.head import HeadNote
-from dpsql.ledger.restore import Evidence, Restored, check_dataset, restore
+from dpsql.ledger.restore import Evidence, RestoreOutcome, check_dataset, restore
 from dpsql.ledger.rows import Database
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.store import Clock
@@ -28,21 +28,21 @@ class FileRestore:
     evidence: Evidence
     note: HeadNote | None = None
 
-    def run(self, file: Path | None) -> tuple[Restored, Path | None]:
+    def run(self, file: Path | None) -> tuple[RestoreOutcome, Path | None]:
         """Restore from a backup, or the file in place as one; what was done, and what is kept.
 
         All of it or nothing, wherever it is killed: a ledger that can be read is changed in one
         transaction, a missing one appears whole, and a damaged one is replaced by ``replace``.
         """
-        with nullcontext(None) if file is None else copied(file) as backup:
+        with nullcontext(None) if file is None else open_copy(file) as backup:
             if backup is not None:
                 check_dataset(backup, str(file), self.dataset)
-            found, kept = self._restored(backup)
+            found, kept = self._restore(backup)
         if self.note is not None:
             self.note.write(found.head, anew=True)
         return found, kept
 
-    def _restored(self, backup: sqlite3.Connection | None) -> tuple[Restored, Path | None]:
+    def _restore(self, backup: sqlite3.Connection | None) -> tuple[RestoreOutcome, Path | None]:
         kept = schema.kept_by_interrupted(self.path)
         there = self.path.exists() or kept is not None
         if backup is None:
@@ -60,12 +60,12 @@ class FileRestore:
             kept = schema.replace(self.path, fill)
             return fill.found, kept
 
-    def _in_place(self, backup: sqlite3.Connection | None) -> Restored:
+    def _in_place(self, backup: sqlite3.Connection | None) -> RestoreOutcome:
         ledger = SqliteLedger.open(self.path, self.clock, settle=False)
         with closing(ledger):
 
-            def act(db: Database) -> Restored:
-                examined(db, self.path)
+            def act(db: Database) -> RestoreOutcome:
+                examine_copy(db, self.path)
                 check_dataset(db, self.path, self.dataset)
                 return restore(db, self.clock().astimezone(UTC), backup, self.evidence)
 
@@ -75,7 +75,7 @@ class FileRestore:
 class _Fill:
     """Writes what a backup holds into a new ledger, with the record of the restore."""
 
-    found: Restored
+    found: RestoreOutcome
 
     def __init__(
         self, job: FileRestore, backup: sqlite3.Connection, records: tuple[Record, ...] = ()

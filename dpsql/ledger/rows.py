@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -46,7 +47,7 @@ class Database(Protocol):
 
 
 def meta(db: Database) -> dict[str, str]:
-    """What the ledger says of itself: version, dataset, the seal over its balances, and marks."""
+    """What the ledger says of itself: version, dataset, the seal over its balances, secret, and marks."""
     return dict(db.execute("SELECT key, value FROM meta"))
 
 
@@ -56,6 +57,27 @@ def put_meta(db: Database, key: str, value: str) -> None:
         "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
     )
+
+
+def secret(db: Database) -> bytes | None:
+    """The ledger's secret; None before it is made. A ``ValueError`` if it is damaged."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
+    if row is None:
+        return None
+    value, _, check = str(row[0]).partition(":")
+    found = bytes.fromhex(value)
+    if hashlib.sha256(found).hexdigest() != check:
+        raise ValueError
+    return found
+
+
+def make_secret(db: Database) -> bytes:
+    """The ledger's secret, made unless another process has."""
+    found = secret(db)
+    if found is None:
+        found = secrets.token_bytes(32)
+        put_meta(db, "secret", f"{found.hex()}:{hashlib.sha256(found).hexdigest()}")
+    return found
 
 
 def latest(db: Database, known: Mapping[str, str] | None = None) -> datetime:
@@ -212,6 +234,24 @@ def holds_after(db: Database, hold: int, time: str) -> Iterator[tuple[str, list[
     )
     for state, accounts, *numbers in found:
         yield state, json.loads(accounts), Charge(*numbers)
+
+
+def holds(db: Database) -> Iterator[tuple[str, str, list[str], Charge]]:
+    """State, time, accounts and charge of every hold; never more than a page of them in memory."""
+    last = 0
+    while True:
+        found = list(
+            db.execute(
+                "SELECT id, state, created, accounts, epsilon, delta, rho, threshold FROM hold"
+                " WHERE id > ? ORDER BY id LIMIT ?",
+                (last, PAGE),
+            )
+        )
+        for _, state, created, accounts, *numbers in found:
+            yield state, created, json.loads(accounts), Charge(*numbers)
+        if not found:
+            return
+        last = found[-1][0]
 
 
 def append(db: Database, hold: int, content: Mapping[str, object]) -> None:

@@ -21,7 +21,7 @@ _EFFECTIVE = os.access in os.supports_effective_ids
 
 _TABLES = """
     CREATE TABLE meta (
-        key TEXT PRIMARY KEY,                 -- version, dataset, seal, and marks as in rows.py
+        key TEXT PRIMARY KEY,                 -- version, dataset, seal, secret, and marks as in rows.py
         value TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE account (

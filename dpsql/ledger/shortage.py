@@ -104,7 +104,16 @@ def _closed(balance: Balance) -> Refusal:
         f"{title} is closed: the ledger was restored from a backup",
         "What was asked between the backup and the loss of the ledger is not known, so all that "
         "could have been spent then counts as spent. Nothing was spent now, and no data was read.",
-        _instead(balance, None),
+        _way_to_open(balance),
+    )
+
+
+def _way_to_open(balance: Balance) -> str:
+    if balance.account.renews is not None:
+        return _instead(balance, None)
+    return (
+        f"Ask the owner of the policy: {balance.account.title} has no window, so it stays closed until "
+        "the policy gives it one (`per: month`). A higher limit does not open it."
     )
 
 

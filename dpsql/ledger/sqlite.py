@@ -129,11 +129,16 @@ class SqliteLedger(TableLedger):
                 raise failures.damaged(self.path) from None
 
     def _gone(self, db: Database, name: str, age: timedelta) -> bool:  # noqa: ARG002
-        return owner.gone(name, age)
+        return owner.has_ended(name, age)
 
     def _integrity(self, db: Database) -> list[str]:
         found = [str(row[0]) for row in db.execute("PRAGMA integrity_check")]
         return [] if found == ["ok"] else found
+
+    def _bytes(self, db: Database) -> int:  # noqa: ARG002
+        """The file, and the log that is not written into it yet."""
+        files = self.path, self.path.with_name(f"{self.path.name}-wal")
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def _check(self) -> None:
         if os.getpid() != self._process:

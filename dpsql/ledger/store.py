@@ -14,7 +14,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dpsql.ledger.accounts import Account
+from dpsql.ledger.accounts import Account, Find
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import Charge
@@ -87,6 +87,14 @@ class Verification:
         return not self.problems
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a ledger is."""
+
+    records: int
+    bytes: int
+
+
 class Ledger(Protocol):
     """A store of accounts, holds, records and releases."""
 
@@ -147,17 +155,36 @@ class Ledger(Protocol):
         ...
 
     def note_terms(
-        self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = ()
+        self,
+        terms: Mapping[str, object],
+        about: str,
+        loosened: Sequence[str] = (),
+        windows: Find | None = None,
     ) -> None:
-        """Add a record of the owner's: from now on these are the terms, see ``terms.py``."""
+        """Add a record of the owner's: from now on these are the terms, see ``terms.py``.
+
+        What was spent is carried into ``windows``, see ``carry.py``.
+        """
+        ...
+
+    def to_carry(self, windows: Find) -> Mapping[str, Charge]:
+        """What would be carried into these windows, by the identity of each."""
         ...
 
     def terms(self) -> dict[str, Any] | None:
         """The terms that were noted last."""
         ...
 
+    def secret(self) -> bytes:
+        """Random bytes that stay as long as the ledger does, the same for all who open it."""
+        ...
+
     def verify(self, noted: str | None = None) -> Verification:
         """Recompute hashes and balances; ``noted`` is a hash that must be in the chain."""
+        ...
+
+    def size(self) -> Size:
+        """How large it is now."""
         ...
 
     def probe(self, seconds: float = 2.0) -> None:

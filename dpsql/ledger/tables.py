@@ -17,15 +17,17 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from dpsql.ledger import failures, rows
-from dpsql.ledger.accounts import Account
+from dpsql.ledger.accounts import Account, Find
 from dpsql.ledger.balance import Balance
+from dpsql.ledger.carry import carry, shortfalls
 from dpsql.ledger.chain import OWNER, Record
 from dpsql.ledger.charge import Charge
+from dpsql.ledger.metrics import CHARGES
 from dpsql.ledger.replay import Replay, verified
 from dpsql.ledger.rows import Database
 from dpsql.ledger.shortage import out_of_budget
 from dpsql.ledger.states import State, may
-from dpsql.ledger.store import Clock, Hold, Kept, Ledger, Note, Releases, Verification
+from dpsql.ledger.store import Clock, Hold, Kept, Ledger, Note, Releases, Size, Verification
 from dpsql.privacy.cost import Cost
 
 T = TypeVar("T")
@@ -61,6 +63,10 @@ class TableLedger(Ledger, abc.ABC):
     @abc.abstractmethod
     def _integrity(self, db: Database) -> list[str]:
         """What the database itself says is wrong with it."""
+
+    @abc.abstractmethod
+    def _bytes(self, db: Database) -> int:
+        """What the database takes on the disk."""
 
     def __enter__(self) -> Self:
         """The ledger itself."""
@@ -115,7 +121,8 @@ class TableLedger(Ledger, abc.ABC):
             rows.append(db, hold, content)
             return Hold(hold, tuple(ids), charge)
 
-        outcome = self._write(debit)
+        with CHARGES.timed():
+            outcome = self._write(debit)
         if isinstance(outcome, Hold):
             return outcome
         raise out_of_budget(outcome, charge)  # worded here, where nobody waits for the file
@@ -189,20 +196,45 @@ class TableLedger(Ledger, abc.ABC):
         return found
 
     def note_terms(
-        self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = ()
+        self,
+        terms: Mapping[str, object],
+        about: str,
+        loosened: Sequence[str] = (),
+        windows: Find | None = None,
     ) -> None:
-        """Add a record of the owner's. It belongs to no hold, and charges nothing."""
+        """Add a record of the owner's, with what is carried into ``windows``."""
 
         def note(db: Database) -> None:
             content = {"owner": about, "time": rows.stamp(self._now(db)), "terms": terms}
-            rows.append(db, OWNER, content | ({"loosened": list(loosened)} if loosened else {}))
+            weaker = {"loosened": list(loosened)} if loosened else {}
+            carried = {} if windows is None else carry(db, windows)
+            rows.append(db, OWNER, content | weaker | carried)
 
         self._write(note)
+
+    def to_carry(self, windows: Find) -> Mapping[str, Charge]:
+        """What would be carried into these windows, by the identity of each."""
+        with self._snapshot() as db:
+            return {account: lack.charge for account, lack in shortfalls(db, windows).items()}
+
+    def size(self) -> Size:
+        """How many records there are, and how much of the disk they take."""
+        with self._read() as db:
+            return Size(rows.head(db).seq, self._bytes(db))
 
     def terms(self) -> dict[str, Any] | None:
         """The terms that were noted last."""
         with self._read() as db:
             return rows.last_terms(db)
+
+    def secret(self) -> bytes:
+        """Random bytes that stay as long as the ledger does, the same for all who open it.
+
+        They are made when they are first asked for. They protect no row: see ``Decoys``.
+        """
+        with self._read() as db:
+            known = rows.secret(db)
+        return known or self._write(rows.make_secret)
 
     def amend(self, act: Callable[[Database], T]) -> T:
         """What ``act`` returns: a change by the owner, in a transaction of its own."""
@@ -258,6 +290,7 @@ class TableLedger(Ledger, abc.ABC):
 def examine(db: Database, problems: Sequence[str] = (), noted: str | None = None) -> Verification:
     """Everything that is wrong with the tables of a ledger, after the ``problems`` known already."""
     known, spent = rows.meta(db), rows.all_spent(db)
+    rows.secret(db)  # raises where it is damaged
     found = verified(
         rows.records(db),
         Replay(lambda hold: rows.hold_row(db, hold)),

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.diagnostics.refusal import PolicyError
-from dpsql.ledger.accounts import accounts_for
-from dpsql.ledger.charge import ATTO, NANO
+from dpsql.ledger.accounts import Find, accounts_for, present_windows
+from dpsql.ledger.charge import ATTO, NANO, Charge
 from dpsql.ledger.filter import admits
 from dpsql.ledger.shortage import more
 from dpsql.ledger.store import Ledger
@@ -76,13 +76,19 @@ def loosened(old: Terms, new: Terms) -> tuple[str, ...]:
 
 
 def below_spent(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
-    """Limits below what is spent already: they would promise what can no longer be kept."""
+    """Limits below what is spent already: they would promise what can no longer be kept.
+
+    What an edit of windows will carry into the present ones counts.
+    """
     found: dict[str, str] = {}
+    windows = _edited_windows(policy, ledger.terms(), now)
+    carried = {} if windows is None else ledger.to_carry(windows)
     for role in policy.roles:
         for balance in ledger.balances(accounts_for(policy, role, tables=policy.tables, now=now)):
-            if not admits(balance.account, balance.spent):
-                epsilon = more(Fraction(balance.spent.epsilon, NANO))
-                delta = more(Fraction(balance.spent.delta, ATTO))
+            spent = balance.spent + carried.get(balance.account.id, Charge())
+            if not admits(balance.account, spent):
+                epsilon = more(Fraction(spent.epsilon, NANO))
+                delta = more(Fraction(spent.delta, ATTO))
                 found[balance.account.id] = (
                     f"the limit of {balance.account.title} is below what is spent (epsilon "
                     f"{epsilon}, delta {delta} by adding up); write at least the limit it had"
@@ -93,6 +99,7 @@ def below_spent(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...
 def adopt(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
     """Note the terms of the policy if they are new; what they loosen.
 
+    Where they begin other windows, those have spent what was spent since they began.
     Raises ``PolicyError``, and notes nothing, when a limit is below what is spent.
     """
     terms, known = terms_of(policy), ledger.terms()
@@ -101,8 +108,21 @@ def adopt(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
     if problems := below_spent(policy, ledger, now):
         raise PolicyError(*(f"{policy.path.name}: {problem}" for problem in problems))
     weaker = () if known is None else loosened(known, terms)
-    ledger.note_terms(terms, _about(known, terms), weaker)
+    ledger.note_terms(terms, _about(known, terms), weaker, _edited_windows(policy, known, now))
     return weaker
+
+
+def _edited_windows(policy: Policy, known: Terms | None, now: datetime) -> Find | None:
+    """The present windows, if any is another than under the terms that were noted last."""
+    if known is None or _windows(known) != _windows(terms_of(policy)):
+        return present_windows(policy, now)
+    return None
+
+
+def _windows(terms: Terms) -> tuple[str | None, dict[str, str | None]]:
+    """What tells windows apart; terms of older versions have no zone."""
+    limits = terms.get("limits", {})
+    return terms.get("time_zone"), {name: limit[3] for name, limit in limits.items()}
 
 
 def _about(old: Terms | None, new: Terms) -> str:
@@ -134,21 +154,21 @@ def _looser_limits(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[s
         if composition != before[2] and composition == "zcdp":
             yield f"{name}: composition zcdp, it was basic"
         if per != before[3]:
-            yield f"{name}: it renews {_every(per)}, it did {_every(before[3])}; {_FORGOTTEN}"
+            yield f"{name}: it renews {_every(per)}, it did {_every(before[3])}; {_COUNTED}"
 
 
 def _every(window: str | None) -> str:
     return f"every {window}" if window else "not at all"
 
 
-_FORGOTTEN = "what was spent before does not count in the new window"
+_COUNTED = "what was spent since the new window began counts in it"
 
 
 def _other_zone(old: Terms, new: Terms) -> Iterator[str]:
     """Windows begin at other moments: each is another one than that in which was spent."""
     before = old.get("time_zone", new["time_zone"])  # terms of older versions have none
     if before != new["time_zone"]:
-        yield f"windows begin at midnight of {new['time_zone']}, they did of {before}; {_FORGOTTEN}"
+        yield f"windows begin at midnight of {new['time_zone']}, they did of {before}; {_COUNTED}"
 
 
 def _wider_roles(

@@ -4,7 +4,8 @@ A commit waits for the disk (milliseconds), and a ledger admits one writer at a 
 puts its work into a queue and then waits for the lock; who gets the lock does everything that is
 in the queue in one transaction, and the others find their work done. Nobody returns before the
 commit that holds its work is durable. Work that fails is undone alone (a savepoint); when the
-database itself fails, all of the transaction is undone and every caller in it is told.
+database itself fails, all of the transaction is undone and every caller in it is told. When it has
+let a transaction wait for too long, those in the queue have waited too, and are told together.
 
 Each transaction first looks for the record that was last when the one before it ended, and at first
 for the one that was noted elsewhere: without it, the ledger is an older copy, and nothing is written.
@@ -135,6 +136,7 @@ class Writer(abc.ABC):
 
     def _transact(self, batch: list[_Work[object]], seconds: float | None = None) -> None:
         error: Exception | None = failures.interrupted(self._place)
+        end = time.monotonic() + (self._wait if seconds is None else seconds)
         try:
             if self._closed:
                 error = failures.closed(self._place)
@@ -156,6 +158,8 @@ class Writer(abc.ABC):
                 self._roll_back()
             if self._closed:
                 self._let_go()
+            if error is not None and seconds is None and time.monotonic() >= end:
+                batch += [self._queue.popleft() for _ in range(len(self._queue))]
             for work in batch:
                 work.ready = True
                 work.error = error or work.error

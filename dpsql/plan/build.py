@@ -183,13 +183,13 @@ class _Builder:
 
     def _answered(self, aggregate: Aggregate, lowered: list[Lowered]) -> Relation:
         """The groups with their aggregates; measured if any of them needs rows."""
-        cells = self._cells(aggregate)
-        if cells is not None and not aggregate.calls:
-            return self._listed(aggregate, cells)
         if not aggregate.keys and not any(low.statistics for low in lowered):
             nothing = Values((), ((),), Released())
             values = tuple(low.finish(()) for low in lowered)
             return Project(nothing, values, aggregate.fields, Released(), aggregate.span)
+        cells = self._cells(aggregate)
+        if cells is not None and not aggregate.calls:
+            return self._listed(aggregate, cells)
         lowered = centred(lowered)
         measurement = self._added(aggregate, lowered, cells)
         stored = Stored(measurement.name, measurement.key_fields + measurement.columns)

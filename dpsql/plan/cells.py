@@ -12,7 +12,8 @@ from datetime import date
 from fractions import Fraction
 from math import prod
 
-from dpsql.plan.covered import certain
+from dpsql.effort import step
+from dpsql.plan.covered import is_covered
 from dpsql.plan.nodes import Cells, Enumerator
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import Domain
@@ -35,6 +36,8 @@ from dpsql.sql.render import expression, key_text, literal
 
 MOST_BASE_VALUES = 2_000_000
 """Combinations that enumeration may walk through to find the distinct groups."""
+_COUNTED_IN_A_STEP = 4
+"""Combinations that an engine walks through in about a microsecond."""
 
 
 class TooManyCells(Exception):
@@ -67,10 +70,11 @@ def cells(
     parts = _components(keys, tuple(atoms.values()), conditions)
     if any(part.size > MOST_BASE_VALUES for part in parts):
         return None
+    step(sum(part.size // _COUNTED_IN_A_STEP for part in parts))
     count = prod(enumerator.count(_component_sql(part, keys)) for part in parts) if keys else 1
     if count > most:
         raise TooManyCells(count)
-    doubtful = (p for p in parts if not all(certain(a.value, conditions) for a in p.atoms))
+    doubtful = (p for p in parts if not all(is_covered(a.value, conditions) for a in p.atoms))
     return Cells(_query(parts, keys), count, frozenset(k for p in doubtful for k in p.keys))
 
 
@@ -177,6 +181,7 @@ def _atoms_of(node: Expression, known: dict[Expression, _Atom]) -> list[_Atom]:
 
 def _merge(groups: list[_Component], new: _Component) -> None:
     """Join the new component with those that share an atom with it."""
+    step(10 * sum(len(g.atoms) for g in groups))
     values = {a.value for a in new.atoms}
     touching = [g for g in groups if values & {a.value for a in g.atoms}]
     for group in touching:

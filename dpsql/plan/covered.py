@@ -1,6 +1,6 @@
 """Whether public groups hold every row: values beyond a declared range are in no group, nor is NaN.
 
-Claim: where ``within`` says so, the column's value in every row that is counted is between the ends of
+Claim: where ``is_within_ends`` says so, the column's value in every row that is counted is between the ends of
     its domain, and is neither NULL nor NaN.
 Argument: conditions compare it with constants on both sides, no farther out than those ends. NULL and
     NaN, which is above all, fail such a condition. What is declared alone proves nothing of a row.
@@ -18,7 +18,7 @@ from dpsql.sql.expressions import Call, Case, Column, Expression, Literal, colum
 _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
-def certain(atom: Expression, conditions: Iterable[Expression]) -> bool:
+def is_covered(atom: Expression, conditions: Iterable[Expression]) -> bool:
     """Whether no row that satisfies the conditions has a value of ``atom`` that is not listed.
 
     What the policy lists one by one is taken at its word, and a computed value stays within what its
@@ -28,10 +28,10 @@ def certain(atom: Expression, conditions: Iterable[Expression]) -> bool:
         return True
     needed = list(columns(atom))
     known = list(conditions)
-    return all(c.shape.domain.members is not None or within(c, known) for c in needed)
+    return all(c.shape.domain.members is not None or is_within_ends(c, known) for c in needed)
 
 
-def within(column: Column, conditions: Iterable[Expression]) -> bool:
+def is_within_ends(column: Column, conditions: Iterable[Expression]) -> bool:
     """Whether conditions hold a column between the ends of its domain."""
     low = high = False
     for sign, value in _compared(column, conditions):

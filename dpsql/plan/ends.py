@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from dpsql.aggregates.statistic import Ranked
 from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.effort import step
 from dpsql.plan.nodes import Plan
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import (
@@ -61,6 +62,7 @@ def traced(relation: Relation, value: Expression) -> tuple[Expression, Stored] |
     definitions: dict[int, Expression] = {}
     current = relation
     while isinstance(current, Limit | Sort | Filter | Project | Windowed):
+        step(len(current.fields))
         if isinstance(current, Project):
             for column, made in zip(current.fields, current.values, strict=True):
                 if not isinstance(made, Column) or made.number != column.number:

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpsql import effort
 from dpsql.aggregates.statistic import Total
 from dpsql.exact import float_down, float_up
 from dpsql.policy.types import Kind
@@ -49,6 +50,7 @@ def grid(total: Total, coarser: int = 0) -> Grid:
     >>> grid(Total(integer(1), Fraction(18), Fraction(100), whole=True)).shift
     0
     """
+    effort.step(100)
     shift = _shift(total) - coarser
     low, high = ends(total)
     step = Fraction(2) ** shift

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
 from dpsql.diagnostics.refusal import Refused
+from dpsql.effort import step
 from dpsql.plan import caps
 from dpsql.plan.bounding import (
     Bounding,
@@ -221,6 +222,7 @@ def _chosen(
 def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:
     coarser = 0
     while True:
+        step(200)
         shift, reach = _shift_and_reach(statistic, bounding, coarser)
         moved = sensitivity(statistic, reach, bounding)
         spread = _spread(moved, share)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from dpsql.aggregates.statistic import Quantile, Rows, Total, Units, Values
 from dpsql.plan.canonical import NotCanonical, Question, question
-from dpsql.plan.covered import within
+from dpsql.plan.covered import is_within_ends
 from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.plan.stages import SALT
@@ -113,7 +113,7 @@ class Coarse:
         if name in map(_short, asked.keys):
             return True
         named = (c for test in tests for c in columns(test) if _short(asked.text(c)) == name)
-        return any(within(column, tests) for column in named)
+        return any(is_within_ends(column, tests) for column in named)
 
 
 @dataclass(frozen=True, slots=True)

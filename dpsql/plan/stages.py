@@ -11,7 +11,7 @@ from dpsql.plan.looked_up import looked_up
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import Reading, stepped
 from dpsql.plan.steady import steady
-from dpsql.plan.ties import broken
+from dpsql.plan.ties import break_ties
 from dpsql.policy.companion import Steps
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.expressions import Expression
@@ -81,7 +81,7 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
         relation = reading.limited(int(bounding.rows))
     if lifted is None:
         relation = looked_up(relation)
-    relation = broken(relation, measurement)
+    relation = break_ties(relation, measurement)
     block = Writer().open(relation)
     kept = None if lifted is None or lifted.kept is None else block.items[lifted.kept.number]
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
@@ -93,7 +93,7 @@ def source(measurement: Measurement, bounding: Bounding, reading: Reading | None
 
 def owned(measurement: Measurement, relation: Relation) -> Source:
     """Rows with their units, read as they are stored."""
-    block = Writer().open(broken(looked_up(relation), measurement))
+    block = Writer().open(break_ties(looked_up(relation), measurement))
     units = tuple(block.items[min(c & block.items.keys())] for c in measurement.privacy.key)
     keys = tuple(key_text(k, block.items) for k in measurement.keys)
     return Source(relation, block, units, keys, steady(relation))
@@ -101,7 +101,7 @@ def owned(measurement: Measurement, relation: Relation) -> Source:
 
 def ownerless(measurement: Measurement, relation: Relation) -> Source:
     """Rows whose units need not be known."""
-    relation = broken(looked_up(relation), measurement)
+    relation = break_ties(looked_up(relation), measurement)
     block = Writer().open(relation)
     keys = tuple(key_text(k, block.items) for k in measurement.keys)
     return Source(relation, block, (), keys, True, stepped(relation, block.items))

@@ -41,11 +41,11 @@ from dpsql.sql.ties import OF_PLACES, Breaks, breaks
 Numbers = frozenset[int]
 
 
-def broken(relation: Relation, measurement: Measurement) -> Relation:
+def break_ties(relation: Relation, measurement: Measurement) -> Relation:
     """The rows that a measurement reads, with ties broken in all windows."""
     if not any(isinstance(part, Windowed) for part in walk(relation)):
         return relation
-    return _broken(relation, _read(measurement))
+    return _break(relation, _read(measurement))
 
 
 def _read(measurement: Measurement) -> Numbers:
@@ -69,13 +69,13 @@ def _named(nodes: Iterable[Expression]) -> Numbers:
     return frozenset(c.number for c in columns(*nodes))
 
 
-def _broken(relation: Relation, read: Numbers) -> Relation:
+def _break(relation: Relation, read: Numbers) -> Relation:
     """The relation, of which these columns are read."""
     match relation:
         case Project(values=values, fields=fields):
             pairs = [(f, v) for f, v in zip(fields, values, strict=True) if f.number in read]
             fields, values = tuple(f for f, _ in pairs), tuple(v for _, v in pairs)
-            inner = _broken(relation.input, read | _named(values))
+            inner = _break(relation.input, read | _named(values))
             return replace(relation, input=inner, values=values, fields=fields)
         case Aggregate() | Distinct():
             below = _named((*expressions(relation), *relation.fields))
@@ -85,7 +85,7 @@ def _broken(relation: Relation, read: Numbers) -> Relation:
             return _windowed(relation, read | _named(relation.windows))
         case _:
             below = read | _named(expressions(relation))
-    return with_inputs(relation, tuple(_broken(r, below) for r in inputs(relation)))
+    return with_inputs(relation, tuple(_break(r, below) for r in inputs(relation)))
 
 
 def _united(union: Union) -> Relation:
@@ -93,12 +93,12 @@ def _united(union: Union) -> Relation:
     width = len(union.fields)
     sides = union.columns or tuple(side.fields[:width] for side in union.inputs)
     pairs = zip(union.inputs, sides, strict=True)
-    return replace(union, columns=sides, inputs=tuple(_broken(r, _named(s)) for r, s in pairs))
+    return replace(union, columns=sides, inputs=tuple(_break(r, _named(s)) for r, s in pairs))
 
 
 def _windowed(windowed: Windowed, read: Numbers) -> Relation:
     """Windows with their ties, those of one order in one SELECT."""
-    relation = _broken(windowed.input, read)
+    relation = _break(windowed.input, read)
     new = windowed.fields[len(windowed.input.fields) :]
     pairs = list(zip(new, windowed.windows, strict=True))
     orders = list(dict.fromkeys(_order(w) for _, w in pairs if breaks(w) is not Breaks.NOWHERE))

@@ -178,17 +178,19 @@ class _Composer:
             yield node
 
     def _plain_node(self, event: Event, place: Place) -> None:
-        """Refuse anchors, aliases and tags."""
+        """Refuse anchors, aliases and tags. What they are is not repeated: it may be a password."""
         if isinstance(event, AliasEvent):
             self._problems.add(
-                place, f"alias *{quote(event.anchor or '')}; write the value out here"
+                place, "an alias; write the value out here, in quotes if it begins with *"
             )
             self.unread = True
             return
-        if anchor := getattr(event, "anchor", None):
-            self._problems.add(place, f"anchor &{quote(anchor)}; remove it")
-        if tag := getattr(event, "tag", None):
-            self._problems.add(place, f"tag {quote(tag)}; remove it")
+        if getattr(event, "anchor", None):
+            self._problems.add(
+                place, "an anchor; remove it, or put text that begins with & in quotes"
+            )
+        if getattr(event, "tag", None):
+            self._problems.add(place, "a tag; remove it, or put text that begins with ! in quotes")
 
     def _entries(self, place: Place) -> Entries:
         found: dict[str, tuple[Word, Node]] = {}

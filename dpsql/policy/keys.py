@@ -133,6 +133,7 @@ class Key:
 
 EPSILON = Number(Fraction(0), Fraction(10**9), open_low=True)
 DELTA = Number(Fraction(0), Fraction(1), open_high=True)
+SIZE = Text(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", "4GB")
 MESSAGE = Whole(1_000, 1_000_000_000)
 WINDOWS = Choice(("day", "week", "month", "year"))
 COMPOSITIONS = Choice(("zcdp", "basic"))
@@ -312,20 +313,27 @@ ENDPOINT = Record(
         Key("idle_seconds", Whole(1), "of roles that have none of their own", "never"),
         Key("send_seconds", Whole(1, 86_400), "for which a client may take nothing", "60"),
         Key("message_bytes", MESSAGE, "longest message, of statements and values", "16777216"),
+        Key(
+            "memory",
+            SIZE,
+            "memory of `dpsql serve` with all its processes and engines, at least 256MB more than "
+            "`limits.memory`",
+            "`limits.memory` and 1GB",
+        ),
     ),
 )
 LIMITS = Record(
     "limits",
     (
         Key("max_cells", Whole(1), "most values in one answer", "100000"),
-        Key(
-            "memory",
-            Text(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", "4GB"),
-            "memory of the engine",
-            "4GB",
-        ),
+        Key("memory", SIZE, "memory of the engine", "4GB"),
         Key("threads", Whole(0, 1024), "threads of the engine; 0 leaves it to the engine", "0"),
-        Key("timeout_seconds", Whole(1, 86_400), "longest run of one query", "300"),
+        Key(
+            "timeout_seconds",
+            Whole(1, 86_400),
+            "longest run of one statement: planning, engine and post-processing",
+            "300",
+        ),
     ),
 )
 POLICY = Record(

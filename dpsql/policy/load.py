@@ -18,6 +18,7 @@ from dpsql.policy.model import Bounds, Front, Latency, LedgerKeeping, Limits, Po
 from dpsql.policy.problems import Place, Problems
 from dpsql.policy.reader import Reader, Spoilt
 from dpsql.policy.section import Section
+from dpsql.policy.shares import shares
 from dpsql.policy.tables import build
 from dpsql.policy.version import answers_key, version_of
 
@@ -57,6 +58,8 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         tables[name] = replace(tables[name], account=account)
     source = root.sub("source", "source")
     ledger = root.sub("ledger", "ledger")
+    limits = _limits(root.sub("limits", "limits"), root)
+    _check_memory(root.sub("endpoint", "endpoint"), limits, problems)
     return Policy(
         path=file,
         source=Source(
@@ -74,7 +77,7 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         ledger_server=server_of(ledger, problems),
         ledger_keeping=_keeping(ledger, file, problems),
         time_zone=time_zone_of(root, problems),
-        limits=_limits(root.sub("limits", "limits"), root),
+        limits=limits,
         latency=_latency(root),
         front=_front(root, file),
         views={name: View(name, word.text) for name, word in (listing.views or {}).items()},
@@ -147,7 +150,15 @@ def _bounds(section: Section) -> Bounds:
         send_seconds=section.get("send_seconds", int) or usual.send_seconds,
         idle_seconds=section.get("idle_seconds", int),
         message_bytes=section.get("message_bytes", int) or usual.message_bytes,
+        memory=section.get("memory", str),
     )
+
+
+def _check_memory(section: Section, limits: Limits, problems: Problems) -> None:
+    try:
+        shares(section.get("memory", str), limits.memory)
+    except ValueError as error:
+        problems.add(section.at("memory"), str(error))
 
 
 def _beside(file: Path, path: str) -> Path:

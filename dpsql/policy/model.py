@@ -170,6 +170,8 @@ class Bounds:
     send_seconds: int = 60
     idle_seconds: int | None = None
     message_bytes: int = 16 << 20
+    memory: str | None = None
+    """Of the whole process with its engine; None is what the engine may use, and 1 GB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "send_seconds": _WORK,
         "idle_seconds": _WORK,
         "message_bytes": _WORK,
+        "memory": _WORK,
     },
     m.Front: {
         "users": _WORK,

@@ -37,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpsql.execution import check
 from dpsql.plan.levels import Level, hierarchies
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import AS_GOOD, Finer
@@ -104,6 +105,7 @@ def consistent(
     """The released tables with levels that add up."""
     tables = list(noisy)
     for found in hierarchies(priced):
+        check()
         places = [(found.part, found.column), *((c.part, c.column) for c in found.coarser)]
         if any(tables[part].summed for part, _ in places):
             continue
@@ -240,6 +242,7 @@ def _noise(column: _Column, weights: Floats, runs: Places) -> ColumnNoise:
     each = np.stack([column.laws, coarse, runs if column.whole else runs * 0])
     kinds, of_row = np.unique(each, axis=1, return_inverse=True)
     laws = tuple(_law(column.noise.laws[i], int(w), int(r)) for i, w, r in kinds.T.tolist())
+    check()
     return ColumnNoise(laws, None if len(laws) == 1 else np.asarray(of_row, np.int64).reshape(-1))
 
 

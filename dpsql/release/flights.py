@@ -10,7 +10,7 @@ import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.execution import check, ended, released, stoppable
 
 
 class Flights:
@@ -20,21 +20,16 @@ class Flights:
         """Nothing is being answered yet."""
         self._changed = threading.Condition()
         self._flying: set[Hashable] = set()
-        self._waiting: set[int] = set()
 
     @contextmanager
     def alone(self, question: Hashable) -> Iterator[None]:
         """Nobody else is inside with the same question.
 
-        Raises where waiting was interrupted: nothing was charged, and nothing will be.
+        Raises ``Stopped`` where this execution ends while it waits: nothing was charged, and nothing will be.
         """
-        me = threading.get_ident()
-        with self._changed:
-            self._waiting.add(me)
-            self._changed.wait_for(lambda: question not in self._flying or me not in self._waiting)
-            if me not in self._waiting:
-                raise EngineFailed("interrupted")
-            self._waiting.discard(me)
+        with released(), stoppable(self._wake), self._changed:
+            self._changed.wait_for(lambda: question not in self._flying or ended())
+            check()
             self._flying.add(question)
         try:
             yield
@@ -43,10 +38,8 @@ class Flights:
                 self._flying.discard(question)
                 self._changed.notify_all()
 
-    def interrupt(self, thread: int) -> None:
-        """Whoever waits in a thread waits no longer, and asks nothing."""
+    def _wake(self) -> None:
         with self._changed:
-            self._waiting.discard(thread)
             self._changed.notify_all()
 
     def __len__(self) -> int:

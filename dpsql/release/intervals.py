@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpsql.execution import check
 from dpsql.plan.ends import NAMES, traced
 from dpsql.plan.priced import Chosen, PricedPlan
 from dpsql.policy.types import Kind
@@ -27,6 +28,8 @@ from dpsql.sql.render import alias, expression
 DRAWS = 400
 MOST_DRAWS = 4_000_000
 """Simulated values in all; larger answers are simulated less often, but not under 100 times."""
+DRAWS_AT_ONCE = 200_000
+"""Simulated values that are held at one time: rows are simulated one part after the other."""
 
 Runner = Callable[[str, Mapping[str, pa.Table]], pa.Table]
 
@@ -170,7 +173,24 @@ def simulate(
     if not wanted:
         return table
     draws = max(100, min(DRAWS, MOST_DRAWS // max(1, rows)))
-    row = np.repeat(np.arange(rows), draws)
+    at_once = DRAWS_AT_ONCE // draws
+    parts = [
+        _simulated(
+            known, wanted, table, np.arange(start, min(rows, start + at_once)), draws, entropy, run
+        )
+        for start in range(0, max(1, rows), at_once)
+    ]
+    ends = [np.concatenate(each) for each in zip(*parts, strict=True)]
+    return _extended(table, wanted, ends)
+
+
+def _simulated(
+    known: Noises, wanted: list[Simulated], table: pa.Table, rows: npt.NDArray[np.int64],
+    draws: int, entropy: Randomness, run: Runner,
+) -> list[npt.NDArray[np.float64]]:  # fmt: skip
+    """Both ends of each wanted output in some rows."""
+    check()
+    row = np.repeat(rows, draws)
     arrays: dict[str, pa.Array | pa.ChunkedArray] = {"row": pa.array(row)}
     for position, name in enumerate(table.column_names):
         arrays[name] = table.column(position).take(pa.array(row))
@@ -184,8 +204,7 @@ def simulate(
         items += [f"quantile_cont({text}, {q}) AS {e}{i}" for e, q in (("l", 0.025), ("h", 0.975))]
     sql = f"SELECT {', '.join(items)} FROM draws GROUP BY row ORDER BY row"
     result = run(sql, {"draws": pa.table(arrays)})
-    ends = [np.asarray(c.to_numpy(zero_copy_only=False), dtype=float) for c in result.columns]
-    return _extended(table, wanted, ends)
+    return [np.asarray(c.to_numpy(zero_copy_only=False), dtype=float) for c in result.columns]
 
 
 def _moved(

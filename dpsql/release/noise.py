@@ -12,6 +12,8 @@ Argument: noise is added to each integer exactly, in integers, and values are ch
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +25,7 @@ from dpsql.aggregates.statistic import Total
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.engines.incident import failed
+from dpsql.execution import check, take
 from dpsql.plan.priced import Chosen, Halves, Noised, PricedMeasurement
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.choose import chosen
@@ -37,23 +40,51 @@ class WrongShape(Exception):
 
 
 def noise(rows: ExactRows, part: PricedMeasurement, entropy: Randomness) -> NoisyRows:
-    """The released table of a measurement; rows of another form are a failure of the engine."""
+    """The released table of a measurement; rows of another form are a failure of the engine.
+
+    What is not read, since this ends early, is let go of here: a traceback that keeps it would keep
+    the engine's statement, and what stops that would stop the next one of this thread.
+    """
     failure: EngineFailed
     try:
-        return _noised(unseal(rows), part, entropy)
+        with closing(rows):
+            return _noised(unseal(rows), part, entropy)
+    except EngineFailed as error:  # in a later part: where it was raised there are rows
+        failure = EngineFailed(error.incident)
     except Exception as error:  # noqa: BLE001 (whatever it says may quote rows)
         failure = failed("read the answer", error)
     raise failure
 
 
-def _noised(table: pa.Table, part: PricedMeasurement, entropy: Randomness) -> NoisyRows:
-    _expect(table, part)
+def _noised(tables: Iterator[pa.Table], part: PricedMeasurement, entropy: Randomness) -> NoisyRows:
+    """All parts of the table, noised one after the other.
+
+    Claim: groups that are not shown take no memory, however many there are; and whether those that
+        are take too much follows from how many are released.
+    """
+    measurement, released, count = part.measurement, list[pa.Table](), 0
+    for table in tables:
+        check()
+        count += table.num_rows
+        shown = _noised_part(table, part, entropy)
+        released.append(shown)
+        if measurement.cells is None:  # else all of them were counted before the charge
+            take(0, shown.num_rows, shown.num_columns)
+    _expect(count, part)
+    whole = pa.concat_tables(released)
+    if part.selection is not None:
+        whole = _sorted(whole, len(measurement.keys))
+    return NoisyRows(measurement.name, whole, column_noise(part))
+
+
+def _noised_part(table: pa.Table, part: PricedMeasurement, entropy: Randomness) -> pa.Table:
     kept, units = _selected(table, part, entropy)
     measurement = part.measurement
     keys = [kept.column(f"k{i}") for i in range(len(measurement.keys))]
     values: list[pa.Array] = []
     twins = HalfNoise(entropy)
     for i, item in enumerate(part.noised):
+        check()
         column = kept.column(f"p{i}")
         if isinstance(item, Chosen):
             values.append(chosen(column, item, entropy))
@@ -69,10 +100,7 @@ def _noised(table: pa.Table, part: PricedMeasurement, entropy: Randomness) -> No
         values.append(decoded(noisy, item))
     target = schema(measurement.key_fields + measurement.columns)
     arrays = [as_type(c, f.type) for c, f in zip([*keys, *values], target, strict=True)]
-    released = pa.Table.from_arrays(arrays, schema=target)
-    if part.selection is not None:
-        released = _sorted(released, len(keys))
-    return NoisyRows(measurement.name, released, column_noise(part))
+    return pa.Table.from_arrays(arrays, schema=target)
 
 
 def column_noise(part: PricedMeasurement) -> tuple[ColumnNoise | None, ...]:
@@ -81,9 +109,9 @@ def column_noise(part: PricedMeasurement) -> tuple[ColumnNoise | None, ...]:
     return tuple(None if noise is None else ColumnNoise((noise,)) for noise in found)
 
 
-def _expect(table: pa.Table, part: PricedMeasurement) -> None:
+def _expect(count: int, part: PricedMeasurement) -> None:
     cells = part.measurement.cells
-    if cells is not None and table.num_rows != cells.count:
+    if cells is not None and count != cells.count:
         raise WrongShape("not one row for each public group")
 
 

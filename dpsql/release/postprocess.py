@@ -1,22 +1,30 @@
 """The analyst's own SQL over released tables, in a private DuckDB that holds nothing else.
 
-Claim: the result is a function of released tables and public rows, so it is as private as they.
+Claim: the result is a function of released tables and public rows, so it is as private as they; it
+    ends when the execution that it belongs to does; and all of it together takes no more memory
+    than its share, of which no login takes the part of another while there are parts.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
 
-from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.diagnostics.refusal import Ended, EngineFailed, Stopped, TooLarge
 from dpsql.engines.allowlist import NotListed, StatementCheck
 from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.engine import Value
+from dpsql.engines.fetch import fetch
 from dpsql.engines.incident import failed
 from dpsql.engines.lockdown import lock
+from dpsql.execution import Room, ended, stoppable
+from dpsql.memory.cache import Cache
+from dpsql.memory.pool import Use
 from dpsql.release.rows import ARROW, as_type, in_years
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column
@@ -24,35 +32,103 @@ from dpsql.sql.relations import Relation
 
 MOST_BOUND = 1_000
 """Statements that are known to be bound."""
+USUAL = 4 * 10**9
+"""Bytes for post-processing where no server shares out its memory: half of it is for the engine."""
+PART = 60 * 10**6
+"""With less than this an engine cannot group a hundred thousand released cells."""
+MOST_PARTS = 4
+
+
+class Part:
+    """One engine and the results that it may hold: a part of what there is for post-processing.
+
+    Each thread has a connection of its own; what is registered there is seen by no other.
+    """
+
+    def __init__(self, memory: int) -> None:
+        """``memory``: half for the engine, three eighths for results, the rest is its overhead."""
+        self.room, self.logins = Room(memory * 3 // 8), Counter[Hashable]()
+        self._memory, self._local = memory // 2, threading.local()
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._opening = threading.Lock()
+
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """This thread's connection; the engine is opened and closed to the outside with the first."""
+        found: duckdb.DuckDBPyConnection | None = getattr(self._local, "connection", None)
+        if found is None:
+            with self._opening:
+                if self._root is None:
+                    self._root = _opened(self._memory)
+            found = self._local.connection = self._root.cursor()
+        return found
+
+
+def _opened(memory: int) -> duckdb.DuckDBPyConnection:
+    """An engine that writes no files; a connection does all of its work in its own thread."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 1,
+        "memory_limit": f"{memory // 1000}KB",
+        "temp_directory": "",
+        "python_enable_replacements": "false",  # each connection has this one of its own
+    }
+    root = duckdb.connect(":memory:", config=config)
+    lock(root)
+    return root
 
 
 class PostProcessor:
-    """An in-memory DuckDB without files, extensions or tables of its own; one for each thread."""
+    """In-memory DuckDBs without files, extensions or tables of their own. Safe for threads."""
 
-    def __init__(self) -> None:
-        """Nothing is opened before it is needed."""
+    def __init__(self, memory: int = USUAL, parts: int | None = None) -> None:
+        """Nothing is opened before it is needed. ``memory`` is what all of it may take."""
+        self.memory = memory
+        count = parts or max(1, min(MOST_PARTS, memory // PART))
+        self._parts = tuple(Part(memory // count) for _ in range(count))
+        self._choosing = threading.Lock()
         self._local = threading.local()
         self._check = StatementCheck(GENERATED)
-        self._bound: dict[Hashable, pa.Table] = {}
+        self._bound = Cache[Hashable, pa.Table](Use.CACHED_CHECKS, MOST_BOUND)
 
     def open(self) -> None:
-        """Make the engine of this thread, and see that it is closed; later it is made when needed."""
+        """Open an engine, and see that it is closed; others are opened when needed."""
         self._connection()
+
+    @contextmanager
+    def part(self, login: Hashable) -> Iterator[Room]:
+        """What this thread runs inside is run in the part of a login; gives the room for results.
+
+        It is a part that the login uses already, or else the one that is used least.
+        """
+        with self._choosing:
+            mine = (part for part in self._parts if part.logins[login])
+            part = next(mine, None) or min(self._parts, key=lambda p: p.logins.total())
+            part.logins[login] += 1
+        outer, self._local.part = getattr(self._local, "part", None), part
+        try:
+            yield part.room
+        finally:
+            self._local.part = outer
+            with self._choosing:
+                part.logins[login] -= 1
+                part.logins += Counter()  # forgets those that are not there any more
 
     def run(
         self, sql: str, tables: Mapping[str, pa.Table], values: Mapping[str, Value] | None = None
     ) -> pa.Table:
         """Run a generated statement over released tables."""
         connection = self._connection()
-        failure: EngineFailed
+        failure: EngineFailed | Ended
         try:
             self._check.check(sql, tables)
             for name, table in tables.items():
                 connection.register(name, table)
-            found = connection.sql(sql, params=dict(values or {}) or None).to_arrow_table()
+            with stoppable(connection.interrupt):
+                found = fetch(connection.sql(sql, params=dict(values or {}) or None))
             return in_years(found)
-        except (duckdb.Error, NotListed) as error:
-            failure = failed("post-process", error, sql)
+        except duckdb.OutOfMemoryException:
+            failure = TooLarge()
+        except (duckdb.Error, OSError, NotListed) as error:  # an interrupted reader says OSError
+            failure = Stopped() if ended() else failed("post-process", error, sql)
         finally:
             for name in tables:
                 connection.unregister(name)
@@ -66,22 +142,12 @@ class PostProcessor:
         found = self._bound.get(key)
         if found is None:
             found = self.run(sql, tables, values)
-            if len(self._bound) >= MOST_BOUND:
-                self._bound.clear()
-            self._bound[key] = found
+            self._bound.put(key, found)
         return found
 
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        connection: duckdb.DuckDBPyConnection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            config: dict[str, str | bool | int | float | list[str]] = {
-                "threads": 1,
-                "memory_limit": "2GB",
-            }
-            connection = duckdb.connect(":memory:", config=config)
-            lock(connection)
-            self._local.connection = connection
-        return connection
+        part: Part = getattr(self._local, "part", None) or self._parts[0]
+        return part.connection()
 
 
 def output_sql(relation: Relation, columns: Iterable[Column]) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsql.execution import check, take
 from dpsql.ledger.store import Kept, RecallKey
 from dpsql.plan.due import Due, DuePart, Refinement, due, refined_together, refinement
 from dpsql.plan.priced import Noise, Noised, PricedMeasurement, PricedPlan
@@ -133,7 +134,10 @@ class _Store:
     postprocessor: PostProcessor
 
     def find(self, piece: Piece) -> Had:
-        return self._same(piece) or self._sum(piece) or self._refined(piece) or Had(piece)
+        check()
+        found = self._same(piece) or self._sum(piece) or self._refined(piece) or Had(piece)
+        take(sum(columns.table.nbytes for columns in found.columns))
+        return found
 
     def _family(self, piece: Piece) -> list[Kept]:
         family = [kept for kept in self.kin if kept.key.family == piece.family]
@@ -207,8 +211,13 @@ def _columns(stored: StoredTable) -> Columns:
 def _widest(columns: Columns) -> tuple[float, float]:
     [noise] = columns.noise
     assert noise is not None
-    pairs = [widths(law) for law in noise.laws]
+    pairs = [_widths(law) for law in noise.laws]
     return max(sd for sd, _ in pairs), max(width for _, width in pairs)
+
+
+def _widths(law: NoiseSum) -> tuple[float, float]:
+    check()  # a sum of finer groups may have thousands of laws
+    return widths(law)
 
 
 def _sums(part: PricedMeasurement, how: Finer, table: pa.Table) -> str:

@@ -173,7 +173,7 @@ def _keys() -> Iterator[Question]:
 def _selections() -> Iterator[Question]:
     """Groups that nobody lists, by every rule that chooses among them."""
     several = (
-        f"SELECT {WORD}, COUNT(*) FROM (SELECT {WORD}, {PART}, COUNT(*) AS n FROM {ROWS}"
+        f"SELECT {WORD}, COUNT(n) FROM (SELECT {WORD}, {PART}, COUNT(*) AS n FROM {ROWS}"
         f" GROUP BY {WORD}, {PART}) AS g WHERE {PART} < 5 GROUP BY {WORD} ORDER BY {WORD}"
     )
     some = (ALONE, EMPTY)

@@ -18,13 +18,13 @@ from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.service import Reply
 
 
-def answered(reply: Reply) -> Answer:
+def from_reply(reply: Reply) -> Answer:
     """A reply of the service."""
     columns = tuple(types.column(c.name, types.KINDS[c.kind]) for c in reply.columns)
     return Answer(columns, reply.table, reply.tag, notes=reply.notes)
 
 
-def planned(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
+def planned_columns(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
     """The columns of an answer, known from its plan; ``dpsql.intervals`` adds two to some."""
     outputs = priced.plan.columns
     bounded: set[int] = set()
@@ -38,17 +38,17 @@ def planned(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
     return tuple(found)
 
 
-def noticed(answer: Answer, notice: str) -> Answer:
+def with_notice(answer: Answer, notice: str) -> Answer:
     """The same rows with another notice; what was encoded is shared."""
     return replace(answer, notice=notice)
 
 
-def nothing(columns: Sequence[WireColumn]) -> pa.Table:
+def empty_table(columns: Sequence[WireColumn]) -> pa.Table:
     """No rows under these columns."""
     empty = [pa.array([], pa.string()) for _ in columns]
     return pa.Table.from_arrays(empty, names=[str(i) for i in range(len(columns))])
 
 
-def exact(values: Sequence[Value]) -> list[Value]:
+def exact_values(values: Sequence[Value]) -> list[Value]:
     """Values as the service takes them."""
     return [Fraction(v) if isinstance(v, Decimal) and v.is_finite() else v for v in values]

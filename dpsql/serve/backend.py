@@ -11,26 +11,24 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from dpsql.diagnostics.refusal import Refused
-from dpsql.serve import remaining as words
-from dpsql.serve.answers import answered, exact, nothing, noticed, planned
+from dpsql.serve import remaining
+from dpsql.serve.answers import empty_table, exact_values, from_reply, planned_columns, with_notice
 from dpsql.serve.lists import with_lists
 from dpsql.serve.pgwire import oids as types
 from dpsql.serve.pgwire.asking import Answer, Description, Run
 from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.crowd import Place
-from dpsql.serve.pgwire.errors import AUTHORIZATION, PRIVILEGE, UNSUPPORTED, Fatal, WireError
+from dpsql.serve.pgwire.errors import AUTHORIZATION, PRIVILEGE, Fatal, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, value
 from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, sample
 from dpsql.serve.pgwire.replies import WireColumn
-from dpsql.serve.tokens import tokens
+from dpsql.serve.routes import Route, route
 from dpsql.serve.uses import (
-    CATALOG_SCHEMAS,
     in_byte_order,
     in_database,
     is_constant,
     reads_no_rows,
-    tables,
     wants_no_rows,
     with_limits,
 )
@@ -43,7 +41,9 @@ from dpsql.sql.parse import LONGEST_TEXT
 T = TypeVar("T")
 LONGEST_REMEMBERED = 50_000
 LONGEST_LIGHT = 10_000
-"""Of longer statements it takes too long to see, between those of others, what they read."""
+"""Longer statements wait with those that read the data, whatever they read."""
+LONGEST_AT_ONCE = 500
+"""Of longer statements it takes too long (tens of milliseconds) to see what they read while others wait."""
 _ABOUT_ROWS = {"DP101", "DP108", "DP305"}
 _NO_PREVIEW = "preview: rows of private tables are not shown; these are their columns"
 MOST_ROWS_REMEMBERED = 5_000
@@ -108,12 +108,14 @@ class RoleSession:
 
     def _here(self, query: Query) -> Query:
         """Without what says nothing here: the name of this database, and the order of bytes."""
+        if len(query.text) > LONGEST_TEXT:
+            return query  # it will be refused: nothing is looked for in it
         text, lower = query.text, query.text.lower()
         if self._who.database.lower() in lower:
             text = in_database(text, query.tokens, self._who.database)
         if "collate" in lower:
             text = in_byte_order(text, query.tokens)
-        return query if text == query.text else Query(text, tuple(tokens(text)))
+        return query if text == query.text else Query(text, query.highest)
 
     def _describe(self, query: Query, oids: Sequence[int]) -> Description:
         count = parameter_count(query, oids)
@@ -142,11 +144,12 @@ class RoleSession:
     def _sent(self, query: Query, values: Sequence[Value]) -> tuple[str, list[Value]]:
         """What the service is given of a query and its values."""
         if len(query.text) > LONGEST_TEXT:
-            return query.text, exact(values)  # it will be refused: nothing is looked for in it
+            # it will be refused: nothing is looked for in it
+            return query.text, exact_values(values)
         escapes = DIALECTS[self._session.settings.dialect].escapes
         text, read, listed = with_lists(query.text, query.tokens, values, escapes=escapes)
         text, left = with_limits(text, read, listed)
-        return text, exact(left)
+        return text, exact_values(left)
 
     def _accepts(self, query: Query, values: Sequence[Value]) -> bool:
         self._session.prepare(*self._sent(query, values))
@@ -174,7 +177,7 @@ class RoleSession:
             if self._rows_only(refused, query):
                 return self._shared.catalog.shape(query, self._who, values).columns
             raise
-        return planned(priced, intervals=self._session.settings.intervals)
+        return planned_columns(priced, intervals=self._session.settings.intervals)
 
     def _with(
         self,
@@ -217,8 +220,8 @@ class RoleSession:
         found = self._at_hand(ask)
         if found is None or not found.notice or not ask.notices:
             return found
-        left = self._shared.balances.known(self._accounts())
-        return None if left is None else noticed(found, words.recalled(left))
+        left = self._shared.balances.find(self._accounts())
+        return None if left is None else with_notice(found, remaining.describe_recall(left))
 
     def _at_hand(self, ask: Run) -> Answer | None:
         if (made_up := self._shared.catalog_answers.get(self._catalog_key(ask))) is not None:
@@ -233,14 +236,14 @@ class RoleSession:
         ask = replace(ask, query=self._here(ask.query))
         known = self._at_hand(ask)
         if known is not None:
-            notice = words.recalled(self._left()) if known.notice and ask.notices else ""
-            return noticed(known, notice)
+            notice = remaining.describe_recall(self._left()) if known.notice and ask.notices else ""
+            return with_notice(known, notice)
         query = ask.query
         if self._route(query) == "catalog":
             return self._made_up(ask, self._place)
-        if wants_no_rows(query.tokens):
+        if len(query.text) <= LONGEST_TEXT and wants_no_rows(query.tokens):
             columns = self.columns(query, ask.values, ask.oids)
-            return Answer(columns, nothing(columns))
+            return Answer(columns, empty_table(columns))
         try:
             return self._asked(ask)
         except Refused as refused:
@@ -248,7 +251,7 @@ class RoleSession:
                 raise
             columns = self._shared.catalog.shape(query, self._who, ask.values).columns
             notice = _NO_PREVIEW if ask.notices else ""
-            return Answer(columns, nothing(columns), notice=notice)
+            return Answer(columns, empty_table(columns), notice=notice)
 
     def _made_up(self, ask: Run, place: Place | None) -> Answer:
         """The answer to a catalog query: whoever describes it first has it for the asking."""
@@ -268,9 +271,10 @@ class RoleSession:
 
     def _rows_only(self, refused: Refused, query: Query) -> bool:
         """Whether nothing is wrong but that rows of a private table are asked for, and none are due."""
+        if not {r.code for r in refused.refusals} <= _ABOUT_ROWS:
+            return False
         none = wants_no_rows(query.tokens) or reads_no_rows(query.tokens)
-        due = none or self._world.service.policy.front.preview == "empty"
-        return due and {r.code for r in refused.refusals} <= _ABOUT_ROWS
+        return none or self._world.service.policy.front.preview == "empty"
 
     def _asked(self, ask: Run) -> Answer:
         query = ask.query
@@ -282,22 +286,22 @@ class RoleSession:
     def _answered(self, query: Query, values: Sequence[Value], *, notices: bool) -> Answer:
         reply = self._session.execute(*self._sent(query, values))
         if reply.cost.epsilon or reply.cost.delta:
-            self._shared.balances.spent()
-        answer = answered(reply)
+            self._shared.balances.note_spending()
+        answer = from_reply(reply)
         if self._session.settings.fresh:
             self._shared.answers.clear()
         elif not reply.timely and self._wise(query, answer):
             stored = bool(reply.recalled or reply.cost.epsilon)
-            kept = noticed(answer, "recalled" if stored else "")
+            kept = with_notice(answer, "recalled" if stored else "")
             self._shared.answers.put(self._answer_key(query, values), kept)
         answer.notice = self._notice(reply) if notices else ""
         return answer
 
     def _notice(self, reply: Reply) -> str:
         if reply.recalled:
-            return words.recalled(self._left())
+            return remaining.describe_recall(self._left())
         spent = reply.cost.epsilon or reply.cost.delta
-        return words.charged(reply.cost, self._left()) if spent else ""
+        return remaining.describe_charge(reply.cost, self._left()) if spent else ""
 
     def _accounts(self) -> tuple[str, ...]:
         chosen = self._session.settings.session
@@ -311,10 +315,16 @@ class RoleSession:
         small = len(query.text) <= LONGEST_REMEMBERED
         return small and answer.count <= MOST_ROWS_REMEMBERED and is_constant(query.tokens)
 
-    def light(self, query: Query) -> bool:
+    def light(self, query: Query, *, at_once: bool) -> bool | None:
         """Whether a query is answered from the catalog, or soon refused."""
+        if len(query.text) > LONGEST_LIGHT:
+            return False
+        if (known := self._shared.routes.get(query.text)) is not None:
+            return known == "catalog"
+        if at_once and len(query.text) > LONGEST_AT_ONCE:
+            return None
         try:
-            return len(query.text) <= LONGEST_LIGHT and self._route(self._here(query)) == "catalog"
+            return self._route(self._here(query)) == "catalog"
         except (WireError, Refused):
             return True
 
@@ -326,7 +336,7 @@ class RoleSession:
     def own(self, text: str) -> Answer:
         """SET, RESET, SHOW and EXPLAIN of dpsql's own."""
         self._renewed()
-        answer = answered(self._session.execute(text))
+        answer = from_reply(self._session.execute(text))
         if text.lstrip()[:5].lower() == "reset":
             answer.tag = "RESET"
         return answer
@@ -370,29 +380,13 @@ class RoleSession:
     def _catalog_key(self, ask: Run) -> Hashable:
         return ask.query.text, _named(ask.values), ask.oids, self._who
 
-    def _route(self, query: Query) -> str:
+    def _route(self, query: Query) -> Route:
         hinted(self._session.settings, query.text)  # a wrong one is refused, whoever answers
         found = self._shared.routes.get(query.text)
         if found is None:
-            found = self._decided(query)
+            found = route(query, self._shared.catalog.has)
             self._shared.routes.put(query.text, found)
         return found
-
-    def _decided(self, query: Query) -> str:
-        named = tables(query.tokens)
-        is_catalog = [
-            n.schema in CATALOG_SCHEMAS or (not n.schema and self._shared.catalog.has(n.name))
-            for n in named
-        ]
-        if all(is_catalog):
-            return "catalog"
-        if any(is_catalog):
-            raise WireError(
-                UNSUPPORTED, "catalog and data tables cannot be read in one statement",
-                "The catalog is answered from the policy, data only in aggregate.",
-                "Send two statements.",
-            )  # fmt: skip
-        return "service"
 
 
 def _named(values: Sequence[Value]) -> tuple[tuple[str, str], ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -69,7 +67,6 @@ class Databases(Unknown):
         """Names are what the policies said when they were opened."""
         super().__init__(houses[0], "")
         self._houses = dict[str, ServiceHouse]()
-        self._secret = secrets.token_bytes(32)
         for house in houses:
             policy = house.world.service.policy
             if policy.front.database in self._houses:
@@ -89,5 +86,5 @@ class Databases(Unknown):
         found = self._houses.get(database)
         if found is not None:
             return found
-        luck = int.from_bytes(hmac.digest(self._secret, database.encode(), "sha256"))
-        return Unknown(list(self._houses.values())[luck % len(self._houses)], database)
+        chosen = self._like.luck(f"database {database}") % len(self._houses)
+        return Unknown(list(self._houses.values())[chosen], database)

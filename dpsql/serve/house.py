@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import secrets
 import ssl
 from collections.abc import Callable, Mapping
@@ -18,8 +17,9 @@ from dpsql.serve import users
 from dpsql.serve.backend import RoleSession
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.handshake import PROTOCOL_NAME
-from dpsql.serve.pgwire.scram import ITERATIONS, Verifier
+from dpsql.serve.pgwire.scram import Verifier
 from dpsql.serve.pgwire.startup import Admission, House
+from dpsql.serve.salts import Salts
 from dpsql.serve.world import Catalog, Who, World
 from dpsql.service import Service
 
@@ -66,25 +66,27 @@ class ServiceHouse:
     ) -> None:
         """``catalog`` makes the catalog that a role sees."""
         self._catalog = catalog
-        self._secret = secrets.token_bytes(32)
+        self._salts = Salts(service.ledger.secret(), service.policy.front.database)
         self.encrypts, self.requires_tls = certificate is not None, requires_tls
         self.binding = None if certificate is None else certificate.binding()
-        self.world = self._read(service)
+        self.world = self._read(service, None)
 
-    def _read(self, service: Service) -> World:
+    def _read(self, service: Service, before: World | None) -> World:
         verifiers = {
             name: verifier
             for name, role in service.policy.roles.items()
             if (verifier := self._of(name, role.password)) is not None
         }
-        return World(service, users.of(service.policy, verifiers), self._catalog)
+        return World(service, users.of(service.policy, verifiers), self._catalog, before)
 
     def reload(self) -> None:
         """Read policy and users again. What is wrong with them is raised, and nothing changes.
 
         Sessions go on under the new reading with their next statement.
         """
-        self.world = self._read(self.world.service.reloaded())
+        world = self._read(self.world.service.reloaded(), self.world)
+        world.service.take_over()  # last: the ledger notes nothing that is not in force
+        self.world = world
 
     @property
     def worlds(self) -> Mapping[str, World]:
@@ -111,29 +113,27 @@ class ServiceHouse:
             return None
         if password.startswith("SCRAM-SHA-256$"):
             return Verifier.parse(password)
-        return Verifier.of(password, self._salt(role))
-
-    def _salt(self, role: str) -> bytes:
-        return hmac.digest(self._secret, role.encode(), "sha256")[:16]
+        return Verifier.of(password, self._salts.salt(role))
 
     def verifier(self, role: str) -> tuple[Verifier, bool]:
-        """A user's verifier; someone unknown gets one that nothing fits, and that looks the same."""
-        found = self.world.users.get(role)
-        if found is not None and found.verifier is not None:
-            return found.verifier, True
-        return self.decoy(role), False
+        """A user's verifier; someone unknown gets one that nothing fits, and that looks the same.
+
+        The same is computed for both, so time does not tell them apart either.
+        """
+        found, decoy = self.world.users.get(role), self.decoy(role)
+        known = None if found is None else found.verifier
+        return known or decoy, known is not None
 
     def decoy(self, name: str) -> Verifier:
-        """A verifier that nothing fits, with the same salt and iterations whenever the name is asked."""
-        iterations = self._iterations(name)
-        return Verifier(iterations, self._salt(name), self.random(32), self.random(32))
+        """A verifier that nothing fits, which looks the same whenever the name is asked for."""
+        iterations, length = self._salts.look(name, self.world.looks)
+        return Verifier(
+            iterations, self._salts.salt(name, length), self.random(32), self.random(32)
+        )
 
-    def _iterations(self, name: str) -> int:
-        """As one of the users has, always the same one for a name: an unknown name looks like any."""
-        verifiers = [user.verifier for user in self.world.users.values()]
-        known = sorted(v.iterations for v in verifiers if v is not None)
-        luck = hmac.digest(self._secret, b"iterations of " + name.encode(), "sha256")
-        return known[int.from_bytes(luck) % len(known)] if known else ITERATIONS
+    def luck(self, name: str) -> int:
+        """A number that nobody can foresee, the same for a name as long as the ledger stays."""
+        return self._salts.number(name)
 
     def enter(self, role: str, database: str, session: str, place: Place) -> RoleSession:
         """A session of a user; the name of the database is the client's to choose."""
@@ -141,9 +141,11 @@ class ServiceHouse:
 
     def admission(self, user: str) -> Admission:
         """What the policy says of a user's connections."""
-        found = self.world.users.get(user)
-        role = self.world.service.policy.roles.get(found.role) if found is not None else None
-        return Admission("", Access()) if role is None else Admission(role.name, role.access)
+        found, policy = self.world.users.get(user), self.world.service.policy
+        role = policy.roles.get(found.role) if found is not None else None
+        if role is None:
+            return Admission("", Access(), str(policy.path))
+        return Admission(role.name, role.access, str(policy.path))
 
     def process(self) -> int:
         """A number for a connection, which tells nothing of how many there are."""

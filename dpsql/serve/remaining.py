@@ -28,12 +28,12 @@ class Balances:
         """How often someone was charged since the endpoint began."""
         return self._spent
 
-    def spent(self) -> None:
+    def note_spending(self) -> None:
         """Someone was charged: nothing that was known still holds."""
         with self._lock:
             self._spent += 1
 
-    def known(self, who: tuple[str, ...]) -> str | None:
+    def find(self, who: tuple[str, ...]) -> str | None:
         """What is left, if it is known and new enough."""
         found = self._known.get(who)
         if found is None or found[1] != self._spent:
@@ -42,10 +42,10 @@ class Balances:
 
     def look(self, who: tuple[str, ...], ask: Callable[[], Sequence[Remaining]]) -> str:
         """What is left; asks the ledger when it must."""
-        found = self.known(who)
+        found = self.find(who)
         if found is None:
             generation = self._spent
-            found = left(ask())
+            found = describe_left(ask())
             with self._lock:
                 if len(self._known) > 10_000:
                     self._known.clear()
@@ -53,7 +53,7 @@ class Balances:
         return found
 
 
-def left(remaining: Sequence[Remaining]) -> str:
+def describe_left(remaining: Sequence[Remaining]) -> str:
     """Each account with what is left in it."""
     parts = []
     for account in remaining:
@@ -64,13 +64,13 @@ def left(remaining: Sequence[Remaining]) -> str:
     return "; ".join(parts)
 
 
-def charged(cost: Cost, left_over: str) -> str:
+def describe_charge(cost: Cost, left_over: str) -> str:
     """The notice after an answer that was paid for."""
     delta = f", delta {_n(cost.delta)}" if cost.delta else ""
     return f"cost: epsilon {_n(cost.epsilon)}{delta}; left in {left_over}"
 
 
-def recalled(left_over: str) -> str:
+def describe_recall(left_over: str) -> str:
     """The notice after an answer that had been paid for before."""
     return f"recalled: this answer was stored and costs nothing; left in {left_over}"
 

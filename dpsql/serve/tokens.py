@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dpsql.memory.cache import Cache
+from dpsql.memory.pool import Use
+
 _TOKEN = re.compile(
     r"""
       (?P<space>  \s+ | --[^\n]* )
@@ -70,6 +73,22 @@ def tokens(text: str) -> list[Token]:
     return list(_scan(text))
 
 
+TOKEN = 200
+"""Bytes of a token, beside the text that it copies: a character may have one of its own."""
+_KNOWN = Cache[str, tuple[Token, ...]](
+    Use.CACHED_STATEMENTS, 2_000, size=lambda text, found: 3 * len(text) + TOKEN * len(found)
+)
+
+
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """The same, remembered for statements that are run again and again."""
+    found = _KNOWN.get(text)
+    if found is None:
+        found = tuple(_scan(text))
+        _KNOWN.put(text, found)
+    return found
+
+
 def _scan(text: str) -> Iterator[Token]:
     position, length = 0, len(text)
     while position < length:
@@ -120,16 +139,39 @@ def _unescaped(body: str) -> str:
     return _ESCAPE.sub(one, body)
 
 
-def statements(text: str) -> list[list[Token]]:
-    """The tokens of each statement of a script; empty statements are left out.
+class Piece(NamedTuple):
+    """A statement of a script: its tokens, and where it ends.
 
-    >>> [[t.text for t in s] for s in statements("SELECT 1;; SHOW x;")]
+    Of a statement that is too long to be answered only the beginning has tokens.
+    """
+
+    tokens: list[Token]
+    end: int
+
+    @property
+    def cut(self) -> bool:
+        """Whether it is too long."""
+        return self.end > self.tokens[-1].end
+
+
+def statements(text: str, longest: int = 1 << 62) -> Iterator[Piece]:
+    """The statements of a script, one after the other; empty ones are left out.
+
+    Of one that has more than ``longest`` characters the rest has no tokens.
+
+    >>> [[t.text for t in s.tokens] for s in statements("SELECT 1;; SHOW x;")]
     [['SELECT', '1'], ['SHOW', 'x']]
     """
-    found: list[list[Token]] = [[]]
-    for token in tokens(text):
+    found: list[Token] = []
+    end = 0
+    for token in _scan(text):
         if token.kind == "op" and token.text == ";":
-            found.append([])
+            if found:
+                yield Piece(found, end)
+            found = []
         else:
-            found[-1].append(token)
-    return [statement for statement in found if statement]
+            end = token.end
+            if not found or end - found[0].start <= longest:
+                found.append(token)
+    if found:
+        yield Piece(found, end)

@@ -45,7 +45,7 @@ class User:
 _TOKEN = "TOKEN-SHA-256$"  # noqa: S105 (a word, no secret)
 
 
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
     """What is kept of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
@@ -53,10 +53,10 @@ def hashed(token: str) -> str:
 def with_token(name: str, role: str) -> tuple[User, str]:
     """A user with a fresh token, and the token, which is kept nowhere."""
     token = secrets.token_urlsafe(32)
-    return User(name, role, None, hashed(token)), token
+    return User(name, role, None, hash_token(token)), token
 
 
-def made(name: str, role: str, password: str) -> User:
+def with_password(name: str, role: str, password: str) -> User:
     """A user with a fresh salt."""
     verifier = Verifier.of(password, secrets.token_bytes(16), MORE_ITERATIONS)
     return User(name, role, verifier)

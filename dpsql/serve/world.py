@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from dpsql.serve.memory import Memory
-from dpsql.serve.pgwire.asking import Answer, Description
+from dpsql.memory.cache import Cache
+from dpsql.memory.pool import Use
+from dpsql.memory.sizes import size_of
+from dpsql.serve.pgwire.asking import MOST_ENCODED, Answer, Description
 from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.remaining import Balances
-from dpsql.serve.users import User, hashed
+from dpsql.serve.routes import Route
+from dpsql.serve.salts import looks
+from dpsql.serve.users import User, hash_token
 from dpsql.service import Service
 
 
@@ -50,16 +54,28 @@ class Catalog(Protocol):
         ...
 
 
+def answer_size(key: Hashable, answer: Answer) -> int:
+    """The bytes of an answer that is remembered, with its rows as messages once they are made."""
+    answer.counted()
+    return size_of(key, answer) + MOST_ENCODED * answer.most_encoded
+
+
 @dataclass(slots=True)
 class Shared:
     """What the sessions of one role share."""
 
     catalog: Catalog
     balances: Balances
-    answers: Memory[Answer] = field(default_factory=lambda: Memory(2_000))
-    catalog_answers: Memory[Answer] = field(default_factory=lambda: Memory(2_000))
-    described: Memory[Description] = field(default_factory=lambda: Memory(2_000))
-    routes: Memory[str] = field(default_factory=lambda: Memory(4_000))
+    answers: Cache[Hashable, Answer] = field(
+        default_factory=lambda: Cache(Use.CACHED_ANSWERS, 2_000, size=answer_size)
+    )
+    catalog_answers: Cache[Hashable, Answer] = field(
+        default_factory=lambda: Cache(Use.CACHED_CATALOG, 2_000, size=answer_size)
+    )
+    described: Cache[Hashable, Description] = field(
+        default_factory=lambda: Cache(Use.CACHED_DESCRIPTIONS, 2_000)
+    )
+    routes: Cache[str, Route] = field(default_factory=lambda: Cache(Use.CACHED_ROUTES, 4_000))
 
 
 class World:
@@ -70,22 +86,34 @@ class World:
         service: Service,
         users: Mapping[str, User],
         catalog: Callable[[Service, str], Catalog],
+        before: World | None = None,
     ) -> None:
-        """``catalog`` makes the catalog that a role sees."""
+        """``catalog`` makes the catalog that a role sees; catalogs from ``before`` that say the same stay."""
         self.service, self.users, self._catalog = service, users, catalog
+        self._catalogs = {} if before is None else before.catalogs_for(service)
         self._balances, self._lock = Balances(), threading.Lock()
         self._shared: dict[str, Shared] = {}
+        self.looks = looks(u.verifier for u in users.values() if u.verifier is not None)
+        """What a client sees of verifiers before it has proved anything."""
         self._tokens = {user.token: user for user in users.values() if user.token}
 
     def bearer(self, token: str) -> User | None:
         """Whose token this is. It is looked up by its hash, whose time tells nothing of tokens."""
-        return self._tokens.get(hashed(token))
+        return self._tokens.get(hash_token(token))
 
     def shared(self, role: str) -> Shared:
         """What the sessions of a role share, made when the first one comes."""
         with self._lock:
             found = self._shared.get(role)
             if found is None:
-                catalog = self._catalog(self.service, role)
+                catalog = self._catalogs.get(role) or self._catalog(self.service, role)
                 found = self._shared[role] = Shared(catalog, self._balances)
             return found
+
+    def catalogs_for(self, service: Service) -> Mapping[str, Catalog]:
+        """The catalogs of roles, if another service would have the same: they are made from these alone."""
+        mine = self.service
+        if (mine.policy, mine.views) != (service.policy, service.views):
+            return {}
+        with self._lock:
+            return {**self._catalogs, **{role: s.catalog for role, s in self._shared.items()}}

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
+from dpsql.execution import check, take
 from dpsql.ledger.charge import ATTO, NANO
 from dpsql.plan.nodes import Plan
 from dpsql.policy.model import Column, Policy, Table
@@ -171,27 +172,40 @@ def tables_read(plan: Plan) -> frozenset[str]:
 
 
 def _ledger(service: Service, role: str) -> Iterator[Row]:
-    """The charges that the role may see, newest first."""
-    holds: dict[int, dict[str, Any]] = {}
+    """The charges that the role may see, newest first. Of all others nothing stays in memory."""
+    holds: dict[int, list[object]] = {}
     everything = service.policy.roles[role].owner
-    for record in service.ledger.latest(NEWEST):
+    newest = service.ledger.latest(1)
+    for record in service.ledger.events(newest[0].seq - NEWEST if newest else 0):
+        check()
+        if not record.intact:
+            service.ledger.latest(NEWEST)  # raises, and says what is damaged
         content = record.content
         if record.hold in holds:
-            holds[record.hold]["state"] = content["state"]
+            holds[record.hold][_STATE] = content["state"]
         elif "role" in content and (everything or content["role"] == role):
-            holds[record.hold] = content
-    for hold, content in reversed(holds.items()):
-        epsilon, delta = content["charge"][:2]
-        yield (
-            hold,
-            datetime.fromisoformat(content["time"]).replace(tzinfo=None),
-            content["state"],
-            content["role"],
-            content["session"],
-            float(Fraction(epsilon, NANO)),
-            float(Fraction(delta, ATTO)),
-            content["statement"],
-        )
+            take(len(content["statement"]) + _ROW)
+            holds[record.hold] = _charge(record.hold, content)
+    return reversed(holds.values())
+
+
+_STATE = [name for name, _ in _COLUMNS["ledger"]].index("state")
+_ROW = 500
+"""Bytes of a charge in memory, without its statement."""
+
+
+def _charge(hold: int, content: Mapping[str, Any]) -> list[object]:
+    epsilon, delta = content["charge"][:2]
+    return [
+        hold,
+        datetime.fromisoformat(content["time"]).replace(tzinfo=None),
+        content["state"],
+        content["role"],
+        content["session"],
+        float(Fraction(epsilon, NANO)),
+        float(Fraction(delta, ATTO)),
+        content["statement"],
+    ]
 
 
 def _policy(service: Service, role: str) -> Iterator[Row]:

@@ -3,8 +3,10 @@
 Claim: under ``fixed``, an answer leaves at the first multiple for whatever the engine does within
     it, all statements of a question together, and an engine that takes longer is stopped then.
     Under ``quantum`` what is told is the
-    number of multiples that it took.
-Assumes: what follows the engine (noise, post-processing, sending) depends on released values.
+    number of multiples that it took. A client that interrupts learns no more: see ``execution``.
+    Nor does one that looks at the ledger from elsewhere, or asks there what is stored: what was
+    measured is noted in the ledger at a multiple, and not before.
+Assumes: what follows that (post-processing, sending) depends on released values.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from dpsql.execution import rest
 from dpsql.policy.model import Latency
+
+Wait = Callable[[], None]
 
 
 class Pace:
@@ -22,18 +27,27 @@ class Pace:
 
     def __init__(
         self, latency: Latency | None, watch: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = rest,
     ) -> None:  # fmt: skip
         """No latency: everything leaves at once."""
         self._latency, self._watch, self._sleep = latency, watch, sleep
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Leave the block at a multiple of the policy's time after it was entered."""
-        begun = self._watch()
-        try:
-            yield
-        finally:
-            if self._latency is not None:
+    def kept(self) -> Iterator[Wait]:
+        """Wait for a multiple of the policy's time after the block was entered, in it or at its end.
+
+        What it gives waits for that, once: what follows depends on nothing that is private.
+        """
+        begun, waits = self._watch(), self._latency is not None
+
+        def wait() -> None:
+            nonlocal waits
+            if self._latency is not None and waits:
+                waits = False
                 step, took = self._latency.seconds, self._watch() - begun
                 self._sleep(max(0.0, math.ceil(took / step) * step - took))
+
+        try:
+            yield wait
+        finally:
+            wait()

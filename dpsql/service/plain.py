@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any, assert_never
 
@@ -83,20 +83,44 @@ def _left(r: Remaining) -> dict[str, Any]:
 
 def to_json(reply: Reply) -> str:
     """The reply as one JSON object, with notes where there are any. Dates are ISO; what JSON has no number for is null."""
-    document: dict[str, Any] = {
-        "columns": [{"name": c.name, "type": c.kind.value} for c in reply.columns],
-        "rows": [[_value(value) for value in row] for row in rows(reply)],
-        "intervals": {
-            name: [[_value(low), _value(high)] for low, high in ends]
-            for name, ends in intervals(reply).items()
-        },
+    return "".join(json_pieces(reply))
+
+
+def json_pieces(reply: Reply, at_once: int = 10_000) -> Iterator[str]:
+    """The same, so many rows at a time."""
+    columns = [{"name": c.name, "type": c.kind.value} for c in reply.columns]
+    yield f'{{"columns": {_json(columns)}, "rows": ['
+    yield from _listed_json(reply.table.columns, reply.table.num_rows, at_once)
+    yield '], "intervals": {'
+    names, comma = distinct([c.name for c in reply.columns]), ""
+    for position, ends in sorted(reply.intervals.items()):
+        yield f"{comma}{_json(names[position])}: ["
+        yield from _listed_json(ends, len(ends[0]), at_once)
+        yield "]"
+        comma = ", "
+    rest: dict[str, Any] = {
         "cost": cost(reply),
         "remaining": remaining(reply.remaining),
         "recalled": reply.recalled,
     }
     if reply.notes:
-        document["notes"] = list(reply.notes)
-    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+        rest["notes"] = list(reply.notes)
+    yield f"}}, {_json(rest)[1:]}"
+
+
+def _listed_json(
+    columns: Sequence[pa.Array | pa.ChunkedArray], count: int, at_once: int
+) -> Iterator[str]:
+    """The rows of some columns, each a list, with commas between them."""
+    for start in range(0, count, at_once):
+        values = [column.slice(start, at_once).to_pylist() for column in columns]
+        found = zip(*values, strict=True) if values else [()] * min(at_once, count - start)
+        text = _json([[_value(value) for value in row] for row in found])
+        yield (", " if start else "") + text[1:-1]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _value(value: Any) -> Any:

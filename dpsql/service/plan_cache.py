@@ -5,46 +5,18 @@ Both are pure functions of what is in their keys, so remembering them changes no
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
-from typing import Generic, TypeVar
 
+from dpsql.memory.cache import Cache
+from dpsql.memory.pool import Use
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.search import settled
 from dpsql.policy.types import Scalar
 from dpsql.service.settings import Settings
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 MOST_PLANS = 512
-MOST_ANSWERS = 256
 LONGEST_TEXT = 20_000
-
-
-class Remembered(Generic[K, V]):
-    """The entries used last, so many of them."""
-
-    def __init__(self, most: int) -> None:
-        """At most ``most`` entries."""
-        self._most, self._lock = most, threading.Lock()
-        self._entries: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        """What is remembered under this key."""
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-            return self._entries.get(key)
-
-    def put(self, key: K, value: V) -> None:
-        """Remember it, and forget what was not used for longest."""
-        with self._lock:
-            self._entries[key] = value
-            self._entries.move_to_end(key)
-            if len(self._entries) > self._most:
-                self._entries.popitem(last=False)
 
 
 class Moment(datetime):
@@ -74,8 +46,8 @@ class PlanCache:
 
     def __init__(self) -> None:
         """Nothing is remembered yet."""
-        self._plans = Remembered[Hashable, PricedPlan](MOST_PLANS)
-        self._settled = Remembered[Hashable, tuple[PricedPlan, PricedPlan]](MOST_PLANS)
+        self._plans = Cache[Hashable, PricedPlan](Use.CACHED_PLANS, MOST_PLANS)
+        self._settled = Cache[Hashable, tuple[PricedPlan, PricedPlan]](Use.CACHED_PLANS, MOST_PLANS)
 
     def plan(
         self,

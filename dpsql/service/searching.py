@@ -8,12 +8,14 @@ Argument: searches are fixed by statement, policy and settings, and are paid and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.ledger.shortage import check_cap, check_left
-from dpsql.pipeline import Payer, admit, answer, stored
+from dpsql.pipeline import Act, Payer, admit, answer, stored
 from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.cost import Cost
 from dpsql.release.rows import Release
@@ -31,19 +33,32 @@ def known(base: PricedPlan, service: Service) -> PricedPlan:
     return _under(base, levels, service)
 
 
-def searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedPlan, Cost]:
+@contextmanager
+def searched(base: PricedPlan, payer: Payer, service: Service) -> Iterator[tuple[PricedPlan, Cost]]:
     """The plan under bounds that are found now, and what finding them cost.
 
-    Refuses what search and answer may cost together, before either is paid.
+    Refuses what search and answer may cost together, before either is paid. Where answers leave at
+    multiples of a time, what became of the searches is noted behind the block, with the answer.
     """
+    later: list[Act] | None = None if service.policy.latency is None else []
+    again = replace(payer, fresh=False, later=later)  # a bound that is stored is good enough
+    try:
+        yield _searched(base, again, service)
+    finally:
+        if later:
+            payer.wait()
+        for act in later or ():
+            act()
+
+
+def _searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedPlan, Cost]:
     if not base.searches:
         return base, Cost.zero()
     if payer.limit is not None:
         check_cap(payer.limit, base.most)
     if known(base, service) is base:
         check_left(service.ledger.balances(payer.accounts), base.price)
-    again = replace(payer, fresh=False)  # a bound that is stored is good enough
-    given = [answer(s.priced, again, service.tools, intervals=False) for s in base.searches]
+    given = [answer(s.priced, payer, service.tools, intervals=False) for s in base.searches]
     cost = sum((one.cost for one in given), Cost.zero())
     return _under(base, tuple(_level(one.release) for one in given), service), cost
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
 
-from dpsql.diagnostics.refusal import Refusal, Refused, SourceMismatch
+from dpsql.diagnostics.operation.gauges import GAUGES, page
+from dpsql.diagnostics.refusal import LedgerFailed, PolicyError, Refusal, Refused, SourceMismatch
 from dpsql.engines import copies
 from dpsql.engines.duckdb import Constants, DuckDB
 from dpsql.engines.engine import Engine
@@ -19,11 +23,14 @@ from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.guard import Guarded
 from dpsql.engines.upheld import Upheld
 from dpsql.engines.verify import Progress, verify
-from dpsql.ledger.accounts import accounts_for
-from dpsql.ledger.metrics import Counters, exposition
+from dpsql.execution import execution
+from dpsql.ledger import metrics
+from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.ledger.terms import adopt
+from dpsql.memory.cache import Cache
+from dpsql.memory.pool import Use
 from dpsql.pipeline import Remembrance, Tools
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
@@ -33,11 +40,14 @@ from dpsql.privacy.entropy import Entropy, Randomness
 from dpsql.release.lookups import Reader
 from dpsql.release.postprocess import PostProcessor
 from dpsql.service.pace import Pace
-from dpsql.service.plan_cache import MOST_ANSWERS, PlanCache, Remembered
+from dpsql.service.plan_cache import PlanCache
 from dpsql.service.session import Session
 from dpsql.service.views import described
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.render import quoted
+
+MOST_RELEASES = 256
+"""Answers that were recalled, and are remembered as they came out."""
 
 
 def _now() -> datetime:
@@ -50,6 +60,7 @@ class Service:
     def __init__(
         self, policy: Policy, engine: Engine, ledger: Ledger, *,
         clock: Clock = _now, entropy: Randomness | None = None, facts: Facts | None = None,
+        postprocessor: PostProcessor | None = None,
     ) -> None:  # fmt: skip
         """Fit the parts together; ``open`` does it for a policy file.
 
@@ -61,16 +72,20 @@ class Service:
         self.ledger = ledger
         self.plans = PlanCache()
         self.pace = Pace(policy.latency)
-        self.counters = Counters()
-        memory = Remembered[tuple[int, bool], Remembrance](MOST_ANSWERS)
+        self.counters = metrics.Counters()
+        memory = Cache[tuple[int, bool], Remembrance](Use.CACHED_RELEASES, MOST_RELEASES)
         self._engine = engine
         self.data_changed = False
+        self.read_from: tuple[int, int, int] | None = (
+            None  # the policy's file, where it was read again
+        )
         self.stored_facts: FactsFile | None = None
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
         self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
         guarded = Guarded(engine, policy, self.shelf, self.facts)
         self.tools = Tools(
-            guarded, ledger, entropy or Entropy(), Constants(), PostProcessor(), memory,
+            guarded, ledger, entropy or Entropy(), Constants(), postprocessor or PostProcessor(),
+            memory,
             upheld=Upheld(policy, self.facts),
         )  # fmt: skip
         self.public_values = _public_values(policy, guarded)
@@ -91,8 +106,8 @@ class Service:
             facts = verify(checked, source, engine, shelf, stored, progress)
             ledger = open_ledger(checked, clock)
             try:
-                adopt(checked, ledger, clock())
                 found = cls(checked, engine, ledger, clock=clock, facts=facts)
+                adopt(checked, ledger, clock())
                 found.stored_facts = stored
                 found.tools.postprocessor.open()  # not only when somebody has paid
                 return found
@@ -108,8 +123,10 @@ class Service:
 
         Raises when the file cannot be used, when the data breaks it, or when it wants another source,
         ledger or engine: those are opened once. Then this service goes on as it was; but once the
-        database is another than was opened and verified, it answers nothing more.
+        database is another than was opened and verified, it answers nothing more. What is returned may
+        answer after ``take_over``.
         """
+        written = _written(self.policy.path)
         if not self._engine.unchanged():
             self.data_changed = True
             raise SourceMismatch(
@@ -121,17 +138,33 @@ class Service:
             if getattr(policy, what) != getattr(self.policy, what):
                 name = what.partition("_")[0]
                 raise SourceMismatch(f"{policy.path}: another `{name}` needs a restart")
+        if policy.front.database != self.policy.front.database:  # clients are led by it
+            raise SourceMismatch(f"{policy.path}: another `database` needs a restart")
         engine = self._engine
         source = engine.describe()
         checked = compare(policy, source)
         shelf, _ = copies.read(checked, engine.prepared)
         facts = verify(checked, source, engine, shelf, self.stored_facts)
-        adopt(checked, self.ledger, self.clock())
         found = type(self)(
-            checked, engine, self.ledger, clock=self.clock, entropy=self.tools.entropy, facts=facts
-        )
+            checked, engine, self.ledger, clock=self.clock, entropy=self.tools.entropy, facts=facts,
+            postprocessor=self.tools.postprocessor,
+        )  # fmt: skip
         found.counters, found.stored_facts = self.counters, self.stored_facts
+        found.read_from = written
         return found
+
+    def take_over(self) -> None:
+        """Note in the ledger that this policy is in force from now on.
+
+        Raises, with nothing noted, when its file was written since it was read: half of a policy can be a
+        policy, with fewer limits.
+        """
+        path = self.policy.path
+        if self.read_from is None or _written(path) != self.read_from:
+            raise PolicyError(
+                f"{path}: the file was written while it was read; reload it once it is whole"
+            )
+        adopt(self.policy, self.ledger, self.clock())
 
     def session(
         self, role: str | None = None, name: str = "default", *, behind: str | None = None
@@ -147,6 +180,21 @@ class Service:
             said = "no role is named" if role is None else f'there is no role "{role}"'
             raise Refused(Refusal("DP602", said, "Budgets belong to roles.", f"Known: {known}."))
         return Session(self, role, name, behind)
+
+    def share_postprocessor(self, postprocessor: PostProcessor) -> None:
+        """Run what is asked from now on in an engine that other services use too."""
+        self.tools = replace(self.tools, postprocessor=postprocessor)
+
+    @contextmanager
+    def execution(self, login: str) -> Iterator[None]:
+        """What a thread does for one statement of a login, under one deadline and one bound on memory."""
+        limits, latency = self.policy.limits, self.policy.latency
+        step = 0.0 if latency is None else latency.seconds
+        with (
+            self.tools.postprocessor.part((self.policy.path, login)) as room,
+            execution(limits.timeout_seconds, step, room),
+        ):
+            yield
 
     def check_data(self) -> None:
         """Refuse every question once the data is not what was verified: what a reload has found out."""
@@ -168,7 +216,7 @@ class Service:
         return Catalog(self.policy, now or self.clock(), visible, self.public_values)
 
     def metrics_text(self) -> str:
-        """What an operator watches, in Prometheus' text form: accounts, statements, latency.
+        """What an operator watches, in Prometheus' text form: of the policy, its ledger, and the process.
 
         Accounts are those of the policy (the data set, tables, roles and their standing sessions),
         so the number of lines does not grow with the names that clients give to sessions.
@@ -179,12 +227,31 @@ class Service:
             for role in policy.roles
             for account in accounts_for(policy, role, tables=policy.tables, now=now)
         }
-        return exposition(self.ledger.balances(tuple(found.values())), self.counters)
+        return page(
+            [
+                *metrics.single(metrics.BUILD, 1, version=version("dpsql")),
+                *metrics.single(
+                    metrics.POLICY, 1, database=policy.front.database, version=policy.version
+                ),
+                *self._ledger_lines(tuple(found.values())),
+                *self.counters.lines(), *metrics.CHARGES.lines(), *GAUGES.lines(),
+            ]
+        )  # fmt: skip
+
+    def _ledger_lines(self, accounts: Sequence[Account]) -> list[str]:
+        """Of accounts and ledger; a ledger that cannot be read hides nothing else."""
+        try:
+            balances, size = self.ledger.balances(accounts), self.ledger.size()
+        except LedgerFailed:
+            return list(metrics.of_ledger(None))
+        return [*metrics.of_accounts(balances), *metrics.of_ledger(size)]
 
     def close(self) -> None:
-        """Close the source and the ledger."""
-        self.tools.engine.close()
-        self.ledger.close()
+        """Close the ledger, whatever becomes of the source, and the source."""
+        try:
+            self.ledger.close()
+        finally:
+            self.tools.engine.close()
 
     def __enter__(self) -> Self:
         """Use as a context manager."""
@@ -193,6 +260,15 @@ class Service:
     def __exit__(self, *_: object) -> None:
         """Close on the way out."""
         self.close()
+
+
+def _written(path: Path) -> tuple[int, int, int] | None:
+    """Which file it is, how long, and when it was written; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _public_values(policy: Policy, engine: Reader) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:

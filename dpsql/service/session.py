@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.effort import limit_effort
+from dpsql.execution import interrupt
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.store import Note
-from dpsql.pipeline import Payer, admit, admit_part, answer, kept_of, planned, priced
+from dpsql.pipeline import Act, Payer, admit, admit_part, answer, kept_of, planned, priced
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
@@ -29,6 +32,7 @@ from dpsql.release.rows import OutputColumn
 from dpsql.service import own_tables, searching
 from dpsql.service import settings as s
 from dpsql.service.batch import Rehearsal, Tile, whole
+from dpsql.service.execution import one_execution
 from dpsql.service.foreseen import foreseen
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.remaining import estimates
@@ -65,12 +69,17 @@ class Session:
         """Whose budget is charged."""
         return self._role.name
 
+    def execution(self) -> AbstractContextManager[None]:
+        """Everything that this thread does inside is one statement's: it has one deadline."""
+        return self._service.execution(self._behind or self.role)
+
+    @one_execution
     def execute(self, text: str, parameters: Parameters = (), *, intervals: bool = False) -> Reply:
         """Answer one statement: a query, SET, RESET, SHOW dpsql..., or EXPLAIN."""
-        reply = self._executed(text, parameters, intervals=intervals)
+        reply = self._reply(text, parameters, intervals=intervals)
         return replace(reply, budget=self.budget)
 
-    def _executed(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
+    def _reply(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         changed = s.changed(self.settings, text)
         if changed is not None:
             self.settings = changed
@@ -90,14 +99,16 @@ class Session:
             return None
         return tuple((c.name, c.shape.kind) for c in self.prepare(text).plan.columns)
 
-    def interrupt(self, thread: int) -> None:
-        """Stop what the engine does for a statement that another thread carries out.
+    def interrupt(self, thread: int, *, at_once: bool = False) -> None:
+        """Stop a statement that another thread carries out, whatever it does for it.
 
-        The statement fails, and what it was charged stays charged.
+        The statement fails, and what it was charged stays charged. Under ``latency`` it is stopped at
+        the next multiple, unless ``at_once``, which is not for clients: when they stop something
+        then tells how long it ran.
         """
-        self._service.tools.flights.interrupt(thread)
-        self._service.tools.engine.interrupt(thread)
+        interrupt(thread, at_once=at_once)
 
+    @one_execution
     def prepare(self, text: str, parameters: Parameters = ()) -> PricedPlan:
         """The priced plan of a query: no data is read, nothing is spent.
 
@@ -114,8 +125,9 @@ class Session:
             self._timely = getattr(now, "asked", True)
             return found
 
-        base = self._service.plans.plan(about, self._service.clock(), make)
-        return searching.known(base, self._service)
+        with limit_effort():
+            base = self._service.plans.plan(about, self._service.clock(), make)
+            return searching.known(base, self._service)
 
     def _planned(
         self, text: str, parameters: Parameters, now: datetime, mine: s.Settings
@@ -139,13 +151,15 @@ class Session:
             admit(found, self._service.tools)
         return found
 
+    @one_execution
     def explain(self, text: str, parameters: Parameters = ()) -> str:
         """Plan, generated SQL, sensitivity, mechanism, scale, expected error, cost, remainder."""
-        priced = self.prepare(text, parameters)
-        lines = [show(priced)]
-        outlook = self.outlook(priced)
-        if outlook is not None:
-            lines += foreseen(priced, outlook)
+        with limit_effort():
+            priced = self.prepare(text, parameters)
+            lines = [show(priced)]
+            outlook = self.outlook(priced)
+            if outlook is not None:
+                lines += foreseen(priced, outlook)
         lines += [
             f"left in {r.account}: epsilon {float(r.left_epsilon):.6g}"
             f" of {float(r.epsilon):.6g}, delta {float(r.left_delta):.3g} of {float(r.delta):.3g}"
@@ -153,6 +167,7 @@ class Session:
         ]
         return "\n".join(lines)
 
+    @one_execution
     def outlook(self, priced: PricedPlan) -> Outlook | None:
         """What a plan would be given from the store, and what the rest costs; None if it is free."""
         if not priced.parts:
@@ -165,6 +180,7 @@ class Session:
             admit_part(due.priced, tools)
         return found
 
+    @one_execution
     def price(self, statements: Iterable[str]) -> tuple[Tile, ...]:
         """What statements cost one after the other; what is not answered says why. Spends nothing."""
         service, before = self._service, self.settings
@@ -204,16 +220,12 @@ class Session:
 
     def _query(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
         service = self._service
-        with (
-            service.pace.kept(),
-            service.tools.engine.question(),
-            service.counters.timed() as outcome,
-        ):
-            reply = self._answered(text, parameters, intervals=intervals)
+        with service.pace.kept() as wait, service.counters.timed() as outcome:
+            reply = self._answered(text, parameters, wait, intervals=intervals)
             outcome.recalled = reply.recalled
             return reply
 
-    def _answered(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
+    def _answered(self, text: str, parameters: Parameters, wait: Act, *, intervals: bool) -> Reply:
         priced = self.prepare(text, parameters)
         timely = self._timely
         if own_tables.asked_for(Source(text, self.settings.dialect)):
@@ -223,10 +235,10 @@ class Session:
         note = Note(policy.version, self.role, self._account_name(), text)
         tables = tables_read(priced.plan)
         accounts = self._accounts(tables)
-        payer = Payer(accounts, note, policy.answers_key, self.settings.fresh, self._limit)
+        payer = Payer(accounts, note, policy.answers_key, self.settings.fresh, self._limit, wait)
         wanted = intervals or self.settings.intervals
-        priced, before = searching.searched(priced, payer, self._service)
-        given = answer(priced, payer, self._service.tools, intervals=wanted)
+        with searching.searched(priced, payer, self._service) as (priced, before):
+            given = answer(priced, payer, self._service.tools, intervals=wanted)
         release = given.release
         if self.settings.nonnegative:
             release = nonnegative(release, priced)

@@ -6,12 +6,15 @@ that the engine applies, because a declaration may be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
+from dpsql.effort import step
 from dpsql.policy.types import Scalar
 
 
@@ -51,6 +54,17 @@ def interval(low: Scalar | None, high: Scalar | None, *, integral: bool = False)
     return Domain(low, high, integral=integral)
 
 
+def whole_numbers(low: Fraction | None, high: Fraction | None) -> Domain:
+    """Whole numbers of 64 bits between two ends.
+
+    What leaves 64 bits is NULL, so no end is farther: else numbers that are multiplied by themselves
+    would have ends of twice as many digits each time.
+    """
+    first = None if low is None else min(max(math.floor(low), -(2**63)), 2**63 - 1)
+    last = None if high is None else min(max(math.ceil(high), -(2**63)), 2**63 - 1)
+    return interval(first, last, integral=True)
+
+
 def members(values: Iterable[Scalar]) -> Domain:
     """Just these values; their extent is the interval.
 
@@ -58,6 +72,7 @@ def members(values: Iterable[Scalar]) -> Domain:
     (1, 3)
     """
     unique = tuple(sorted(set(values), key=_comparable))
+    step(len(unique))
     if not unique:
         return Domain(members=())
     whole = all(isinstance(v, int) for v in unique)
@@ -108,6 +123,19 @@ def hull(first: Domain, second: Domain) -> Domain:
         grain=first.grain if first.grain == second.grain else None,
         longest=_longer(longest(first), longest(second)),
     )
+
+
+def hull_of(domains: Sequence[Domain]) -> Domain:
+    """The smallest domain that holds all of these; sets of members are put together at once.
+
+    >>> hull_of([members([1]), interval(5, 9), members([2, 3])])
+    Domain(low=1, high=9, members=None, integral=False, grain=None, longest=None)
+    """
+    listed = [d for d in domains if d.members is not None]
+    if len(listed) > 1:
+        together = members(v for d in listed for v in d.members or ())
+        domains = [together, *(d for d in domains if d.members is None)]
+    return reduce(hull, domains)
 
 
 def longest(domain: Domain) -> int | None:

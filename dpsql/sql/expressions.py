@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from typing import Literal as Literal_
 
 from dpsql.diagnostics.span import Span
+from dpsql.effort import step
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import ANYTHING, Domain, interval
 from dpsql.sql.terms import Bounds
@@ -185,10 +186,13 @@ def children(node: Expression) -> tuple[Expression, ...]:
 
 
 def walk(node: Expression) -> Iterator[Expression]:
-    """The node and everything below it."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    """The node and everything below it, in the order in which it is written."""
+    due = [node]
+    while due:
+        step()
+        found = due.pop()
+        yield found
+        due.extend(reversed(children(found)))
 
 
 def columns(*nodes: Expression) -> Iterator[Column]:
@@ -201,6 +205,7 @@ def columns(*nodes: Expression) -> Iterator[Column]:
 
 def substitute(node: Expression, swap: Callable[[Expression], Expression | None]) -> Expression:
     """A copy in which every node that ``swap`` answers for is replaced, top down."""
+    step()
     new = swap(node)
     if new is not None:
         return new

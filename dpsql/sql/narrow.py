@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
-from functools import reduce
 
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
@@ -174,7 +173,7 @@ def _member(fields: tuple[Column, ...], part: Call) -> tuple[Column, ...]:
 
     def one_of(shape: Shape) -> Shape:
         found = [_equal(shape, v) for v in values]
-        return replace(shape, domain=reduce(d.hull, found, d.members([])))
+        return replace(shape, domain=d.hull_of([d.members([]), *found]))
 
     return _update(fields, column, one_of)
 

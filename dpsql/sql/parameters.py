@@ -24,6 +24,10 @@ class Unknown:
 UNKNOWN: Final = Unknown()
 
 
+MOST_PARAMETERS = 10_000
+"""Of one statement: each is read and bound by itself, between the statements of others."""
+
+
 def builtin(value: object) -> Any:
     """The value of the exact type that it is derived from, or ``UNKNOWN``.
 

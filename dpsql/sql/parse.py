@@ -9,19 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlglot
-from sqlglot import ErrorLevel, exp
-from sqlglot.dialects.dialect import Dialect
+from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.refusal import Refusal, Refused, Stopped
 from dpsql.diagnostics.span import Span
+from dpsql.effort import step
 from dpsql.policy.types import Scalar
 from dpsql.sql import allow
 from dpsql.sql.clauses import Taken, attach_bounds, attach_clauses, take
 from dpsql.sql.dialects.translate import check_text, translate
 from dpsql.sql.group_all import mark_group_all
 from dpsql.sql.own import resolve_aliases, resolve_tables
+from dpsql.sql.parser import MOST_JOINS, MOST_TYPES, nests_joins, nests_types, read_statements
 from dpsql.sql.renamed import renamed
 from dpsql.sql.spans import locate
 
@@ -112,13 +113,16 @@ def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
     except Refused as refused:
         raise refused.within(source.text) from None
     try:
-        if taken.tokens == tokens and not glued:
-            trees = sqlglot.parse(source.text, read=source.dialect, error_level=ErrorLevel.RAISE)
-        else:
-            parser = Dialect.get_or_raise(source.dialect).parser(error_level=ErrorLevel.RAISE)
-            trees = parser.parse(taken.marked(), source.text)
+        if nests_types(tokens, source.dialect):
+            raise Refused(_too_large(f"{MOST_TYPES} types inside one another"))
+        if nests_joins(tokens):
+            raise Refused(_too_large(f"{MOST_JOINS} joins that wait for their ON"))
+        plain = taken.tokens == tokens and not glued
+        trees = read_statements(tokens if plain else taken.marked(), source.text, source.dialect)
     except ParseError as error:
         raise Refused(_syntax(_place(error, tokens)), text=source.text) from None
+    except (Refused, Stopped):  # too much work, or the end of its time
+        raise
     except Exception:  # noqa: BLE001 (as above)
         raise Refused(_syntax(None), text=source.text) from None
     return tokens, taken, trees
@@ -216,6 +220,7 @@ def _measure(tree: exp.Expr) -> None:
         if not level or count > MOST_NODES:
             break
         level = [child for node in level for child in node.iter_expressions()]
+    step(15 * count)
     if level or count > MOST_NODES:
         raise Refused(_too_large(f"{MOST_NODES} parts or {DEEPEST} levels"))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dpsql.diagnostics.span import Span
+from dpsql.effort import step
 from dpsql.policy.companion import Steps
 from dpsql.policy.model import Table
 from dpsql.policy.types import Scalar
@@ -330,6 +331,7 @@ def subqueries(relation: Relation) -> Iterator[Subquery]:
 
 def walk(relation: Relation) -> Iterator[Relation]:
     """The relation and everything below it, also inside expressions."""
+    step()
     yield relation
     for subquery in subqueries(relation):
         yield from walk(subquery.relation)

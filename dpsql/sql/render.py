@@ -5,7 +5,6 @@ Nothing of the client's text is copied: every token below is written here or is 
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,6 +12,9 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import assert_never
 
+from dpsql.effort import step
+from dpsql.memory.cache import memoize
+from dpsql.memory.pool import Use
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.expressions import (
     Aggregated,
@@ -37,7 +39,7 @@ from dpsql.sql.ties import Breaks, breaks
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
 
 
-@functools.lru_cache(maxsize=512)
+@memoize(Use.CACHED_STATEMENTS, 512)
 def parameters(sql: str) -> frozenset[str]:
     r"""The names of the parameters of a generated statement.
 
@@ -124,6 +126,7 @@ def expression(node: Expression, names: Texts) -> str:
 
     What is computed and has no type is made of NULLs alone, and is one.
     """
+    step()
     if isinstance(node, Call | Case | Window | Parameter) and node.shape.kind is Kind.NULL:
         return "NULL"
     match node:

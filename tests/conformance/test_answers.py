@@ -113,6 +113,6 @@ def test_python_and_http_answer_too(service: Service, robot: Caller, name: str) 
 def test_an_answer_that_tells_of_no_account_is_noticed(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Session, "execute", Session._executed)
+    monkeypatch.setattr(Session, "execute", Session._reply)
     assert main(["query", "--policy", str(path), "--role", "analyst", QUESTIONS["policy"]]) == 1
     assert "DP903" in capsys.readouterr().err

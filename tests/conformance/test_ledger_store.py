@@ -13,11 +13,13 @@ import pytest
 from postgres_server import shared_server
 
 from dpsql.diagnostics.refusal import LedgerFailed, OutOfBudget
+from dpsql.ledger import rows
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.charge import ATTO, NANO, Charge
 from dpsql.ledger.postgres import PostgresLedger
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.store import Hold, Ledger, Note, RecallKey
+from dpsql.ledger.tables import TableLedger
 from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.cost import Cost
 
@@ -357,7 +359,7 @@ def test_a_ledger_belongs_to_one_dataset(ledger):
     with pytest.raises(LedgerFailed, match="belongs to"):
         ledger.reserve((DATASET, other), HALF, EVENTS, NOTE)
     reserve(ledger)
-    with pytest.raises(LedgerFailed, match='belongs to the policy file "shop"'):
+    with pytest.raises(LedgerFailed, match='belongs to another policy file: to "shop"'):
         ledger.reserve((other,), HALF, EVENTS, NOTE)
     assert spent(ledger, DATASET, other) == [Fraction(1, 2), 0]
 
@@ -394,3 +396,27 @@ def test_threads_together_get_what_there_is_and_no_more(opened):
     assert spent(ledgers[0]) == [1, 1, 1]
     assert ledgers[0].verify().sound
     assert states(ledgers[0]).count("committed") == 100
+
+
+def test_the_secret_stays_and_a_damaged_one_is_noticed(opened: Open) -> None:
+    """It is made once, whoever asks first, and no record or balance knows of it."""
+    first, second = opened(), opened()
+    found = first.secret()
+    assert len(found) == 32
+    assert second.secret() == found == opened().secret()
+    assert first.verify().sound
+    assert not first.verify().records
+    assert isinstance(first, TableLedger)
+    assert first.amend(rows.make_secret) == found, "whoever comes second takes the first one's"
+    first.amend(lambda db: rows.put_meta(db, "secret", f"{bytes(32).hex()}:{found.hex()}"))
+    with pytest.raises(LedgerFailed, match="damaged"):
+        first.secret()
+    with pytest.raises(LedgerFailed, match="damaged"):
+        first.verify()
+
+
+def test_a_ledger_says_how_large_it_is(ledger):
+    before = ledger.size()
+    reserve(ledger)
+    assert ledger.size().records == before.records + 1
+    assert 1_000 < before.bytes <= ledger.size().bytes

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -65,7 +64,7 @@ class Spy:
         self.measured.append(sql)
         self.heard |= parameters
         rows = self.engine.measure(sql, parameters)
-        table = unseal(rows)
+        table = pa.concat_tables(unseal(rows))
         if "units" not in table.column_names:
             self.groups.append(table.num_rows)
         return rows
@@ -79,9 +78,6 @@ class Spy:
 
     def keep(self, name: str, table: str, sql: str) -> bool:
         return self.engine.keep(name, table, sql)
-
-    def question(self) -> AbstractContextManager[None]:
-        return self.engine.question()
 
     def close(self) -> None:
         self.engine.close()

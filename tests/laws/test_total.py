@@ -156,18 +156,5 @@ def test_nested_text_stays_as_long_as_what_was_written() -> None:
                 assert written.count(text) <= 1 or isinstance(argument, Literal), signature
 
 
-def test_doubling_text_ends() -> None:
-    """Text doubled in 60 steps stays within the engine's memory."""
-    node: Expression = WORLD.of(Kind.TEXT)[0]
-    text = WORLD.write(node)
-    for _ in range(60):
-        args = (node, node)
-        text = FUNCTIONS["concat"].write([f"v{len(text)}", f"v{len(text)}"], args, "")
-        assert '"left"(' in text
-    step = call("concat", node, node)
-    longest = WORLD.engine.execute(f"SELECT max(length({WORLD.write(step)})) FROM w").fetchone()
-    assert longest == (10_000,)
-
-
 def test_case_of_nulls() -> None:
     assert failures(WORLD, [case(((FLAG, NULL),), NULL)]) == []

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from dpsql.aggregates.registry import AGGREGATES
 from dpsql.cli.arguments import COMMANDS, Command
 from dpsql.cli.demo import EXAMPLES, POLICY
 from dpsql.diagnostics.codes import CODES
+from dpsql.diagnostics.operation.events import EVENTS
+from dpsql.diagnostics.operation.gauges import METRICS
+from dpsql.ledger.metrics import METRICS as LEDGER_METRICS
 from dpsql.policy import keys
 from dpsql.policy.schema import markdown
 from dpsql.service.settings import SETTINGS
@@ -19,6 +23,7 @@ from dpsql.sql.dialects.tables import DIALECTS
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.terms import OPTIONS, UNIT, UNIT_ABOUT
 
+MOST_LABEL_VALUES = 6
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 _REGION = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -192,14 +197,40 @@ def _coverage() -> str:
     return "\n".join(lines)
 
 
+def _events() -> str:
+    lines = ["| event | when | fields |", "|---|---|---|"]
+    for name, kind in EVENTS.items():
+        told = ", ".join(f"`{field.name}`" for field in fields(kind))
+        about = " ".join((kind.__doc__ or "").split()).replace("``", "`")
+        lines.append(f"| `{name}` | {about} | {told} |")
+    return "\n".join(lines)
+
+
+def _metrics() -> str:
+    lines = ["| metric | kind | what | labels |", "|---|---|---|---|"]
+    for metric in (*LEDGER_METRICS.values(), *METRICS.values()):
+        labels = ", ".join(_label(name, values) for name, values in metric.labels.items())
+        lines.append(f"| `{metric.name}` | {metric.kind} | {metric.about} | {labels} |")
+    return "\n".join(lines)
+
+
+def _label(name: str, values: Sequence[str]) -> str:
+    """A label with its values, where they are listed and few enough to read."""
+    if not values or len(values) > MOST_LABEL_VALUES:
+        return f"`{name}`"
+    return f"`{name}`: {', '.join(values)}"
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "aggregates": _aggregates,
     "codes": _codes,
     "commands": _commands,
     "coverage": _coverage,
     "dialects": _dialects,
+    "events": _events,
     "examples": _examples,
     "functions": _functions,
+    "metrics": _metrics,
     "options": _options,
     "policy": lambda: f"```yaml\n{POLICY}```",
     "policy_keys": _policy_keys,

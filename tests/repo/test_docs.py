@@ -69,6 +69,12 @@ def test_links_within_the_documents_lead_somewhere() -> None:
                 assert (ROOT / target).exists(), target
 
 
+def test_the_contents_list_every_chapter() -> None:
+    chapters = re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
+    listed = re.findall(r"^- \[([^\]]+)\]\(#", TEXT, re.MULTILINE)
+    assert listed == chapters
+
+
 def test_changes_are_whole_sentences() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     entries = re.split(r"\n- ", text)[1:]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -19,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.engines import copies
 from dpsql.engines.exact_rows import ExactRows
-from dpsql.ledger.accounts import Account
+from dpsql.ledger.accounts import Account, Find
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import Charge
@@ -109,8 +108,15 @@ class FreeLedger:
         return iter(())
 
     def note_terms(
-        self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = ()
-    ) -> None: ...
+        self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = (),
+        windows: Find | None = None,
+    ) -> None: ...  # fmt: skip
+
+    def to_carry(self, windows: Find) -> Mapping[str, Charge]:
+        return {}
+
+    def secret(self) -> bytes:
+        return bytes(32)
 
     def terms(self) -> dict[str, object] | None:
         return None
@@ -158,9 +164,6 @@ class SpyEngine:
 
     def keep(self, name: str, table: str, sql: str) -> bool:
         return False
-
-    def question(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def close(self) -> None:
         self.calls.append("close")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import os
 import re
 import shutil
@@ -21,6 +20,7 @@ from dpsql.cli import main
 from dpsql.cli.demo import POLICY
 from dpsql.cli.numbers import decimals, digits, grouped, interval, symmetric
 from dpsql.cli.sql_text import WIDTH, laid_out
+from dpsql.diagnostics.operation.events import Incident, record
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines import copies
 from dpsql.engines.demo_data import write
@@ -513,7 +513,7 @@ def test_what_an_engine_says_stays_with_the_operator(
     policy: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
-        logging.getLogger("dpsql.operator").error("incident abcd1234: John Smith")
+        record(Incident("abcd1234", "measure", "John Smith"))
         raise EngineFailed("abcd1234")
 
     monkeypatch.setattr(Session, "execute", fail)

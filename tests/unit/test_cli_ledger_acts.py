@@ -64,6 +64,10 @@ def test_a_backup_and_its_restore(policy: Path, tmp_path: Path, capsys: Output) 
     out = said(capsys)
     assert "restored: what was asked after the backup is not known" in out
     assert "closed: every account until its next window" in out
+    assert run(policy, "restore", backup, "--nothing-was-asked") == 0
+    again = said(capsys)
+    assert "restored: the ledger at hand has all of the backup" in again
+    assert "closed by an earlier restore: every account whose window had begun by" in again
     query = ["query", "--policy", str(policy), "--role", "analyst"]
     assert main([*query, COUNT + " WHERE amount > 3"]) == 4
     assert "is closed: the ledger was restored" in said(capsys)

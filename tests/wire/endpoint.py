@@ -6,12 +6,15 @@ import asyncio
 import functools
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
+from support.certificates import write_certificate
 from support.datasets import folder
 from support.services import real_service
 
@@ -69,31 +72,7 @@ class Endpoint:
 @functools.cache
 def certificate() -> Certificate:
     """A certificate that signs itself."""
-    import datetime as dt
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = dt.datetime.now(dt.UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    chain, secret = folder() / "server.crt", folder() / "server.key"
-    chain.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    secret.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    chain, secret = write_certificate(folder())
     return Certificate(str(chain), str(secret))
 
 
@@ -143,6 +122,20 @@ def _run(
         if not started.done():
             started.set_exception(error)
         raise
+
+
+def cancel_once_begun(where: Endpoint, connection: psycopg.Connection) -> threading.Thread:
+    """A thread that cancels the next statement of a connection, when the endpoint has received it."""
+    session = where.server._room.keys[connection.info.backend_pid]
+
+    def cancel() -> None:
+        while session.machine.idle:
+            time.sleep(0.01)
+        connection.cancel_safe()
+
+    thread = threading.Thread(target=cancel, daemon=True)
+    thread.start()
+    return thread
 
 
 def transcripts() -> Path:

@@ -6,6 +6,9 @@ import os
 import random  # noqa: TID251 (mistakes need no good randomness)
 import struct
 from collections.abc import Sequence
+from logging import LogRecord
+
+from dpsql.diagnostics.operation.events import LoginFailed
 
 HOSTILE = int(os.environ.get("DPSQL_HOSTILE", "50000"))
 """Messages with mistakes in them; `make hostile` sends a million."""
@@ -54,3 +57,9 @@ def misspelt(
         )
         words = words or [luck.choice(other)]
     return blank.join(words) + b"\0" + end
+
+
+def beyond_logins(records: Sequence[LogRecord]) -> list[LogRecord]:
+    """What was logged by dpsql or below it, but for log-ins that failed."""
+    own = [r for r in records if r.name.startswith(("uvicorn", "asyncio", "dpsql"))]
+    return [r for r in own if not isinstance(getattr(r, "event", None), LoginFailed)]

@@ -11,6 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+_START = """
+import sys
+from dpsql.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 @dataclass
 class Serving:
@@ -28,10 +34,13 @@ class Serving:
 
 
 @contextmanager
-def serving(policy: Path, *options: str, seconds: float = 60) -> Iterator[Serving]:
-    """While the block lasts, for at most so long."""
+def serving(
+    policy: Path, *options: str, seconds: float = 60, before: str = ""
+) -> Iterator[Serving]:
+    """While the block lasts, for at most so long; ``before`` is Python that the process runs first."""
+    start = ["-m", "dpsql"] if not before else ["-c", before + _START]
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "dpsql", "serve", "--policy", str(policy), "--port", "0", *options],
+        [sys.executable, "-u", *start, "serve", "--policy", str(policy), "--port", "0", *options],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     killer = threading.Timer(seconds, process.kill)

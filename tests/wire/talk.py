@@ -21,7 +21,7 @@ class FixedHouse:
     def __init__(self, house: ServiceHouse) -> None:
         self._house = house
         self.encrypts, self.requires_tls, self.binding, self.cleartext = False, False, None, False
-        self.enter = house.enter
+        self.enter, self.admission = house.enter, house.admission
 
     def at(self, _: str) -> FixedHouse:
         return self

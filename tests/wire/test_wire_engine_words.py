@@ -9,7 +9,7 @@ import pytest
 from endpoint import PASSWORD, ROLE, Endpoint
 from talk import Client, FixedHouse, errors, fields, kinds, messages, query
 
-from dpsql.engines.catalog_db import CatalogFailed
+from dpsql.engines.catalog.content import CatalogFailed
 from dpsql.serve.catalog import catalog
 from dpsql.serve.pgwire.errors import WireError
 

@@ -14,7 +14,7 @@ import pytest
 from endpoint import Endpoint, endpoint
 from support.hostile import HOSTILE, Hostile
 
-from dpsql.engines import catalog_db
+from dpsql.engines.catalog import pool
 from dpsql.engines.guard import Admitted
 
 CANARY = "c17@example.org"
@@ -45,7 +45,7 @@ class Spied:
 @pytest.fixture(scope="module")
 def spied() -> Iterator[Spied]:
     with pytest.MonkeyPatch.context() as patch, endpoint() as found:
-        patch.setattr(catalog_db, "SECONDS", 0.5)
+        patch.setattr(pool, "SECONDS", 1.5)
         yield Spied(found, patch)
 
 

@@ -30,6 +30,7 @@ from talk import (
 
 from dpsql.serve import users
 from dpsql.serve.pgwire.scram import Verifier
+from dpsql.serve.salts import looks
 
 BY_COUNTRY = "SELECT country, count(*) FROM customers GROUP BY 1 ORDER BY 1"
 CONVERSATIONS = {
@@ -206,16 +207,16 @@ def test_wrong_passwords_look_alike(shop: Endpoint, role: str, password: str) ->
     said = client.login(role, password)
     assert errors(said) == ["28P01"]
     assert client.closed
-    assert client.machine.delay > 0
 
 
 def test_an_unknown_user_looks_like_some_user(
     shop: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Users have different numbers of iterations: an unknown name always has the same one of these."""
-    known = [users.made(f"u{i}", ROLE, "x") for i in range(2)]
+    known = [users.with_password(f"u{i}", ROLE, "x") for i in range(2)]
     both = {u.name: u for u in (*known, users.User("old", ROLE, Verifier.of("x", b"s" * 16)))}
-    monkeypatch.setattr(shop.house, "world", SimpleNamespace(users=both))
+    world = SimpleNamespace(users=both, looks=looks(u.verifier for u in both.values()))
+    monkeypatch.setattr(shop.house, "world", world)
     counts = [shop.house.verifier(f"nobody{i}")[0].iterations for i in range(200)]
     assert set(counts) == {4096, users.MORE_ITERATIONS}
     assert 80 < counts.count(users.MORE_ITERATIONS) < 190

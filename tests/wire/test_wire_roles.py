@@ -160,7 +160,7 @@ def test_a_role_has_limits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
             begun = time.monotonic()
             with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
                 first.execute(f"SELECT count(*) FROM orders WHERE amount > {len(setting)}")
-            assert 0.9 < time.monotonic() - begun < 4
+            assert 0.9 < time.monotonic() - begun < 30
         with pytest.raises(psycopg.OperationalError):
             second.execute("SELECT 1")  # idle for longer than a second
         first.close()
@@ -283,7 +283,7 @@ def test_a_password_is_typed_twice_at_a_terminal(
     ],
 )  # fmt: skip
 def test_a_users_file_that_cannot_be_used(line: str, said: str) -> None:
-    user = users.made("ann", "analyst", "correct horse")
+    user = users.with_password("ann", "analyst", "correct horse")
     whole = f"ann analyst {user.verifier}"
     path = policy_file("shop", "shop", generous)
     path.with_name("policy.users").write_text("# a comment\n\n" + line.format(whole, user.verifier))
@@ -324,9 +324,12 @@ def test_a_reload_reaches_sessions_that_are_open() -> None:
         ).fetchall()
         assert rows[0][0] == "range 18 to 90"
         assert c.execute(COUNT).fetchall() is not first
-        for spoilt, kind in (("roles: {", PolicyError), ("threads", SourceMismatch)):
+        for more, kind in (
+            ("roles: {", PolicyError),
+            ("limits: {threads: 1}\n", SourceMismatch),
+            ("database: elsewhere\n", SourceMismatch),
+        ):
             text = path.read_text()
-            more = "limits: {threads: 1}\n" if spoilt == "threads" else spoilt
             path.write_text(text + more)
             with pytest.raises(kind):
                 found.house.reload()
@@ -350,7 +353,7 @@ def test_a_signal_reloads() -> None:
         assert found.line().startswith("not reloaded: ")
         path.write_text(text.replace(PASSWORD, "another long password"))
         found.process.send_signal(signal.SIGHUP)
-        while found.line() != "reloaded\n":
+        while not found.line().startswith("reloaded: "):
             assert found.process.poll() is None
         with psycopg.connect(
             host="127.0.0.1", port=found.port, user=ROLE, password="another long password",

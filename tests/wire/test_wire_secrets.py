@@ -41,6 +41,7 @@ from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import ServiceHouse
 from dpsql.serve.http.app import Face
+from dpsql.serve.reloads import read_again
 from dpsql.service import Service
 
 WORD, NUMBER, DAY = "zanzibar7391", 73917391, "1987-03-09"
@@ -234,6 +235,21 @@ def _by_http(service: Service, asked: list[str]) -> list[str]:
     said += [robot.get("/v1/budget"), boss.get("/metrics")]
     assert said[-1].status_code == 200
     return [f"{one.headers} {one.text}" for one in said]
+
+
+def test_no_client_is_told_a_folder(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither that of the policy nor that of the data, whatever is asked, also after a reload that failed."""
+    caplog.set_level("INFO", "dpsql.operator")
+    with Service.open(place / "policy.yaml", clock=noon) as service:
+        said = [_talked(service, ASKED), *_by_http(service, ASKED)]
+        house = ServiceHouse(service, role_catalog)
+        (place / "policy.yaml").write_text("units: [")
+        assert read_again([house])[0].problems
+        said += [_talked(service, ASKED[:10]), *_by_http(service, ASKED[:10])]
+        app = Caller(Face(lambda: house.worlds).app())
+        said += [app.get(path).text for path in ("/healthz", "/readyz", "/openapi.json")]
+    assert not any(place.name in text for text in said)
+    assert f"{place}/policy.yaml" in caplog.text, "the log says where"
 
 
 FAULTY: dict[str, tuple[object, str]] = {

@@ -15,15 +15,16 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from endpoint import PASSWORD, ROLE, Endpoint, endpoint, generous
+from endpoint import PASSWORD, ROLE, Endpoint, cancel_once_begun, endpoint, generous
 from talk import errors, message, query, startup
 
+from dpsql.engines.catalog import pool
 from dpsql.serve.pgwire.asking import Run
 from dpsql.serve.pgwire.room import Limits
 
 QUICK = Limits(
-    connections=4, connections_per_role=2, startup_seconds=0.4, largest_message=50_000,
-    drain_seconds=2, idle_seconds=1.0,
+    connections_per_role=2, startup_seconds=2, largest_message=50_000,
+    drain_seconds=2, idle_seconds=2,
 )  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def test_who_says_nothing_is_shown_out(narrow: Endpoint) -> None:
         begun = time.monotonic()
         with contextlib.suppress(ConnectionResetError):
             assert sock.recv(1) == b""
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 9
 
 
 def test_an_oversized_message_ends_the_connection(narrow: Endpoint) -> None:
@@ -144,35 +145,33 @@ def test_a_role_has_so_many_connections(narrow: Endpoint) -> None:
         pytest.fail("places were not given back")
 
 
-def test_an_endpoint_has_so_many_connections(narrow: Endpoint) -> None:
-    socks = [_socket(narrow) for _ in range(4)]
-    try:
-        time.sleep(0.05)
-        with _socket(narrow) as late, contextlib.suppress(ConnectionResetError):
-            said = _everything(late)
-            assert errors(said) == ["53300"]
-    finally:
-        for sock in socks:
-            sock.close()
+def test_an_endpoint_has_so_many_connections() -> None:
+    """Of those who have logged in; others take no place of theirs."""
+    with endpoint(limits=Limits(connections=1)) as one:
+        refused = pytest.raises(psycopg.OperationalError, match="too many clients")
+        with psycopg.connect(one.dsn()), refused:
+            psycopg.connect(one.dsn())
 
 
 def test_idle_sessions_end(narrow: Endpoint) -> None:
-    time.sleep(0.5)
-    connection = psycopg.connect(narrow.dsn(), autocommit=True)
-    time.sleep(1.6)
-    with pytest.raises(psycopg.OperationalError):
-        connection.execute("SELECT 1")
-    connection.close()
+    with psycopg.connect(narrow.dsn(), autocommit=True) as connection:
+        for _ in range(3):  # the endpoint may be late
+            time.sleep(2.5)
+            try:
+                connection.execute("SELECT 1")
+            except psycopg.OperationalError:
+                return
+    pytest.fail("it is still there")
 
 
 @pytest.fixture
 def slow(shop: Endpoint, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Queries wait until the event is set, or two seconds."""
+    """Queries wait until the event is set, or 20 seconds."""
     release = threading.Event()
     perform = Run.perform
 
     def wait(self: Run, backend: object) -> object:
-        release.wait(2)
+        release.wait(20)
         return perform(self, backend)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Run, "perform", wait)
@@ -185,13 +184,12 @@ def test_cancelling_answers_at_once_and_keeps_the_charge(
     sql = "SELECT count(*) FROM visits WHERE seconds > 1234"
     before = shop.spent
     with psycopg.connect(shop.dsn(), autocommit=True) as connection:
-        timer = threading.Timer(0.3, connection.cancel_safe)
-        timer.start()
+        canceller = cancel_once_begun(shop, connection)
         begun = time.monotonic()
         with pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute(sql)
-        assert time.monotonic() - begun < 1.5
-        timer.join()
+        assert time.monotonic() - begun < 10
+        canceller.join()
         slow.set()
         rows = connection.execute(sql).fetchall()
         assert len(rows) == 1
@@ -202,9 +200,10 @@ def test_cancelling_stops_the_engine_and_keeps_the_charge(
     shop: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = shop.service._engine
-    measure, ended = engine.measure, threading.Event()
+    measure, begun, ended = engine.measure, threading.Event(), threading.Event()
 
     def endless(sql: str, parameters: object) -> object:
+        begun.set()
         try:
             return measure("SELECT count(*) AS p0 FROM range(100000000000) AS r(i)", {})
         finally:
@@ -213,29 +212,36 @@ def test_cancelling_stops_the_engine_and_keeps_the_charge(
     monkeypatch.setattr(engine, "measure", endless)
     before = shop.spent
     with psycopg.connect(shop.dsn(), autocommit=True) as connection:
-        timer = threading.Timer(0.5, connection.cancel_safe)
-        timer.start()
+
+        def cancel() -> None:  # before it is charged nothing would be kept
+            assert begun.wait(60)
+            connection.cancel_safe()
+
+        canceller = threading.Thread(target=cancel)
+        canceller.start()
         with pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute("SELECT count(*) FROM visits WHERE seconds > 4321")
-        assert ended.wait(5)
-        timer.join()
+        assert ended.wait(60)
+        canceller.join()
         assert connection.execute("SELECT 13").fetchone() == (13,)
     assert shop.spent == pytest.approx(before + 0.1)
 
 
 @pytest.mark.parametrize(("version", "number"), [("3.0", 30000), ("3.2", 30002)])
-def test_cancelling_stops_the_catalog_too(shop: Endpoint, version: str, number: int) -> None:
+def test_cancelling_stops_the_catalog_too(
+    shop: Endpoint, version: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Protocol 3.2 has longer keys."""
+    monkeypatch.setattr(pool, "SECONDS", 60.0)
     dsn = shop.dsn(max_protocol_version=version)
     with psycopg.connect(dsn, autocommit=True) as connection:
         assert connection.pgconn.full_protocol_version == number
-        timer = threading.Timer(0.5, connection.cancel_safe)
-        timer.start()
+        canceller = cancel_once_begun(shop, connection)
         begun = time.monotonic()
         with pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute("SELECT count(*) FROM generate_series(1, 1000000000000) AS s(x)")
-        assert time.monotonic() - begun < 3
-        timer.join()
+        assert time.monotonic() - begun < 30
+        canceller.join()
         assert connection.execute("SELECT 14").fetchone() == (14,)
 
 

@@ -8,30 +8,23 @@ import os
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from typing import Any, cast
 
 import psycopg
 import pytest
 from endpoint import PASSWORD, ROLE, Endpoint, endpoint
+from support.waiting import wait_until
 from talk import Client, FixedHouse, kinds, message, parse, query, startup
 
+from dpsql.serve.lanes import Job
 from dpsql.serve.pgwire.asking import Backend, Encode, Pause, Prove, Read, Run
 from dpsql.serve.pgwire.connection import Connection
 from dpsql.serve.pgwire.room import Limits
-from dpsql.serve.pgwire.server import WORKERS
 from dpsql.serve.pgwire.work import Work
+from dpsql.serve.traffic import Traffic
 
 ASKS_FOR_TLS = struct.pack("!ii", 8, 80877103)
-
-
-def _until(true: Callable[[], bool], seconds: float = 20) -> bool:
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.02)
-    return true()
 
 
 def _beginning(where: Endpoint, data: bytes) -> socket.socket:
@@ -57,19 +50,19 @@ def test_who_stops_in_the_beginning_keeps_no_place(data: bytes) -> None:
     """The deadline fires in the handshake, or the client leaves there."""
     with endpoint(tls=True, limits=Limits(connections=3, startup_seconds=1)) as narrow:
         socks = [_beginning(narrow, data) for _ in range(3)]
-        assert _until(lambda: _enters(narrow))
+        assert wait_until(lambda: _enters(narrow))
         for sock in socks:
             sock.close()
         for _ in range(3):
             _beginning(narrow, data).close()
-        assert _until(lambda: _enters(narrow))
-        assert _until(lambda: not narrow.server.connections)
+        assert wait_until(lambda: _enters(narrow))
+        assert wait_until(lambda: not narrow.server.connections)
 
 
 def test_draining_does_not_wait_for_a_handshake() -> None:
     with endpoint(tls=True, limits=Limits(startup_seconds=600, drain_seconds=600)) as quiet:
         socks = [_beginning(quiet, data) for data in (ASKS_FOR_TLS, b"\x16\x03\x01", b"")]
-        assert _until(lambda: quiet.server.connections == 3)
+        assert wait_until(lambda: quiet.server.connections == 3)
     for sock in socks:  # leaving the block asserts that the server has ended
         sock.close()
 
@@ -150,7 +143,7 @@ def test_who_does_not_read_is_not_answered_on() -> None:
         with socket.socket(fileno=os.dup(slow.fileno())) as sock:
             sock.settimeout(30)
             sock.sendall(big * count)
-            assert _until(lambda: not own._writable)
+            assert wait_until(lambda: not own._writable)
             for _ in range(30):
                 assert other.execute("SELECT 1").fetchone() == (1,)
             assert own.machine.backlog
@@ -165,7 +158,7 @@ def test_who_takes_nothing_is_let_go() -> None:
         connection = _open(where)
         with socket.socket(fileno=os.dup(connection.fileno())) as sock:
             sock.sendall(query("SELECT * FROM pg_proc") * 40)
-            assert _until(lambda: not where.server.connections)
+            assert wait_until(lambda: not where.server.connections)
         with contextlib.suppress(psycopg.Error):
             connection.close()
 
@@ -177,7 +170,7 @@ def test_who_leaves_without_reading_is_let_go() -> None:
         with socket.socket(fileno=os.dup(connection.fileno())) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             sock.sendall(query("SELECT oid, proname, prosrc FROM pg_proc") * 8 + b"X\0\0\0\4")
-            assert _until(lambda: not where.server.connections)
+            assert wait_until(lambda: not where.server.connections)
         with contextlib.suppress(psycopg.Error):
             connection.close()
 
@@ -192,7 +185,7 @@ def test_a_vanished_client_is_noticed(shop: Endpoint) -> None:
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
-    """An endpoint each of whose workers carries out a long statement."""
+    """An endpoint where one log-in runs as many long statements as it may, and others of it wait."""
     release, begun = threading.Event(), threading.Semaphore(0)
     perform = Run.perform
 
@@ -204,13 +197,14 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 
     monkeypatch.setattr(Run, "perform", wait)
     with endpoint() as where, contextlib.ExitStack() as stack:
-        for number in range(WORKERS):
+        lane = where.server.traffic.data
+        for number in range(lane.threads):
             connection = _open(where)
             stack.callback(connection.close)
             connection.pgconn.send_query(
                 b"SELECT count(*) FROM orders WHERE amount > 9000%d" % number
             )
-        for _ in range(WORKERS):
+        for _ in range(lane.threads - lane.spare):
             assert begun.acquire(timeout=30)
         yield where
         release.set()
@@ -230,7 +224,7 @@ def test_what_is_cancelled_before_it_has_begun_is_not_charged(busy: Endpoint) ->
         queued = _own(busy, connection)._work
 
         def cancel() -> None:
-            assert _until(lambda: queued._task is not None)
+            assert wait_until(lambda: queued._job is not None)
             connection.cancel_safe()
 
         canceller = threading.Thread(target=cancel)
@@ -241,11 +235,11 @@ def test_what_is_cancelled_before_it_has_begun_is_not_charged(busy: Endpoint) ->
     leaving = _open(busy)
     own = _own(busy, leaving)
     leaving.pgconn.send_query(sql)
-    assert _until(lambda: own._work._task is not None)
-    task = own._work._task
-    assert task is not None
+    assert wait_until(lambda: own._work._job is not None)
+    job = own._work._job
+    assert job is not None
     leaving.close()
-    assert _until(task.cancelled)
+    assert wait_until(job.future.cancelled)
     assert busy.spent == 0
 
 
@@ -263,12 +257,15 @@ def test_who_did_not_hear_is_told_again() -> None:
 
     async def talk() -> object:
         ended: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        work, deaf = Work(lambda *told: ended.set_result(told[1])), cast("Any", Deaf())
-        with ThreadPoolExecutor(1) as workers:
-            work.begin(deaf, deaf, workers)
-            await asyncio.to_thread(begun.wait)
-            work.stop(deaf)
-            return await ended
+        traffic, deaf = Traffic(), cast("Any", Deaf())
+        work = Work(lambda *told: ended.set_result(told[1]), traffic)
+        job = Job("ann", lambda: deaf.perform(None), deaf.interrupt)
+        work.begin(deaf, job, traffic.data, lambda: traffic.data)
+        await asyncio.to_thread(begun.wait)
+        work.stop("cancel")
+        told = await asyncio.wrap_future(job.future)
+        assert not ended.done(), "nobody waits for it any more"
+        return told
 
     assert asyncio.run(talk()) is True
 
@@ -284,3 +281,30 @@ def test_a_password_is_proved_by_a_worker(shop: Endpoint) -> None:
         assert isinstance(client.machine.ask, Prove)
         assert client.machine.take()
         assert ("Z" in kinds(client.send(b""))) is proved
+
+
+def test_a_login_that_has_used_its_turn_is_read_and_not_answered_yet(shop: Endpoint) -> None:
+    """Whichever of its connections it comes by; then it goes on from where it was."""
+    machine = _entered(shop).machine
+    machine.pause()
+    machine.receive(query("SHOW timezone") * 3)
+    assert isinstance(machine.ask, Pause)
+    assert not machine.take()
+    machine.resume(None)
+    assert machine.take() == _entered(shop).send(query("SHOW timezone") * 3)
+
+
+def test_floods_of_one_login_leave_rounds_to_others() -> None:
+    """Twenty connections send at full speed what is done in the loop; another login is answered."""
+    with endpoint() as where, contextlib.ExitStack() as stack:
+        turns = where.server.traffic.turns
+        rested: list[object] = []
+        rest = turns.rest
+        turns.rest = lambda login, go_on: (rested.append(login), rest(login, go_on))[1]  # type: ignore[method-assign]
+        crowd = [stack.enter_context(_open(where)) for _ in range(20)]
+        for connection in crowd:
+            sock = stack.enter_context(socket.socket(fileno=os.dup(connection.fileno())))
+            sock.setblocking(True)
+            sock.sendall(query("SHOW timezone") * 2_000)
+        assert wait_until(lambda: len(rested) > 100)
+        assert {login[1] for login in rested} == {ROLE}  # type: ignore[index]

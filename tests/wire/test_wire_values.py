@@ -184,6 +184,27 @@ def test_settings_have_limits() -> None:
         variables.get("nothing")
 
 
+def test_what_was_saved_is_not_copied_and_does_not_change() -> None:
+    variables = Variables("me")
+    variables.begin("application_name", "first")
+    saved = variables.all()
+    assert variables.all() is saved
+    for change in (
+        lambda: variables.set("my.name", "x"),
+        lambda: variables.set("default_transaction_isolation", "serializable"),
+        lambda: variables.become("other"),
+        lambda: variables.reset("my.name"),
+        lambda: variables.reset(None),
+        lambda: variables.begin("application_name", "second"),
+    ):
+        before, copied = variables.all(), dict(variables.all())
+        change()
+        assert before == copied
+    variables.restore(saved)
+    assert variables.all() is saved
+    assert saved["application_name"] == "first"
+
+
 def test_savepoints_outside_a_block() -> None:
     for act in (Transaction().release, Transaction().back_to):
         with pytest.raises(WireError):

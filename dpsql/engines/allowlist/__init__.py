@@ -17,9 +17,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 
+from dpsql.effort import is_planning
 from dpsql.engines.allowlist.listing import OPERATORS, PLAIN_TYPES, Listing, NotListed
 from dpsql.engines.allowlist.walk import walk
-from dpsql.engines.syntax_tree import Unreadable, own_views, query_tree
+from dpsql.engines.syntax_tree import TooDeep, Unreadable, own_views, query_tree
 
 __all__ = ["OPERATORS", "PLAIN_TYPES", "Listing", "NotListed", "StatementCheck"]
 MOST_KNOWN = 4_000
@@ -47,6 +48,8 @@ class StatementCheck:
         try:
             tree = query_tree(sql)
         except Unreadable as error:
+            if isinstance(error, TooDeep) and is_planning():
+                raise
             raise NotListed("syntax", str(error)) from None
         walk(tree, self._listing.with_relations(names))
         with self._lock:

@@ -24,12 +24,12 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from functools import lru_cache
+from hashlib import blake2b
 
 import pyarrow as pa
 
-from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
+from dpsql.diagnostics.refusal import Ended, EngineFailed, NotAdmitted, Refused
+from dpsql.effort import is_planning
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts import Facts
@@ -41,14 +41,16 @@ from dpsql.engines.guard.parts import Node
 from dpsql.engines.guard.seen import Holds, Seen
 from dpsql.engines.guard.statement import measured, public
 from dpsql.engines.incident import failed
-from dpsql.engines.syntax_tree import Unreadable, query_tree
+from dpsql.engines.syntax_tree import TooDeep, Unreadable, query_tree
+from dpsql.memory.cache import memoize
+from dpsql.memory.pool import Use
 from dpsql.policy.companion import HEAVY, Shelf
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
 __all__ = ["Admitted", "Guard", "Guarded", "Unsafe"]
 MOST_KNOWN = 2_000
-"""Statements that are known to be safe; a service asks the same ones again and again."""
+"""Statements that are known to be safe, of which digests are kept; a service asks the same ones again."""
 
 
 _QUOTED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
@@ -68,7 +70,7 @@ def _without_places(tree: str) -> str:
     return _LAST_PLACE.sub("", _PLACE.sub("", tree))
 
 
-@lru_cache(maxsize=MOST_KNOWN)
+@memoize(Use.CACHED_CHECKS, MOST_KNOWN)
 def _form(sql: str) -> str:
     """The statement without what it compares values with: for a rule these are all alike.
 
@@ -96,7 +98,7 @@ class Guard:
         self._tables: Mapping[Place, Listed] = _listed(policy, shelf or Shelf())
         self._steady = policy.limits.strict_timing
         self._lock = threading.Lock()
-        self._known: set[tuple[str, str]] = set()
+        self._known: set[tuple[bytes, str]] = set()
 
     def list_kept(self, name: str, table: str) -> None:
         """Let statements read what is kept of a table under a name."""
@@ -108,7 +110,7 @@ class Guard:
 
         ``by_text``: whether it does depends on the statement and the policy alone.
         """
-        form = _form(sql)
+        form = blake2b(_form(sql).encode("utf-8", "surrogatepass"), digest_size=32).digest()
         ways = ("public",) if over_public else ("text",) if by_text else ("text", "data")
         if any((form, way) in self._known for way in ways):
             return
@@ -139,6 +141,8 @@ def parsed(sql: str) -> Node:
     """The tree of a statement, without where its parts stand in the text."""
     try:
         return query_tree(sql, _without_places)
+    except TooDeep:
+        raise
     except Unreadable:
         raise Unsafe("not one query") from None
 
@@ -197,13 +201,9 @@ class Guarded:
         self._check(sql, EngineFailed, over_public=True)
         return self._engine.read_public(sql)
 
-    def question(self) -> AbstractContextManager[None]:
-        """The engine's time limit."""
-        return self._engine.question()
-
-    def interrupt(self, thread: int) -> None:
-        """Stop the statement that a thread runs."""
-        self._engine.interrupt(thread)
+    def probe(self) -> None:
+        """Raise unless the engine answers, whatever data it holds."""
+        self.read_public("SELECT 1 AS one")
 
     def close(self) -> None:
         """Let go of the data."""
@@ -216,7 +216,11 @@ class Guarded:
         failure: EngineFailed
         try:
             self._guard.check(sql, over_public=over_public, by_text=by_text)
-        except Exception as error:  # noqa: BLE001 (what cannot be read does not run either)
+        except (Refused, Ended):
+            raise
+        except Exception as error:
+            if isinstance(error, RecursionError) and is_planning():
+                raise
             said = f" ({error})" if isinstance(error, Unsafe) else ""
             failure = failed(f"pass a second check{said}", error, sql, error_type)
         else:

@@ -28,6 +28,8 @@ from dpsql.engines.guard.facts import (
 )
 from dpsql.engines.guard.parts import Node
 from dpsql.engines.guard.sizes import fits
+from dpsql.memory.cache import memoize
+from dpsql.memory.pool import Use
 
 _LITERALS = {
     "INTEGER": WHOLE, "BIGINT": WHOLE, "HUGEINT": WHOLE, "DECIMAL": DOUBLE, "DOUBLE": DOUBLE,
@@ -46,7 +48,7 @@ _SAME = {("uuid", TEXT), (DATE, TIME)}
 """Casts that keep different values apart, beside those of one kind."""
 
 
-@lru_cache(maxsize=1024)
+@memoize(Use.CACHED_CHECKS, 1024)
 def written(kind: str, text: str) -> Fact:
     """A constant of the statement: of a kind of literal, with its text."""
     if kind not in _LITERALS:

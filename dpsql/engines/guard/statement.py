@@ -15,7 +15,7 @@ from dpsql.engines.guard.parts import Node, arguments, conjuncts, constant, ever
 from dpsql.engines.guard.rows import Columns, Every, Rows, anew, apart, settled
 from dpsql.engines.guard.sums import AGGREGATES, COUNTING, OF_PUBLIC, present
 from dpsql.engines.guard.terms import MEASURED, PRIVATE, PUBLIC, Terms
-from dpsql.engines.guard.ties import untied
+from dpsql.engines.guard.ties import refuse_ties
 
 
 def measured(
@@ -135,7 +135,7 @@ class _Walk:
         if above:
             terms = replace(terms, guarded=above)
         columns = apart(self._outputs(node, rows, terms))
-        untied(node["select_list"], rows, terms)
+        refuse_ties(node["select_list"], rows, terms)
         self._modifiers(node, rows, columns, state)
         if keys or node["modifiers"]:
             columns = {name: _picked(fact, rows.state) for name, fact in columns.items()}

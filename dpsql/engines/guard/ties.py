@@ -22,7 +22,7 @@ _OF_EQUALS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 _CHOOSING = frozenset({"first_value", "last_value"})
 
 
-def untied(select_list: list[Node], rows: Rows, terms: Terms) -> None:
+def refuse_ties(select_list: list[Node], rows: Rows, terms: Terms) -> None:
     """Refuse windows over rows of units that tell those apart which their keys take for equal."""
     if rows.state != PRIVATE:
         return

@@ -15,11 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpsql.engines.catalog_db import CatalogDatabase, CatalogFailed, CatalogRows
+from dpsql.engines.catalog.content import CatalogFailed, CatalogRows, Content, stream
+from dpsql.engines.catalog.pool import WORKERS
+from dpsql.engines.catalog.process import Statement
 from dpsql.policy.model import Column, Policy
 from dpsql.serve.catalog.casts import packed_oid, unpacked
-from dpsql.serve.catalog.client_words import check_depth, check_words
-from dpsql.serve.catalog.failures import failed
+from dpsql.serve.catalog.client_words import check_depth, check_size, check_words
+from dpsql.serve.catalog.failures import RESOURCES, failed
 from dpsql.serve.catalog.listing import listing
 from dpsql.serve.catalog.names import shown_names
 from dpsql.serve.catalog.rewrite import quoted, rewritten
@@ -39,7 +41,7 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
 from dpsql.serve.pgwire.crowd import Place
-from dpsql.serve.pgwire.errors import LIMIT, WireError
+from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, items
 from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, listed, sample
@@ -49,7 +51,6 @@ from dpsql.serve.uses import CATALOG_SCHEMAS, tables
 from dpsql.serve.world import Who
 from dpsql.service import Service
 from dpsql.service.views import ViewShape
-from dpsql.sql.parse import LONGEST_TEXT
 
 _DATA = Path(__file__).parent / "data"
 _DATABASE_OID = 5
@@ -134,6 +135,12 @@ def _postgres_rows() -> Mapping[str, pa.Table]:
 
 
 @cache
+def _postgres_streams() -> Mapping[str, bytes]:
+    """The same, as it is sent to who answers."""
+    return {name: stream(table) for name, table in _postgres_rows().items()}
+
+
+@cache
 def _numbers() -> Mapping[str, int]:
     """The oids of PostgreSQL's own relations."""
     found = _postgres_rows()['"pg_class"'].select(["oid", "relname"]).to_pydict()
@@ -176,13 +183,13 @@ CREATE VIEW pg_database AS SELECT {_DATABASE_OID}::UINTEGER AS oid, pgf_current_
 
 
 class RoleCatalog:
-    """What a role sees of PostgreSQL's catalog. The database behind it is made when first asked."""
+    """What a role sees of PostgreSQL's catalog. Processes that hold it are told when first asked."""
 
     def __init__(self, policy: Policy, role: str, views: Mapping[str, ViewShape]) -> None:
         """Nothing is made yet."""
         self._policy, self._role, self._views = policy, role, views
         self._lock = threading.Lock()
-        self._database: CatalogDatabase | None = None
+        self._content: Content | None = None
         shown = policy.roles[role].tables
         named = (*policy.tables, *views)
         self._own_tables = {t for t in named if shown is None or t in shown}
@@ -209,7 +216,9 @@ class RoleCatalog:
         """Whether the catalog can do something with values of these types."""
         try:
             self.answer(query, who, values)
-        except WireError:
+        except WireError as error:
+            if error.sqlstate in RESOURCES:  # other values would take as long again
+                raise
             return False
         return True
 
@@ -228,8 +237,7 @@ class RoleCatalog:
 
     def interrupt(self, thread: int) -> None:
         """Stop what another thread asks."""
-        if self._database is not None:
-            self._database.interrupt(thread)
+        WORKERS.interrupt(thread)
 
     def shape(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
         """The columns of a query over the policy's tables, as if all were empty."""
@@ -246,8 +254,7 @@ class RoleCatalog:
         self, query: Query, tokens: Sequence[Token], who: Who, values: Sequence[Value],
         numbers: Mapping[str, int], place: Place,
     ) -> Answer:  # fmt: skip
-        if len(query.text) > LONGEST_TEXT:
-            raise WireError(LIMIT, f"a catalog query has at most {LONGEST_TEXT} characters")
+        check_size(query.tokens)
         check_words(query.tokens)
         check_depth(query.tokens, macros())
         sql = rewritten(tokens, macros(), numbers)
@@ -258,25 +265,26 @@ class RoleCatalog:
         ]
         named = {t.name for t in tokens}
         deeds = Deeds(place)
+        statement = Statement(
+            self._made(), sql, parameters,
+            {"database": who.database, "login": who.login, **about(place, named)},
+            deeds if named & EFFECTIVE else None,
+        )  # fmt: skip
         try:
-            found = self._opened().run(
-                sql, parameters,
-                {"database": who.database, "login": who.login, **about(place, named)},
-                deeds if named & EFFECTIVE else None,
-            )  # fmt: skip
+            found = WORKERS.run(f"{self._policy.path}\0{who.login}", statement)
         except CatalogFailed as failure:
-            raise deeds.refused or failed(failure, named) from None
+            raise failed(failure, named) from None
         return replace(
             _answer(query, found), warnings=tuple(deeds.warnings), settings=tuple(deeds.settings)
         )
 
-    def _opened(self) -> CatalogDatabase:
+    def _made(self) -> Content:
         with self._lock:
-            if self._database is None:
-                self._database = self._make()
-            return self._database
+            if self._content is None:
+                self._content = self._make()
+            return self._content
 
-    def _make(self) -> CatalogDatabase:
+    def _make(self) -> Content:
         made = policy_rows(self._policy, self._role, DEFAULTS, self._views)
         own = {name: _table(rows) for name, rows in made.items()}
         merged = dict(_postgres_rows())
@@ -296,9 +304,11 @@ class RoleCatalog:
         ]  # fmt: skip
         shapes = self._shapes()
         after += [_empty_table(name, columns) for name, columns in shapes.items()]
-        filled = {**merged, **{f"main.{name}": t for name, t in own.items()}}
+        filled = dict(_postgres_streams())
+        filled |= {f"main.{name}": stream(table) for name, table in own.items()}
         shown = [(name, column.name) for name, columns in shapes.items() for column in columns]
-        return CatalogDatabase(before, filled, after, listing(relations(), macros(), SHAPES, shown))
+        named = listing(relations(), macros(), SHAPES, shown)
+        return Content(tuple(before), filled, after, named)
 
     def _shapes(self) -> Mapping[str, Sequence[Column]]:
         """The columns of the tables that the role sees."""

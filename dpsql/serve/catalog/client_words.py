@@ -23,6 +23,31 @@ from dpsql.serve.tokens import Token
 _NAMES = ("word", "quoted")
 MOST_NESTED = 4
 """Calls of macros, one in the other: each holds its arguments' text up to four times."""
+MOST_BRACKETS = 50
+"""One in the other: what is between them is read again for each."""
+MOST_WORDS = 40_000
+"""Words, numbers and signs of a statement: so many are rewritten in about a second."""
+
+
+def check_size(tokens: Sequence[Token]) -> None:
+    """Refuse what would take long to rewrite, in the process that serves everybody.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> check_size(read("SELECT " + "(" * 50 + "1" + ")" * 50))
+    >>> check_size(read("SELECT " + "[" * 51 + "1" + "]" * 51))
+    Traceback (most recent call last):
+    dpsql.serve.pgwire.errors.WireError: brackets are nested too deeply
+    """
+    if len(tokens) > MOST_WORDS:
+        raise WireError(
+            LIMIT, f"a catalog query has at most {MOST_WORDS} words, numbers and signs",
+            hint="Ask for fewer names at a time.",
+        )  # fmt: skip
+    depth = 0
+    for token in tokens:
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if depth > MOST_BRACKETS:
+            raise _error(LIMIT, "brackets are nested too deeply", token)
 
 
 def check_words(tokens: Sequence[Token]) -> None:

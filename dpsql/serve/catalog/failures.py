@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from dpsql.engines.catalog_db import CatalogFailed
+from dpsql.engines.catalog.content import CatalogFailed
 from dpsql.serve.pgwire.errors import (
     LIMIT,
     NO_COLUMN,
@@ -34,9 +34,21 @@ _STATES = {
     "unknown": ("42883", "the catalog query names a function or type that does not exist"),
     "binding": ("42703", "the catalog query names a column that does not exist, or mixes types"),
     "conversion": ("22P02", "a value in the catalog query does not fit its type"),
-    "interrupted": ("57014", "the catalog query took too long"),
-    "memory": ("54000", "the catalog query needs too much memory"),
 }
+_LESS = "Ask for fewer rows: name the schema and tables in WHERE, and join by oid."
+_RESOURCES = {
+    "interrupted": ("57014", "the catalog query took too long", _LESS),
+    "memory": ("53200", "the catalog query needs too much memory", _LESS),
+    "died": ("53200", "the process that answered the catalog query has ended", _LESS),
+    "large": (LIMIT, "the answer to the catalog query is too large", _LESS),
+    "busy": (
+        "53000",
+        "too many catalog queries are running",
+        "Send it again when they have ended.",
+    ),
+}
+"""Catalog queries are computed from the policy alone, in a process with so much time and memory."""
+RESOURCES = frozenset(state for state, _, _ in _RESOURCES.values())
 _NOT_LISTED = {
     "function": (NO_FUNCTION, "function {} does not exist"),
     "relation": (NO_RELATION, 'relation "{}" does not exist'),
@@ -62,6 +74,9 @@ def failed(failure: CatalogFailed, written: Collection[str] = ()) -> WireError:
     if failure.kind in _NOT_LISTED:
         state, said = _NOT_LISTED[failure.kind]
         return WireError(state, said.format(failure.words[:_LONGEST_NAME]))
+    if failure.kind in _RESOURCES:
+        state, said, instead = _RESOURCES[failure.kind]
+        return WireError(state, said, failure.words if failure.kind == "large" else "", instead)
     words = failure.words[-_LONGEST:]
     missing = _MISSING.search(words)
     if missing is not None:

@@ -144,7 +144,7 @@ def _implicit(item: Sequence[Token]) -> bool:
     return (ends_value and before.word not in _OPERATORS) or before.text in (")", "]")
 
 
-DEEPEST = 20
+DEEPEST = 10
 """Brackets, one within the other, that are looked into; each level is read again for the next."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection, Mapping
 
-from dpsql.engines.catalog_db import Variable
+from dpsql.engines.catalog.content import Variable
 from dpsql.serve.pgwire.asking import Setting
 from dpsql.serve.pgwire.crowd import LONGEST_SHOWN, Place, Seen
 from dpsql.serve.pgwire.errors import BAD_VALUE, WireError
@@ -47,18 +47,13 @@ class Deeds:
     def __init__(self, place: Place) -> None:
         """Nothing is done yet."""
         self._place = place
-        self.refused: WireError | None = None
         self.warnings: list[str] = []
         self.settings: list[Setting] = []
 
     def set(self, name: str, value: str, *, local: bool) -> str:
-        """Kept until the statement has succeeded: then its session takes it.
-
-        A refusal is kept too, for it is lost on its way.
-        """
+        """Kept until the statement has succeeded: then its session takes it."""
         if len(self.settings) >= MOST or len(name) + len(value) > LONGEST:
-            self.refused = WireError(BAD_VALUE, "too many or too long settings")
-            raise self.refused
+            raise WireError(BAD_VALUE, "too many or too long settings")
         self.settings.append(Setting(name, value, local))
         return value
 

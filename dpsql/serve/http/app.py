@@ -2,63 +2,79 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import threading
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from dpsql.diagnostics.refusal import EngineFailed, Error, LedgerFailed, OutOfBudget, Refused
-from dpsql.engines.deadlines import Deadlines
-from dpsql.serve.http.openapi import ARROW, DATABASE, LARGEST_BODY, description
+from dpsql.diagnostics.operation.defects import defect
+from dpsql.diagnostics.operation.events import LedgerUnusable, StatementRefused, record
+from dpsql.diagnostics.refusal import (
+    Ended,
+    EngineFailed,
+    LedgerFailed,
+    OutOfBudget,
+    Refused,
+)
+from dpsql.memory.pool import Full
+from dpsql.serve.departure import LOOK_SECONDS
+from dpsql.serve.health import Health
+from dpsql.serve.http.bodies import answered, received
+from dpsql.serve.http.logged import Logged
+from dpsql.serve.http.openapi import ARROW, DATABASE, description
 from dpsql.serve.http.question import Question, Unreadable, question
+from dpsql.serve.lanes import Closed, Job, Lane, TooBusy
+from dpsql.serve.throttle import TooMany
+from dpsql.serve.traffic import Reason, Traffic
 from dpsql.serve.users import User
 from dpsql.serve.world import World
-from dpsql.service import Reply, Session, plain
+from dpsql.service import Session, plain
 
-log = logging.getLogger("dpsql.operator")
 Worlds = Mapping[str, World]
 Work = Callable[[Session, Question], Response]
-_DEADLINES = Deadlines()
+_CHARGED = (
+    "What it was charged stays charged; if its answer was stored, asking again returns it for free."
+)
 _UNKNOWN = {"WWW-Authenticate": "Bearer"}
 
 
 class Face:
     """Handlers over the newest readings of the policies."""
 
-    def __init__(self, now: Callable[[], Worlds]) -> None:
+    def __init__(self, now: Callable[[], Worlds], traffic: Traffic | None = None) -> None:
         """``now`` gives the newest readings, by the names of their databases."""
-        self._now = now
+        self._now, self._traffic = now, traffic or Traffic()
+        self._health = Health(now, self._traffic)
+        self._stops: set[asyncio.Future[Reason]] = set()
+        """For each request that is being carried out, who hears that it should stop."""
 
-    def app(self) -> Starlette:
+    def app(self) -> Logged:
         """The application, as a server runs it."""
-        return Starlette(
-            routes=[
-                Route("/v1/query", self._asked(_query), methods=["POST"]),
-                Route("/v1/explain", self._asked(_explain), methods=["POST"]),
-                Route("/v1/budget", self._told(_budget)),
-                Route("/metrics", self._told(_metrics)),
-                Route("/healthz", _healthy),
-                Route("/openapi.json", _described),
-            ]
-        )
+        routes = [
+            Route("/v1/query", self._asked(_query), methods=["POST"]),
+            Route("/v1/explain", self._asked(_explain), methods=["POST"]),
+            Route("/v1/budget", self._told(_budget)),
+            Route("/metrics", self._told(_metrics)),
+            Route("/healthz", _healthy),
+            Route("/readyz", self._ready),
+            Route("/openapi.json", _described),
+        ]
+        return Logged(Starlette(routes=routes), [route.path for route in routes])
 
     def _asked(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            known = _known(self._now(), request)
+            known = await self._known(request)
             if isinstance(known, Response):
                 return known
             try:
-                asked = question(
-                    await _body(request), arrow=ARROW in request.headers.get("accept", "")
-                )
+                body, hold = await received(request, _login(*known))
+                asked = question(body, arrow=ARROW in request.headers.get("accept", ""))
+                asked = replace(asked, owner=_login(*known), hold=hold)
             except ClientDisconnect:
                 return _wrong(408, "the request did not come to its end", "It took too long.", "")
             except Unreadable as error:
@@ -66,10 +82,14 @@ class Face:
                     error.status, error.headline, "The request was not read.", error.instead
                 )
             # a body may take long: the policy that is asked is today's
-            known = _known(self._now(), request)
+            known = await self._known(request)
             if isinstance(known, Response):
                 return known
-            return await run_in_threadpool(_carried_out, *known, asked, work)
+            world, user = known
+            call = _Call(world, user, asked, work)
+            job = Job(_login(world, user), call.run, call.interrupt)
+            seconds = world.service.policy.roles[user.role].access.statement_seconds
+            return await self._carried_out(request, self._traffic.data, job, seconds)
 
         return handle
 
@@ -77,22 +97,119 @@ class Face:
         self, work: Callable[[World, User], Response]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
-            known = _known(self._now(), request)
+            known = await self._known(request)
             if isinstance(known, Response):
                 return known
             world, user = known
-            return await run_in_threadpool(_guarded, lambda: work(world, user))
+            job = Job(_login(world, user), lambda: _guarded(user, lambda: work(world, user)))
+            return await self._carried_out(request, self._traffic.catalog, job, None)
 
         return handle
 
+    async def _ready(self, _: Request) -> Response:
+        """For whoever sends clients here. It says which part does not work, and nothing of it."""
+        failing = await self._health.failing()
+        told = {"ready": not failing, "failing": list(failing)}
+        return JSONResponse(told, 503 if failing else 200)
 
-def _known(worlds: Worlds, request: Request) -> tuple[World, User] | Response:
+    async def _known(self, request: Request) -> tuple[World, User] | Response:
+        """Who asks, under which policy; a wrong token is told so later the more there were."""
+        bearer = _bearer(request)
+        known = _known(self._now(), request, bearer)
+        if not isinstance(known, Response):
+            request.state.login = known[1].name
+        if bearer and isinstance(known, Response) and known.status_code == 401:
+            attempt = self._traffic.throttle.attempt(request.client, "")
+            attempt.fail()
+            try:
+                await asyncio.sleep(attempt.queue())
+            except TooMany:
+                why, instead = "Others from this address were wrong too.", "Ask again in a second."
+                return _wrong(429, "too many wrong tokens", why, instead)
+        return known
+
+    async def _carried_out(
+        self, request: Request, lane: Lane, job: Job, seconds: float | None
+    ) -> Response:
+        """What a job of a lane answers; it is stopped when its time is up or its client is gone."""
+        connection = getattr(request.state, "connection", None)
+        if connection is not None and connection.gone():
+            return _stopped("disconnect")
+        try:
+            lane.submit(job)
+        except TooBusy:
+            return _busy(lane)
+        except Closed:
+            return _stopped("shutdown")
+        loop = asyncio.get_running_loop()
+        if connection is not None:
+            connection.enter()
+        ended, stop = job.as_future(loop), loop.create_future()
+        left = loop.create_task(_left(request, connection))
+        left.add_done_callback(lambda _: _say(stop, "disconnect"))
+        timer = None if not seconds else loop.call_later(seconds, _say, stop, "timeout")
+        self._stops.add(stop)
+        try:
+            await asyncio.wait({ended, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._stops.discard(stop)
+            left.cancel()
+            if timer is not None:
+                timer.cancel()
+            if not ended.done():
+                self._traffic.stop(job, stop.result() if stop.done() else "shutdown")
+        if ended.done() and not ended.cancelled():
+            return _response(ended.result())
+        return _stopped(stop.result() if stop.done() else "shutdown")
+
+    def interrupt(self) -> None:
+        """Stop all that is being carried out: the process ends."""
+        for stop in list(self._stops):
+            _say(stop, "shutdown")
+
+
+def _say(stop: asyncio.Future[Reason], reason: Reason) -> None:
+    if not stop.done():
+        stop.set_result(reason)
+
+
+async def _left(request: Request, connection: Any) -> None:
+    """Wait until the client is gone, also where it has sent more than is read of it now."""
+    told = asyncio.get_running_loop().create_task(_disconnected(request))
+    try:
+        while not (await asyncio.wait({told}, timeout=LOOK_SECONDS))[0]:
+            if connection is not None and connection.gone():
+                return
+    finally:
+        told.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _login(world: World, user: User) -> Hashable:
+    """Whose turn it is: the same as over PostgreSQL's protocol."""
+    return str(world.service.policy.path), user.name
+
+
+def _response(found: object) -> Response:
+    assert isinstance(found, Response)
+    return found
+
+
+def _bearer(request: Request) -> str:
+    """The token of a request; empty where it has none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _known(worlds: Worlds, request: Request, bearer: str) -> tuple[World, User] | Response:
     """Who asks, under which policy: the one that is named, or the first that knows the token.
 
     Only who has a token of some policy is told that a database does not exist.
     """
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    bearer = token.strip() if scheme.lower() == "bearer" else ""
     fitting = {n: (w, user) for n, w in worlds.items() if (user := w.bearer(bearer)) is not None}
     named = request.headers.get(DATABASE, "")
     if not fitting or (named in worlds and named not in fitting):
@@ -105,67 +222,53 @@ def _known(worlds: Worlds, request: Request) -> tuple[World, User] | Response:
     return fitting[named]
 
 
-async def _body(request: Request) -> bytes:
-    """The body, as long as it is short enough."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_BODY:
-            raise Unreadable(413, "the request is too large", f"Send at most {LARGEST_BODY} bytes.")
-    return body
+class _Call:
+    """A statement that is asked in a thread, and can be stopped there."""
 
+    def __init__(self, world: World, user: User, asked: Question, work: Work) -> None:
+        self._world, self._user, self._asked, self._work = world, user, asked, work
+        self._session: Session | None = None
 
-def _carried_out(world: World, user: User, asked: Question, work: Work) -> Response:
-    """In a worker thread, for no longer than the role may."""
+    def run(self) -> Response:
+        return _guarded(self._user, self._run)
 
-    def run() -> Response:
-        session = world.service.session(user.role, asked.session)
-        for statement in asked.settings:
+    def _run(self) -> Response:
+        session = self._world.service.session(self._user.role, self._asked.session)
+        for statement in self._asked.settings:
             session.execute(statement)
-        seconds = world.service.policy.roles[user.role].access.statement_seconds
-        if not seconds:
-            return work(session, asked)
-        thread = threading.get_ident()
-        with _DEADLINES.within(seconds, lambda: session.interrupt(thread)):
-            return work(session, asked)
+        self._session = session
+        return self._work(session, self._asked)
 
-    return _guarded(run)
+    def interrupt(self, thread: int) -> None:
+        if self._session is not None:
+            self._session.interrupt(thread)
 
 
-def _guarded(work: Callable[[], Response]) -> Response:
+def _guarded(user: User, work: Callable[[], Response]) -> Response:
     """Whatever goes wrong is told in the same words as everywhere, and nothing of a row is."""
     try:
         return work()
-    except OutOfBudget as refused:
-        return _refused(refused, 403)
     except Refused as refused:
-        return _refused(refused, 403 if refused.sqlstate == "53400" else 422)
+        record(StatementRefused(refused.code, user.name, "http", position=refused.position or 0))
+        out = isinstance(refused, OutOfBudget) or refused.sqlstate == "53400"
+        return _refused(refused, 403 if out else 422)
+    except Full as full:
+        why = "What clients hold at one time shares a part of `endpoint.memory`."
+        return _wrong(503, f"out of memory: {full}", why, f"Try again later. {_CHARGED}")
     except LedgerFailed as failed:
-        return _wrong(500, failed.headline, "", failed.instead, failed.code)
+        record(LedgerUnusable(failed.headline, failed.instead))
+        return _wrong(500, failed.client_headline, "", failed.client_instead, failed.code)
+    except Ended as ended:
+        return _wrong(503, ended.headline, ended.why, ended.instead, ended.code)
     except EngineFailed as failed:
         return _wrong(500, str(failed), "", "", "DP901")
-    except Error as error:
-        return _wrong(500, str(error), "", "")
-    except Exception:
-        log.exception("a defect in the HTTP face")
-        return _wrong(500, "a defect in dpsql", "", "")
+    except Exception as error:  # noqa: BLE001 (whatever it is, the client is told one thing)
+        return _wrong(500, f"a defect in dpsql (incident {defect(error)})", "", "")
 
 
 def _query(session: Session, asked: Question) -> Response:
     reply = session.execute(asked.sql, asked.parameters, intervals=True)
-    if asked.arrow:
-        return Response(_arrow(reply), media_type=ARROW)
-    return Response(plain.to_json(reply), media_type="application/json")
-
-
-def _arrow(reply: Reply) -> bytes:
-    """One IPC stream; what it cost is in the schema's metadata."""
-    told = {"cost": plain.cost(reply), "recalled": reply.recalled, "notes": list(reply.notes)}
-    table = plain.named(reply).replace_schema_metadata({"dpsql": json.dumps(told)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    return answered(reply, asked.owner, arrow=asked.arrow)
 
 
 def _explain(session: Session, asked: Question) -> Response:
@@ -200,6 +303,23 @@ def _unknown() -> Response:
         "", "a token is needed", "Budgets belong to roles.", "Authorization: Bearer <token>"
     )
     return JSONResponse(told, 401, _UNKNOWN)
+
+
+def _busy(lane: Lane) -> Response:
+    return _wrong(
+        429, "too many statements of this log-in wait for their turn",
+        f"At most {lane.most_waiting} may wait, so that memory is left for others.",
+        "Send it again when some have been answered. It was not charged.",
+    )  # fmt: skip
+
+
+def _stopped(reason: Reason) -> Response:
+    """What had not begun was not charged; whether it had is not known here."""
+    if reason == "timeout":
+        why, instead = "The policy says how long a statement may take.", "Ask for less at once."
+        return _wrong(504, "the statement took too long", f"{why} {_CHARGED}", instead)
+    why, instead = "The server ends.", "Send it again when it is back."
+    return _wrong(503, "the statement was stopped", f"{why} {_CHARGED}", instead)
 
 
 def _refused(refused: Refused, status: int) -> Response:

@@ -81,6 +81,17 @@ _EXPLANATION = {
     "required": ["plan", "cost"],
     "properties": {"plan": {"type": "array", "items": {"type": "string"}}, "cost": _COST},
 }
+_READY: dict[str, Any] = {
+    "type": "object",
+    "required": ["ready", "failing"],
+    "properties": {
+        "ready": {"type": "boolean"},
+        "failing": {
+            "type": "array",
+            "items": {"enum": ["ledger", "engine", "catalog", "lanes"]},
+        },
+    },
+}
 QUESTION: dict[str, Any] = {
     "type": "object",
     "required": ["sql"],
@@ -113,7 +124,10 @@ _WRONG = {
     "403": "an account has too little left, or this is for owners",
     "413": "the request is too large",
     "422": "the statement is refused",
+    "429": "too many statements of this log-in wait, or many tokens from this address were wrong",
     "500": "it could not be finished; nothing is known of rows from this",
+    "503": "the server ends; what was not begun is not charged",
+    "504": "it took longer than its role may; what it was charged stays charged",
 }
 
 
@@ -156,7 +170,7 @@ def description() -> dict[str, Any]:
                     "parameters": [_DATABASE],
                     "responses": {
                         "200": _said("by account", _json(_REMAINING)),
-                        **_wrong("401", "404", "500"),
+                        **_wrong("401", "404", "429", "500", "503"),
                     },
                 }
             },
@@ -166,7 +180,7 @@ def description() -> dict[str, Any]:
                     "parameters": [_DATABASE],
                     "responses": {
                         "200": _said("metrics", text),
-                        **_wrong("401", "403", "404", "500"),
+                        **_wrong("401", "403", "404", "429", "500", "503"),
                     },
                 }
             },
@@ -175,6 +189,16 @@ def description() -> dict[str, Any]:
                     "summary": "whether it is up",
                     "security": [],
                     "responses": {"200": _said("it is", text)},
+                }
+            },
+            "/readyz": {
+                "get": {
+                    "summary": "whether it can answer: within 2 seconds, looked at once a second",
+                    "security": [],
+                    "responses": {
+                        "200": _said("it can", _json(_READY)),
+                        "503": _said("it cannot: what does not work", _json(_READY)),
+                    },
                 }
             },
             "/openapi.json": {

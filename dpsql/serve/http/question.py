@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 from dpsql.diagnostics.quote import line
+from dpsql.memory.pool import Hold
 from dpsql.service.settings import SETTINGS
+from dpsql.sql.parameters import MOST_PARAMETERS
 
 _LARGEST = 2**63
+MOST_BRACKETS = 1_000
+"""Lists and objects in a body; what is described has three."""
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,10 @@ class Question:
     session: str = "default"
     settings: tuple[str, ...] = ()
     arrow: bool = False
+    owner: Hashable = None
+    """Whose memory the request and its answer are."""
+    hold: Hold | None = None
+    """Counts the request."""
 
 
 class Unreadable(Exception):
@@ -35,6 +45,11 @@ class Unreadable(Exception):
 
 def question(body: bytes, *, arrow: bool) -> Question:
     """The question that a body is."""
+    if _brackets(body) > MOST_BRACKETS:
+        raise _bad(
+            f"the body has more than {MOST_BRACKETS} lists and objects",
+            '{"sql": "SELECT count(*) FROM orders WHERE channel = ?", "parameters": ["web"]}',
+        )
     try:
         given = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
@@ -48,11 +63,29 @@ def question(body: bytes, *, arrow: bool) -> Question:
     return Question(given["sql"], arrow=arrow, **read)
 
 
+def _brackets(body: bytes) -> int:
+    """How many lists and objects there are, without reading them.
+
+    While they are made, the garbage collector looks through all objects of the process again and
+    again, and everybody waits: for 0.2 seconds with a body of lists.
+    """
+    found = body.count(b"[") + body.count(b"{")
+    if found > MOST_BRACKETS:  # in texts there may be as many as one likes
+        plain = _TEXT.sub(b"", body)
+        found = plain.count(b"[") + plain.count(b"{")
+    return found
+
+
 def _no_number(_: str) -> Any:
     raise ValueError
 
 
 def _parameters(given: Any) -> tuple[Any, ...]:
+    if isinstance(given, list) and len(given) > MOST_PARAMETERS:
+        raise _bad(
+            f"there are more than {MOST_PARAMETERS} parameters",
+            "Ask for fewer values, or name them by a condition: x BETWEEN ? AND ?",
+        )
     if not isinstance(given, list) or not all(map(_is_value, given)):
         raise _bad('"parameters" is not a list of values', '"parameters": ["web", 3, null]')
     return tuple(given)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from dpsql.memory.pool import POOL, Hold, Use
+from dpsql.memory.sizes import table_size
 from dpsql.serve.pgwire import script
 from dpsql.serve.pgwire.commands import Copy, Query
 from dpsql.serve.pgwire.copy_out import copied
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.pgwire.replies import WireColumn
-from dpsql.serve.pgwire.rows import data_rows
+from dpsql.serve.pgwire.rows import CHUNK, data_rows
 from dpsql.serve.pgwire.scram import Verifier
 from dpsql.serve.pgwire.script import Statements
+from dpsql.serve.tokens import TOKEN
+from dpsql.sql.parse import LONGEST_TEXT
 
 _REMEMBERED = 20_000
 """Bytes of an encoded answer that are worth keeping for the next client."""
+MOST_ENCODED = 2
+"""Ways of encoding an answer that are kept: drivers ask for text, or for binary."""
+PIECE = 1 << 20
+"""Bytes of rows that are made into messages at one time; a longer row goes alone."""
+_HEAD, _FIELD = 7, 44
+"""Bytes of a row as a message, and of each of its fields, beside texts: at most."""
 
 
 class Setting(NamedTuple):
@@ -41,18 +51,48 @@ class Answer:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
+    size: int = 0
+    """The bytes of its rows, once they were counted."""
+    hold: Hold | None = None
+    """Counts the memory of its rows for as long as somebody reads them."""
 
     @property
     def count(self) -> int:
         """How many rows there are."""
         return int(self.table.num_rows)
 
+    def counted(self) -> int:
+        """The bytes of its rows."""
+        if not self.size:
+            self.size = table_size(self.table)
+        return self.size
+
+    def bytes_of(self, start: int, stop: int) -> int:
+        """About how many bytes so many rows are as messages."""
+        part = self.table.slice(start, stop - start)
+        return int(part.nbytes + part.num_rows * (_HEAD + 8 * part.num_columns))
+
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Where to cut rows, so that each piece is about as long as a client reads at a time."""
+        while start < stop:
+            end = min(stop, start + CHUNK)
+            while end - start > 1 and self.bytes_of(start, end) > PIECE:
+                end = start + (end - start) // 2
+            yield start, end
+            start = end
+
+    @property
+    def most_encoded(self) -> int:
+        """Bytes that all rows may take as messages, where they are remembered."""
+        each = _HEAD + _FIELD * len(self.columns)
+        return min(_REMEMBERED, self.count * each + int(self.table.nbytes))
+
     def rows(self, formats: tuple[int, ...]) -> bytes:
         """Every row as messages, remembered while it is small."""
         known = self.encoded.get(formats)
         if known is None:
             known = data_rows(self.table, self.columns, formats)
-            if len(known) <= _REMEMBERED:
+            if len(known) <= _REMEMBERED and len(self.encoded) < MOST_ENCODED:
                 self.encoded[formats] = known
         return known
 
@@ -86,8 +126,11 @@ class Backend(Protocol):
         """The same answer if it is at hand and free."""
         ...
 
-    def light(self, query: Query) -> bool:
-        """Whether a query reads no data: no long work of others may keep it waiting."""
+    def light(self, query: Query, *, at_once: bool) -> bool | None:
+        """Whether a query reads no data: no long work of others may keep it waiting.
+
+        None where that cannot be seen ``at_once``, as others wait meanwhile.
+        """
         ...
 
     def interrupt(self, thread: int) -> None:
@@ -210,8 +253,12 @@ class Read:
     text: str
 
     def perform(self, backend: Backend) -> Statements:  # noqa: ARG002 (as above)
-        """Carry it out."""
-        return script.read(self.text)
+        """Carry it out. Only one statement at a time has tokens."""
+        hold = POOL.hold(Use.READING, TOKEN * min(len(self.text), LONGEST_TEXT))
+        try:
+            return script.read(self.text)
+        finally:
+            hold.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +281,20 @@ class Pause:
         """There is nothing to do."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Wait:
+    """Ask to go on after some seconds. No worker waits meanwhile."""
+
+    seconds: float
+
+    def perform(self, backend: Backend) -> None:
+        """There is nothing to do."""
+
+
 LARGE = (Encode, EncodeCopy)
 """Results that wait until the client has taken what was sent."""
 TIMED = (Describe, Columns, Run)
 """What a statement timeout ends."""
-Ask = Describe | Columns | Run | RunOwn | Encode | EncodeCopy | Read | Prove | Pause
+Ask = Describe | Columns | Run | RunOwn | Encode | EncodeCopy | Read | Prove | Pause | Wait
 Steps = Generator[Ask, Any, Any]
 """A conversation that pauses at each request and is resumed with its result."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpsql.serve.pgwire import asking, hearsay, replies, script
+from dpsql.serve.pgwire import asking, comments, replies, script
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire import messages as m
 from dpsql.serve.pgwire.asking import Steps
@@ -19,7 +19,7 @@ from dpsql.serve.pgwire.transaction import Status
 
 def _query(session: Session, message: m.Query) -> Steps:
     """A script: its statements one after the other, up to the first that fails."""
-    session.asked = message.text
+    session.note(message.text)
     session.names.portals.pop("", None)
     session.names.prepared.pop("", None)
     statements = yield from _read_script(session, message.text)
@@ -48,7 +48,7 @@ def _query(session: Session, message: m.Query) -> Steps:
 
 def _read_script(session: Session, text: str) -> Steps:
     """The statements of a script; a long one is read by a worker."""
-    hearsay.remarked(session.process, text)
+    comments.record_comment(session.process, text)
     if len(text) > script.LONG:
         return (yield asking.Read(text))
     return script.read(text)
@@ -157,8 +157,7 @@ def _described(session: Session, prepared: Prepared) -> Steps:
     command = prepared.command
     if isinstance(command, c.Query) and not prepared.described:
         found = yield asking.Describe(command, prepared.oids)
-        prepared.oids, prepared.columns, prepared.described = found.oids, found.columns, True
-        prepared.settings = session.backend.settings()
+        prepared.set_described(found.oids, found.columns, session.backend.settings())
     if not isinstance(command, c.Query):
         prepared.columns = yield from columns_of(session, command)
     return prepared
@@ -221,7 +220,7 @@ def _read(session: Session, portal: Portal, limit: int) -> Steps:
     """The next rows of a portal. It was paid for once; reading on is free."""
     session.transaction.check()
     assert isinstance(portal.command, c.Query)
-    session.asked = portal.command.text
+    session.note(portal.command.text)
     if portal.answer is None and not portal.done:
         yield from _check_results(session, portal)  # other settings give other columns
     answer = yield from session.open(portal)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.cursor import Cursor
 from dpsql.serve.pgwire.errors import BAD_VALUE, PRIVILEGE, WireError
-from dpsql.serve.tokens import tokens
 
 
 def read_copy(cursor: Cursor, query: Callable[[Cursor], c.Query]) -> c.Copy:
@@ -35,7 +34,7 @@ def _table(cursor: Cursor) -> c.Query:
         inside = cursor.inside()
         columns = cursor.text[inside[0].start : inside[-1].end] if inside else "*"
     text = f"SELECT {columns} FROM {start}"
-    return c.Query(text, tuple(tokens(text)))
+    return c.Query(text)
 
 
 def _not_out() -> WireError:

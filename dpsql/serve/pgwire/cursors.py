@@ -1,10 +1,11 @@
-"""Where FETCH and MOVE go: arithmetic on positions, no rows."""
+"""Where FETCH and MOVE go: how they are read, and arithmetic on positions. There are no rows."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from dpsql.serve.pgwire.commands import Fetch
+from dpsql.serve.pgwire.cursor import Cursor
 from dpsql.serve.pgwire.errors import WireError
 
 
@@ -67,3 +68,47 @@ def check_scroll(fetch: Fetch, reached: Reach, position: int, *, scroll: bool) -
             "55000", f'cursor "{fetch.cursor}" can only scan forward',
             hint="Declare it with SCROLL option to enable backward scan.",
         )  # fmt: skip
+
+
+def read_fetch(cursor: Cursor) -> Fetch:
+    """FETCH, behind its first word."""
+    return _fetched(cursor, moves=False)
+
+
+def read_move(cursor: Cursor) -> Fetch:
+    """MOVE, behind its first word."""
+    return _fetched(cursor, moves=True)
+
+
+_ONES = {
+    "next": ("forward", 1),
+    "prior": ("backward", 1),
+    "first": ("absolute", 1),
+    "last": ("absolute", -1),
+}
+
+
+def _fetched(cursor: Cursor, *, moves: bool) -> Fetch:
+    direction: str = "forward"
+    many: int | None = 1
+    word, named = cursor.peek(), cursor.remaining() > 1
+    if named and word in _ONES:
+        cursor.next()
+        direction, many = _ONES[word]
+    elif named and word in ("absolute", "relative"):
+        cursor.next()
+        direction, many = word, cursor.integer()
+    elif named and word in ("forward", "backward"):
+        cursor.next()
+        direction = word
+        many = _count(cursor)
+    elif named:
+        many = _count(cursor)
+    cursor.skip("from", "in")
+    return Fetch(cursor.name(), direction, many, moves)
+
+
+def _count(cursor: Cursor) -> int | None:
+    if cursor.skip("all"):
+        return None
+    return cursor.integer() if cursor.at_number() else 1

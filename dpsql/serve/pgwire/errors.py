@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import secrets
+import re
 
+from dpsql.diagnostics.operation.defects import defect
+from dpsql.diagnostics.operation.events import LedgerUnusable, record
 from dpsql.diagnostics.quote import STATEMENT, line, listed
-from dpsql.diagnostics.refusal import EngineFailed, LedgerFailed, Refused
-
-log = logging.getLogger("dpsql.operator")
-"""What went wrong inside may quote data: it is for the operator."""
+from dpsql.diagnostics.refusal import Ended, EngineFailed, LedgerFailed, Refused
+from dpsql.memory.pool import Full
 
 PROTOCOL, SYNTAX, UNSUPPORTED = "08P01", "42601", "0A000"
 BAD_TEXT, BAD_BINARY, BAD_ENCODING, BAD_VALUE = "22P02", "22P03", "22021", "22023"
@@ -18,10 +17,14 @@ DUPLICATE_STATEMENT, DUPLICATE_CURSOR = "42P05", "42P03"
 ABORTED, NO_TRANSACTION, CANCELED = "25P02", "25P01", "57014"
 PRIVILEGE, NO_SETTING, NO_FUNCTION = "42501", "42704", "42883"
 PASSWORD, AUTHORIZATION, TOO_MANY = "28P01", "28000", "53300"
-LIMIT, NO_DATABASE = "54000", "3D000"
-ENDED = "57P01"
+LIMIT, NO_DATABASE, NO_MEMORY = "54000", "3D000", "53200"
 NO_COLUMN, NO_RELATION, NO_SCHEMA = "42703", "42P01", "3F000"
+STOPPING = "57P03"
+ENDED = "57P01"
 """A session was ended by its own role: the one code that drivers may take as a reason to reconnect."""
+
+
+_OWN_CODE = re.compile(r"DP[0-9]{3}(?=:)")
 
 
 class WireError(Exception):
@@ -40,6 +43,12 @@ class WireError(Exception):
         self.position = position
         super().__init__(self.message)
 
+    @property
+    def code(self) -> str:
+        """The code of a refusal or failure of dpsql's own; the SQLSTATE of any other."""
+        found = _OWN_CODE.match(self.message)
+        return self.sqlstate if found is None else found[0]
+
 
 class Fatal(WireError):
     """An error after which the connection is closed."""
@@ -56,11 +65,25 @@ def wire_error(error: BaseException, offset: int = 0) -> WireError:
         )
     if isinstance(error, EngineFailed):
         return WireError(error.sqlstate, str(error))
+    if isinstance(error, Ended):
+        said = f"{error.code}: {error.headline}"
+        return WireError(error.sqlstate, said, error.why, error.instead)
     if isinstance(error, LedgerFailed):
-        return WireError(error.sqlstate, f"{error.code}: {error.headline}", "", error.instead)
-    incident = secrets.token_hex(4)
-    log.error("incident %s", incident, exc_info=error)
-    return WireError("XX000", f"DP903: a defect in dpsql (incident {incident})")
+        record(LedgerUnusable(error.headline, error.instead))
+        said = f"{error.code}: {error.client_headline}"
+        return WireError(error.sqlstate, said, "", error.client_instead)
+    if isinstance(error, Full):
+        return no_memory(error)
+    return WireError("XX000", f"DP903: a defect in dpsql (incident {defect(error)})")
+
+
+def no_memory(error: Full, hint: str = "") -> WireError:
+    """What is told to whom the pool has no memory for."""
+    return WireError(
+        NO_MEMORY, f"out of memory: dpsql has no room for {error.size} bytes of {error.use.value}",
+        "What clients hold at one time shares a part of `endpoint.memory`, one login's at most half of it.",
+        hint or "Close cursors and prepared statements that are not needed, or try again later.",
+    )  # fmt: skip
 
 
 def _why(refused: Refused) -> str:

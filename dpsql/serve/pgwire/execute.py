@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from sys import getsizeof
 from typing import Any
 
 import pyarrow as pa
 
+from dpsql.memory.pool import POOL, Use
+from dpsql.memory.sizes import size_of
 from dpsql.serve.pgwire import asking, replies, setting
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.asking import Answer, Steps
 from dpsql.serve.pgwire.copy_out import copied
 from dpsql.serve.pgwire.cursors import check_scroll, reach
-from dpsql.serve.pgwire.errors import NO_CURSOR, NO_STATEMENT, NO_TRANSACTION, PROTOCOL, WireError
+from dpsql.serve.pgwire.errors import LIMIT, NO_CURSOR, NO_STATEMENT, NO_TRANSACTION, WireError
 from dpsql.serve.pgwire.oids import TEXT, column
 from dpsql.serve.pgwire.parameters import value as parameter_value
 from dpsql.serve.pgwire.portals import Portal, Prepared
 from dpsql.serve.pgwire.replies import WireColumn
-from dpsql.serve.pgwire.rows import CHUNK, FEW
+from dpsql.serve.pgwire.rows import FEW
 from dpsql.serve.pgwire.session import Session
 from dpsql.serve.pgwire.transaction import Status
 from dpsql.serve.pgwire.variables import REPORTED
+from dpsql.sql.parameters import MOST_PARAMETERS
 
+SAVED = 600
+"""Bytes of a savepoint beside its name and the values of settings."""
 IN_FAILED_BLOCK = (c.End, c.RollbackTo)
 
 
@@ -99,7 +106,13 @@ def end(session: Session, *, committed: bool) -> None:
 
 
 def _savepoint(session: Session, command: c.Savepoint, *_: object) -> str:
-    session.transaction.save(command.name, session.saved())
+    saved, before = session.saved(), session.transaction.newest
+    own = POOL.hold(Use.SESSIONS, SAVED + getsizeof(command.name), session.owner)
+    if before is not None and before.variables is saved.variables:
+        shared = before.holds[-1]
+    else:
+        shared = POOL.hold(Use.SESSIONS, size_of(saved.variables), session.owner)
+    session.transaction.save(command.name, replace(saved, holds=(own, shared)))
     return "SAVEPOINT"
 
 
@@ -198,8 +211,14 @@ def _fetch(session: Session, command: c.Fetch, announce: Any, formats: Sequence[
         )
     elif reached.rows:
         backwards = list(range(reached.start - 1, reached.stop - 2, -1))
-        turned = Answer(answer.columns, answer.table.take(pa.array(backwards, pa.int64())))
-        yield from session.rows(turned, 0, turned.count, formats)
+        with session.encoding(answer, 0, answer.count):
+            turned = replace(
+                answer,
+                table=answer.table.take(pa.array(backwards, pa.int64())),
+                encoded={},
+                size=0,
+            )
+            yield from session.rows(turned, 0, turned.count, formats)
     return f"FETCH {reached.rows}"
 
 
@@ -251,11 +270,14 @@ def prepared_query(
 
 def parameter_count(query: c.Query, oids: Sequence[int]) -> int:
     """How many parameters a query takes."""
-    used = [int(t.text[1:]) for t in query.tokens if t.kind == "param" and len(t.text) < 7]
-    highest = max(used, default=0)
-    if highest > 65_535:
-        raise WireError(PROTOCOL, "too many parameters")
-    return max(highest, len(oids))
+    count = max(query.parameters, len(oids))
+    if count > MOST_PARAMETERS:
+        raise WireError(
+            LIMIT, f"a statement has at most {MOST_PARAMETERS} parameters",
+            "Each is read and bound by itself, between the statements of others.",
+            "Send a list of values as one parameter: x = ANY($1)",
+        )  # fmt: skip
+    return count
 
 
 def read_values(texts: Sequence[str | None], oids: Sequence[int]) -> tuple[Any, ...]:
@@ -278,11 +300,12 @@ def _deallocate(session: Session, command: c.Deallocate, *_: object) -> str:
 def _copy(session: Session, command: c.Copy, *_: object) -> Steps:
     answer = yield from session.answer(command.query)
     session.send(replies.copy_out(len(answer.columns), int(command.format == "binary")))
-    if answer.count <= FEW:
+    if not answer.count or (answer.count <= FEW and answer.hold is None):
         session.send(copied(command, answer.columns, answer.table, 0, answer.count))
     else:
-        for at in range(0, answer.count, CHUNK):
-            part = yield asking.EncodeCopy(command, answer, at, min(at + CHUNK, answer.count))
+        for first, last in answer.pieces(0, answer.count):
+            with session.encoding(answer, first, last):
+                part = yield asking.EncodeCopy(command, answer, first, last)
             session.send(part)
     session.send(replies.COPY_DONE)
     return f"COPY {answer.count}"

@@ -3,29 +3,62 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Hashable
 
-from dpsql.serve.pgwire.errors import PROTOCOL, Fatal
+from dpsql.memory.pool import POOL, Full, Hold, Use
+from dpsql.serve.pgwire.errors import PROTOCOL, Fatal, no_memory
 
 LARGEST_BEFORE_LOGIN = 10_000
 LARGEST_MESSAGE = 16 << 20
+FEW, ENOUGH = 1 << 16, 1 << 18
+"""Bytes from which what was received is counted, and from which no more is read ahead."""
 _LENGTH = struct.Struct("!i")
 
 
 class Frames:
-    """Bytes received and not yet read."""
+    """Bytes received and not yet read. Where they are many, they are counted in the pool."""
 
     def __init__(self) -> None:
         """Empty; ``largest`` bounds each message, and grows with the log-in."""
         self._buffer = bytearray()
         self._read = 0
         self.largest = LARGEST_BEFORE_LOGIN
+        self._hold = Hold(POOL, Use.RECEIVED, None)
+
+    def admit(self, largest: int, owner: Hashable) -> None:
+        """Somebody has logged in, who may send longer messages, and whose memory they are."""
+        self._hold.release()
+        self.largest, self._hold = largest, Hold(POOL, Use.RECEIVED, owner)
 
     def feed(self, data: bytes) -> None:
-        """Add what arrived."""
-        if self._read > 1 << 16 or self._read == len(self._buffer):
+        """Add what arrived; where there is no memory for that, the connection ends."""
+        if self._read > FEW:
             del self._buffer[: self._read]
             self._read = 0
+        if len(self._buffer) + len(data) > FEW:
+            self._count(len(self._buffer) + len(data))
         self._buffer += data
+
+    def _count(self, size: int) -> None:
+        try:
+            self._hold.resize(size)
+        except Full as error:
+            told = no_memory(error, "Send shorter messages, or try again later.")
+            raise Fatal(told.sqlstate, told.message, told.detail, told.hint) from None
+
+    def drop(self) -> None:
+        """Nothing more is read: give the memory back."""
+        self._buffer, self._read = bytearray(), 0
+        if self._hold.bytes:
+            self._hold.release()
+
+    @property
+    def hungry(self) -> bool:
+        """Whether more is to be received: little waits, or the message that is next is not whole."""
+        if self.waiting < ENOUGH:
+            return True
+        (length,) = _LENGTH.unpack_from(self._buffer, self._read + 1)
+        return bool(self.waiting < min(length, self.largest) + 1)
 
     @property
     def waiting(self) -> int:
@@ -53,5 +86,9 @@ class Frames:
             raise Fatal(PROTOCOL, "invalid length of a message")
         if len(self._buffer) < start + length:
             return None
+        with memoryview(self._buffer) as view:
+            found = bytes(view[start + 4 : start + length])
         self._read = start + length
-        return bytes(self._buffer[start + 4 : start + length])
+        if self._read == len(self._buffer):
+            self.drop()
+        return found

@@ -14,19 +14,27 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 
-from dpsql.serve.pgwire import hearsay, replies, startup
+from dpsql.diagnostics.operation.events import ConnectionEnded, StatementRefused, record
+from dpsql.memory.pool import Full, Hold
 from dpsql.serve.pgwire import messages as m
-from dpsql.serve.pgwire.asking import Ask, Pause, Steps
+from dpsql.serve.pgwire import replies, startup
+from dpsql.serve.pgwire.asking import Ask, Pause, Steps, Wait
 from dpsql.serve.pgwire.commands import Own
 from dpsql.serve.pgwire.conversation import handle, ready
 from dpsql.serve.pgwire.crowd import Crowd, Nobody, Place
-from dpsql.serve.pgwire.errors import PASSWORD, PROTOCOL, Fatal, WireError, wire_error
+from dpsql.serve.pgwire.errors import (
+    CANCELED,
+    PASSWORD,
+    PROTOCOL,
+    Fatal,
+    WireError,
+    wire_error,
+)
 from dpsql.serve.pgwire.execute import execute
-from dpsql.serve.pgwire.frames import LARGEST_MESSAGE, Frames
+from dpsql.serve.pgwire.frames import FEW, LARGEST_MESSAGE, Frames
 from dpsql.serve.pgwire.session import MESSAGE, READ, Session
 from dpsql.serve.pgwire.startup import House, Login, Wanted
-
-WRONG_PASSWORD_DELAY = 0.3
+from dpsql.serve.throttle import Attempt, Throttle
 
 
 class Phase(enum.Enum):
@@ -57,17 +65,21 @@ class Machine:
         *,
         admit: Callable[[House, str], int] = lambda *_: LARGEST_MESSAGE,
         crowd: Crowd | None = None,
+        attempt: Callable[[str], Attempt] | None = None,
     ) -> None:
         """Waiting for the first message.
 
         ``admit`` may refuse a role that has proved itself, or says how large its messages may be.
+        ``attempt`` begins a log-in under a name.
         """
         self._house, self._admit, self._crowd = house, admit, crowd or Nobody()
+        self._attempt = attempt or (lambda name: Throttle().attempt(None, name))
         self.home = house
         """Who takes this client in, once it has said which database it wants."""
         self._frames = Frames()
         self._out: list[bytes] = []
         self._steps: Steps | None = None
+        self._hold: Hold | None = None
         self._simple = True
         self._login: Login | None = None
         self._wanted: Wanted | None = None
@@ -78,7 +90,6 @@ class Machine:
         self.session: Session | None = None
         self.cancel: m.Cancel | None = None
         self.key: tuple[int, bytes] | None = None
-        self.delay = 0.0
 
     @property
     def role(self) -> str:
@@ -101,16 +112,22 @@ class Machine:
         return self._frames.waiting
 
     @property
-    def largest(self) -> int:
-        """How large a message may be now."""
-        return self._frames.largest
+    def hungry(self) -> bool:
+        """Whether more is to be received before what is there has been read."""
+        return self._frames.hungry
+
+    def drop(self) -> None:
+        """The client is gone: nothing that it sent or was to be sent is kept."""
+        self._close()
+        self._frames.drop()
+        self._out.clear()
+        self._hold = self.session = self._login = None
 
     def receive(self, data: bytes) -> None:
         """Take bytes from the client."""
         if self.phase is Phase.CLOSED:
             return
-        self._frames.feed(data)
-        self._read_on()
+        self._read_on(data)
 
     def take(self) -> bytes:
         """What is to be sent now."""
@@ -152,15 +169,18 @@ class Machine:
 
     def refuse(self, error: WireError) -> None:
         """End the connection with an error."""
+        if error.sqlstate != PASSWORD:  # a failed log-in has been recorded with its address
+            record(ConnectionEnded(error.code, self.role))
         self._send(replies.error(error, "FATAL"))
         self._close()
 
-    def _read_on(self) -> None:
+    def _read_on(self, data: bytes = b"") -> None:
         """Messages one after the other, until one is not whole or waits for something.
 
         After some work others have their turn, however much has been sent at once.
         """
         try:
+            self._frames.feed(data)
             while self._steps is None and self.ask is None and self._reading():
                 if self.phase is Phase.STARTUP:
                     whole = self._frames.startup()
@@ -172,17 +192,17 @@ class Machine:
                     if framed is None:
                         return
                     self._message(*framed)
-                    self._pause()
+                    if self.session is not None and self.session.tired and self.backlog:
+                        self.pause()
         except Fatal as error:
             self.refuse(error)
         except WireError as error:
             self.refuse(Fatal(error.sqlstate, error.message))
 
-    def _pause(self) -> None:
-        """Let others have their turn, when this one has gone on for some time and would go on."""
-        tired = self.session is not None and self.session.tired
-        if tired and self._steps is None and self._reading() and self.backlog:
-            self.ask = Pause()
+    def pause(self) -> None:
+        """Let others have their turn before this one goes on."""
+        if self._steps is None and self.session is not None and self._reading():
+            self.ask = self.ask or Pause()
 
     def _reading(self) -> bool:
         return self.phase not in (Phase.CLOSED, Phase.ENCRYPTING)
@@ -234,6 +254,16 @@ class Machine:
             return
         if not isinstance(message, _TAKEN[self.phase]):
             raise Fatal(PROTOCOL, f"unexpected message type {kind}")
+        try:
+            if self.session is not None and len(body) > FEW:
+                text = message.text if isinstance(message, m.Query | m.Parse) else ""
+                self._hold = self.session.hold_message(len(body), text)
+        except Full as error:
+            self._failed(wire_error(error), simple=kind == ord("Q"))
+        else:
+            self._act(message)
+
+    def _act(self, message: m.Message) -> None:
         if isinstance(message, m.Terminate):
             self._close()
         elif isinstance(message, m.Secret):
@@ -241,17 +271,37 @@ class Machine:
             self._run(next)
         else:
             self._said(message)
+        if self._steps is None:
+            self._hold = None
 
     def _secret(self, message: m.Secret) -> Steps:
         assert self._login is not None
+        if self._login.awaits_proof:
+            yield from self._prove(self._login, message, self._attempt(self.role))
+        else:
+            self._send((yield from self._login.step(message.body))[0])
+
+    def _prove(self, login: Login, message: m.Secret, attempt: Attempt) -> Steps:
+        """Look at a proof, after the delay that log-ins of this name from this address have.
+
+        Whichever failed while a worker looked at this one delay what is said of it, right or wrong.
+        """
+        yield from startup.queued(attempt)
+        before, wrong, reply = attempt.failures, None, b""
         try:
-            reply, proved = yield from self._login.step(message.body)
+            reply, _ = yield from login.step(message.body)
         except Fatal as error:
-            self.delay = WRONG_PASSWORD_DELAY if error.sqlstate == PASSWORD else 0.0
-            raise
+            wrong = error
+        late = attempt.delay if attempt.failures > before else 0.0
+        if wrong is not None and wrong.sqlstate == PASSWORD:
+            attempt.fail(self.database)  # now: a client that leaves while it waits has failed too
+        if late:
+            yield Wait(late)
+        if wrong is not None:
+            raise wrong
+        attempt.succeed()
         self._send(reply)
-        if proved:
-            yield from self._enter()
+        yield from self._enter()
 
     def _enter(self) -> Steps:
         """The role has proved itself: open its session and say what a client waits for."""
@@ -268,13 +318,13 @@ class Machine:
             told = wire_error(error)
             raise Fatal(told.sqlstate, told.message, told.detail, told.hint) from error
         variables = startup.variables(asked)
-        self.session = Session(backend, variables, process)
-        hearsay.entered(process, asked.role, asked.database, variables.get("application_name"))
+        owner = self.home.admission(asked.role).policy, asked.role
+        self.session = Session(backend, variables, process, owner)
         for name, value in variables.reported().items():
             self._send(replies.parameter_status(name, value))
         self.key = process, startup.cancel_key(self._house, asked.minor)
         self._send(replies.key_data(*self.key))
-        self._frames.largest = largest
+        self._frames.admit(largest, owner)
         self._login, self.phase, self._simple = None, Phase.READY, True
         yield from self._settings(startup.own_settings(asked))
 
@@ -321,15 +371,18 @@ class Machine:
                 self._failed(told, simple=self._simple)
 
     def _done(self) -> None:
-        self._steps = None
+        self._steps = self._hold = None
         if self.session is not None and self._simple:
             ready(self.session)
 
     def _failed(self, error: WireError, *, simple: bool) -> None:
-        self._steps = None
+        self._steps = self._hold = None
         if self.phase is Phase.SKIPPING:
             return
         assert self.session is not None
+        if error.sqlstate != CANCELED:  # who stopped it has said so
+            process, place = self.session.process, error.position or 0
+            record(StatementRefused(error.code, self.role, "postgres", process, place))
         self.session.transaction.failed()
         self.session.send(replies.error(error))
         if simple:

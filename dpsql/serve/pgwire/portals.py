@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Hashable
 from dataclasses import dataclass, field
+from sys import getsizeof
 
-from dpsql.serve.memory import HELD
+from dpsql.memory.pool import POOL, Hold, Use
+from dpsql.memory.sizes import size_of
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.asking import Answer
 from dpsql.serve.pgwire.errors import (
@@ -21,8 +24,8 @@ from dpsql.serve.pgwire.replies import WireColumn
 
 _NUMBERS = itertools.count(1)
 MOST = 2_000
-MOST_BYTES = 256_000_000
-"""What the open portals of a session hold of answers, together."""
+EACH, EACH_COLUMN = 1_500, 250
+"""Bytes of a prepared statement or portal, and of each of its columns, beside what clients sent."""
 
 
 @dataclass(slots=True)
@@ -35,9 +38,21 @@ class Prepared:
     described: bool = False
     settings: object = None
     """Role and settings when it was described: others may give it other columns."""
+    memory: Hold | None = None
+    """Counts its memory, for as long as it is there."""
+
+    def set_described(
+        self, oids: tuple[int, ...], columns: tuple[WireColumn, ...] | None, settings: object
+    ) -> None:
+        """What is known of it from here on; ``Full`` if there is no memory for that."""
+        if self.memory is not None:
+            self.memory.resize(
+                self.memory.bytes + EACH_COLUMN * len(columns or ()) + 40 * len(oids)
+            )
+        self.oids, self.columns, self.settings, self.described = oids, columns, settings, True
 
 
-@dataclass(slots=True, weakref_slot=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Portal:
     """A statement with its values, its answer once there is one, and how far it was read.
 
@@ -60,8 +75,15 @@ class Portal:
     scroll: bool = True
     in_block: bool = False
     declared: bool = False
+    memory: Hold | None = None
+    """Counts its memory, for as long as it is there."""
     number: int = field(default_factory=lambda: next(_NUMBERS))
     """Later ones have greater numbers."""
+
+
+def _size(name: str, command: c.Command | None) -> int:
+    sent = getsizeof(command.text) if isinstance(command, c.Query) else size_of(command)
+    return EACH + getsizeof(name) + sent
 
 
 @dataclass(slots=True)
@@ -70,6 +92,8 @@ class Names:
 
     prepared: dict[str, Prepared] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
+    owner: Hashable = None
+    """Whose memory it is."""
 
     def add_prepared(self, name: str, prepared: Prepared) -> None:
         """The unnamed one may be replaced; others must be closed first."""
@@ -77,6 +101,9 @@ class Names:
             raise WireError(DUPLICATE_STATEMENT, f'prepared statement "{name}" already exists')
         if len(self.prepared) >= MOST:
             raise WireError(LIMIT, "too many prepared statements")
+        size = _size(name, prepared.command) + 40 * len(prepared.oids)
+        size += EACH_COLUMN * len(prepared.columns or ())
+        prepared.memory = POOL.hold(Use.PREPARED, size, self.owner)
         self.prepared[name] = prepared
 
     def find_prepared(self, name: str) -> Prepared:
@@ -93,6 +120,8 @@ class Names:
             raise WireError(DUPLICATE_CURSOR, f'cursor "{name}" already exists')
         if len(self.portals) >= MOST:
             raise WireError(LIMIT, "too many portals")
+        size = _size(name, portal.command) + sum(map(getsizeof, portal.values))
+        portal.memory = POOL.hold(Use.PORTALS, size + 80 * len(portal.oids), self.owner)
         self.portals[name] = portal
 
     def find_portal(self, name: str, what: str = "portal") -> Portal:
@@ -101,20 +130,6 @@ class Names:
         if found is None:
             raise WireError(NO_CURSOR, f'{what} "{name}" does not exist')
         return found
-
-    def check_room(self) -> None:
-        """Refuse another answer, before it is asked for, while too much is kept already."""
-        held = sum(p.answer.table.nbytes for p in self.portals.values() if p.answer is not None)
-        if held >= MOST_BYTES:
-            raise WireError(
-                LIMIT, "the open cursors hold too many rows",
-                f"Together they may hold {MOST_BYTES} bytes.", "Close one of them.",
-            )  # fmt: skip
-        if HELD.bytes >= HELD.most:
-            raise WireError(
-                LIMIT, "the open cursors of all sessions hold too many rows",
-                f"Together they may hold {HELD.most} bytes.", "Try again when others are closed.",
-            )  # fmt: skip
 
     def close_later(self, than: int) -> None:
         """What was opened since a savepoint is gone with it."""

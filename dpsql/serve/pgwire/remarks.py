@@ -44,9 +44,5 @@ def with_comments(command: c.Command, comments: str) -> c.Command:
 
 
 def query_with(query: c.Query, comments: str) -> c.Query:
-    """The query with these in front; its tokens move behind them."""
-    if not comments:
-        return query
-    wide = len(comments)
-    moved = (t._replace(start=t.start + wide, end=t.end + wide) for t in query.tokens)
-    return c.Query(comments + query.text, tuple(moved))
+    """The query with these in front."""
+    return replace(query, text=comments + query.text) if comments else query

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
+from dpsql.memory.cache import memoize
+from dpsql.memory.pool import Use
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.copy_options import read_copy
 from dpsql.serve.pgwire.cursor import Cursor
+from dpsql.serve.pgwire.cursors import read_fetch, read_move
 from dpsql.serve.pgwire.errors import PRIVILEGE, UNSUPPORTED, WireError
 from dpsql.serve.pgwire.remarks import query_with, setting_comments, with_comments
-from dpsql.serve.tokens import Token, statements, tokens
+from dpsql.serve.tokens import Piece, statements
+from dpsql.sql.parse import LONGEST_TEXT
 
 LONGEST_SCRIPT = 1_000_000
 LONG = 4_000
 """Characters of a script that is read by a worker: reading a thousand takes about two milliseconds."""
+LONGEST_REMEMBERED = 20_000
 MOST_STATEMENTS = 1_000
 Statements = tuple[c.Statement | WireError, ...]
 
@@ -25,26 +29,31 @@ def read(text: str) -> Statements:
     """The statements of a script, in order. One that is not read is an error in its place."""
     if len(text) > LONGEST_SCRIPT:
         return (WireError("54000", f"a script has at most {LONGEST_SCRIPT} characters"),)
-    return _read(text) if len(text) < 20_000 else _read.__wrapped__(text)
+    return _remembered(text) if len(text) < LONGEST_REMEMBERED else _read(text)
 
 
-@lru_cache(maxsize=4096)
 def _read(text: str) -> Statements:
-    found = statements(text)
-    if len(found) > MOST_STATEMENTS:
-        return (WireError("54000", f"a script has at most {MOST_STATEMENTS} statements"),)
-    ends = [0, *(tokens[-1].end for tokens in found)]
-    return tuple(_statement(text, end, tokens) for end, tokens in zip(ends, found, strict=False))
+    """One statement after the other: only one at a time has tokens."""
+    found: list[c.Statement | WireError] = []
+    before = 0
+    for piece in statements(text, LONGEST_TEXT):
+        if len(found) == MOST_STATEMENTS:
+            return (WireError("54000", f"a script has at most {MOST_STATEMENTS} statements"),)
+        found.append(_statement(text, before, piece))
+        before = piece.end
+    return tuple(found)
 
 
-def _statement(text: str, before: int, tokens: list[Token]) -> c.Statement | WireError:
+_remembered = memoize(Use.CACHED_STATEMENTS, 4_096)(_read)
+
+
+def _statement(text: str, before: int, piece: Piece) -> c.Statement | WireError:
     """``before`` is where the statement before it ends."""
-    start = tokens[0].start
+    start = piece.tokens[0].start
     comments = setting_comments(text[before:start])
-    body = text[start : tokens[-1].end]
-    moved = [t._replace(start=t.start - start, end=t.end - start) for t in tokens]
+    body = text[start : piece.end]
     try:
-        found = with_comments(command(body, moved), comments)
+        found = with_comments(_command(body, start, piece), comments)
         shift = len(comments) if isinstance(found, c.Query) else 0
         return c.Statement(found, start - shift)
     except WireError as error:
@@ -53,15 +62,18 @@ def _statement(text: str, before: int, tokens: list[Token]) -> c.Statement | Wir
         return WireError(error.sqlstate, error.message, position=error.position + start)
 
 
-def command(text: str, tokens: Sequence[Token]) -> c.Command:
-    """The command of one statement."""
-    cursor = Cursor(text, tokens)
-    word = cursor.peek()
+def _command(text: str, start: int, piece: Piece) -> c.Command:
+    """The command of one statement, which begins at ``start``."""
+    word = piece.tokens[0].word
     reader = _READERS.get(word)
     if reader is None:
         if word in _WRITES:
             raise _refused(word)
-        return c.Query(text, tuple(tokens))
+        return c.Query(text, c.highest(piece.tokens))
+    if piece.cut:
+        raise WireError("54000", f"a statement has at most {LONGEST_TEXT} characters")
+    moved = [t._replace(start=t.start - start, end=t.end - start) for t in piece.tokens]
+    cursor = Cursor(text, moved)
     cursor.next()
     found = reader(cursor)
     cursor.end()
@@ -84,14 +96,12 @@ def query(cursor: Cursor) -> c.Query:
         raise cursor.unexpected()
     start = rest[0].start
     text = cursor.text[start : rest[-1].end]
-    moved = tuple(t._replace(start=t.start - start, end=t.end - start) for t in rest)
-    if moved[0].word in _READERS and moved[0].word != "explain":
+    if rest[0].word in _READERS and rest[0].word != "explain":
         raise cursor.unexpected(rest[0])
-    return query_with(c.Query(text, moved), comments)
+    return query_with(c.Query(text, c.highest(rest)), comments)
 
 
 def _begin(cursor: Cursor) -> c.Command:
-    cursor.skip("work", "transaction")
     cursor.rest()
     return c.Begin()
 
@@ -253,48 +263,6 @@ def _declare(cursor: Cursor) -> c.Command:
     return c.Declare(name, query(cursor), hold, scroll)
 
 
-def _fetch(cursor: Cursor) -> c.Command:
-    return _fetched(cursor, moves=False)
-
-
-def _move(cursor: Cursor) -> c.Command:
-    return _fetched(cursor, moves=True)
-
-
-_ONES = {
-    "next": ("forward", 1),
-    "prior": ("backward", 1),
-    "first": ("absolute", 1),
-    "last": ("absolute", -1),
-}
-
-
-def _fetched(cursor: Cursor, *, moves: bool) -> c.Fetch:
-    direction: str = "forward"
-    many: int | None = 1
-    word, named = cursor.peek(), cursor.remaining() > 1
-    if named and word in _ONES:
-        cursor.next()
-        direction, many = _ONES[word]
-    elif named and word in ("absolute", "relative"):
-        cursor.next()
-        direction, many = word, cursor.integer()
-    elif named and word in ("forward", "backward"):
-        cursor.next()
-        direction = word
-        many = _count(cursor)
-    elif named:
-        many = _count(cursor)
-    cursor.skip("from", "in")
-    return c.Fetch(cursor.name(), direction, many, moves)
-
-
-def _count(cursor: Cursor) -> int | None:
-    if cursor.skip("all"):
-        return None
-    return cursor.integer() if cursor.at_number() else 1
-
-
 def _close(cursor: Cursor) -> c.Command:
     return c.CloseCursor(None if cursor.skip("all") else cursor.name())
 
@@ -359,7 +327,7 @@ def _table(cursor: Cursor) -> c.Command:
     """``TABLE x`` is ``SELECT * FROM x``."""
     rest = cursor.rest()
     text = "SELECT * FROM " + cursor.text[rest[0].start :] if rest else "TABLE"
-    return c.Query(text, tuple(tokens(text)))
+    return c.Query(text)
 
 
 def _copy(cursor: Cursor) -> c.Command:
@@ -380,8 +348,8 @@ _READERS: dict[str, Callable[[Cursor], c.Command]] = {
     "reset": _reset,
     "discard": _discard,
     "declare": _declare,
-    "fetch": _fetch,
-    "move": _move,
+    "fetch": read_fetch,
+    "move": read_move,
     "close": _close,
     "prepare": _prepare,
     "execute": _execute,

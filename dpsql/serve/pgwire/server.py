@@ -1,4 +1,4 @@
-"""The endpoint: listens, makes connections, drains when it is told to stop."""
+"""The endpoint: listens, makes connections, and ends within seconds when it is told to."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import hmac
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from ssl import SSLContext
 
+from dpsql.serve.draining import Face, drain
 from dpsql.serve.pgwire.connection import Connection
 from dpsql.serve.pgwire.room import Limits, Room
 from dpsql.serve.pgwire.startup import House
+from dpsql.serve.traffic import Traffic
 
-WORKERS, LIGHT, PROOFS = 8, 4, 1
+LIMIT, SECOND_LIMIT = 9.5, 3.0
+"""Seconds after the first signal to stop, and after a second one, in which the process ends."""
 
 
 def _now() -> float:
@@ -37,23 +39,32 @@ class Server:
         tls: SSLContext | None = None,
         limits: Limits,
         reload: Callable[[], None] | None = None,
+        traffic: Traffic | None = None,
+        stopping: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """Nothing is opened before ``start``; ``reload`` is called in a worker on SIGHUP."""
-        self._reload = reload
-        self._workers = ThreadPoolExecutor(WORKERS, "dpsql-wire")
-        self._light = ThreadPoolExecutor(LIGHT, "dpsql-light")
-        self._proofs = ThreadPoolExecutor(PROOFS, "dpsql-proof")
+        """Nothing is opened before ``start``; ``reload`` is called on SIGHUP, and returns at once.
+
+        ``stopping`` is told, when a signal to stop has come, in how many seconds all has ended.
+        """
+        self._reload, self._on_stop = reload, stopping
+        self.traffic = traffic or Traffic()
         self._room = Room(
-            house, self._workers, self._light, self._proofs, limits, _now, tls,
-            compare=hmac.compare_digest,
+            house, self.traffic, limits, _now, tls, compare=hmac.compare_digest,
         )  # fmt: skip
+        self.beside: list[Face] = []
+        """Other faces, which are drained together with this one."""
         self._server: asyncio.Server | None = None
-        self._stopping = asyncio.Event()
+        self._stopping, self._hurried = asyncio.Event(), False
 
     @property
     def connections(self) -> int:
         """How many clients are connected."""
         return len(self._room.open)
+
+    @property
+    def sessions(self) -> int:
+        """How many of them have logged in."""
+        return len(self._room.keys)
 
     def bear(self, limits: Limits) -> None:
         """Other limits from here on."""
@@ -69,36 +80,47 @@ class Server:
         return taken
 
     def stop(self) -> None:
-        """Ask ``serve`` to drain and return."""
+        """Ask ``serve`` to drain and return; asked again, without waiting for anything."""
+        self._hurried = self._stopping.is_set()
         self._stopping.set()
 
     async def serve(self, *, ready: Callable[[], None] = lambda: None) -> None:
-        """Until ``stop`` or a signal; then finish what runs, and close."""
+        """Until ``stop`` or a signal; then end what runs, and close."""
         loop = asyncio.get_running_loop()
         if _hears_signals():
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.stop)
+                loop.add_signal_handler(number, self._told_to_stop)
             if self._reload is not None:
-                loop.add_signal_handler(
-                    signal.SIGHUP, loop.run_in_executor, self._workers, self._reload
-                )
+                loop.add_signal_handler(signal.SIGHUP, self._reload)
         ready()
         await self._stopping.wait()
         await self.drain()
 
+    def _told_to_stop(self) -> None:
+        self._on_stop(SECOND_LIMIT if self._stopping.is_set() else LIMIT)
+        self.stop()
+
     async def drain(self) -> None:
-        """Take nobody in any more; let running statements end; close."""
+        """Take nobody in any more; let running statements end for a while; stop them; close."""
+        seconds = self._room.limits.drain_seconds
+        await drain([self, *self.beside], self.traffic, seconds, lambda: self._hurried)
+
+    def deafen(self) -> None:
+        """Take nobody in any more."""
         assert self._server is not None
-        self._room.draining = True
         self._server.close()
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._room.limits.drain_seconds
-        while self._room.open and loop.time() < end:
-            for connection in list(self._room.open):
-                connection.leave()
-            await asyncio.sleep(0.02)
+
+    def leave(self) -> None:
+        """Close the connections for which nothing is being carried out."""
+        for connection in list(self._room.open):
+            connection.leave()
+
+    def interrupt(self) -> None:
+        """Stop what is being carried out, and tell its clients."""
+        for connection in list(self._room.open):
+            connection.end_for_good()
+
+    def abort(self) -> None:
+        """Close what is left at once."""
         for connection in list(self._room.open):
             connection.abort()
-        await asyncio.sleep(0)
-        for lane in (self._proofs, self._light, self._workers):
-            lane.shutdown(wait=True, cancel_futures=True)

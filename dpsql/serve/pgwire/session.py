@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from sys import getsizeof
 
-from dpsql.serve.memory import HELD
+from dpsql.memory.pool import POOL, Full, Hold, Use
 from dpsql.serve.pgwire import asking, replies, setting
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.asking import Answer, Backend, Steps
-from dpsql.serve.pgwire.errors import WireError
+from dpsql.serve.pgwire.crowd import LONGEST_SHOWN
+from dpsql.serve.pgwire.errors import WireError, no_memory
 from dpsql.serve.pgwire.oids import TEXT, column
 from dpsql.serve.pgwire.parameters import Value, spread
 from dpsql.serve.pgwire.portals import Names, Portal
 from dpsql.serve.pgwire.replies import WireColumn
-from dpsql.serve.pgwire.rows import CHUNK
 from dpsql.serve.pgwire.transaction import Saved, Transaction
 from dpsql.serve.pgwire.variables import Variables
 
@@ -22,26 +25,48 @@ TURN, MESSAGE, READ = 200_000, 1_000, 10
 MOST_CELLS = 2_000
 """Of an answer that is encoded at once, and not by a worker."""
 PLAN = (column("plan", TEXT),)
+LARGE = 16_000
+"""Bytes from which the rows of an answer are counted while they are read."""
+LONG_PIECE, COPIES = 2 << 20, 4
+"""Bytes from which making messages is counted, and how often the values are there meanwhile."""
+_LATER = (
+    "Try again when fewer clients read, or ask for fewer rows: if it was charged, its answer is stored, "
+    "and asking again is free."
+)
 
 
 class Session:
     """Everything that a connection remembers."""
 
-    def __init__(self, backend: Backend, variables: Variables, process: int = 0) -> None:
-        """Fresh: nothing named, no transaction. ``process`` is the number of the connection."""
+    def __init__(
+        self, backend: Backend, variables: Variables, process: int = 0, owner: Hashable = None
+    ) -> None:
+        """Fresh: nothing named, no transaction. ``process`` is the number of the connection.
+
+        ``owner`` is whose memory is counted.
+        """
         self.backend, self.variables, self.process = backend, variables, process
-        self.names, self.transaction = Names(), Transaction()
+        self.names, self.transaction = Names(owner=owner), Transaction()
+        self.owner = owner
         self.out: list[bytes] = []
         self.turn = 0
         """What was done since others had their turn: about one for each byte that is sent."""
         self.asked = ""
-        """What was asked for last, in the client's words."""
+        """What was asked for last, in the client's words, as far as it is shown."""
         self._reported = variables.reported()
 
     def send(self, data: bytes) -> None:
         """Queue a message."""
         self.out.append(data)
         self.turn += len(data)
+
+    def hold_message(self, received: int, text: str) -> Hold:
+        """Count a long message until it is carried out: as it came, and as it was read."""
+        return POOL.hold(Use.RECEIVED, received + max(getsizeof(text), received), self.owner)
+
+    def note(self, text: str) -> None:
+        """What is asked for now."""
+        self.asked = text[:LONGEST_SHOWN]
 
     @property
     def tired(self) -> bool:
@@ -76,9 +101,8 @@ class Session:
     ) -> Steps:
         """The answer to a query: at hand, or asked for. Its notice is sent once, here."""
         ask = asking.Run(query, tuple(values), tuple(oids), self.variables.notices)
-        found: Answer | None = self.backend.known(ask)
-        if found is None:
-            found = yield ask
+        known = self.backend.known(ask)
+        found = self._held((yield ask) if known is None else known)
         for given in found.settings:
             yield from setting.taken(self, given)
         for words in filter(None, (*found.notes, found.notice) if self.variables.notices else ()):
@@ -93,12 +117,29 @@ class Session:
             assert isinstance(portal.command, c.Query)
             if portal.done:
                 raise WireError("55000", "portal cannot be run: it failed before")
-            self.names.check_room()
             portal.done = True
-            portal.answer = yield from self.answer(portal.command, portal.values, portal.oids)
-            portal.columns = portal.answer.columns
-            HELD.hold(portal, portal.answer.table.nbytes)
+            answer = yield from self.answer(portal.command, portal.values, portal.oids)
+            if portal.memory is not None and answer.hold is None:
+                try:
+                    portal.memory.resize(portal.memory.bytes + answer.counted())
+                except Full as error:
+                    raise no_memory(error, _LATER) from None
+            portal.answer, portal.columns = answer, answer.columns
         return portal.answer
+
+    def _held(self, answer: Answer) -> Answer:
+        """The answer, with its memory counted where it is large.
+
+        What was charged for is stored before it comes here, so that nothing is lost.
+        """
+        size = answer.counted()
+        if size < LARGE:
+            return answer
+        try:
+            hold = POOL.hold(Use.ANSWERS, size, self.owner, answer.table)
+        except Full as error:
+            raise no_memory(error, _LATER) from None
+        return replace(answer, hold=hold)
 
     def columns(self, portal: Portal) -> Steps:
         """The columns of a portal of a query under the settings as they are; no data is read."""
@@ -123,10 +164,24 @@ class Session:
     def rows(self, answer: Answer, start: int, stop: int, formats: Sequence[int]) -> Steps:
         """Rows ``start`` (from zero) up to ``stop``; large answers go in parts."""
         codes = spread(formats, len(answer.columns))
-        quick = codes in answer.encoded or answer.count * len(codes) <= MOST_CELLS
-        if start == 0 and stop == answer.count and quick:
+        few = answer.count * len(codes) <= MOST_CELLS and answer.hold is None
+        if start == 0 and stop == answer.count and (few or codes in answer.encoded):
             self.send(answer.rows(codes))
             return
-        for at in range(start, stop, CHUNK):
-            part = yield asking.Encode(answer, at, min(stop, at + CHUNK), codes)
+        for first, last in answer.pieces(start, stop):
+            with self.encoding(answer, first, last):
+                part = yield asking.Encode(answer, first, last, codes)
             self.send(part)
+
+    @contextmanager
+    def encoding(self, answer: Answer, start: int, stop: int) -> Iterator[None]:
+        """Count what it takes to make messages of long rows: their values are copied some times."""
+        size = answer.bytes_of(start, stop)
+        if size < LONG_PIECE:
+            yield
+            return
+        hold = POOL.hold(Use.UNSENT, COPIES * size, self.owner)
+        try:
+            yield
+        finally:
+            hold.release()

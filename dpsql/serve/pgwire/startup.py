@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from typing import Any, Protocol
 
 from dpsql.policy.model import Access
 from dpsql.serve.pgwire import replies
-from dpsql.serve.pgwire.asking import Ask, Backend, Prove
+from dpsql.serve.pgwire.asking import Ask, Backend, Prove, Wait
 from dpsql.serve.pgwire.crowd import Place
-from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, Fatal
+from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, TOO_MANY, Fatal
 from dpsql.serve.pgwire.messages import NEWEST_MINOR, Startup, decoded
 from dpsql.serve.pgwire.scram import Exchange, Verifier
 from dpsql.serve.pgwire.variables import Variables
+from dpsql.serve.throttle import Attempt, TooMany
 
 _LONG_KEY, _SHORT_KEY = 32, 4
 
@@ -25,6 +27,8 @@ class Admission:
 
     role: str
     access: Access
+    policy: str = ""
+    """Where it is from: another policy may have a role, or a user, of the same name."""
 
 
 class House(Protocol):
@@ -142,6 +146,11 @@ class Login:
             return replies.CLEARTEXT
         return replies.sasl(self._exchange.mechanisms)
 
+    @property
+    def awaits_proof(self) -> bool:
+        """Whether the next message is what a password is judged by."""
+        return self._cleartext or self._begun
+
     def step(self, body: bytes) -> Generator[Ask, Any, tuple[bytes, bool]]:
         """Answer a message of the client; True when it has proved itself."""
         if self._cleartext:
@@ -193,3 +202,14 @@ def own_settings(asked: Wanted) -> list[str]:
 def cancel_key(house: House, minor: int) -> bytes:
     """What proves that a cancel request comes from the client itself."""
     return house.random(_SHORT_KEY if minor < NEWEST_MINOR else _LONG_KEY)
+
+
+def queued(attempt: Attempt) -> Generator[Wait, None, None]:
+    """Wait as the failures before demand; where too many wait already, be turned away unseen."""
+    try:
+        seconds = attempt.queue()
+    except TooMany as full:
+        hint = f"Try again in {math.ceil(full.seconds)} s."
+        raise Fatal(TOO_MANY, "too many log-ins are waiting after failed ones", hint=hint) from None
+    if seconds:
+        yield Wait(seconds)

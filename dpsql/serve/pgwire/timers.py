@@ -19,6 +19,11 @@ class Timers:
         self.cancel(name)
         self._running[name] = self._loop.call_later(seconds, do)
 
+    def default(self, name: str, seconds: float, do: Callable[[], object]) -> None:
+        """Do something later, unless a timer of this name runs already."""
+        if name not in self._running:
+            self.set(name, seconds, do)
+
     def cancel(self, name: str) -> None:
         """Not any more."""
         timer = self._running.pop(name, None)

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dpsql.memory.pool import Hold
 from dpsql.serve.pgwire.errors import ABORTED, NO_SAVEPOINT, NO_TRANSACTION, WireError
 
 
@@ -21,6 +22,12 @@ class Status(enum.Enum):
     FAILED = b"E"
 
 
+RESTING = {
+    Status.IDLE: "idle",
+    Status.OPEN: "idle in transaction",
+    Status.FAILED: "idle in transaction (aborted)",
+}
+"""What pg_stat_activity says of a session that carries nothing out."""
 _FAILURE = {Status.IDLE: Status.IDLE, Status.OPEN: Status.FAILED, Status.FAILED: Status.FAILED}
 
 
@@ -31,6 +38,8 @@ class Saved:
     variables: Mapping[str, str]
     settings: object
     newest: int = 0
+    holds: tuple[Hold, ...] = ()
+    """Count its memory, where a client may save many."""
 
 
 @dataclass(slots=True)
@@ -80,6 +89,11 @@ class Transaction:
         self._inside("SAVEPOINT")
         self.savepoints.append((name, now))
         del self.savepoints[:-1000]
+
+    @property
+    def newest(self) -> Saved | None:
+        """What was saved last."""
+        return self.savepoints[-1][1] if self.savepoints else None
 
     def release(self, name: str) -> None:
         """RELEASE: this savepoint and later ones are gone."""

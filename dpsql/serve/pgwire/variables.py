@@ -87,13 +87,21 @@ _ONLY: Mapping[str, tuple[str, ...]] = MappingProxyType({
 _SWITCHES = {"on": "on", "true": "on", "1": "on", "yes": "on"}
 
 
+LONGEST_ONE, LONGEST = 10_000, 20_000
+"""Characters of a setting, and of the values of all that are not at their defaults."""
+
+
 class Variables:
-    """The values of one session."""
+    """The values of one session.
+
+    A change makes a new mapping. What was saved before refers to the old one, so that to save, at every
+    BEGIN and SAVEPOINT, copies nothing.
+    """
 
     def __init__(self, role: str) -> None:
         """All at their defaults."""
-        self._start = {**DEFAULTS, "session_authorization": role, "role": "none"}
-        self._values = dict(self._start)
+        self._start: Mapping[str, str] = {**DEFAULTS, "session_authorization": role, "role": "none"}
+        self._values: Mapping[str, str] = self._start
 
     def set(self, name: str, value: str | None) -> None:
         """Change one; unknown names are kept too, so that clients can read them back."""
@@ -105,11 +113,15 @@ class Variables:
             raise WireError("55P02", f'parameter "{name}" cannot be changed')
         if name not in DEFAULTS and "." not in name and not name.isidentifier():
             raise WireError(NO_SETTING, f'unrecognized configuration parameter "{name}"')
-        if len(self._values) > 1000 or len(name) + len(value) > 10_000:
+        own = sum(len(v) for n, v in self._values.items() if n != name and v != DEFAULTS.get(n))
+        one = len(name) + len(value)
+        if len(self._values) > 1000 or one > LONGEST_ONE or own + one > LONGEST:
             raise WireError(BAD_VALUE, "too many or too long settings")
-        self._values[name] = self._checked(name, value)
+        checked = self._checked(name, value)
+        changed = {name: checked}
         if name.startswith("default_transaction_"):
-            self._values[name.removeprefix("default_")] = self._values[name]
+            changed[name.removeprefix("default_")] = checked
+        self._values = {**self._values, **changed}
 
     def _checked(self, name: str, value: str) -> str:
         if name == "dpsql.notices":
@@ -125,7 +137,7 @@ class Variables:
 
     def become(self, role: str | None) -> None:
         """Another role was taken."""
-        self._values["role"] = role or "none"
+        self._values = {**self._values, "role": role or "none"}
 
     def get(self, name: str) -> str:
         """The value of one."""
@@ -139,22 +151,22 @@ class Variables:
         if name is None:
             self._values = {**self._start, "role": self._values["role"]}
         elif name.lower() in self._start:
-            self._values[name.lower()] = self._start[name.lower()]
+            self._values = {**self._values, name.lower(): self._start[name.lower()]}
         else:
-            self._values.pop(name.lower(), None)
+            self._values = {n: v for n, v in self._values.items() if n != name.lower()}
 
     def begin(self, name: str, value: str) -> None:
         """What the client asked for when it connected is what RESET goes back to."""
         self.set(name, value)
-        self._start[name.lower()] = self._values[name.lower()]
+        self._start = {**self._start, name.lower(): self._values[name.lower()]}
 
     def all(self) -> Mapping[str, str]:
-        """Every name with its value."""
-        return dict(self._values)
+        """Every name with its value. The mapping never changes."""
+        return self._values
 
     def restore(self, values: Mapping[str, str]) -> None:
         """Back to what they were."""
-        self._values = dict(values)
+        self._values = values
 
     def reported(self) -> dict[str, str]:
         """What clients follow, under PostgreSQL's spelling."""

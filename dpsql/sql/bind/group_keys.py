@@ -8,6 +8,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
+from dpsql.diagnostics.refusal import Refused
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.expressions import Expression
 
@@ -39,14 +40,16 @@ def grouping(group: exp.Group | None, bind: Binder) -> Grouping:
         for element in elements:
             count *= len(element)
             if count > MOST_SETS:
-                raise refuse(
-                    "DP115", group or node, f"more than {MOST_SETS} grouping sets",
-                    "Each is an answer of its own.",
-                )  # fmt: skip
+                raise _too_many(group or node)
         made.sets = tuple(
             tuple(sorted({k for part in parts for k in part})) for parts in product(*elements)
         )
     return made
+
+
+def _too_many(node: exp.Expr) -> Refused:
+    why = "Each is an answer of its own."
+    return refuse("DP115", node, f"more than {MOST_SETS} grouping sets", why)
 
 
 def _sets(node: exp.Expr, made: Grouping, bind: Binder) -> list[tuple[int, ...]]:
@@ -56,6 +59,8 @@ def _sets(node: exp.Expr, made: Grouping, bind: Binder) -> list[tuple[int, ...]]
             parts = [_keys(part, made, bind) for part in node.expressions]
             return [sum(parts[:n], ()) for n in range(len(parts), -1, -1)]
         case exp.Cube():
+            if 2 ** len(node.expressions) > MOST_SETS:
+                raise _too_many(node)
             parts = [_keys(part, made, bind) for part in node.expressions]
             sizes = range(len(parts), -1, -1)
             return [sum(c, ()) for n in sizes for c in combinations(parts, n)]

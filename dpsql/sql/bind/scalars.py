@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.effort import step
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import cases, literals, operators, steps, times
 from dpsql.sql.bind.casts import bind_at_time_zone, bind_cast
@@ -85,6 +86,7 @@ class Scalars:
 
     def bind(self, node: exp.Expr) -> Expression:
         """The typed expression of a node."""
+        step(10)
         simple = SIMPLE.get(type(node))
         if simple is not None:
             name, arguments = simple

@@ -8,10 +8,12 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.diagnostics.span import Span
+from dpsql.effort import step
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import Calls
 from dpsql.sql.bind.context import Context, Output, QueryBinder, refuse
 from dpsql.sql.bind.correlated import decorrelated
+from dpsql.sql.bind.counted_groups import Counting, over_rows
 from dpsql.sql.bind.determined import unit_of
 from dpsql.sql.bind.group_keys import Grouping, grouping
 from dpsql.sql.bind.join_graph import arranged
@@ -38,6 +40,9 @@ from dpsql.sql.relations import (
     Windowed,
 )
 from dpsql.sql.spans import span_of
+
+MOST_COLUMNS = 1_600
+"""As many as a table of PostgreSQL may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,11 @@ class _Plain:
                 table = every.args.get("table") if isinstance(every, exp.Column) else None
                 fields = self.scope.star(every, None if table is None else folded(table))
                 found += [_Item(f.name, None, self.starred(f, every)) for f in fields]
+            if len(found) > MOST_COLUMNS:
+                raise refuse(
+                    "DP115", node, f"more than {MOST_COLUMNS} columns in one SELECT",
+                    "Every row of an answer holds all of its columns in memory.", "Select fewer.",
+                )  # fmt: skip
         return tuple(found)
 
     def starred(self, field: Column, node: exp.Expr) -> Expression:
@@ -282,6 +292,7 @@ class _Grouped(_Plain):
 
     def over(self, value: Expression, node: exp.Expr) -> Expression:
         """The value with keys in place of their expressions; nothing else may touch rows."""
+        step(10 * len(self.keys))
         known = dict(zip(self.keys, self.key_fields, strict=True))
         assert self.calls is not None
         made = {f.number for f in self.key_fields} | {c.number for c, _ in self.calls.found}
@@ -295,11 +306,13 @@ class _Grouped(_Plain):
     def _aggregate(self) -> Relation:
         assert self.calls is not None
         fields = self.key_fields + tuple(c for c, _ in self.calls.found)
-        calls = tuple(call for _, call in self.calls.found)
-        relation = without_spine(self.relation, self.keys, calls)
-        state = privacy.grouped(relation.privacy, self.keys, fields)
+        found = Counting(self.relation, self.keys, tuple(call for _, call in self.calls.found))
+        counting = over_rows(found)
+        keys, calls = counting.keys, counting.calls
+        relation = without_spine(counting.relation, keys, calls)
+        state = privacy.grouped(relation.privacy, keys, fields)
         return Aggregate(
-            relation, self.keys, calls, fields, state,
+            relation, keys, calls, fields, state,
             span_of(self.select.args.get("group") or self.select.expressions[0]), self.sets,
         )  # fmt: skip
 

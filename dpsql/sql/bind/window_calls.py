@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.effort import step
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED, check_number, identifies
 from dpsql.sql.bind.context import Context, refuse
@@ -49,6 +50,7 @@ class Windows:
         partition = tuple(inner.bind(p) for p in node.args.get("partition_by") or ())
         order = sort_keys(inner, node.args.get("order"))
         call = _call(inner, node, partition, order)
+        step(2 * len(self.found))
         for column, known in self.found:
             if known == call:
                 return column

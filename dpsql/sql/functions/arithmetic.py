@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import Domain, interval, nearest, numbers
+from dpsql.sql.domain import Domain, interval, nearest, numbers, whole_numbers
 from dpsql.sql.expressions import Expression, Literal, Shape
 from dpsql.sql.functions.function import (
     Function,
@@ -33,11 +33,7 @@ def _domain(kind: Kind, ends: Ends, *, integral: bool = False) -> Domain:
     low, high = ends
     if kind is not Kind.INTEGER:
         return interval(*nearest((low, high)), integral=integral)
-    return interval(
-        None if low is None else math.floor(low),
-        None if high is None else math.ceil(high),
-        integral=True,
-    )
+    return whole_numbers(low, high)
 
 
 def ends_as(argument: Expression, kind: Kind) -> Ends:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
-from functools import reduce
 
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.domain import ANYTHING, Domain, hull, interval
+from dpsql.sql.domain import ANYTHING, Domain, hull_of, interval
 from dpsql.sql.expressions import Expression, Shape
 from dpsql.sql.functions.arithmetic import ends_as
 from dpsql.sql.functions.function import (
@@ -21,6 +20,7 @@ from dpsql.sql.functions.function import (
     expect,
     typed,
 )
+from dpsql.sql.lengths import VALUE, Length, as_all, as_any, as_first, together
 
 
 def coerced(text: str, argument: Expression, kind: Kind) -> str:
@@ -45,7 +45,7 @@ def joined(parts: Sequence[Expression], kind: Kind) -> Domain:
     domains = [p.shape.domain for p in parts if p.shape.kind is not Kind.NULL]
     if not domains:
         return ANYTHING
-    return as_kind(reduce(hull, domains), kind)
+    return as_kind(hull_of(domains), kind)
 
 
 def as_kind(domain: Domain, kind: Kind) -> Domain:
@@ -95,6 +95,10 @@ def _array(texts: Sequence[str], args: tuple[Expression, ...], order: str) -> st
     parts = (coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
     listed = f"[{', '.join(parts)}]"
     return f"list_sort({listed})" if order == "sorted" else listed
+
+
+def _items(lengths: Sequence[Length], _: tuple[Expression, ...], __: str) -> Length:
+    return together(n + VALUE for n in lengths)
 
 
 def _nullif_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -158,6 +162,7 @@ def _extreme(name: str) -> Function:
         lambda args, _: _extreme_shape(args, name),
         write,
         f"`{name}(a, b)`: NULLs are passed over",
+        as_any,
     )
 
 
@@ -236,12 +241,14 @@ def _cast(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> st
     return text
 
 
-CAST = Function("cast", _cast_shape, _cast, "`CAST(a AS type)`, `a::type`: NULL when it fails")
+CAST = Function(
+    "cast", _cast_shape, _cast, "`CAST(a AS type)`, `a::type`: NULL when it fails", as_all
+)
 
 FAMILY = (
-    Function("coalesce", _coalesce_shape, _coalesce, "`COALESCE(a, b)`"),
-    Function("nullif", _nullif_shape, _nullif, "`NULLIF(a, b)`"),
-    Function("array", _array_shape, _array, "`ARRAY[a, b]` of several quantiles"),
+    Function("coalesce", _coalesce_shape, _coalesce, "`COALESCE(a, b)`", as_any),
+    Function("nullif", _nullif_shape, _nullif, "`NULLIF(a, b)`", as_first),
+    Function("array", _array_shape, _array, "`ARRAY[a, b]` of several quantiles", _items),
     _extreme("LEAST"),
     _extreme("GREATEST"),
     CAST,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Expression, Literal, Shape
+from dpsql.sql.lengths import Growth
 
 Shaper = Callable[[tuple[Expression, ...], str], Shape]
 Writer = Callable[[Sequence[str], tuple[Expression, ...], str], str]
@@ -24,13 +25,15 @@ class Function:
     fails, whatever the rows hold: a failure would tell the analyst about them. Its result has the
     engine's type of the shape's kind, and it holds each argument's text at most once, so that
     nested calls stay as long as what was written. Constants come to it untyped (see ``typed``).
-    ``about`` is a line of the documentation.
+    ``about`` is a line of the documentation. ``growth`` bounds the length of a text or list that it
+    gives; a function without one gives neither.
     """
 
     name: str
     shape: Shaper
     write: Writer
     about: str
+    growth: Growth | None = None
 
 
 def expect(args: tuple[Expression, ...], count: int | range, what: str) -> None:

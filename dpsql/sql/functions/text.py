@@ -1,4 +1,4 @@
-"""Text. Results stay short: none is longer than its arguments together, or than ``JOINED``."""
+"""Text. How long results get is known before: see ``lengths``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from dpsql.sql.functions.function import (
     expect,
     expect_kind,
 )
+from dpsql.sql.lengths import Length, as_all, as_first
 
 TEXT = (Kind.TEXT,)
 LONGEST = 1_000
-JOINED = 10_000
-"""The most characters that ``||`` gives: repeated doubling would else fill an engine's memory,
-which fails in rows that the analyst can choose by their data."""
 
 
 def _simple(name: str, template: str, about: str) -> Function:
@@ -30,7 +28,7 @@ def _simple(name: str, template: str, about: str) -> Function:
         expect_kind(args[0], TEXT, name)
         return _no_longer(args)
 
-    return Function(name, shape, lambda t, _, __: template.format(t[0]), about)
+    return Function(name, shape, lambda t, _, __: template.format(t[0]), about, as_first)
 
 
 def _trimming(name: str) -> Function:
@@ -42,7 +40,7 @@ def _trimming(name: str) -> Function:
         characters = (option or " ").replace("'", "''")
         return f"{name}({texts[0]}, '{characters}')"
 
-    return Function(name, plain.shape, write, plain.about)
+    return Function(name, plain.shape, write, plain.about, as_first)
 
 
 def _length_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -74,6 +72,17 @@ def _place(argument: Expression, what: str, said: str) -> int:
     return value
 
 
+def _cut(lengths: Sequence[Length], args: tuple[Expression, ...], _: str) -> Length:
+    """No longer than the first argument, nor than the literal number of characters that are taken."""
+    most = args[-1].value if isinstance(args[-1], Literal) else None
+    return lengths[0].up_to(most) if isinstance(most, int) else lengths[0]
+
+
+def _part(lengths: Sequence[Length], args: tuple[Expression, ...], option: str) -> Length:
+    """The same, where a length is given behind the place."""
+    return _cut(lengths, args, option) if len(args) > 2 else lengths[0]
+
+
 def _substring(texts: Sequence[str], _: tuple[Expression, ...], __: str) -> str:
     return f"substring({', '.join(texts)})"
 
@@ -86,7 +95,7 @@ def _end(name: str) -> Function:
         return _no_longer(args, _place(args[1], f"the length of {name}", said))
 
     return Function(
-        name, shape, lambda t, _, __: f'"{name}"({t[0]}, {t[1]})', f"`{name.upper()}(a, 3)`"
+        name, shape, lambda t, _, __: f'"{name}"({t[0]}, {t[1]})', f"`{name.upper()}(a, 3)`", _cut
     )
 
 
@@ -103,15 +112,7 @@ def _concat_shape(args: tuple[Expression, ...], _: str) -> Shape:
 def _concat(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
     cast = CAST.write
     parts = (cast([t], (a,), Kind.TEXT.value) for t, a in zip(texts, args, strict=True))
-    joined = "(" + " || ".join(parts) + ")"
-    return joined if sum(map(_longest, args)) <= JOINED else f'"left"({joined}, {JOINED})'
-
-
-def _longest(argument: Expression) -> int:
-    """How many characters an argument has at most, whatever the data: a declaration may be wrong."""
-    if argument.shape.kind is not Kind.TEXT:
-        return 40
-    return len(str(argument.value)) if isinstance(argument, Literal) else JOINED + 1
+    return "(" + " || ".join(parts) + ")"
 
 
 def _strpos_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -148,10 +149,12 @@ FAMILY = (
     _trimming("ltrim"),
     _trimming("rtrim"),
     Function("length", _length_shape, lambda t, _, __: f"length({t[0]})", "`LENGTH(a)`"),
-    Function("substring", _substring_shape, _substring, "`SUBSTRING(a, 1, 3)`: literal places"),
+    Function(
+        "substring", _substring_shape, _substring, "`SUBSTRING(a, 1, 3)`: literal places", _part
+    ),
     _end("left"),
     _end("right"),
-    Function("concat", _concat_shape, _concat, "`a || b`: NULL when a part is"),
+    Function("concat", _concat_shape, _concat, "`a || b`: NULL when a part is", as_all),
     Function(
         "strpos", _strpos_shape, lambda t, _, __: f"strpos({t[0]}, {t[1]})", "`POSITION(a IN b)`"
     ),
@@ -160,6 +163,7 @@ FAMILY = (
         _replace_shape,
         lambda t, _, __: f"replace({t[0]}, {t[1]}, {t[2]})",
         "`REPLACE(a, 'x', 'y')`: literals, not growing",
+        as_first,
     ),
     Function(
         "starts_with",

@@ -19,6 +19,7 @@ from dpsql.sql.functions.function import (
     expect_kind,
     typed,
 )
+from dpsql.sql.lengths import Length
 
 TEMPORAL = (Kind.DATE, Kind.TIMESTAMP)
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
@@ -151,6 +152,11 @@ def _to_char(texts: Sequence[str], args: tuple[Expression, ...], option: str) ->
     return f"TRY(strftime({coerced(texts[0], args[0], Kind.TIMESTAMP)}, '{option}'))"
 
 
+def _written(_: Sequence[Length], __: tuple[Expression, ...], option: str) -> Length:
+    """Each word of two characters is at most six digits: microseconds."""
+    return Length(0, 3 * len(option))
+
+
 def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
     """Months keep the day, or take the month's last, as in PostgreSQL."""
     expect(args, 2, "date arithmetic")
@@ -254,6 +260,6 @@ FAMILY = (
     Function("shift", _shift_shape, _shift, "`a + INTERVAL '1 month'`"),
     Function("days", _days_shape, _days, "`a + 7` for a date"),
     Function("to_timestamp", _to_timestamp_shape, _to_timestamp, "`TO_TIMESTAMP(seconds)`"),
-    Function("to_char", _to_char_shape, _to_char, "`TO_CHAR(a, 'YYYY-MM')`"),
+    Function("to_char", _to_char_shape, _to_char, "`TO_CHAR(a, 'YYYY-MM')`", _written),
     Function("days_between", _difference_shape, _difference, "`a - b` for dates"),
 )

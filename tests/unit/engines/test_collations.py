@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.collations import _names
-from dpsql.engines.duckdb import Constants, DuckDB
+from dpsql.engines.duckdb import LOCKED, Constants, DuckDB
 from dpsql.engines.lockdown import SETTINGS as LOCKS
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
@@ -152,10 +152,7 @@ def test_a_database_that_is_locked_with_a_collation_is_not_opened(tmp_path: Path
     """Somebody else in this process has opened it so, and locked it."""
     path = tmp_path / "data.duckdb"
     duckdb.connect(str(path)).close()
-    config = {
-        "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
-        "allow_community_extensions": "false", "memory_limit": Limits().memory,
-    }  # fmt: skip
+    config = {**LOCKED, "memory_limit": Limits().memory}
     other = duckdb.connect(str(path), read_only=True, config=dict(config))
     other.execute("SET GLOBAL default_collation = 'nocase'")
     for setting, value in LOCKS.items():

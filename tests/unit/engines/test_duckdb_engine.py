@@ -11,9 +11,10 @@ import duckdb
 import pytest
 from support.datasets import database
 
-from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch
+from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch, Stopped, TooLarge
 from dpsql.engines.duckdb import MOST_RELATIONS, Constants, DuckDB
 from dpsql.engines.exact_rows import unseal
+from dpsql.execution import execution, interrupt
 from dpsql.policy.companion import HEAVY
 from dpsql.policy.model import Limits
 
@@ -45,7 +46,7 @@ def test_nothing_is_written_and_nothing_outside_is_read(engine: DuckDB, sql: str
 
 
 def test_parameters_reach_the_statement(engine: DuckDB) -> None:
-    assert unseal(engine.measure("SELECT $salt + 1 AS p0", {"salt": 41})).to_pydict() == {
+    assert next(unseal(engine.measure("SELECT $salt + 1 AS p0", {"salt": 41}))).to_pydict() == {
         "p0": [42]
     }
     engine.close()
@@ -54,7 +55,7 @@ def test_parameters_reach_the_statement(engine: DuckDB) -> None:
 def test_a_statement_that_is_kept_is_run_again(engine: DuckDB) -> None:
     """Rows are never kept, only what the statement means; and not of everything that was asked."""
     sql = "SELECT hash(random()) AS p0 FROM range(3)"
-    drawn = [unseal(engine.measure(sql, {})).column(0).to_pylist() for _ in range(3)]
+    drawn = [next(unseal(engine.measure(sql, {}))).column(0).to_pylist() for _ in range(3)]
     assert len({v for values in drawn for v in values}) == 9
     assert list(engine._local.relations) == [sql]
     first = engine._local.relations[sql]
@@ -72,7 +73,7 @@ def test_what_failed_or_has_its_rows_or_has_parameters_is_not_kept(engine: DuckD
         engine.measure("SELECT CAST(country AS INTEGER) AS p0 FROM customers", {})
     engine.read_public("PRAGMA version")
     for salt in (1, 2):
-        assert unseal(engine.measure("SELECT $salt AS p0", {"salt": salt})).to_pydict() == {
+        assert next(unseal(engine.measure("SELECT $salt AS p0", {"salt": salt}))).to_pydict() == {
             "p0": [salt]
         }
     assert not engine._local.relations
@@ -88,9 +89,9 @@ def test_rows_are_kept_in_memory_for_all_who_have_the_database_open(
     assert engine.keep(name, "orders", rows)
     assert other.keep(name, "orders", rows), "it is there"
     count = f'SELECT count(*) AS p0 FROM {HEAVY}."orders ""x"""'
-    kept = unseal(other.measure(count, {}))
+    kept = next(unseal(other.measure(count, {})))
     there = "SELECT count(*) AS p0 FROM orders WHERE customer_id = 97"
-    assert kept == unseal(other.measure(there, {}))
+    assert kept == next(unseal(other.measure(there, {})))
     assert kept.column(0).to_pylist() != [0]
     assert not engine.keep("none", "orders", "SELECT 1 // customer_id FROM nowhere")
     assert "incident" in caplog.text
@@ -107,15 +108,46 @@ def test_the_catalog_is_described(engine: DuckDB) -> None:
     engine.close()
 
 
-def test_constants_are_counted_once_and_forgotten_when_there_are_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    counting = Constants()
-    assert counting.count("SELECT 1 UNION ALL SELECT 2") == 2
-    for i in range(10_002):
-        counting._counts[f"SELECT {i}"] = 1
+def test_constants_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting, counted = Constants(), list[str]()
+    real = counting._counted
+    monkeypatch.setattr(counting, "_counted", lambda sql: counted.append(sql) or real(sql))
+    for _ in range(2):
+        assert counting.count("SELECT 1 UNION ALL SELECT 2") == 2
     assert counting.count("SELECT 1 WHERE FALSE") == 0
-    assert len(counting._counts) == 1
+    assert len(counted) == 2
+    with pytest.raises(EngineFailed):
+        counting.count("SELECT no_such_thing")
+
+
+FOREVER = (
+    "SELECT DISTINCT (a.range * b.range) % 3 AS v FROM range(1000000) AS a, range(1000000) AS b"
+)
+
+
+def test_counting_ends_with_its_statement_and_nobody_waits_longer() -> None:
+    counting = Constants()
+
+    def stopped() -> None:
+        with execution(0.3), pytest.raises(Stopped):
+            counting.count(FOREVER)
+
+    threads = [threading.Thread(target=stopped) for _ in range(3)]
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+    assert time.monotonic() - begun < 20
+    assert counting.count("SELECT 1") == 1
+
+
+def test_counting_takes_no_more_than_its_memory() -> None:
+    counting = Constants()
+    with pytest.raises(TooLarge):
+        counting.count("SELECT DISTINCT 'some text ' || range AS v FROM range(30000000)")
+    assert counting.count("SELECT DISTINCT range AS v FROM range(2000000)") == 2_000_000
 
 
 def test_a_statement_is_interrupted_and_the_next_one_runs(engine: DuckDB) -> None:
@@ -124,24 +156,25 @@ def test_a_statement_is_interrupted_and_the_next_one_runs(engine: DuckDB) -> Non
     begun = threading.Event()
 
     def measure() -> None:
-        begun.set()
         start = time.monotonic()
-        with pytest.raises(EngineFailed):
-            engine.measure(endless, {})
+        with execution(60):
+            begun.set()
+            with pytest.raises(EngineFailed):
+                engine.measure(endless, {})
         failed.append(time.monotonic() - start)
 
     worker = threading.Thread(target=measure)
     worker.start()
-    assert begun.wait(5)
-    engine.interrupt(worker.ident + 1)  # type: ignore[operator]
+    assert begun.wait(20)
+    interrupt(worker.ident + 1)  # type: ignore[operator]
     time.sleep(0.3)
     assert worker.is_alive()
-    engine.interrupt(worker.ident)  # type: ignore[arg-type]
-    worker.join(10)
+    interrupt(worker.ident)  # type: ignore[arg-type]
+    worker.join(30)
     assert failed
-    assert failed[0] < 5
-    engine.interrupt(threading.get_ident())
-    assert unseal(engine.measure("SELECT 1 AS p0", {})).to_pydict() == {"p0": [1]}
+    assert failed[0] < 30
+    interrupt(threading.get_ident())
+    assert next(unseal(engine.measure("SELECT 1 AS p0", {}))).to_pydict() == {"p0": [1]}
     engine.close()
 
 
@@ -165,7 +198,7 @@ def test_limits_are_those_of_the_policy_and_stay(tmp_path: Path) -> None:
     ):  # fmt: skip
         with pytest.raises(EngineFailed):
             engine.read_public(sql)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
     assert engine.read_public("SELECT 1 AS one").num_rows == 1
     engine.close()
 
@@ -182,8 +215,11 @@ def test_one_outlying_key_hardly_changes_what_a_statement_takes(tmp_path: Path) 
             )
         engine = DuckDB(path, Limits(threads=1))
         sums = ", ".join(f"sum(x + {i}) AS p{i}" for i in range(60))
-        start = time.process_time()
-        engine.measure(f"SELECT CAST(k AS BIGINT) AS k0, {sums} FROM t GROUP BY 1", {})
-        taken[name] = time.process_time() - start
+        times = []
+        for _ in range(3):  # whatever else the process does in one of them
+            start = time.process_time()
+            engine.measure(f"SELECT CAST(k AS BIGINT) AS k0, {sums} FROM t GROUP BY 1", {})
+            times.append(time.process_time() - start)
+        taken[name] = min(times)
         engine.close()
     assert taken["near"] < 10 * taken["far"]

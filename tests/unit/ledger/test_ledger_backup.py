@@ -13,7 +13,7 @@ from ledger_world import EVENT, NOTE, make_account, pure
 
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import backup as module
-from dpsql.ledger.backup import back_up, copied
+from dpsql.ledger.backup import back_up, open_copy
 from dpsql.ledger.charge import NANO
 from dpsql.ledger.rows import all_spent, hold_count
 
@@ -37,7 +37,7 @@ def test_a_backup_has_everything_and_is_one_file_for_the_owner(opened, path, bac
     found = back_up(path, backup)
     assert found == ledger.verify()
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
-    with copied(backup) as copy:
+    with open_copy(backup) as copy:
         assert hold_count(copy) == 5
         assert all_spent(copy)[DATASET.id].epsilon == NANO // 20
     assert {p.name for p in path.parent.iterdir()} == {
@@ -127,7 +127,7 @@ def test_a_backup_that_is_killed_is_not_there(opened, path, backup, monkeypatch)
         raise Killed
 
     ask(opened())
-    for place, name in ((Path, "hardlink_to"), (module, "examined")):
+    for place, name in ((Path, "hardlink_to"), (module, "examine_copy")):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(place, name, killed)
             with pytest.raises(Killed):
@@ -160,7 +160,7 @@ def test_a_copy_that_cannot_be_read(opened, path, backup, change, said):
     with closing(sqlite3.connect(backup)) as db:
         db.execute(change)
         db.commit()
-    with pytest.raises(LedgerFailed, match=said), copied(backup):
+    with pytest.raises(LedgerFailed, match=said), open_copy(backup):
         pass
 
 
@@ -169,5 +169,5 @@ def test_a_copy_of_the_file_with_its_log_is_read_with_it(opened, path, tmp_path)
     ask(ledger)
     for name in ("", "-wal"):
         (tmp_path / f"copy{name}").write_bytes(path.with_name(path.name + name).read_bytes())
-    with copied(tmp_path / "copy") as copy:
+    with open_copy(tmp_path / "copy") as copy:
         assert hold_count(copy) == 1

@@ -125,6 +125,17 @@ def test_an_exhausted_account_says_who_can_help():
     assert month.instead == 'Wait until 2026-12-01, when role "growth" is renewed.'
 
 
+def test_a_closed_account_says_what_opens_it():
+    """A higher limit does not: only a window that begins after the restore."""
+    for_ever = out_of_budget([Balance(PURE, Charge(), closed=True)], Charge.of(pure(1)))
+    assert "raise the limit" not in for_ever.instead
+    assert "the dataset has no window" in for_ever.instead
+    assert "`per: month`" in for_ever.instead
+    renewed = make_account("role:growth", 1, renews=datetime(2026, 12, 1, tzinfo=UTC))
+    month = out_of_budget([Balance(renewed, Charge(), closed=True)], Charge.of(pure(1)))
+    assert month.instead == 'Wait until 2026-12-01, when role "growth" is renewed.'
+
+
 @pytest.mark.parametrize(
     ("account", "spent", "charge", "says"),
     [

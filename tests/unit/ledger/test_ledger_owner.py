@@ -29,31 +29,31 @@ def changed(name: str, **parts: str) -> str:
 
 
 def test_an_open_ledger_is_there_until_it_is_closed(mine):
-    assert not owner.gone(mine, LATE)
+    assert not owner.has_ended(mine, LATE)
     owner.retire(mine)
-    assert owner.gone(mine, SOON)
+    assert owner.has_ended(mine, SOON)
 
 
 def test_ledgers_of_one_process_are_told_apart(mine):
     other = owner.enlist()
     owner.retire(other)
-    assert owner.gone(other, SOON)
-    assert not owner.gone(mine, SOON)
+    assert owner.has_ended(other, SOON)
+    assert not owner.has_ended(mine, SOON)
 
 
 def test_a_restart_of_the_machine_ends_every_process(mine):
-    assert owner.gone(changed(mine, boot="earlier"), SOON)
+    assert owner.has_ended(changed(mine, boot="earlier"), SOON)
 
 
 def test_a_process_in_another_container_is_given_a_day(mine):
     elsewhere = changed(mine, namespace="pid:[1]")
-    assert not owner.gone(elsewhere, SOON)
-    assert owner.gone(elsewhere, LATE)
+    assert not owner.has_ended(elsewhere, SOON)
+    assert owner.has_ended(elsewhere, LATE)
 
 
 def test_a_name_that_is_none_belongs_to_nobody(mine):
-    assert owner.gone("", SOON)
-    assert owner.gone(changed(mine, process="x"), SOON)
+    assert owner.has_ended("", SOON)
+    assert owner.has_ended(changed(mine, process="x"), SOON)
 
 
 def child():
@@ -62,28 +62,28 @@ def child():
 
 def test_another_process_is_there_until_it_ends(mine):
     with child() as process:
-        theirs = changed(mine, process=str(process.pid), started=owner._started(process.pid))
-        assert not owner.gone(theirs, LATE)
-        assert owner.gone(changed(theirs, started="1"), SOON)  # the number was given out again
+        theirs = changed(mine, process=str(process.pid), started=owner._start_time(process.pid))
+        assert not owner.has_ended(theirs, LATE)
+        assert owner.has_ended(changed(theirs, started="1"), SOON)  # the number was given out again
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert owner.gone(theirs, SOON)  # ended, though its parent has not looked yet
+        assert owner.has_ended(theirs, SOON)  # ended, though its parent has not looked yet
         process.wait()
-        assert owner.gone(theirs, SOON)
+        assert owner.has_ended(theirs, SOON)
 
 
 def test_without_a_proc_file_system_the_number_decides(tmp_path, monkeypatch):
     monkeypatch.setattr(owner, "PROC", tmp_path)
     name = owner.enlist()
-    assert not owner.gone(name, LATE)
+    assert not owner.has_ended(name, LATE)
     with child() as process:
         theirs = changed(name, process=str(process.pid))
-        assert not owner.gone(theirs, LATE)
+        assert not owner.has_ended(theirs, LATE)
         process.kill()
         process.wait()
-        assert owner.gone(theirs, SOON)
+        assert owner.has_ended(theirs, SOON)
     owner.retire(name)
-    assert owner.gone(name, SOON)
+    assert owner.has_ended(name, SOON)
 
 
 def test_a_process_of_another_user_is_alive(monkeypatch):

@@ -23,7 +23,7 @@ from dpsql.ledger.backup import back_up
 from dpsql.ledger.charge import NANO
 from dpsql.ledger.compare import charges
 from dpsql.ledger.head import HeadNote
-from dpsql.ledger.restore import Evidence, Restored
+from dpsql.ledger.restore import Evidence, RestoreOutcome
 from dpsql.ledger.restore_file import FileRestore
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.ledger.store import RecallKey
@@ -53,12 +53,12 @@ def backup(tmp_path) -> Path:
     return tmp_path / "backup.db"
 
 
-Run = Callable[..., Restored]
+Run = Callable[..., RestoreOutcome]
 
 
 @pytest.fixture
 def run(path, clock) -> Run:
-    def restored(file: Path | None = None, evidence: Evidence = UNKNOWN, **more) -> Restored:
+    def restored(file: Path | None = None, evidence: Evidence = UNKNOWN, **more) -> RestoreOutcome:
         return FileRestore(path, "shop", clock, evidence, **more).run(file)[0]
 
     return restored
@@ -296,7 +296,7 @@ def test_a_backup_of_something_else_is_refused(opened, backup, path, clock):
     served(opened, backup, path)
     for there in (True, False):
         with pytest.raises(
-            LedgerFailed, match='belongs to the policy file "shop", not to "clinic"'
+            LedgerFailed, match='belongs to another policy file: to "shop", not to "clinic"'
         ):
             FileRestore(path, "clinic", clock, Evidence()).run(backup if there else None)
     backup.write_bytes(b"something else")

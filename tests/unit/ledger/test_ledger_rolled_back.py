@@ -136,6 +136,59 @@ def test_two_that_copy_at_once_do_it_once(older, monkeypatch):
     assert not writer.connection.in_transaction
 
 
+@pytest.mark.parametrize("end", [False, True], ids=["copies", "is killed"])
+def test_who_looks_while_a_copy_is_announced_goes_on(older, opened, monkeypatch, end):
+    """Between the two transactions of a copy another process may write, for the first time or again."""
+    again, first = opened(), opened()
+    ask(again)
+    copy_log_now(older, monkeypatch)  # a change that ``again`` has not seen
+    writer, file = older._writer, older._writer._file
+    begins = []
+    for each in (again, first):
+        each._writer._file._least = 10**12  # it does not copy anything itself
+
+    def begin() -> None:
+        if begins:
+            ask(again)
+            ask(first)
+        begins.append(1)
+        writer._alone(1)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(open_file, "LOG_BYTES", 1)
+    file._least = 0
+    if end:
+        monkeypatch.setattr(file, "_state", killed)  # copied, and not yet said
+        with pytest.raises(KeyboardInterrupt):
+            file.copy_log(writer.connection, begin)
+        writer.connection.execute("ROLLBACK")
+    else:
+        file.copy_log(writer.connection, begin)
+    assert len(begins) == 2
+    monkeypatch.undo()
+    ask(again)
+    ask(first)
+    if not end:
+        ask(older)
+
+
+def test_an_announced_copy_is_one(older, opened, path, tmp_path, monkeypatch):
+    """Who was told of a copy takes one change of the file for it, and no second one."""
+    other = opened()
+    ask(other)
+    connection = other._writer.connection
+    connection.execute("PRAGMA user_version = 7")
+    path.touch()
+    ask(older)  # the change that made it look, and the number with it
+    path.touch()
+    ask(older)
+    path.touch()
+    with pytest.raises(LedgerFailed, match=r"DP902.*replaced"):
+        ask(older)
+
+
 def test_a_log_that_cannot_be_copied_now_waits(older, monkeypatch):
     def busy(*_):
         raise sqlite3.OperationalError("database is locked")
@@ -179,7 +232,7 @@ def test_an_older_copy_is_noticed_when_it_is_opened(opened, path, tmp_path, note
 
 def test_a_note_that_cannot_be_written_answers_nothing(opened, note, tmp_path):
     ledger = opened(head=tmp_path / "nowhere" / "head")
-    with pytest.raises(LedgerFailed, match=r"head of the ledger .* cannot be noted.*No such file"):
+    with pytest.raises(LedgerFailed, match=r"has a head that cannot be noted: .*No such file"):
         ask(ledger)
     assert spent(ledger) == 0.5, "the charge counts"
     (tmp_path / "nowhere").mkdir()
@@ -192,7 +245,7 @@ def test_a_note_that_cannot_be_read(opened, note, text):
     with opened(head=note.file) as ledger:
         ask(ledger)
     note.file.write_bytes(text)
-    with pytest.raises(LedgerFailed, match=r"noted head of the ledger cannot be read"):
+    with pytest.raises(LedgerFailed, match=r"has a noted head that cannot be read"):
         opened(head=note.file)
 
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 from support.services import policy_file, real_service
 
-from dpsql.diagnostics.refusal import OutOfBudget, PolicyError, Refused
+from dpsql.diagnostics.refusal import LedgerFailed, OutOfBudget, PolicyError, Refused
 from dpsql.policy.types import Kind
 from dpsql.service import Service, Session, own_tables
-from dpsql.service.plan_cache import LONGEST_TEXT, Remembered, moment
+from dpsql.service.plan_cache import LONGEST_TEXT, moment
 
 COUNT = "SELECT COUNT(*) FROM orders"
 LIMIT = "    max_rows_per_unit: 50\n"
@@ -249,15 +249,6 @@ def test_parameters_are_part_of_what_is_remembered(session):
     assert session.prepare(sql, [1]).parts[0].sql != session.prepare(sql, [2]).parts[0].sql
 
 
-def test_little_is_remembered():
-    kept = Remembered[int, str](2)
-    for number in (1, 2):
-        kept.put(number, str(number))
-    assert kept.get(1) == "1"
-    kept.put(3, "3")
-    assert (kept.get(1), kept.get(2), kept.get(3)) == ("1", None, "3")
-
-
 def test_a_moment_notes_every_question():
     watched = moment(datetime(2025, 6, 1, tzinfo=UTC))
     assert not watched.asked
@@ -309,6 +300,20 @@ def test_an_answer_that_reads_public_rows_is_recalled_too(session):
         assert sorted(again.table.to_pylist(), key=repr) == sorted(
             first.table.to_pylist(), key=repr
         )
+
+
+def test_a_ledger_that_cannot_be_read_hides_no_other_metric(service, session, monkeypatch):
+    session.execute(COUNT)
+    assert "dpsql_ledger_readable 1" in service.metrics_text()
+
+    def unreadable(*_):
+        raise LedgerFailed("the disk is gone")
+
+    monkeypatch.setattr(service.tools.ledger, "balances", unreadable)
+    lines = service.metrics_text().splitlines()
+    assert "dpsql_ledger_readable 0" in lines
+    assert 'dpsql_statements_total{end="answered"} 1' in lines
+    assert not any(line.startswith(("dpsql_account", "dpsql_ledger_bytes")) for line in lines)
 
 
 def test_metrics_of_a_service_say_how_statements_ended(service, session, monkeypatch):

@@ -14,7 +14,7 @@ BEFORE = policy("shop", "shop")
 ACCOUNT = "    max_rows_per_unit: 50\n"
 
 
-FORGOTTEN = "what was spent before does not count in the new window"
+COUNTED = "what was spent since the new window began counts in it"
 
 
 def edited(*changes: tuple[str, str]):
@@ -32,11 +32,11 @@ def edited(*changes: tuple[str, str]):
     [
         ("{epsilon: 20, delta: 1e-5", "{epsilon: 30, delta: 1e-5", "the data set: epsilon 30, it was 20"),
         ("{epsilon: 20, delta: 1e-5", "{epsilon: 20, delta: 1e-4", "the data set: delta 0.0001, it was 1e-5"),
-        ("per: month", "per: week", f"role analyst: it renews every week, it did every month; {FORGOTTEN}"),
-        ("per: month", "per: year", f"role analyst: it renews every year, it did every month; {FORGOTTEN}"),
-        ("    per: month\n", "", f"role analyst: it renews not at all, it did every month; {FORGOTTEN}"),
-        ("roles:\n", "time_zone: Europe/Berlin\nroles:\n", f"windows begin at midnight of Europe/Berlin, they did of UTC; {FORGOTTEN}"),
-        ("session: {epsilon: 1}", "session: {epsilon: 1, per: day}", f"a session of role analyst: it renews every day, it did not at all; {FORGOTTEN}"),
+        ("per: month", "per: week", f"role analyst: it renews every week, it did every month; {COUNTED}"),
+        ("per: month", "per: year", f"role analyst: it renews every year, it did every month; {COUNTED}"),
+        ("    per: month\n", "", f"role analyst: it renews not at all, it did every month; {COUNTED}"),
+        ("roles:\n", "time_zone: Europe/Berlin\nroles:\n", f"windows begin at midnight of Europe/Berlin, they did of UTC; {COUNTED}"),
+        ("session: {epsilon: 1}", "session: {epsilon: 1, per: day}", f"a session of role analyst: it renews every day, it did not at all; {COUNTED}"),
         ("query: {epsilon: 0.1}", "query: {epsilon: 0.2}", "a query of role analyst: epsilon 0.2, it was 0.1"),
         ("group_size: 1}", "group_size: 2}", None),
         ("roles:\n", "roles:\n  intern: {epsilon: 1}\n", "role intern: it is new"),

@@ -18,7 +18,7 @@ from postgres_server import shared_server
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import rows, schema
 from dpsql.ledger.accounts import Account
-from dpsql.ledger.backup import copied
+from dpsql.ledger.backup import open_copy
 from dpsql.ledger.charge import NANO
 from dpsql.ledger.migrate import VERSION
 from dpsql.ledger.postgres import PostgresLedger
@@ -136,7 +136,7 @@ def test_two_processes_migrate_once(tmp_path):
 def test_a_backup_of_an_earlier_version_is_read_and_stays_as_it_is(tmp_path):
     path = written(FILES[0], tmp_path / "old.db")
     before = path.read_bytes()
-    with copied(path) as copy:
+    with open_copy(path) as copy:
         assert rows.meta(copy)["version"] == VERSION
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -147,7 +147,7 @@ def test_a_later_version_is_named(tmp_path, clock):
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("UPDATE meta SET value = '5' WHERE key = 'version'")
     with pytest.raises(
-        LedgerFailed, match="has version 5, which this dpsql does not know; run the"
+        LedgerFailed, match="has a version that this dpsql does not know: 5; run the"
     ):
         SqliteLedger.open(path, clock)
 
@@ -156,7 +156,7 @@ def test_a_ledger_that_a_later_dpsql_migrated_is_let_go(opened, path):
     ledger = opened()
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("UPDATE meta SET value = '5' WHERE key = 'version'")
-    with pytest.raises(LedgerFailed, match="has version 5"):
+    with pytest.raises(LedgerFailed, match="does not know: 5"):
         ledger.reserve((DATASET,), pure("0.5"), [EVENT], NOTE)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("UPDATE meta SET value = '3' WHERE key = 'version'")

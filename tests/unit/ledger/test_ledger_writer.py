@@ -147,7 +147,7 @@ def test_closing_does_not_wait_for_a_transaction_that_hangs(writer, monkeypatch,
     assert begun.wait(5)
     writer.close()
     assert thread.is_alive()
-    with pytest.raises(LedgerFailed, match="did not answer within"):
+    with pytest.raises(LedgerFailed, match="did not answer in time: not within"):
         writer.probe(0.01)
     go.set()
     thread.join()

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsql.plan.covered import certain, within
+from dpsql.plan.covered import is_covered, is_within_ends
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import interval, members
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
@@ -54,11 +54,11 @@ OTHER = Column(2, "b", AGE.shape)
 def test_only_conditions_hold_values(
     column: Column, conditions: list[Expression], held: bool
 ) -> None:
-    assert within(column, conditions) is held
-    assert certain(column, conditions) is held
-    assert certain(Call("negate", (column,), AGE.shape), conditions) is held
+    assert is_within_ends(column, conditions) is held
+    assert is_covered(column, conditions) is held
+    assert is_covered(Call("negate", (column,), AGE.shape), conditions) is held
 
 
 def test_listed_values_are_taken_at_their_word() -> None:
-    assert certain(Column(1, "c", TRUTH), [])
-    assert certain(test("gt", AGE, 3), [])
+    assert is_covered(Column(1, "c", TRUTH), [])
+    assert is_covered(test("gt", AGE, 3), [])

@@ -195,6 +195,7 @@ EDITS: Mapping[tuple[type, str], Edit] = {
     (m.Bounds, "send_seconds"): _bounds(send_seconds=3),
     (m.Bounds, "idle_seconds"): _bounds(idle_seconds=3),
     (m.Bounds, "message_bytes"): _bounds(message_bytes=3_000),
+    (m.Bounds, "memory"): _bounds(memory="9GB"),
     (m.LedgerServer, "dsn"): _whole(ledger_server=replace(SERVER, dsn="host=another")),
     (m.LedgerServer, "schema"): _whole(ledger_server=replace(SERVER, schema="another")),
     (m.LedgerKeeping, "must_exist"): _nested("ledger_keeping", must_exist=True),

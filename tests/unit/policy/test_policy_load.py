@@ -265,3 +265,14 @@ def test_a_policy_without_private_tables() -> None:
     assert policy.units == {}
     assert policy.tables["t"].public
     assert policy.tables["t"].columns == {}
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["*zanzibar", "&zanzibar x", "!zanzibar x", "[zanzibar]", "{zanzibar: 1}", "'zanzibar"],
+)
+def test_no_problem_repeats_a_password(password: str) -> None:
+    """Problems of a policy that is reloaded are in the operator's log."""
+    with pytest.raises(PolicyError) as caught:
+        small(("roles: {analyst: {}}", f"roles:\n  analyst:\n    password: {password}\n"))
+    assert "zanzibar" not in str(caught.value)

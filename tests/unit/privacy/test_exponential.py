@@ -150,11 +150,11 @@ def test_the_choice_is_rarely_far_below_the_best() -> None:
 
 
 def test_a_million_bins_of_a_thousand_groups_are_weighed_together() -> None:
-    """Printed, not asserted as a time: about 30 ms; the bound only catches a loop in Python."""
+    """Printed, not asserted as a time: about 30 ms; the bound, of this thread's own work, only catches a loop in Python."""
     utilities = -(np.arange(10**6, dtype=np.int64) % 1000)
     bins = Candidates(utilities, np.ones(10**6, dtype=np.int64), np.full(1000, 1000))
-    start = time.perf_counter()
+    start = time.thread_time()
     found = choose(Entropy(), bins, Fraction(1, 100))
-    print(f"{(time.perf_counter() - start) * 1e3:.0f} ms")
+    print(f"{(time.thread_time() - start) * 1e3:.0f} ms")
     assert (found == 0).all()
-    assert time.perf_counter() - start < 2
+    assert time.thread_time() - start < 2

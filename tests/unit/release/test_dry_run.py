@@ -18,10 +18,10 @@ HALVES = "SELECT a // 2 AS half FROM m0"
 
 
 def test_what_was_bound_is_not_bound_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postprocess, "MOST_BOUND", 2)
     here, ran = PostProcessor(), list[str]()
     run = here.run
     monkeypatch.setattr(here, "run", lambda sql, *more: ran.append(sql) or run(sql, *more))
-    monkeypatch.setattr(postprocess, "MOST_BOUND", 2)
     assert here.bind(HALVES, NUMBERS).schema == here.bind(HALVES, NUMBERS).schema
     assert ran == [HALVES]
     with pytest.raises(EngineFailed):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from support.services import real_service, service
 
-from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.diagnostics.refusal import Stopped
 from dpsql.ledger.charge import NANO
 from dpsql.plan.recall import AS_GOOD
 from dpsql.privacy.accounting import rho_of_pure
@@ -486,7 +486,7 @@ def test_whoever_stops_waiting_pays_nothing(opened):
     def ask(name, found):
         try:
             opened.session("analyst", name).execute(COUNT)
-        except (EngineFailed, ZeroDivisionError) as error:
+        except (Stopped, ZeroDivisionError) as error:
             found.append(error)
 
     failed, given_up = [], []
@@ -497,14 +497,14 @@ def test_whoever_stops_waiting_pays_nothing(opened):
         first.start()
         assert inside.wait(20)
         second.start()
-        while second.ident not in opened.tools.flights._waiting:
+        while not opened.tools.flights._changed._waiters:
             time.sleep(0.01)
         opened.session("analyst").interrupt(second.ident)
         second.join(20)
         assert not second.is_alive(), "it did not wait for the first"
         slow.set()
         first.join(20)
-    assert [type(e) for e in failed + given_up] == [ZeroDivisionError, EngineFailed]
+    assert [type(e) for e in failed + given_up] == [ZeroDivisionError, Stopped]
     charged = {r.content["session"] for r in opened.ledger.events() if "session" in r.content}
     assert charged == {"first"}
     assert len(opened.tools.flights) == 0

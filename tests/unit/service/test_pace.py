@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from fractions import Fraction
 
 import pytest
-from support.services import service
+from support.services import real_service, service
 
-from dpsql.diagnostics.refusal import EngineFailed
+from dpsql import pipeline
+from dpsql.diagnostics.refusal import EngineFailed, Stopped
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
+from dpsql.execution import execution, released
 from dpsql.policy.model import Latency
+from dpsql.release.flights import Flights
+from dpsql.service import Service
 from dpsql.service.pace import Pace
+
+LONG = 60.0
 
 
 def _held(latency: Latency | None, took: float) -> float:
@@ -37,7 +45,7 @@ def test_errors_wait_too() -> None:
     assert slept[0] > 4
 
 
-@pytest.mark.parametrize("text", ["quantum(300ms)", "fixed(1s)", "off"])
+@pytest.mark.parametrize("text", ["quantum(300ms)", "fixed(2s)", "off"])
 def test_a_policy_says_when_answers_leave(text: str) -> None:
     with service("shop", "shop", lambda t: t + f"latency: {text}\n") as opened:
         session = opened.session("analyst")
@@ -48,9 +56,9 @@ def test_a_policy_says_when_answers_leave(text: str) -> None:
             begun = time.monotonic()
             session.execute(sql)
             took = time.monotonic() - begun
-            step = {"q": 0.3, "f": 1.0, "o": 0.0}[text[0]]
+            step = {"q": 0.3, "f": 2.0, "o": 0.0}[text[0]]
             assert took >= step
-        seconds = 1 if text[0] == "f" else 300
+        seconds = 2 if text[0] == "f" else 300
         assert opened.policy.limits.timeout_seconds == seconds
 
 
@@ -65,7 +73,7 @@ def test_a_fixed_time_stops_the_engine_and_keeps_the_charge(
         begun = time.monotonic()
         with pytest.raises(EngineFailed):
             opened.session("analyst").execute("SELECT COUNT(*) FROM orders")
-        assert 0.9 < time.monotonic() - begun < 3
+        assert 0.9 < time.monotonic() - begun < 30
         assert opened.ledger.charges[0].epsilon == Fraction(1, 10)  # type: ignore[attr-defined]
 
 
@@ -92,3 +100,87 @@ def test_all_phases_of_a_question_have_one_time(monkeypatch: pytest.MonkeyPatch)
         assert len(done) == 2
         charges = opened.ledger.charges  # type: ignore[attr-defined]
         assert [c.epsilon for c in charges] == [Fraction(1, 10)] * 2
+
+
+def _seen_meanwhile(opened: Service, text: str, setting: str = "") -> tuple[set[str], bool]:
+    """What another session sees while a question waits for its multiple."""
+    asking, other = opened.session("analyst"), opened.session("analyst")
+    for session in (asking, other):
+        if setting:
+            session.execute(setting)
+    waiting, over = threading.Event(), threading.Event()
+
+    def sleep(_: float) -> None:
+        waiting.set()
+        over.wait(LONG)
+
+    opened.pace = Pace(opened.policy.latency, sleep=sleep)
+    thread = threading.Thread(target=asking.execute, args=(text,))
+    thread.start()
+    try:
+        assert waiting.wait(LONG)
+        stored = "it costs nothing" in other.explain(text)
+        return {r.content["state"] for r in opened.ledger.events() if r.hold}, stored
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("latency", ["quantum(60s)", "fixed(60s)"])
+@pytest.mark.parametrize("setting", ["", "SET dpsql.search = on"])
+def test_nobody_sees_elsewhere_that_something_is_measured(latency: str, setting: str) -> None:
+    """The ledger is a table of analysts, and EXPLAIN says what is stored."""
+    text = "SELECT SUM(amount) FROM orders"
+    with real_service("shop", "shop", lambda t: f"{t}latency: {latency}\n") as opened:
+        assert _seen_meanwhile(opened, text, setting) == ({"started"}, False)
+        states = [r.content["state"] for r in opened.ledger.events() if r.hold]
+        assert states.count("committed") == states.count("started") == (2 if setting else 1)
+        session = opened.session("analyst")
+        session.execute(setting or "SET dpsql.search = off")
+        assert session.execute(text).recalled
+
+
+def test_nobody_sees_elsewhere_that_something_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> ExactRows:
+        raise EngineFailed("0")
+
+    with real_service("shop", "shop", lambda t: t + "latency: quantum(60s)\n") as opened:
+        monkeypatch.setattr(opened._engine, "measure", fail)
+        monkeypatch.setattr(threading, "excepthook", lambda _: None)
+        text = "SELECT SUM(amount) FROM orders"
+        assert _seen_meanwhile(opened, text) == ({"started"}, False)
+        states = [r.content["state"] for r in opened.ledger.events() if r.hold]
+        assert states == ["started", "forfeited"]
+
+
+def test_a_fault_that_notes_it_at_once_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_note", lambda _, act: act())
+    with real_service("shop", "shop", lambda t: t + "latency: fixed(60s)\n") as opened:
+        found = _seen_meanwhile(opened, "SELECT SUM(amount) FROM orders")
+        assert found == ({"started", "committed"}, True)
+
+
+@pytest.mark.parametrize(("step", "waits"), [(1.0, True), (0.0, False)])
+def test_who_waits_for_what_is_noted_at_its_time_has_more_than_its_own(
+    step: float, *, waits: bool
+) -> None:
+    """Under ``fixed``; but it begins no measurement then."""
+    flights, held, ended = Flights(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with flights.alone("a question"):
+            held.set()
+            ended.wait(LONG)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(LONG)
+    threading.Timer(1.1, ended.set).start()
+    with execution(1.0, step) as own, ExitStack() as stack:
+        if not waits:
+            stack.enter_context(pytest.raises(Stopped))
+        with flights.alone("a question"):
+            assert own.ended
+            with released():
+                own.check()
+    thread.join()

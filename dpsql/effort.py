@@ -1,0 +1,111 @@
+"""How much work the planning of one statement may take, counted in steps.
+
+A step is about a microsecond of one processor. Steps are counted where work is done, not by a clock: so
+the same text is always planned or always refused, however busy the machine is. What is remembered of a
+statement is counted only once. Where steps are counted, a thread also notices that its execution is to end.
+
+Python runs one thread at a time. So of the large statements one is planned at full speed, and the others
+wait a little at each look until it is their turn. A small statement then shares the processor with one
+large one, however many there are. No statement waits for a lock, so no order of locks can stop them.
+
+Claim: planning contacts no engine with data and charges nothing, so it may be stopped anywhere.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.execution import check, rest
+
+MOST_STEPS = 1_200_000
+"""What one statement may take. A list of 10,000 values takes less; other statements of the corpora take a tenth."""
+BETWEEN_LOOKS = 5_000
+"""Steps between two looks at whether the execution is to end."""
+LIGHT = 50_000
+"""Steps that every statement takes at full speed."""
+PAUSE = 0.05
+"""Seconds that a statement waits at each look while another one has its turn."""
+_TURN = threading.Lock()
+
+
+class _Effort:
+    """What is left of the work of one statement, which one thread plans."""
+
+    __slots__ = ("left", "look_below", "turn")
+
+    def __init__(self) -> None:
+        self.left, self.turn = MOST_STEPS, False
+        self.look_below = self.left - BETWEEN_LOOKS
+
+    def look(self) -> None:
+        """Raise where the execution is to end or too many steps were counted; else note when to look again."""
+        check()
+        if self.left < 0:
+            raise Refused(_too_much())
+        if not self.turn and self.left < MOST_STEPS - LIGHT:
+            self.turn = _TURN.acquire(blocking=False)
+            if not self.turn:
+                rest(PAUSE)
+        self.look_below = max(0, self.left - BETWEEN_LOOKS)
+
+
+class _Current(threading.local):
+    effort: _Effort | None = None
+
+
+_CURRENT = _Current()
+
+
+@contextmanager
+def limit_effort() -> Iterator[None]:
+    """Limit the steps that this thread plans inside. Inside another such block, count them in that one."""
+    if _CURRENT.effort is not None:
+        yield
+        return
+    effort = _CURRENT.effort = _Effort()
+    try:
+        yield
+    except RecursionError:
+        raise Refused(_too_deep()) from None
+    finally:
+        _CURRENT.effort = None
+        if effort.turn:
+            _TURN.release()
+
+
+def step(count: int = 1) -> None:
+    """Count steps: raises ``Refused`` for too many, ``Stopped`` where the execution is to end."""
+    effort = _CURRENT.effort
+    if effort is not None:
+        effort.left -= count
+        if effort.left < effort.look_below:
+            effort.look()
+
+
+def is_planning() -> bool:
+    """Whether this thread plans a statement now."""
+    return _CURRENT.effort is not None
+
+
+def _too_deep() -> Refusal:
+    return Refusal(
+        "DP115",
+        "the statement is nested too deeply",
+        "Planning goes down level by level. Conditions joined by AND are levels too, and so are WITH"
+        " queries that read each other.",
+        "Use IN for lists of values, and fewer subqueries inside one another.",
+    )
+
+
+def _too_much() -> Refusal:
+    return Refusal(
+        "DP115",
+        "planning this statement takes too much work",
+        "Every expression is read, priced, written as SQL and checked a second time, often for several"
+        " measurements. This work is limited, so that no statement keeps others waiting.",
+        "Ask for fewer aggregates, keys or CASE branches at once, or compute long expressions once in a"
+        " subquery in FROM.",
+    )

@@ -1,0 +1,100 @@
+"""What ``dpsql serve`` may keep in memory, and how that is shared out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.diagnostics.refusal import PolicyError
+from dpsql.policy.model import Limits, Policy
+
+UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+         "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}  # fmt: skip
+USUAL_REST = 10**9
+"""What is left beside the engine where the policy does not say."""
+LEAST_REST = 256 * 10**6
+"""With less than this beside the engine, nothing large could be answered."""
+MOST_WORKERS = 4
+WORKER = 128 * 10**6
+"""A process that answers catalog queries needs about half of this before it does anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Bytes for each part of ``dpsql serve``; together they are ``endpoint.memory``.
+
+    The interpreter and the packages that every process loads are not counted: about 200 MB.
+    """
+
+    engine: int
+    """For all engines that hold data: ``limits.memory`` of each policy."""
+    catalog: int
+    """For all processes that answer catalog queries."""
+    postprocessing: int
+    """For all post-processing that goes on at one time."""
+    pool: int
+    """For caches, answers that are held, prepared statements, and messages in and out."""
+
+    @property
+    def workers(self) -> int:
+        """How many processes may answer catalog queries at one time."""
+        return min(MOST_WORKERS, max(1, self.catalog // WORKER))
+
+    @property
+    def catalog_worker(self) -> int:
+        """For one of these processes."""
+        return self.catalog // self.workers
+
+    @property
+    def budget(self) -> int:
+        """For all of them."""
+        return self.engine + self.catalog + self.postprocessing + self.pool
+
+
+def bytes_of(size: str) -> int:
+    """A size as policies and DuckDB write it, in bytes.
+
+    >>> bytes_of("1.5GB"), bytes_of("2 KiB")
+    (1500000000, 2048)
+    """
+    unit = next(unit for unit in sorted(UNITS, key=len, reverse=True) if size.endswith(unit))
+    return int(Fraction(size.removesuffix(unit).strip()) * UNITS[unit])
+
+
+def shares(memory: str | None, *engines: str) -> Shares:
+    """What is left of ``memory`` beside the engines, in eighths: catalog 3, post-processing 2, pool 3.
+
+    Without ``memory`` 1 GB is left. It is a ValueError if less than 256 MB are left.
+    """
+    engine = sum(map(bytes_of, engines))
+    rest = USUAL_REST if memory is None else bytes_of(memory) - engine
+    if rest < LEAST_REST:
+        raise ValueError(
+            f"endpoint.memory is {memory}, and limits.memory takes {' and '.join(engines)} of it; "
+            f"at least 256MB must be left: write at least {megabytes(engine + LEAST_REST)}, or less "
+            "as limits.memory"
+        )
+    catalog, postprocessing = rest * 3 // 8, rest // 4
+    return Shares(engine, catalog, postprocessing, rest - catalog - postprocessing)
+
+
+def megabytes(size: int) -> str:
+    """A size in megabytes, rounded up.
+
+    >>> megabytes(1_256_000_001)
+    '1257MB'
+    """
+    return f"{-(-size // 10**6)}MB"
+
+
+def shares_of(policies: Sequence[Policy]) -> Shares:
+    """What one ``dpsql serve`` of these policies has: the first one's ``endpoint.memory``.
+
+    Each policy has an engine of its own, so what their engines may use is added up.
+    """
+    limits: list[Limits] = [policy.limits for policy in policies]
+    try:
+        return shares(policies[0].front.bounds.memory, *(limit.memory for limit in limits))
+    except ValueError as error:
+        raise PolicyError(f"{policies[0].path}: {error}") from None

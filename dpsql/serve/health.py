@@ -1,0 +1,132 @@
+"""Whether everything works that an answer needs: ledger, engine, catalog and lanes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from dpsql.diagnostics.operation.events import Probe, ReadinessChanged, record
+from dpsql.diagnostics.operation.gauges import GAUGES
+from dpsql.engines.catalog.pool import WORKERS
+from dpsql.execution import execution, interrupt
+from dpsql.serve.lanes import Job
+from dpsql.serve.traffic import Traffic
+from dpsql.serve.world import World
+
+SECONDS = 1.0
+"""In which each part must have answered."""
+KEPT_SECONDS = 1.0
+"""For so long an outcome is told again, so that asking for it is no work."""
+_WHO = "readiness"
+"""A log-in that nobody has: it waits in the lanes as a first statement of anybody does."""
+Look = Callable[[], object]
+
+
+class Part:
+    """A part that is asked whether it works, in a thread of its own, as it may hang."""
+
+    def __init__(self, name: Probe, look: Look) -> None:
+        """``look`` raises, or takes too long, where it does not work."""
+        self.name, self._look = name, look
+        self._thread: threading.Thread | None = None
+
+    async def works(self) -> bool:
+        """Whether it has answered in time. While an earlier question hangs it is not asked again."""
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[bool] = loop.create_future()
+        self._thread = threading.Thread(
+            target=self._ask, args=(loop, answered), name=f"dpsql-ready-{self.name}", daemon=True
+        )
+        self._thread.start()
+        try:
+            return await asyncio.wait_for(answered, SECONDS)
+        except TimeoutError:
+            if self._thread.ident is not None:
+                interrupt(self._thread.ident, at_once=True)
+                WORKERS.interrupt(self._thread.ident)
+            return False
+
+    def _ask(self, loop: asyncio.AbstractEventLoop, answered: asyncio.Future[bool]) -> None:
+        works = True
+        try:
+            self._look()
+        except Exception:  # noqa: BLE001 (whatever it is, it does not work; who asks learns no more)
+            works = False
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(_tell, answered, works)
+
+
+def _tell(answered: asyncio.Future[bool], works: bool) -> None:  # noqa: FBT001 (one argument)
+    if not answered.done():
+        answered.set_result(works)
+
+
+class Health:
+    """What works, looked at when somebody asks, and at most once a second."""
+
+    def __init__(self, now: Callable[[], Mapping[str, World]], traffic: Traffic) -> None:
+        """``now`` gives the newest readings of the policies."""
+        self._now, self._traffic = now, traffic
+        self.parts = (
+            Part("ledger", self._ledger), Part("engine", self._engine),
+            Part("catalog", WORKERS.check), Part("lanes", self._lanes),
+        )  # fmt: skip
+        self._looking: asyncio.Task[tuple[Probe, ...]] | None = None
+        self._until = 0.0
+        self._failing: tuple[Probe, ...] | None = None
+        GAUGES.add("dpsql_ready", self._gauge)
+
+    async def failing(self) -> tuple[Probe, ...]:
+        """What does not work, by name. All who ask at the same time are told the same."""
+        loop = asyncio.get_running_loop()
+        if self._looking is None or (self._looking.done() and loop.time() >= self._until):
+            self._looking = loop.create_task(self._look())
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> tuple[Probe, ...]:
+        works = await asyncio.gather(*(part.works() for part in self.parts))
+        found = tuple(p.name for p, fine in zip(self.parts, works, strict=True) if not fine)
+        self._until = asyncio.get_running_loop().time() + KEPT_SECONDS
+        if found != self._failing:
+            self._record(found)
+        self._failing = found
+        return found
+
+    def _record(self, found: tuple[Probe, ...]) -> None:
+        for name in found:
+            record(ReadinessChanged("no", name))
+        if not found and self._failing:
+            record(ReadinessChanged("yes"))
+
+    def _gauge(self) -> Mapping[tuple[str, ...], float]:
+        if self._failing is None:
+            return {}
+        return {(part.name,): float(part.name not in self._failing) for part in self.parts}
+
+    def _ledger(self) -> None:
+        for world in self._now().values():
+            world.service.ledger.probe(SECONDS)
+
+    def _engine(self) -> None:
+        for world in self._now().values():
+            with execution(SECONDS):
+                world.service.tools.engine.probe()
+
+    def _lanes(self) -> None:
+        lanes = (
+            self._traffic.data,
+            self._traffic.catalog,
+            self._traffic.light,
+            self._traffic.proofs,
+        )
+        jobs = [lane.submit(Job(_WHO, lambda: None)) for lane in lanes]
+        try:
+            for job in jobs:
+                job.future.result(SECONDS)
+        finally:
+            for job in jobs:
+                job.stop()

@@ -1,0 +1,35 @@
+"""Who answers a statement: the catalog, which holds no data, or the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from dpsql.serve.pgwire.commands import Query
+from dpsql.serve.pgwire.errors import UNSUPPORTED, WireError
+from dpsql.serve.uses import CATALOG_SCHEMAS, tables
+from dpsql.sql.parse import LONGEST_TEXT
+
+Route = Literal["catalog", "service"]
+
+
+def route(query: Query, in_catalog: Callable[[str], bool]) -> Route:
+    """The one whose relations it names; the catalog where it names none, and never both.
+
+    What is too long is the service's, which refuses it unread.
+    """
+    if len(query.text) > LONGEST_TEXT:
+        return "service"
+    is_catalog = [
+        named.schema in CATALOG_SCHEMAS or (not named.schema and in_catalog(named.name))
+        for named in tables(query.tokens)
+    ]
+    if all(is_catalog):
+        return "catalog"
+    if any(is_catalog):
+        raise WireError(
+            UNSUPPORTED, "catalog and data tables cannot be read in one statement",
+            "The catalog is answered from the policy, data only in aggregate.",
+            "Send two statements.",
+        )  # fmt: skip
+    return "service"

@@ -1,0 +1,161 @@
+"""COUNT over SELECT DISTINCT or GROUP BY of private rows, as COUNT(DISTINCT ...) of the rows.
+
+``SELECT COUNT(*) FROM (SELECT DISTINCT city, age FROM customers) AS x`` counts groups. Groups that
+are answered first are those that are public, empty ones too, or those with enough units. Neither is
+what SQL counts. The rows below tell how many different combinations they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dpsql.diagnostics.span import Span
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.join_graph import conjunction
+from dpsql.sql.expressions import (
+    Aggregated,
+    Call,
+    Column,
+    Expression,
+    Subquery,
+    Window,
+    columns,
+    integer,
+    substitute,
+    walk,
+)
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.narrow import narrow
+from dpsql.sql.relations import Aggregate, Distinct, Filter, Private, Project, Relation, Sort
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """What a grouping aggregates: rows, its keys and its calls over them."""
+
+    relation: Relation
+    keys: tuple[Expression, ...]
+    calls: tuple[Aggregated, ...]
+
+
+def over_rows(counting: Counting) -> Counting:
+    """The same counts over the rows below the groups; else as they are.
+
+    Claim: the results are equal. Each combination of the inner keys is one row of the groups, so
+        counting these rows is counting different combinations, NULLs among them. Conditions and
+        keys above the groups are of their keys alone, so they hold for a group where they hold
+        for each of its rows.
+    """
+    found = _groups(counting.relation)
+    if found is None or not all(_counts(call) for call in counting.calls) or not counting.calls:
+        return counting
+    known, kept = found.known, found.rows
+    used = [*counting.keys, *(part for call in counting.calls for part in _parts(call))]
+    if not all(_over(part, known) for part in used):
+        return counting
+    keys = tuple(substitute(key, _swap(known)) for key in counting.keys)
+    calls = tuple(_counted(call, found.keys, known) for call in counting.calls)
+    return Counting(kept, keys, calls)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Groups of private rows: the rows, the keys, and what each column above says of a row."""
+
+    rows: Relation
+    keys: tuple[Expression, ...]
+    known: Mapping[int, Expression]
+
+
+def _groups(relation: Relation) -> _Groups | None:
+    """The grouping of private rows that a relation is, below conditions and renamed columns."""
+    match relation:
+        case Aggregate(input=below, keys=keys, sets=(), terms=None) if keys:
+            if not isinstance(below.privacy, Private):
+                return _coarser(_groups(below), keys, relation.fields)
+            state = privacy.grouped(below.privacy, keys, relation.fields)
+            if isinstance(state, Private):
+                return None
+            known = {f.number: k for f, k in zip(relation.fields, keys, strict=False)}
+            return _Groups(below, keys, known)
+        case Distinct(input=below, fields=fields):
+            return _coarser(_groups(below), fields, fields)
+        case Sort(input=below):
+            return _groups(below)
+        case Project(input=below, values=values, fields=fields):
+            found = _groups(below)
+            if found is None:
+                return None
+            told = {
+                f.number: substitute(v, _swap(found.known))
+                for f, v in zip(fields, values, strict=True)
+                if _over(v, found.known)
+            }
+            return replace(found, known=told)
+        case Filter(input=below, predicate=predicate):
+            found = _groups(below)
+            if found is None or not _over(predicate, found.known):
+                return None
+            return _kept(found, substitute(predicate, _swap(found.known)), relation.span)
+        case _:
+            return None
+
+
+def _coarser(
+    found: _Groups | None, keys: Sequence[Expression], fields: Sequence[Column]
+) -> _Groups | None:
+    """Groups of groups are groups of the rows, by what their keys say of a row."""
+    if found is None or not all(_over(key, found.known) for key in keys):
+        return None
+    own = tuple(substitute(key, _swap(found.known)) for key in keys)
+    known = {f.number: key for f, key in zip(fields, own, strict=False)}
+    return _Groups(found.rows, own, known)
+
+
+def _kept(found: _Groups, condition: Expression, place: Span | None) -> _Groups:
+    """The rows of the groups where a condition on keys holds; columns are as narrow as it says."""
+    fields = narrow(found.rows.fields, condition)
+    kept = Filter(found.rows, condition, fields, found.rows.privacy, place)
+    swap = _swap({f.number: f for f in fields})
+    keys = tuple(substitute(key, swap) for key in found.keys)
+    return _Groups(kept, keys, {n: substitute(v, swap) for n, v in found.known.items()})
+
+
+def _swap(known: Mapping[int, Expression]) -> Callable[[Expression], Expression | None]:
+    return lambda node: known.get(node.number) if isinstance(node, Column) else None
+
+
+def _over(value: Expression, known: Mapping[int, Expression]) -> bool:
+    """Whether a value is computed from these columns alone."""
+    if any(isinstance(part, Subquery | Window) for part in walk(value)):
+        return False
+    return all(column.number in known for column in columns(value))
+
+
+def _counts(call: Aggregated) -> bool:
+    return call.function == "count" and call.bounds is None
+
+
+def _parts(call: Aggregated) -> tuple[Expression, ...]:
+    return call.args if call.where is None else (*call.args, call.where)
+
+
+def _counted(
+    call: Aggregated, keys: tuple[Expression, ...], known: Mapping[int, Expression]
+) -> Aggregated:
+    """A count of groups as one of combinations. With one more value NULL is counted like others."""
+    swap = _swap(known)
+    args = tuple(substitute(arg, swap) for arg in call.args)
+    conditions = [] if call.where is None else [substitute(call.where, swap)]
+    if call.distinct:
+        return replace(call, args=args, where=conditions[0] if conditions else None)
+    conditions += [_there(arg) for arg in args if arg.shape.nullable]
+    where = conjunction(conditions) if conditions else None
+    combination = keys if len(keys) > 1 else (*keys, integer(1))
+    return replace(call, args=combination, distinct=True, where=where)
+
+
+def _there(value: Expression) -> Expression:
+    absent = Call("is_null", (value,), FUNCTIONS["is_null"].shape((value,), ""))
+    return Call("not", (absent,), FUNCTIONS["not"].shape((absent,), ""))
