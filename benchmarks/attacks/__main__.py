@@ -46,7 +46,7 @@ def options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, default=1, help="of the rows and of the attacks")
     parser.add_argument("--engine", type=int, default=512, help="limits.memory, in MB")
-    parser.add_argument("--memory", type=int, default=1200, help="endpoint.memory, in MB")
+    parser.add_argument("--memory", type=int, default=1512, help="endpoint.memory, in MB")
     parser.add_argument(
         "--ceiling",
         type=int,

@@ -215,5 +215,5 @@ class Pool:
             return {use.name.lower(): (n[0], n[1]) for use, n in self._lookups.items()}
 
 
-POOL = Pool(375 * 10**6)
+POOL = Pool(250 * 10**6)
 """Of this process; ``dpsql serve`` gives it the size that ``endpoint.memory`` leaves for it."""

@@ -316,7 +316,7 @@ ENDPOINT = Record(
         Key(
             "memory",
             SIZE,
-            "memory of `dpsql serve` with all its processes and engines, at least 256MB more than "
+            "memory of `dpsql serve` with all its processes and engines, at least 512MB more than "
             "`limits.memory`",
             "`limits.memory` and 1GB",
         ),

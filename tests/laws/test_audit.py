@@ -198,13 +198,13 @@ def _narrower(real: Callable[..., Noise], factor: Fraction) -> Callable[..., Noi
 @pytest.mark.parametrize("name", ["COUNT", "SUM"])
 def test_noise_of_half_the_scale_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(price, "_noise", _narrower(price._noise, Fraction(1, 2)))
-    assert audited(SCENARIOS[name], 10) > 1.3
+    assert audited(SCENARIOS[name], 20) > 1.3
 
 
 def test_halves_that_each_cost_half_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     real = halves.laplace_for
     monkeypatch.setattr(halves, "laplace_for", lambda l1, epsilon: real(l1, 2 * epsilon))
-    assert audited(SCENARIOS["SUM beside COUNT"], 10) > 1.3
+    assert audited(SCENARIOS["SUM beside COUNT"], 20) > 1.3
 
 
 def test_a_forgotten_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,10 @@ ROWS = WORDS[catalog.BOUNDS.rows]
 SHARES = shares("8GB", "0GB")
 
 
-def _eighths(part: int) -> str:
-    return f"{8 * part // (SHARES.catalog + SHARES.postprocessing + SHARES.pool)}/8"
+def _share(part: int) -> str:
+    return {2: "half", 4: "a quarter"}[
+        (SHARES.catalog + SHARES.postprocessing + SHARES.pool) // part
+    ]
 
 
 README = (
@@ -48,8 +50,8 @@ README = (
         f" {catalog.BOUNDS.elements:,} numerics"
     ),
     (
-        f"{_eighths(SHARES.catalog)} are for the processes that answer catalog queries,"
-        f" {_eighths(SHARES.postprocessing)} for post-processing, and {_eighths(SHARES.pool)} for one pool"
+        f"{_share(SHARES.catalog)} is for the processes that answer catalog queries,"
+        f" {_share(SHARES.postprocessing)} for post-processing, and {_share(SHARES.pool)} for one pool"
     ),
     f"the rest is {USUAL_REST // 10**9}GB; a policy that leaves less than {LEAST_REST // MB}MB is refused",
     *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import threading
@@ -9,12 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import psycopg
 import pytest
 from endpoint import PASSWORD, Endpoint, cancel_once_begun, endpoint, generous
 
 from dpsql.engines.catalog import pool
-from dpsql.engines.catalog.pool import WORKERS
+from dpsql.engines.catalog.pool import LEAST, OWN, WORKERS
 
 FAST = 10.0
 """Seconds on a machine that does much else: without bounds these take minutes, or do not end."""
@@ -109,6 +111,31 @@ def test_eight_connections_of_one_log_in_keep_nobody_waiting(
             WORKERS.close()
             for thread in threads:
                 thread.join()
+
+
+def test_a_driver_reads_its_types_whatever_was_asked_before(two: Endpoint) -> None:
+    """The engine allocates far more for that statement than it uses. The process has what is least."""
+
+    async def ask(number: int) -> object:
+        client = await asyncpg.connect(
+            host="127.0.0.1", port=two.port, user="analyst", password=PASSWORD, database="shop"
+        )
+        try:
+            return await client.fetchval(f"SELECT $1::int4[], {number}", [number])
+        finally:
+            await client.close()
+
+    most, growth = WORKERS._most, WORKERS._growth
+    WORKERS.resize(1, OWN + LEAST)
+    try:
+        with _connect(two, "analyst") as client:
+            for number in range(3):
+                with pytest.raises(psycopg.OperationalError):
+                    client.execute(LARGE["distinct"] + f" WHERE a.oid > {number}")  # type: ignore[arg-type]
+                client.execute(f"SELECT count(*) + {number} FROM pg_class a, pg_class b")  # type: ignore[arg-type]
+                assert asyncio.run(ask(number)) == [number]
+    finally:
+        WORKERS.resize(most, growth + OWN)
 
 
 def test_a_client_that_cancels_or_leaves_stops_its_catalog_query(

@@ -34,7 +34,7 @@ CONTENDED_SECONDS = 10.0
 SPARE_SECONDS = 0.2
 """When all processes are at their statements for so long, another is started where one may be."""
 BOUNDS = Bounds()
-OWN, LEAST = 64_000_000, 64_000_000
+OWN, LEAST = 64_000_000, 160_000_000
 """Bytes that a process has before it is asked anything, and that statements need at least."""
 
 
@@ -72,7 +72,7 @@ class Workers:
     """A pool of processes. Safe to use from several threads."""
 
     def __init__(
-        self, most: int = 2, growth: int = 2 * LEAST,
+        self, most: int = 2, growth: int = LEAST,
         start: Callable[[int], Process] = Process,
     ) -> None:  # fmt: skip
         """None is started before something is asked. ``growth`` is what statements may take in one."""

@@ -27,6 +27,8 @@ MOST_CONTENTS = 2
 """Catalogs of roles that a process keeps; each takes about 15 MB."""
 _LARGEST_ORDER = 1 << 30
 _PART = 1 << 20
+_LEFT = 4
+"""A statement finds all but so small a part of what statements may take."""
 
 
 class RefusedByParent(Exception):
@@ -129,8 +131,8 @@ class Worker:
 
     def _is_exhausted(self) -> bool:
         """Whether what ran has left so much behind that the next statement could fail for it."""
-        half = self._growth // 2
-        return not limits.has_room(half) or limits.present() > self._first + half
+        left = self._growth // _LEFT
+        return not limits.has_room(self._growth - left) or limits.present() > self._first + left
 
     def _make(self, content: Content) -> None:
         limits.lift_limits()

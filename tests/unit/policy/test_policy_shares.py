@@ -27,7 +27,7 @@ def test_sizes_are_read_as_duckdb_reads_them(text: str, size: int) -> None:
 def test_the_shares_are_the_whole() -> None:
     for memory, engine in (
         ("5GB", "4GB"),
-        ("1256MB", "1GB"),
+        ("1512MB", "1GB"),
         ("7.777GB", "123.4MiB"),
         (None, "4GB"),
     ):
@@ -41,9 +41,9 @@ def test_the_shares_are_the_whole() -> None:
 
 
 def test_less_than_the_least_is_refused() -> None:
-    assert shares("1256MB", "1GB").pool == 96 * 10**6
-    with pytest.raises(ValueError, match=r"write at least 1256MB, or less as limits\.memory"):
-        shares("1255.9MB", "1GB")
+    assert shares("1512MB", "1GB").pool == 128 * 10**6
+    with pytest.raises(ValueError, match=r"write at least 1512MB, or less as limits\.memory"):
+        shares("1511.9MB", "1GB")
 
 
 def _policy(memory: str | None, engine: str) -> Policy:
@@ -58,5 +58,5 @@ def test_engines_of_several_policies_add_up() -> None:
     both = shares_of([first, second])
     assert (both.engine, both.budget) == (3 * 10**9, 4 * 10**9)
     assert shares_of([_policy(None, "2GB"), second]).budget == 4 * 10**9
-    with pytest.raises(PolicyError, match=r"far\.yaml: .* takes 2GB and 3.9GB of it"):
-        shares_of([first, _policy(None, "3.9GB")])
+    with pytest.raises(PolicyError, match=r"far\.yaml: .* takes 2GB and 1.6GB of it"):
+        shares_of([first, _policy(None, "1.6GB")])

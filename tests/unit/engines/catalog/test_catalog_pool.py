@@ -428,10 +428,10 @@ def test_other_limits_hold_from_then_on(pool: Workers) -> None:
     one(pool, "SELECT 1")
     before = set(pids(pool))
     try:
-        pool.resize(2, 200_000_000)
+        pool.resize(2, 400_000_000)
         assert one(pool, "SELECT 1") == [1]
         assert not before & set(pids(pool))
-        pool.resize(2, 200_000_000)
+        pool.resize(2, 400_000_000)
         after = pids(pool)
         assert one(pool, "SELECT 1") == [1]
         assert set(pids(pool)) & set(after)
@@ -447,7 +447,7 @@ def test_a_process_that_starts_while_limits_change_is_not_kept() -> None:
     def start(growth: int) -> Process:
         growths.append(growth)
         if len(growths) == 2:  # in place of the one that is lost
-            pool.resize(1, 200_000_000)
+            pool.resize(1, 400_000_000)
         return Process(growth)
 
     pool = Workers(1, GROWTH, start)
