@@ -76,9 +76,12 @@ class RoleSession:
         session = world.service.session(role, self._name, behind=behind)
         return world, world.shared(role), session
 
+    def _is_stale(self) -> bool:
+        """Whether there is a newer reading of the policy, or the role that was taken is not open."""
+        return self._now() is not self._world or self._taken not in (None, self._session.role)
+
     def _renewed(self) -> None:
-        """Go on under a newer reading of the policy, if there is one."""
-        if self._now() is not self._world:
+        if self._is_stale():
             settings = self._session.settings
             self._world, self._shared, self._session = self._opened()
             self._session.settings = settings
@@ -215,7 +218,7 @@ class RoleSession:
 
     def known(self, ask: Run) -> Answer | None:
         """An answer that was given before, if it still stands and its notice can be written."""
-        if self._now() is not self._world:
+        if self._is_stale():
             return None
         found = self._at_hand(ask)
         if found is None or not found.notice or not ask.notices:
@@ -362,7 +365,10 @@ class RoleSession:
             return
         role, earlier = settings
         if role != self._taken:
-            self.become(role)
+            try:
+                self.become(role)
+            except WireError:  # revoked since: nothing more is asked until another role is taken
+                self._taken = role
         self._session.settings = earlier
 
     def begin(self) -> None:

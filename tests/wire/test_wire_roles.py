@@ -344,6 +344,26 @@ def test_a_reload_reaches_sessions_that_are_open() -> None:
             other.execute("SELECT count(*) FROM orders")
 
 
+def test_a_rollback_to_a_role_that_was_revoked_ends_the_transaction() -> None:
+    """Nobody goes on as another role without saying so: that one would be charged."""
+    with endpoint(_granting) as found, _connect(found) as c:
+        path = found.service.policy.path
+        c.execute("SET ROLE pure")
+        c.execute("BEGIN")
+        c.execute("RESET ROLE")
+        path.write_text(path.read_text().replace("    may_become: [pure]\n", ""))
+        found.house.reload()
+        assert c.execute("SELECT current_user").fetchone() == ("analyst",)
+        c.execute("ROLLBACK")
+        assert c.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        for sql in ("SELECT current_user", COUNT):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                c.execute(sql)
+        assert found.spent == 0
+        c.execute("RESET ROLE")
+        assert c.execute("SELECT current_user").fetchone() == ("analyst",)
+
+
 def test_a_signal_reloads() -> None:
     path = policy_file("shop", "shop", generous)
     with serving(path) as found:
