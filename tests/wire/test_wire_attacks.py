@@ -260,7 +260,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
     run.add(Ending("idle", 1.0, 2.0, 0))
     again = Run(options().parse_args(given), tmp_path)
     assert (again.measured, again.ended) == (run.measured, run.ended)
-    assert again.breaches() == {"an attack": ["memory 9000 MB of 1500 MB"]}
+    assert again.breaches() == {"an attack": ["memory 9000 MB of 1812 MB"]}
     assert Run(options().parse_args([*given, "--seconds", "9"]), tmp_path).measured == []
     assert "is of another run" in capsys.readouterr().err
 
