@@ -24,6 +24,7 @@ from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Hold, Kept, Ledger, Note
 from dpsql.plan import search
 from dpsql.plan.build import build
+from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.nodes import Enumerator, Plan
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.plan.recall import Piece, pieces
@@ -131,11 +132,16 @@ def prepare(
     return priced(planned(source, catalog, enumerator), source, request)
 
 
-def planned(source: Source, catalog: Catalog, enumerator: Enumerator) -> Plan:
+def planned(
+    source: Source, catalog: Catalog, enumerator: Enumerator, empty_groups: EmptyGroups = "auto"
+) -> Plan:
     """The pure stages that do not depend on what may be spent."""
     checked = check(bind(parse(source), catalog))
     limits = catalog.policy.limits
-    return build(checked, enumerator, limits.max_cells, strict_timing=limits.strict_timing)
+    return build(
+        checked, enumerator, limits.max_cells,
+        strict_timing=limits.strict_timing, empty_groups=empty_groups,
+    )  # fmt: skip
 
 
 def priced(plan: Plan, source: Source, request: Request) -> PricedPlan:

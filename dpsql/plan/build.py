@@ -9,13 +9,23 @@ from dpsql.aggregates.registry import AGGREGATES
 from dpsql.aggregates.statistic import Lowered, Rows, Statistic, Total
 from dpsql.checks import Checked
 from dpsql.checks.rule import is_measured
-from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.refusal import Refused
 from dpsql.plan import ends
 from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.centred import centred
 from dpsql.plan.declared import declared
+from dpsql.plan.empty_groups import (
+    Above,
+    EmptyGroups,
+    above,
+    counting_units,
+    is_chosen,
+    note,
+    with_units,
+)
 from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted
+from dpsql.plan.missing_groups import no_public_groups, no_whole_groups, too_many_groups
 from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.policy.types import Kind
@@ -52,11 +62,13 @@ from dpsql.sql.render import alias, quoted
 
 
 def build(
-    checked: Checked, enumerator: Enumerator, most_cells: int, *, strict_timing: bool = False
-) -> Plan:
+    checked: Checked, enumerator: Enumerator, most_cells: int, *,
+    strict_timing: bool = False, empty_groups: EmptyGroups = "auto",
+) -> Plan:  # fmt: skip
     """The plan of a checked query. Reads no data: ``enumerator`` only counts public groups."""
     bound = checked.bound
-    builder = _Builder(enumerator, most_cells, _numbers(bound.relation), strict_timing)
+    numbers = _numbers(bound.relation)
+    builder = _Builder(enumerator, most_cells, numbers, strict_timing, empty_groups)
     try:
         output = builder.lift(bound.relation)
     except Refused as refused:
@@ -85,26 +97,30 @@ class _Builder:
     most_cells: int
     numbers: Iterator[int]
     strict_timing: bool
+    empty_groups: EmptyGroups
     measurements: list[Measurement] = field(default_factory=list)
     publics: list[PublicQuery] = field(default_factory=list)
     lookups: list[Lookup] = field(default_factory=list)
-    identities: dict[object, Measurement] = field(default_factory=dict)
+    identities: dict[object, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def lift(self, relation: Relation, needed: Numbers = None) -> Relation:
+    def lift(
+        self, relation: Relation, needed: Numbers = None, state: Above = Above.NOTHING
+    ) -> Relation:
         """The relation with everything below the frontier replaced by stored tables.
 
-        Of public rows only the columns that are ``needed`` are read.
+        Of public rows only the columns that are ``needed`` are read. ``state`` is what stands above.
         """
         if isinstance(relation, Aggregate) and is_measured(relation):
-            return self._levels(relation) if relation.sets else self._measure(relation)
+            make = self._levels if relation.sets else self._measure
+            return make(relation, state)
         if isinstance(relation.privacy, Public):
             relation = ends.unnoised(relation)
             if _reads_tables(relation):
                 return self._public(relation, needed)
             relation = parted(relation)
         wanted = needed_below(relation, needed)
-        below = tuple(self.lift(r, wanted) for r in inputs(relation))
+        below = tuple(self.lift(r, wanted, above(relation, r, state)) for r in inputs(relation))
         return fitting(with_expressions(with_inputs(relation, below), self._settled))
 
     def _settled(self, node: Expression) -> Expression:
@@ -114,7 +130,7 @@ class _Builder:
     def _looked_up(self, node: Expression) -> Expression | None:
         if not isinstance(node, Subquery):
             return None
-        relation = self.lift(node.relation)
+        relation = self.lift(node.relation, state=Above.MORE)
         name = f"x{len(self.lookups)}_"
         lookup = Lookup(name, node.form, relation, node.column, len(self.measurements))
         self.lookups.append(lookup)
@@ -141,7 +157,7 @@ class _Builder:
     def _given(self, relation: Relation) -> Stored:
         """A released relation as rows that come with the statement."""
         fields = _unique(relation.fields)
-        lifted = self.lift(relation)
+        lifted = self.lift(relation, state=Above.MORE)
         name = f"x{len(self.lookups)}_"
         chosen = Project(lifted, fields, fields, Released())
         self.lookups.append(Lookup(name, "rows", chosen, None, len(self.measurements)))
@@ -168,10 +184,11 @@ class _Builder:
         items = ", ".join(f"k{i} AS {quoted(alias(f))}" for i, f in enumerate(aggregate.fields))
         return self._read(f"SELECT {items} FROM ({cells.sql}) AS c", aggregate.fields)
 
-    def _measure(self, aggregate: Aggregate) -> Relation:
+    def _measure(self, aggregate: Aggregate, state: Above) -> Relation:
         """A measurement, and above it the projection that finishes each aggregate."""
         aggregate = self._settle(aggregate)
-        return self._answered(aggregate, [self._declared(aggregate, c) for c in aggregate.calls])
+        lowered = [self._declared(aggregate, c) for c in aggregate.calls]
+        return self._answered(aggregate, lowered, state)
 
     def _declared(self, aggregate: Aggregate, call: Aggregated) -> Lowered:
         """A call as constants where the owner lets the policy answer it, else as statistics."""
@@ -181,19 +198,43 @@ class _Builder:
         self.notes.append(found.note)
         return found.lowered
 
-    def _answered(self, aggregate: Aggregate, lowered: list[Lowered]) -> Relation:
+    def _answered(self, aggregate: Aggregate, lowered: list[Lowered], state: Above) -> Relation:
         """The groups with their aggregates; measured if any of them needs rows."""
         if not aggregate.keys and not any(low.statistics for low in lowered):
             nothing = Values((), ((),), Released())
             values = tuple(low.finish(()) for low in lowered)
             return Project(nothing, values, aggregate.fields, Released(), aggregate.span)
         cells = self._cells(aggregate)
-        if cells is not None and not aggregate.calls:
+        dropped = cells is not None and self._drops_empty(aggregate, state)
+        if cells is not None and not aggregate.calls and not dropped:
             return self._listed(aggregate, cells)
+        self._tell(aggregate, cells, state, dropped=dropped)
         lowered = centred(lowered)
-        measurement = self._added(aggregate, lowered, cells)
-        stored = Stored(measurement.name, measurement.key_fields + measurement.columns)
-        return finished(aggregate, stored, measurement.key_fields, measurement, lowered)
+        measurement, source = self._added(aggregate, lowered, cells, dropped=dropped)
+        return finished(aggregate, source, measurement.key_fields, measurement, lowered)
+
+    def _drops_empty(self, aggregate: Aggregate, state: Above) -> bool:
+        """Whether only public groups with enough units take part, and are shown.
+
+        Of keys alone nothing is shown but which groups there are: conditions on rows decide that.
+        """
+        if not aggregate.keys or _keeps_empty(aggregate):
+            return False
+        if not aggregate.calls and is_chosen(aggregate.input, aggregate.keys):
+            return True
+        wanted = self.empty_groups
+        return wanted == "drop" or (wanted == "auto" and state is Above.MORE)
+
+    def _tell(
+        self, aggregate: Aggregate, cells: Cells | None, state: Above, *, dropped: bool = False
+    ) -> None:
+        """Note which groups the answer is of."""
+        keys = aggregate.fields[: len(aggregate.keys)]
+        if not keys or _keeps_empty(aggregate):
+            return
+        said = note(keys, state, public=cells is not None, dropped=dropped)
+        if said is not None:
+            self.notes.append(said)
 
     def _settle(self, aggregate: Aggregate) -> Aggregate:
         """The aggregate over rows as the engine will read them."""
@@ -204,9 +245,12 @@ class _Builder:
         return settled
 
     def _added(
-        self, aggregate: Aggregate, lowered: list[Lowered], cells: Cells | None
-    ) -> Measurement:
-        """The measurement of an aggregate, or an equal one of this query: each is released once."""
+        self, aggregate: Aggregate, lowered: list[Lowered], cells: Cells | None, *, dropped: bool
+    ) -> tuple[Measurement, Relation]:
+        """The measurement of an aggregate, or an equal one of this query: each is released once.
+
+        And its released groups; those that may have no rows are ``dropped`` by their number of units.
+        """
         privacy = aggregate.input.privacy
         assert isinstance(privacy, Private)
         statistics = tuple(dict.fromkeys(s for low in lowered for s in low.statistics))
@@ -222,22 +266,27 @@ class _Builder:
             aggregate.terms,
             lifted(aggregate.input, self.numbers) if self.strict_timing else None,
         )
-        known = self.identities.setdefault(identity(measurement), measurement)
-        if known is measurement:
+        place = self.identities.setdefault(identity(measurement), len(self.measurements))
+        if place == len(self.measurements):
             self.measurements.append(measurement)
-        return replace(known, statistics=statistics)
+        known = self.measurements[place]
+        if dropped:
+            known = self.measurements[place] = counting_units(known, self.numbers)
+        own = known.columns[: len(statistics)]
+        source = with_units(known) if dropped else Stored(known.name, known.key_fields + own)
+        return replace(known, statistics=statistics, columns=own), source
 
-    def _levels(self, aggregate: Aggregate) -> Relation:
+    def _levels(self, aggregate: Aggregate, state: Above) -> Relation:
         """Grouping sets: totals added up from the finest groups where that errs less, else apart.
 
         Levels that are measured apart share the query's budget like any other measurements.
         """
         aggregate = self._settle(aggregate)
-        levels = tuple(self._level(aggregate, chosen) for chosen in aggregate.sets)
+        levels = tuple(self._level(aggregate, chosen, state) for chosen in aggregate.sets)
         columns = tuple(level.fields for level in levels)
         return Union("union all", levels, aggregate.fields, Released(), aggregate.span, columns)
 
-    def _level(self, aggregate: Aggregate, chosen: tuple[int, ...]) -> Relation:
+    def _level(self, aggregate: Aggregate, chosen: tuple[int, ...], state: Above) -> Relation:
         """One grouping set, with NULL for the keys that it does not have."""
         count = len(aggregate.keys)
         calls = aggregate.fields[count:]
@@ -248,7 +297,8 @@ class _Builder:
             sets=(),
         )
         lowered = [_lowered(part, call) for call in part.calls]
-        below = self._added_up(aggregate, part) or self._answered(part, lowered)
+        summed = None if self._drops_empty(aggregate, state) else self._added_up(aggregate, part)
+        below = summed or self._answered(part, lowered, state)
         values = tuple(
             f if k in chosen else Literal(None, f.shape)
             for k, f in enumerate(aggregate.fields[:count])
@@ -273,7 +323,7 @@ class _Builder:
             return None
         if any(whole.keys[i] not in part.keys for i in cells.open):
             return None  # rows in no finest group are in the coarser one
-        measurement = self._added(finest, lowered, cells)
+        measurement, _ = self._added(finest, lowered, cells, dropped=False)
         keys = tuple(measurement.key_fields[whole.keys.index(k)] for k in part.keys)
         sums = tuple(Aggregated("sum", (c,), c.shape) for c in measurement.columns)
         totals = tuple(replace(c, number=next(self.numbers)) for c in measurement.columns)
@@ -288,57 +338,27 @@ class _Builder:
         wanted = None if aggregate.terms is None else aggregate.terms.selection
         chosen = wanted == "threshold" and bool(aggregate.keys)
         found = None if chosen else self._public_cells(aggregate)
-        if found is None and any(isinstance(r, Join) and r.whole for r in walk(aggregate.input)):
-            raise Refused(_no_whole_groups(aggregate))
+        if found is None and _keeps_empty(aggregate):
+            raise Refused(no_whole_groups(aggregate))
         if wanted == "public" and found is None:
-            raise Refused(_no_public_groups(aggregate))
+            raise Refused(no_public_groups(aggregate))
         return found
 
     def _public_cells(self, aggregate: Aggregate) -> Cells | None:
         try:
             return cells(aggregate.keys, aggregate.input, self.enumerator, self.most_cells)
         except TooManyCells as many:
-            raise Refused(
-                Refusal(
-                    "DP502",
-                    f"this query has {many.count} public groups; "
-                    f"the policy allows {self.most_cells}",
-                    "Every public group is answered, empty ones too, so that their presence says "
-                    "nothing.",
-                    "Group more coarsely, or name the groups: WHERE key IN (...).",
-                    aggregate.span,
-                )
-            ) from None
+            raise Refused(too_many_groups(aggregate, many.count, self.most_cells)) from None
+
+
+def _keeps_empty(aggregate: Aggregate) -> bool:
+    """Whether SQL has groups without a pair of rows as well: a LEFT JOIN keeps them."""
+    return any(isinstance(r, Join) and r.whole for r in walk(aggregate.input))
 
 
 def _adds_up(statistic: Statistic) -> bool:
     """Whether the number of a coarser group is the sum of its finer ones."""
     return isinstance(statistic, Rows | Total) and statistic.cap is None
-
-
-def _no_whole_groups(aggregate: Aggregate) -> Refusal:
-    joins = [r for r in walk(aggregate.input) if isinstance(r, Join) and r.whole]
-    names = ", ".join(f'"{f.name}"' for f in aggregate.fields[: len(aggregate.keys)])
-    return Refusal(
-        "DP303",
-        f"this LEFT join keeps groups without rows, and the groups of {names} are not public",
-        "Which groups have rows is shown only where enough units do; the others cannot be told "
-        "from those that have none.",
-        "Write JOIN, or ask the data owner to declare `values` or `values_from` for the column.",
-        joins[0].span,
-    )
-
-
-def _no_public_groups(aggregate: Aggregate) -> Refusal:
-    assert aggregate.terms is not None
-    return Refusal(
-        "DP406",
-        "PUBLIC_GROUPS needs groups that are public, and these are not",
-        "A group that is there because of one unit shows that the unit is in the data.",
-        "Group by a column with public values, name the groups in WHERE key IN ('a', 'b'), "
-        "or ask for LAPLACE_THRESHOLD.",
-        aggregate.terms.span,
-    )
 
 
 def _lowered(aggregate: Aggregate, call: Aggregated) -> Lowered:

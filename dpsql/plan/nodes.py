@@ -43,12 +43,24 @@ class Lifted:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitCount:
+    """The number of units of each group: its position among statistics.
+
+    ``least`` names the parameter that groups are compared with: see ``plan.empty_groups``.
+    """
+
+    position: int
+    least: str
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """Statistics of private rows by group: what noise is added to.
 
     ``cells`` None means that groups are not public and must pass a threshold. ``columns`` are
     the released columns, one for each statistic. ``lifted`` is how the engine reads ``input``
-    under strict timing; it changes no answer.
+    under strict timing; it changes no answer. ``unit_count`` is there where groups without rows
+    must not take part in what is computed above.
     """
 
     name: str
@@ -61,6 +73,7 @@ class Measurement:
     columns: tuple[Column, ...]
     terms: Terms | None = None
     lifted: Lifted | None = None
+    unit_count: UnitCount | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from dpsql.aggregates.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
+from dpsql.plan.empty_groups import least_units
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan, Search
 from dpsql.policy.types import Scalar
 from dpsql.privacy.mechanisms import (
@@ -82,7 +83,12 @@ def groups_text(part: PricedMeasurement) -> str:
     if part.measurement.cells is None:
         assert part.selection is not None
         return f"groups that pass a threshold of {part.selection.threshold} units"
-    return f"{part.measurement.cells.count} public groups"
+    groups = f"{part.measurement.cells.count} public groups"
+    count = part.measurement.unit_count
+    noise = None if count is None else part.noise(count.position)
+    if noise is None:
+        return groups
+    return f"{groups}, of which those with at least {least_units(part.measurement, (noise,))} units take part"
 
 
 def bounding_text(part: PricedMeasurement) -> str:

@@ -13,10 +13,11 @@ from typing import Protocol, cast
 import pyarrow as pa
 
 from dpsql.engines.engine import Value
-from dpsql.plan.nodes import Lookup
+from dpsql.plan.empty_groups import least_units
+from dpsql.plan.nodes import Lookup, Measurement, UnitCount
 from dpsql.plan.priced import PricedPlan
 from dpsql.release.postprocess import PostProcessor, output_sql
-from dpsql.release.rows import NoisyRows
+from dpsql.release.rows import ColumnNoise, NoisyRows
 from dpsql.sql.render import parameters
 
 
@@ -29,10 +30,12 @@ class Known:
     tables: dict[str, pa.Table]
     released: int = 0
     values: dict[str, Value] = field(default_factory=dict)
+    noises: dict[str, tuple[ColumnNoise | None, ...]] = field(default_factory=dict)
 
     def add(self, rows: NoisyRows) -> None:
         """A measurement was released."""
         self.tables[rows.name] = rows.table
+        self.noises[rows.name] = rows.noise
         self.released += 1
 
     def parameters(self, sql: str) -> Mapping[str, Value]:
@@ -49,7 +52,18 @@ class Known:
     def _used(self, sql: str) -> Mapping[str, Value]:
         """The values that a statement asks for, of those that are known."""
         asked = parameters(sql)
-        return {name: value for name, value in self.values.items() if name in asked}
+        found = {name: value for name, value in self.values.items() if name in asked}
+        for measurement in self.priced.plan.measurements:
+            count = measurement.unit_count
+            if count is not None and count.least in asked:
+                found[count.least] = self._least(measurement, count)
+        return found
+
+    def _least(self, measurement: Measurement, count: UnitCount) -> int:
+        """From how many units on a released group takes part: by the noise that is in the number."""
+        noise = self.noises[measurement.name][count.position]
+        assert noise is not None, "numbers of units are noised"
+        return least_units(measurement, noise.laws)
 
     def _look_up(self, lookup: Lookup) -> Value:
         columns = () if lookup.column is None else (lookup.column,)

@@ -137,7 +137,7 @@ class Session:
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
         wanted, request = _widest_error(mine), self._request(mine)
-        plan = planned(source, catalog, self._service.tools.enumerator)
+        plan = planned(source, catalog, self._service.tools.enumerator, mine.empty_groups)
 
         def at(epsilon: Fraction) -> PricedPlan:
             return priced(plan, source, replace(request, epsilon=epsilon))

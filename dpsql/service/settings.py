@@ -11,6 +11,7 @@ from typing import Any
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.exact import parse_exact
 from dpsql.ledger.accounts import LONGEST_SESSION_NAME
+from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.request import Mechanism
 from dpsql.sql.dialects.tables import DIALECTS
 from dpsql.sql.terms import LEAST_DELTA, SMALLEST
@@ -37,6 +38,7 @@ class Settings:
     search: bool = False
     nonnegative: bool = False
     consistent: bool = False
+    empty_groups: EmptyGroups = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,11 @@ SETTINGS: dict[str, Setting] = {
             "consistent",
             _switch,
             "make totals of an answer the sums of its groups, at no more error",
+        ),
+        Setting(
+            "empty_groups",
+            _word("auto", "keep", "drop"),
+            "public groups that may have no rows: keep them, or drop those with too few units",
         ),
     )
 }
@@ -233,6 +240,7 @@ def _bad_value(name: str) -> Refusal:
         "search": "on",
         "nonnegative": "on",
         "consistent": "on",
+        "empty_groups": "'keep'",
     }
     return Refusal(
         "DP401",

@@ -72,14 +72,14 @@ class NoiseSum:
 
     def standard_deviation(self) -> float:
         """The root of the sum of variances."""
-        only = self._only()
+        only = self.drawn
         if only is not None:
             return only.law.standard_deviation() * float(only.step)
         return math.sqrt(math.fsum(term.variance for term in self.terms))
 
     def half_width(self) -> float:
         """Within this of the exact value in 19 of 20 answers."""
-        only = self._only()
+        only = self.drawn
         if only is not None:
             width = only.law.half_width() * float(only.step)
             return _whole(width) if self.whole else width
@@ -92,7 +92,8 @@ class NoiseSum:
             total += term.sample(entropy, n)
         return np.round(total) if self.whole else total
 
-    def _only(self) -> NoiseTerm | None:
+    @property
+    def drawn(self) -> NoiseTerm | None:
         """The term, where a number has just the noise that it was released with."""
         [first, *rest] = self.terms
         return None if rest or first.weight != 1 or first.count != 1 else first
@@ -111,7 +112,18 @@ class NoiseSum:
 
 @lru_cache(maxsize=4096)
 def _half_width(noise: NoiseSum) -> float:
-    """A width that holds 95 % of the sum of all terms, by convolution on a fine grid."""
+    """A width that holds 95 % of the sum of all terms."""
+    bin_, found = density(noise)
+    inside = found[0] + np.concatenate(([0.0], np.cumsum(2 * found[1 : _BINS // 2])))
+    within = (int(np.searchsorted(inside, 0.95)) + 0.5) * bin_
+    return _whole(within) if noise.whole else within
+
+
+def density(noise: NoiseSum) -> tuple[float, Floats]:
+    """The sum of all terms by convolution on a fine grid: how wide a bin is, and the chance of each.
+
+    Bins go up from zero, and then from the lowest to zero.
+    """
     bin_ = noise.standard_deviation() / _FINE
     edges = (np.arange(_BINS + 1) - _BINS // 2 - 0.5) * bin_
     spectrum = np.ones(_BINS // 2 + 1, dtype=np.complex128)
@@ -121,10 +133,7 @@ def _half_width(noise: NoiseSum) -> float:
         if term.rounded:
             even = np.diff(np.clip(edges / float(term.weight) + 0.5, 0, 1))
             spectrum *= _spectrum(even) ** term.count
-    density = np.fft.irfft(spectrum, _BINS)
-    inside = density[0] + np.concatenate(([0.0], np.cumsum(2 * density[1 : _BINS // 2])))
-    within = (int(np.searchsorted(inside, 0.95)) + 0.5) * bin_
-    return _whole(within) if noise.whole else within
+    return bin_, np.fft.irfft(spectrum, _BINS)
 
 
 def _whole(width: float) -> float:

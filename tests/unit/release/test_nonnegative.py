@@ -40,6 +40,7 @@ OTHERS = (
 def session() -> Session:
     made = service("shop", "shop").session("analyst")
     made.execute("SET dpsql.epsilon = 0.01")
+    made.execute("SET dpsql.empty_groups = 'keep'")
     return made
 
 

@@ -1,0 +1,44 @@
+"""Refusals of groups: those that are not public where they must be, and too many that are."""
+
+from __future__ import annotations
+
+from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.relations import Aggregate, Join, walk
+
+
+def too_many_groups(aggregate: Aggregate, count: int, most: int) -> Refusal:
+    """More public groups than the policy allows; ``count`` is public."""
+    return Refusal(
+        "DP502",
+        f"this query has {count} public groups; the policy allows {most}",
+        "Every public group is answered, empty ones too, so that their presence says nothing.",
+        "Group more coarsely, or name the groups: WHERE key IN (...).",
+        aggregate.span,
+    )
+
+
+def no_whole_groups(aggregate: Aggregate) -> Refusal:
+    """Groups without rows are asked for, and which there are is not public."""
+    joins = [r for r in walk(aggregate.input) if isinstance(r, Join) and r.whole]
+    names = ", ".join(f'"{f.name}"' for f in aggregate.fields[: len(aggregate.keys)])
+    return Refusal(
+        "DP303",
+        f"this LEFT join keeps groups without rows, and the groups of {names} are not public",
+        "Which groups have rows is shown only where enough units do; the others cannot be told "
+        "from those that have none.",
+        "Write JOIN, or ask the data owner to declare `values` or `values_from` for the column.",
+        joins[0].span,
+    )
+
+
+def no_public_groups(aggregate: Aggregate) -> Refusal:
+    """A clause asks for public groups of keys whose values are not."""
+    assert aggregate.terms is not None
+    return Refusal(
+        "DP406",
+        "PUBLIC_GROUPS needs groups that are public, and these are not",
+        "A group that is there because of one unit shows that the unit is in the data.",
+        "Group by a column with public values, name the groups in WHERE key IN ('a', 'b'), "
+        "or ask for LAPLACE_THRESHOLD.",
+        aggregate.terms.span,
+    )
