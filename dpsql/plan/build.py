@@ -19,10 +19,12 @@ from dpsql.plan.empty_groups import (
     EmptyGroups,
     above,
     counting_units,
-    is_chosen,
+    drops_empty,
+    keeps_empty,
     note,
     with_units,
 )
+from dpsql.plan.group_means import over_rows
 from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted
 from dpsql.plan.missing_groups import no_public_groups, no_whole_groups, too_many_groups
@@ -42,7 +44,6 @@ from dpsql.sql.expressions import (
 )
 from dpsql.sql.relations import (
     Aggregate,
-    Join,
     Private,
     Project,
     Public,
@@ -114,6 +115,9 @@ class _Builder:
         if isinstance(relation, Aggregate) and is_measured(relation):
             make = self._levels if relation.sets else self._measure
             return make(relation, state)
+        over = self._over_rows(relation) if isinstance(relation, Aggregate) else None
+        if over is not None:
+            return self.lift(over, needed, state)
         if isinstance(relation.privacy, Public):
             relation = ends.unnoised(relation)
             if _reads_tables(relation):
@@ -122,6 +126,26 @@ class _Builder:
         wanted = needed_below(relation, needed)
         below = tuple(self.lift(r, wanted, above(relation, r, state)) for r in inputs(relation))
         return fitting(with_expressions(with_inputs(relation, below), self._settled))
+
+    def _over_rows(self, aggregate: Aggregate) -> Relation | None:
+        """Means of what groups count as those of rows, where groups are too many to tell apart."""
+        found = (
+            None
+            if self.empty_groups == "keep"
+            else over_rows(aggregate, self.numbers, self._how_many)
+        )
+        if found is None:
+            return None
+        self.notes.append(found.note)
+        return found.relation
+
+    def _how_many(self, aggregate: Aggregate) -> int | None:
+        """How many public groups there are, though they be too many; None where they are not public."""
+        try:
+            found = cells(aggregate.keys, aggregate.input, self.enumerator, self.most_cells)
+        except TooManyCells as many:
+            return many.count
+        return None if found is None else found.count
 
     def _settled(self, node: Expression) -> Expression:
         """The expression with the result of each subquery as a parameter."""
@@ -205,36 +229,14 @@ class _Builder:
             values = tuple(low.finish(()) for low in lowered)
             return Project(nothing, values, aggregate.fields, Released(), aggregate.span)
         cells = self._cells(aggregate)
-        dropped = cells is not None and self._drops_empty(aggregate, state)
+        dropped = cells is not None and drops_empty(aggregate, state, self.empty_groups)
         if cells is not None and not aggregate.calls and not dropped:
             return self._listed(aggregate, cells)
-        self._tell(aggregate, cells, state, dropped=dropped)
+        said = note(aggregate, state, public=cells is not None, dropped=dropped)
+        self.notes += [] if said is None else [said]
         lowered = centred(lowered)
         measurement, source = self._added(aggregate, lowered, cells, dropped=dropped)
         return finished(aggregate, source, measurement.key_fields, measurement, lowered)
-
-    def _drops_empty(self, aggregate: Aggregate, state: Above) -> bool:
-        """Whether only public groups with enough units take part, and are shown.
-
-        Of keys alone nothing is shown but which groups there are: conditions on rows decide that.
-        """
-        if not aggregate.keys or _keeps_empty(aggregate):
-            return False
-        if not aggregate.calls and is_chosen(aggregate.input, aggregate.keys):
-            return True
-        wanted = self.empty_groups
-        return wanted == "drop" or (wanted == "auto" and state is Above.MORE)
-
-    def _tell(
-        self, aggregate: Aggregate, cells: Cells | None, state: Above, *, dropped: bool = False
-    ) -> None:
-        """Note which groups the answer is of."""
-        keys = aggregate.fields[: len(aggregate.keys)]
-        if not keys or _keeps_empty(aggregate):
-            return
-        said = note(keys, state, public=cells is not None, dropped=dropped)
-        if said is not None:
-            self.notes.append(said)
 
     def _settle(self, aggregate: Aggregate) -> Aggregate:
         """The aggregate over rows as the engine will read them."""
@@ -297,7 +299,8 @@ class _Builder:
             sets=(),
         )
         lowered = [_lowered(part, call) for call in part.calls]
-        summed = None if self._drops_empty(aggregate, state) else self._added_up(aggregate, part)
+        dropped = drops_empty(aggregate, state, self.empty_groups)
+        summed = None if dropped else self._added_up(aggregate, part)
         below = summed or self._answered(part, lowered, state)
         values = tuple(
             f if k in chosen else Literal(None, f.shape)
@@ -338,7 +341,7 @@ class _Builder:
         wanted = None if aggregate.terms is None else aggregate.terms.selection
         chosen = wanted == "threshold" and bool(aggregate.keys)
         found = None if chosen else self._public_cells(aggregate)
-        if found is None and _keeps_empty(aggregate):
+        if found is None and keeps_empty(aggregate):
             raise Refused(no_whole_groups(aggregate))
         if wanted == "public" and found is None:
             raise Refused(no_public_groups(aggregate))
@@ -349,11 +352,6 @@ class _Builder:
             return cells(aggregate.keys, aggregate.input, self.enumerator, self.most_cells)
         except TooManyCells as many:
             raise Refused(too_many_groups(aggregate, many.count, self.most_cells)) from None
-
-
-def _keeps_empty(aggregate: Aggregate) -> bool:
-    """Whether SQL has groups without a pair of rows as well: a LEFT JOIN keeps them."""
-    return any(isinstance(r, Join) and r.whole for r in walk(aggregate.input))
 
 
 def _adds_up(statistic: Statistic) -> bool:

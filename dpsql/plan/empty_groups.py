@@ -55,6 +55,7 @@ from dpsql.sql.relations import (
     Windowed,
     inputs,
 )
+from dpsql.sql.relations import walk as rows_below
 
 EmptyGroups = Literal["auto", "keep", "drop"]
 CHANCE = Fraction(1, 20)
@@ -133,7 +134,24 @@ def _zeros(relation: Relation) -> set[int]:
             return {number for below in inputs(relation) for number in _zeros(below)}
 
 
-def is_chosen(relation: Relation, keys: tuple[Expression, ...]) -> bool:
+def keeps_empty(aggregate: Aggregate) -> bool:
+    """Whether SQL has groups without a pair of rows as well: a LEFT JOIN keeps them."""
+    return any(isinstance(r, Join) and r.whole for r in rows_below(aggregate.input))
+
+
+def drops_empty(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool:
+    """Whether of public groups only those with enough units take part, and are shown.
+
+    Of keys alone nothing is shown but which groups there are: conditions on rows decide that.
+    """
+    if not aggregate.keys or keeps_empty(aggregate):
+        return False
+    if not aggregate.calls and _is_chosen(aggregate.input, aggregate.keys):
+        return True
+    return wanted == "drop" or (wanted == "auto" and state is Above.MORE)
+
+
+def _is_chosen(relation: Relation, keys: tuple[Expression, ...]) -> bool:
     """Whether groups of these keys may lack rows for another reason than that the table has none.
 
     Conditions on the keys alone decide which groups are public. All others are about rows.
@@ -197,14 +215,14 @@ def least_units(measurement: Measurement, noises: tuple[NoiseSum, ...]) -> int:
     return max(zero_threshold(noise, CHANCE, groups) for noise in noises)
 
 
-def note(keys: tuple[Column, ...], state: Above, *, public: bool, dropped: bool) -> str | None:
+def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> str | None:
     """What an answer says of groups: which are there, and which took part."""
-    names = ", ".join(dict.fromkeys(f.name for f in keys))
+    names = ", ".join(dict.fromkeys(f.name for f in aggregate.fields[: len(aggregate.keys)]))
+    if not names or keeps_empty(aggregate):
+        return None
     if not public:
-        hidden = (
-            f"{names}: groups with too few units are hidden, and not in what is computed of others"
-        )
-        return hidden if state is not Above.NOTHING else None
+        hidden = "groups with too few units are hidden, and not in what is computed of others"
+        return f"{names}: {hidden}" if state is not Above.NOTHING else None
     if dropped:
         return (
             f"{names}: only groups with enough units, by a noised number, take part; one without rows"

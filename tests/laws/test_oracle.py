@@ -182,7 +182,7 @@ FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] =
             "started < '2024-03-03'", "<> 'va'", "IN ('de', 'fr', 'it')", "IN ('web', 'shop')",
             "IN ('europe', 'asia')", "age BETWEEN 20 AND 25", "channel IS NOT NULL GROUP",
             "WHERE amount IS NOT NULL", "IS NOT NULL LIMIT", "ORDER BY population DESC", "NOT EXISTS",
-            "AS t WHERE n <= 5", "l.who = p.s)",  # of units, and a semi join
+            "'2024-01-05' GROUP", "AS t WHERE n <= 5", "l.who = p.s)",  # of units, and a semi join
         ),
     ),
     "DISTINCT ignored": (_without_distinct, "DISTINCT ", ("FROM customers WHERE age > 40", "IS DISTINCT FROM", "SELECT DISTINCT", "MIN(DISTINCT", "BOOL_OR(DISTINCT", "DISTINCT age * NULL")),

@@ -8,7 +8,7 @@ what SQL counts. The rows below tell how many different combinations they have.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
@@ -27,7 +27,18 @@ from dpsql.sql.expressions import (
 )
 from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.narrow import narrow
-from dpsql.sql.relations import Aggregate, Distinct, Filter, Private, Project, Relation, Sort
+from dpsql.sql.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Private,
+    Project,
+    Relation,
+    Sort,
+    with_arguments,
+)
+from dpsql.sql.relations import walk as rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,86 +58,103 @@ def over_rows(counting: Counting) -> Counting:
         keys above the groups are of their keys alone, so they hold for a group where they hold
         for each of its rows.
     """
-    found = _groups(counting.relation)
+    found = groups_of(counting.relation)
     if found is None or not all(_counts(call) for call in counting.calls) or not counting.calls:
         return counting
     known, kept = found.known, found.rows
     used = [*counting.keys, *(part for call in counting.calls for part in _parts(call))]
-    if not all(_over(part, known) for part in used):
+    if not all(is_over(part, known) for part in used):
         return counting
-    keys = tuple(substitute(key, _swap(known)) for key in counting.keys)
+    keys = tuple(substitute(key, key_swap(known)) for key in counting.keys)
     calls = tuple(_counted(call, found.keys, known) for call in counting.calls)
     return Counting(kept, keys, calls)
 
 
 @dataclass(frozen=True, slots=True)
-class _Groups:
-    """Groups of private rows: the rows, the keys, and what each column above says of a row."""
+class Groups:
+    """Groups of private rows: the rows, the keys, and what each column above says of a row.
+
+    ``calls`` has the columns that are aggregates of a group's rows.
+    """
 
     rows: Relation
     keys: tuple[Expression, ...]
     known: Mapping[int, Expression]
+    calls: Mapping[int, Aggregated] = field(default_factory=dict)
 
 
-def _groups(relation: Relation) -> _Groups | None:
-    """The grouping of private rows that a relation is, below conditions and renamed columns."""
+def groups_of(relation: Relation) -> Groups | None:
+    """The grouping of private rows that a relation is, below conditions and renamed columns.
+
+    There is none where a LEFT JOIN keeps groups without rows.
+    """
     match relation:
         case Aggregate(input=below, keys=keys, sets=(), terms=None) if keys:
             if not isinstance(below.privacy, Private):
-                return _coarser(_groups(below), keys, relation.fields)
+                return _coarser(groups_of(below), keys, relation.fields)
             state = privacy.grouped(below.privacy, keys, relation.fields)
-            if isinstance(state, Private):
+            if isinstance(state, Private) or any(
+                isinstance(r, Join) and r.whole for r in rows(below)
+            ):
                 return None
             known = {f.number: k for f, k in zip(relation.fields, keys, strict=False)}
-            return _Groups(below, keys, known)
+            made = zip(relation.fields[len(keys) :], relation.calls, strict=True)
+            return Groups(below, keys, known, {f.number: call for f, call in made})
         case Distinct(input=below, fields=fields):
-            return _coarser(_groups(below), fields, fields)
+            return _coarser(groups_of(below), fields, fields)
         case Sort(input=below):
-            return _groups(below)
+            return groups_of(below)
         case Project(input=below, values=values, fields=fields):
-            found = _groups(below)
+            found = groups_of(below)
             if found is None:
                 return None
             told = {
-                f.number: substitute(v, _swap(found.known))
+                f.number: substitute(v, key_swap(found.known))
                 for f, v in zip(fields, values, strict=True)
-                if _over(v, found.known)
+                if is_over(v, found.known)
             }
-            return replace(found, known=told)
+            calls = {
+                f.number: found.calls[v.number]
+                for f, v in zip(fields, values, strict=True)
+                if isinstance(v, Column) and v.number in found.calls
+            }
+            return replace(found, known=told, calls=calls)
         case Filter(input=below, predicate=predicate):
-            found = _groups(below)
-            if found is None or not _over(predicate, found.known):
+            found = groups_of(below)
+            if found is None or not is_over(predicate, found.known):
                 return None
-            return _kept(found, substitute(predicate, _swap(found.known)), relation.span)
+            return _kept(found, substitute(predicate, key_swap(found.known)), relation.span)
         case _:
             return None
 
 
 def _coarser(
-    found: _Groups | None, keys: Sequence[Expression], fields: Sequence[Column]
-) -> _Groups | None:
+    found: Groups | None, keys: Sequence[Expression], fields: Sequence[Column]
+) -> Groups | None:
     """Groups of groups are groups of the rows, by what their keys say of a row."""
-    if found is None or not all(_over(key, found.known) for key in keys):
+    if found is None or not all(is_over(key, found.known) for key in keys):
         return None
-    own = tuple(substitute(key, _swap(found.known)) for key in keys)
+    own = tuple(substitute(key, key_swap(found.known)) for key in keys)
     known = {f.number: key for f, key in zip(fields, own, strict=False)}
-    return _Groups(found.rows, own, known)
+    return Groups(found.rows, own, known)
 
 
-def _kept(found: _Groups, condition: Expression, place: Span | None) -> _Groups:
+def _kept(found: Groups, condition: Expression, place: Span | None) -> Groups:
     """The rows of the groups where a condition on keys holds; columns are as narrow as it says."""
     fields = narrow(found.rows.fields, condition)
     kept = Filter(found.rows, condition, fields, found.rows.privacy, place)
-    swap = _swap({f.number: f for f in fields})
+    swap = key_swap({f.number: f for f in fields})
     keys = tuple(substitute(key, swap) for key in found.keys)
-    return _Groups(kept, keys, {n: substitute(v, swap) for n, v in found.known.items()})
+    calls = {n: with_arguments(c, lambda v: substitute(v, swap)) for n, c in found.calls.items()}
+    return Groups(kept, keys, {n: substitute(v, swap) for n, v in found.known.items()}, calls)
 
 
-def _swap(known: Mapping[int, Expression]) -> Callable[[Expression], Expression | None]:
+def key_swap(known: Mapping[int, Expression]) -> Callable[[Expression], Expression | None]:
+    """A substitution of columns by what they are known to be."""
     return lambda node: known.get(node.number) if isinstance(node, Column) else None
 
 
-def _over(value: Expression, known: Mapping[int, Expression]) -> bool:
+def is_over(value: Expression, known: Mapping[int, Expression]) -> bool:
     """Whether a value is computed from these columns alone."""
     if any(isinstance(part, Subquery | Window) for part in walk(value)):
         return False
@@ -145,17 +173,18 @@ def _counted(
     call: Aggregated, keys: tuple[Expression, ...], known: Mapping[int, Expression]
 ) -> Aggregated:
     """A count of groups as one of combinations. With one more value NULL is counted like others."""
-    swap = _swap(known)
+    swap = key_swap(known)
     args = tuple(substitute(arg, swap) for arg in call.args)
     conditions = [] if call.where is None else [substitute(call.where, swap)]
     if call.distinct:
         return replace(call, args=args, where=conditions[0] if conditions else None)
-    conditions += [_there(arg) for arg in args if arg.shape.nullable]
+    conditions += [present(arg) for arg in args if arg.shape.nullable]
     where = conjunction(conditions) if conditions else None
     combination = keys if len(keys) > 1 else (*keys, integer(1))
     return replace(call, args=combination, distinct=True, where=where)
 
 
-def _there(value: Expression) -> Expression:
+def present(value: Expression) -> Expression:
+    """The condition that a value is not NULL."""
     absent = Call("is_null", (value,), FUNCTIONS["is_null"].shape((value,), ""))
     return Call("not", (absent,), FUNCTIONS["not"].shape((absent,), ""))

@@ -8,8 +8,6 @@ from support.measured import plan_of
 from support.services import service
 
 from dpsql.aggregates.statistic import Rows, Units
-from dpsql.plan.empty_groups import Above
-from dpsql.plan.empty_groups import note as said
 from dpsql.plan.nodes import Plan
 from dpsql.service import Session
 
@@ -104,12 +102,10 @@ def test_notes_say_which_groups_an_answer_is_of() -> None:
     assert _plan("SELECT COUNT(*) FROM customers").notes == ()
     spine = "SELECT p.country, COUNT(c.age) FROM countries AS p LEFT JOIN customers AS c ON p.country = c.country GROUP BY p.country"
     assert _plan(spine).notes == (), "SQL has these groups as well"
-    kept = said(_plan(by_country).columns[:1], Above.MORE, public=True, dropped=False)
-    assert kept == "country: all public groups take part, those without rows too"
 
 
 def test_a_number_that_is_there_is_not_asked_twice() -> None:
-    [one_each] = _plan(f"SELECT AVG(s) FROM {BY_AGE} AS t").measurements
+    [one_each] = _plan(f"SELECT MIN(s), MAX(n) FROM {BY_AGE} AS t").measurements
     assert Rows() in one_each.statistics
     assert Units() not in one_each.statistics
     groups = "SELECT channel, COUNT(DISTINCT customer_id) AS n FROM orders GROUP BY channel"
