@@ -13,6 +13,7 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.plan import ends
 from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.centred import centred
+from dpsql.plan.constant_keys import with_constants, without_constants
 from dpsql.plan.declared import declared
 from dpsql.plan.empty_groups import (
     Above,
@@ -284,7 +285,9 @@ class _Builder:
         Levels that are measured apart share the query's budget like any other measurements.
         """
         aggregate = self._settle(aggregate)
-        levels = tuple(self._level(aggregate, chosen, state) for chosen in aggregate.sets)
+        plain = without_constants(aggregate)
+        parts = (self._level(plain, chosen, state) for chosen in plain.sets)
+        levels = with_constants(aggregate, tuple(parts))
         columns = tuple(level.fields for level in levels)
         return Union("union all", levels, aggregate.fields, Released(), aggregate.span, columns)
 

@@ -37,6 +37,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Rollup: ("expressions",),
     exp.Cube: ("expressions",),
     exp.GroupingSets: ("expressions",),
+    exp.Grouping: ("expressions",),
     exp.Having: ("this",),
     exp.Qualify: ("this",),
     exp.Order: ("expressions",),

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.grouping_calls import GroupingCalls
 from dpsql.sql.bind.options import bounded
 from dpsql.sql.bind.quantile_calls import (
     QUANTILES,
@@ -96,11 +97,12 @@ class Calls:
     context: Context
     rows: int | None = None
     keys: tuple[Expression, ...] = ()
+    levels: GroupingCalls | None = None
     found: list[tuple[Column, Aggregated]] = field(default_factory=list)
 
     def knows(self, node: exp.Expr) -> bool:
         """Whether the node is an aggregate call."""
-        return type(node) in NAMES or isinstance(node, exp.Filter | exp.Bracket)
+        return type(node) in NAMES or isinstance(node, exp.Filter | exp.Bracket | exp.Grouping)
 
     def bind(self, scalars: Scalars, node: exp.Expr) -> Expression:
         """The column that stands for the call above the aggregation; a key for its own extremes.
@@ -109,6 +111,9 @@ class Calls:
         """
         if isinstance(node, exp.Bracket):
             return self.bind(scalars, indexed(node))
+        if isinstance(node, exp.Grouping):
+            assert self.levels is not None
+            return self.levels.bind(scalars, node)
         parts = separate(node)
         if parts is not None:
             return self._several(scalars, parts, node)

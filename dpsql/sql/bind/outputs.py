@@ -71,7 +71,7 @@ def holds_aggregate(node: exp.Expr) -> bool:
         inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
         below = [*inner.iter_expressions()] if type(inner) in NAMES else parts[:1]
         return any(holds_aggregate(p) for p in [*below, *parts[1:]] if p is not None)
-    if type(node) in NAMES or isinstance(node, exp.Filter):
+    if type(node) in NAMES or isinstance(node, exp.Filter | exp.Grouping):
         return True
     if isinstance(node, exp.Query | exp.Subquery):
         return False

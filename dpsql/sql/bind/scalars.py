@@ -113,6 +113,10 @@ class Scalars:
             )
         return bound
 
+    def rowwise(self) -> Scalars:
+        """A binder for the same names that takes neither aggregates nor windows."""
+        return Scalars(self.context, self.scope)
+
     def within(self, scope: Scope) -> Scalars:
         """The same binder for other names."""
         return replace(self, scope=scope)

@@ -16,6 +16,7 @@ from dpsql.sql.bind.correlated import decorrelated
 from dpsql.sql.bind.counted_groups import Counting, over_rows
 from dpsql.sql.bind.determined import unit_of
 from dpsql.sql.bind.group_keys import Grouping, grouping
+from dpsql.sql.bind.grouping_calls import GroupingCalls
 from dpsql.sql.bind.join_graph import arranged
 from dpsql.sql.bind.limits import limited
 from dpsql.sql.bind.options import with_terms
@@ -205,7 +206,8 @@ class _Grouped(_Plain):
                 "Group by the unit alone here, and use ROLLUP in the query around it.",
             )
         rows = state.max_rows if isinstance(state, Private) and per_unit else None
-        self.calls = Calls(self.context, rows, () if self.sets else keys)
+        self.levels = GroupingCalls(self.context, keys, self.sets)
+        self.calls = Calls(self.context, rows, () if self.sets else keys, self.levels)
         self.key_fields = tuple(self._key_field(k) for k in keys)
         self.keys = keys
         items = self._items()
@@ -297,6 +299,7 @@ class _Grouped(_Plain):
         assert self.calls is not None
         made = {f.number for f in self.key_fields} | {c.number for c, _ in self.calls.found}
         made |= {c.number for c, _ in self.windows.found}
+        made |= {c.number for c in self.levels.found.values()}
         replaced = substitute(value, known.get)
         for column in columns(replaced):
             if column.number not in made:
@@ -305,15 +308,16 @@ class _Grouped(_Plain):
 
     def _aggregate(self) -> Relation:
         assert self.calls is not None
-        fields = self.key_fields + tuple(c for c, _ in self.calls.found)
-        found = Counting(self.relation, self.keys, tuple(call for _, call in self.calls.found))
-        counting = over_rows(found)
+        calls = tuple(call for _, call in self.calls.found)
+        fields = (*self.key_fields, *self.levels.found.values(), *(c for c, _ in self.calls.found))
+        counting = over_rows(Counting(self.relation, self.keys + self.levels.constants, calls))
         keys, calls = counting.keys, counting.calls
         relation = without_spine(counting.relation, keys, calls)
         state = privacy.grouped(relation.privacy, keys, fields)
         return Aggregate(
             relation, keys, calls, fields, state,
-            span_of(self.select.args.get("group") or self.select.expressions[0]), self.sets,
+            span_of(self.select.args.get("group") or self.select.expressions[0]),
+            self.levels.with_constants,
         )  # fmt: skip
 
 

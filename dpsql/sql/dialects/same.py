@@ -12,7 +12,7 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
     # queries, names, constants
     exp.Select, exp.Subquery, exp.Union, exp.Except, exp.Intersect, exp.With, exp.CTE, exp.From,
     exp.Join, exp.Table, exp.TableAlias, exp.Where, exp.Group, exp.Rollup, exp.Cube,
-    exp.GroupingSets, exp.Having, exp.Qualify, exp.Order, exp.Limit, exp.Offset, exp.Distinct,
+    exp.GroupingSets, exp.Grouping, exp.Having, exp.Qualify, exp.Order, exp.Limit, exp.Offset, exp.Distinct,
     exp.Filter,
     exp.Window, exp.WindowSpec, exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Var,
     exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Parameter, exp.DataType,

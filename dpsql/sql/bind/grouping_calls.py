@@ -1,0 +1,80 @@
+"""GROUPING(key, ...): which keys a row of grouping sets does not have, as bits, the first key highest.
+
+A key that is NULL in a row may be so in the rows of its group, or be none of that row's set. To tell,
+each key that is asked about gets a constant beside it, in the same sets: that one is NULL only where
+the set has neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.domain import interval
+from dpsql.sql.expressions import Call, Case, Column, Expression, Literal, Shape, integer
+from dpsql.sql.functions import FUNCTIONS
+
+if TYPE_CHECKING:
+    from dpsql.sql.bind.scalars import Scalars
+
+MOST_BITS = 31
+_CONSTANT = Shape(Kind.TEXT)
+
+
+@dataclass(slots=True)
+class GroupingCalls:
+    """The keys of one SELECT that GROUPING is asked about, each with the column of its constant."""
+
+    context: Context
+    keys: tuple[Expression, ...]
+    sets: tuple[tuple[int, ...], ...]
+    found: dict[int, Column] = field(default_factory=dict)
+
+    def bind(self, scalars: Scalars, node: exp.Expr) -> Expression:
+        """The number that stands for a call above the aggregation."""
+        if len(node.expressions) > MOST_BITS:
+            raise refuse(
+                "DP110", node, f"GROUPING takes at most {MOST_BITS} keys",
+                "Each is one bit of a whole number.", "Ask for each key: GROUPING(a), GROUPING(b).",
+            )  # fmt: skip
+        total: Expression = integer(0)
+        for place, part in enumerate(reversed(node.expressions)):
+            bit = self._bit(scalars, part, 1 << place)
+            total = bit if total == integer(0) else scalars.call("add", (bit, total), node)
+        return total
+
+    def _bit(self, scalars: Scalars, node: exp.Expr, worth: int) -> Expression:
+        key = scalars.rowwise().bind(node)
+        if key not in self.keys:
+            raise refuse(
+                "DP111", node, "GROUPING takes keys of GROUP BY",
+                "It says which of them a row of ROLLUP, CUBE or GROUPING SETS does not have.",
+                "Write a key as it stands in GROUP BY.",
+            )  # fmt: skip
+        if not self.sets:
+            return integer(0)
+        position = self.keys.index(key)
+        if position not in self.found:
+            self.found[position] = self.context.column("grouping", _CONSTANT)
+        beside = self.found[position]
+        absent = Call("is_null", (beside,), FUNCTIONS["is_null"].shape((beside,), ""))
+        shape = Shape(Kind.INTEGER, nullable=False, domain=interval(0, worth, integral=True))
+        return Case(((absent, integer(worth)),), integer(0), shape)
+
+    @property
+    def constants(self) -> tuple[Expression, ...]:
+        """The constants, no two alike: an engine takes equal keys for one."""
+        return tuple(Literal(f"key {position}", _CONSTANT) for position in self.found)
+
+    @property
+    def with_constants(self) -> tuple[tuple[int, ...], ...]:
+        """The grouping sets, each with the constants of the keys that it has."""
+        first = len(self.keys)
+        return tuple(
+            (*chosen, *(first + i for i, key in enumerate(self.found) if key in chosen))
+            for chosen in self.sets
+        )
