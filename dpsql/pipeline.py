@@ -1,6 +1,6 @@
 """The straight line: from SQL text to a noised, paid-for answer.
 
-Each stage takes one frozen value and returns the next. The pure stages read no data, so EXPLAIN,
+Each stage takes one frozen value and returns the next. The pure stages read no private row, so EXPLAIN,
 a protocol's Describe and cost previews are just ``prepare``. The effects: match what is stored,
 admit what is left to run, reserve its price, execute, add noise, keep, post-process. Engine, ledger, entropy and clock are
 arguments; nothing here is global.

@@ -67,7 +67,7 @@ def build(
     checked: Checked, enumerator: Enumerator, most_cells: int, *,
     strict_timing: bool = False, empty_groups: EmptyGroups = "auto",
 ) -> Plan:  # fmt: skip
-    """The plan of a checked query. Reads no data: ``enumerator`` only counts public groups."""
+    """The plan of a checked query. Reads no private row: ``enumerator`` lists public groups."""
     bound = checked.bound
     numbers = _numbers(bound.relation)
     builder = _Builder(enumerator, most_cells, numbers, strict_timing, empty_groups)

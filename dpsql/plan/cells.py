@@ -1,21 +1,27 @@
-"""Public groups: every value that the keys can take, worked out from declarations alone.
+"""Public groups: every value that the keys can take, worked out from declarations and public tables.
 
-Claim: the groups listed do not depend on any row. They are computed from declared domains,
-constants of the statement and public tables, by a query over constants.
+Claim: the groups listed do not depend on any private row. They are computed from declared domains,
+    constants of the statement and public tables, by a query that reads nothing else.
+Claim: every row that is counted, and has declared values, is in one of them.
+Argument: columns of a public table have the values of one of its rows, and of one that satisfies all
+    conditions (``plan.listings``); other columns have one of their declared values. A condition that is
+    left out, or that needs other columns, only leaves more groups.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from math import prod
 
 from dpsql.effort import step
 from dpsql.plan.covered import is_covered
+from dpsql.plan.listings import Below, is_match, settled_later
 from dpsql.plan.nodes import Cells, Enumerator
 from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.blocks import Block
 from dpsql.sql.domain import Domain
 from dpsql.sql.expressions import (
     Call,
@@ -23,15 +29,11 @@ from dpsql.sql.expressions import (
     Column,
     Expression,
     Literal,
-    Parameter,
     Shape,
-    Subquery,
     columns,
     substitute,
-    walk,
 )
-from dpsql.sql.narrow import conjuncts
-from dpsql.sql.relations import Filter, Join, Project, Relation, Scan, Sort
+from dpsql.sql.relations import Relation
 from dpsql.sql.render import expression, key_text, literal
 
 MOST_BASE_VALUES = 2_000_000
@@ -51,10 +53,25 @@ class TooManyCells(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """Something whose values can be listed: a column, or an expression with few results."""
+    """Something whose values can be listed: a column, or an expression with few results.
+
+    A column of a public table is listed with the others of that ``listing``.
+    """
 
     value: Expression
     column: Column
+    listing: int | None = None
+
+    @property
+    def source(self) -> Expression | int:
+        """What lists it."""
+        return self.value if self.listing is None else self.listing
+
+    @property
+    def name(self) -> str:
+        """How it is written."""
+        number = self.column.number
+        return f"a{number}.v" if self.listing is None else f"l{self.listing}.v{number}"
 
 
 def cells(
@@ -62,50 +79,174 @@ def cells(
     enumerator: Enumerator, most: int,
 ) -> Cells | None:  # fmt: skip
     """The groups of ``keys`` over the rows of ``below``; None when they are not public."""
-    atoms: dict[Expression, _Atom] = {}
-    for key in keys:
-        if not _collect(key, atoms):
+    found = _Groups(Below.of(below), enumerator)
+    return found.listed(keys, most)
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The groups of one aggregate in the making."""
+
+    below: Below
+    enumerator: Enumerator
+    atoms: dict[Expression, _Atom] = field(default_factory=dict)
+
+    def listed(self, keys: tuple[Expression, ...], most: int) -> Cells | None:
+        keys = tuple(map(self._told, keys))
+        if not all(self._collect(key, self.atoms) for key in keys):
             return None
-    conditions = _conditions(below)
-    parts = _components(keys, tuple(atoms.values()), conditions)
-    if any(part.size > MOST_BASE_VALUES for part in parts):
-        return None
-    step(sum(part.size // _COUNTED_IN_A_STEP for part in parts))
-    count = prod(enumerator.count(_component_sql(part, keys)) for part in parts) if keys else 1
-    if count > most:
-        raise TooManyCells(count)
-    doubtful = (p for p in parts if not all(is_covered(a.value, conditions) for a in p.atoms))
-    return Cells(_query(parts, keys), count, frozenset(k for p in doubtful for k in p.keys))
+        parts = self._components(keys)
+        if any(self._size(part) > MOST_BASE_VALUES for part in parts):
+            return None
+        step(sum(self._size(part) // _COUNTED_IN_A_STEP for part in parts))
+        count = prod(self._count(part, keys) for part in parts) if keys else 1
+        if count > most:
+            raise TooManyCells(count)
+        sure = self.below.conditions
+        doubtful = (p for p in parts if not all(_is_sure(a, sure) for a in p.atoms))
+        sql = self._query(parts, keys)
+        rows = self.enumerator.read_public(sql) if any(p.listings for p in parts) else None
+        return Cells(sql, count, frozenset(k for p in doubtful for k in p.keys), rows)
+
+    def _told(self, key: Expression) -> Expression:
+        """A key over columns of public tables, where it is computed from them or equals one."""
+
+        def swap(node: Expression) -> Expression | None:
+            if not isinstance(node, Column) or _listable(node.shape):
+                return None
+            return None if self.below.listing(node) is not None else self.below.equal(node)
+
+        return substitute(self.below.over_listings(key), swap)
+
+    def _collect(self, node: Expression, atoms: dict[Expression, _Atom]) -> bool:
+        """Find atoms that determine the expression; False when its values cannot be listed."""
+        if isinstance(node, Column):
+            listing = self.below.listing(node)
+            return (listing is not None or _listable(node.shape)) and _add(node, atoms, listing)
+        if isinstance(node, Literal):
+            return True
+        if not isinstance(node, Call | Case):
+            return False
+        trial = dict(atoms)
+        if not settled_later(node) and all(self._collect(c, trial) for c in columns(node)):
+            atoms.update(trial)
+            return True
+        if _listable(node.shape):
+            return _add(node, atoms)
+        if isinstance(node, Case):
+            parts = [part for when in node.whens for part in when] + [node.otherwise]
+            return all(self._collect(part, atoms) for part in parts)
+        return all(self._collect(part, atoms) for part in node.args)
+
+    def _components(self, keys: tuple[Expression, ...]) -> list[_Component]:
+        groups: list[_Component] = []
+        for position, key in enumerate(keys):
+            _merge(groups, _Component(_atoms_of(key, self.atoms), [position], []))
+        waiting = [c for c in self.below.conditions if list(columns(c))]
+        while waiting:
+            touching = [c for c in waiting if self._touches(c, groups)]
+            waiting = [c for c in waiting if c not in touching]
+            for condition in touching:
+                self._narrow(groups, condition)
+            if not touching:
+                break
+        return groups
+
+    def _touches(self, condition: Expression, groups: list[_Component]) -> bool:
+        """Whether a condition is over what lists groups, and over something that does so already."""
+        known = {source for group in groups for source in group.sources}
+        sources = [self._source(column) for column in columns(condition)]
+        return None not in sources and any(source in known for source in sources)
+
+    def _source(self, column: Column) -> Expression | int | None:
+        listing = self.below.listing(column)
+        return listing if listing is not None else column if column in self.atoms else None
+
+    def _narrow(self, groups: list[_Component], condition: Expression) -> None:
+        """Let a condition narrow what it is over, unless that makes too many combinations."""
+        for column in columns(condition):
+            _add(column, self.atoms, self.below.listing(column))
+        needed = [self.atoms[c] for c in columns(condition)]
+        trial = list(groups)
+        made = _merge(trial, _Component(needed, [], [condition]))
+        if not made.listings or self._size(made) <= MOST_BASE_VALUES:
+            groups[:] = trial
+
+    def _size(self, part: _Component) -> int:
+        """How many combinations are walked through: those of two that are matched, as the larger."""
+        sizes = {a.source: _size(a.column.shape) for a in part.atoms if a.listing is None}
+        if len(part.sources) > 1:
+            sizes |= {i: self._rows(i, part) for i in part.listings}
+        matched: dict[Expression | int, Expression | int] = {}
+        for condition in filter(is_match, part.conditions):
+            one, other = (_last(matched, self.atoms[c].source) for c in columns(condition))
+            if one != other:
+                matched[one] = other
+                sizes[other] = max(sizes.get(one, 0), sizes.get(other, 0))
+        return prod(size for source, size in sizes.items() if source not in matched)
+
+    def _rows(self, listing: int, part: _Component) -> int:
+        return self.enumerator.count_public(self._listing_sql(listing, part))
+
+    def _count(self, part: _Component, keys: tuple[Expression, ...]) -> int:
+        sql = self._component_sql(part, keys)
+        return self.enumerator.count_public(sql) if part.listings else self.enumerator.count(sql)
+
+    def _query(self, parts: list[_Component], keys: tuple[Expression, ...]) -> str:
+        texts = [self._component_sql(part, keys) for part in parts]
+        items = ", ".join(f"k{i}" for i in range(len(keys)))
+        source = " CROSS JOIN ".join(f"({text}) AS d{i}" for i, text in enumerate(texts))
+        order = ", ".join(f"k{i} ASC NULLS LAST" for i in range(len(keys)))
+        return f"SELECT {items} FROM {source} ORDER BY {order}"
+
+    def _component_sql(self, part: _Component, keys: tuple[Expression, ...]) -> str:
+        names = {a.column.number: a.name for a in part.atoms}
+        swap = {a.value: a.column for a in part.atoms}
+        items = ", ".join(
+            f"{key_text(substitute(keys[i], swap.get), names)} AS k{i}" for i in part.keys
+        )
+        sources = [
+            f"({_values_sql(a.column.shape)}) AS a{a.column.number}"
+            for a in part.atoms
+            if a.listing is None
+        ]
+        sources += [f"({self._listing_sql(i, part)}) AS l{i}" for i in part.listings]
+        where = " AND ".join(expression(substitute(c, swap.get), names) for c in part.conditions)
+        clause = f" FROM {' CROSS JOIN '.join(sources)}" if sources else ""
+        clause += f" WHERE {where}" if where else ""
+        return f"SELECT {'' if _once(part, keys) else 'DISTINCT '}{items}{clause}"
+
+    def _listing_sql(self, listing: int, part: _Component) -> str:
+        """The distinct rows of what a public relation says of the columns that are needed."""
+        known = self.below.listings[listing]
+        block = known.block()
+        own = [a for a in part.atoms if a.listing == listing]
+        items = ", ".join(f"{_written(a, block)} AS v{a.column.number}" for a in own)
+        absent = f" UNION ALL SELECT {', '.join('NULL' for _ in own)}" if known.optional else ""
+        return f"SELECT DISTINCT {items}{block.tail()}{absent}"
 
 
-def _collect(node: Expression, atoms: dict[Expression, _Atom]) -> bool:
-    """Find atoms that determine the expression; False when its values cannot be listed."""
-    if isinstance(node, Column):
-        return _listable(node.shape) and _add(node, atoms)
-    if isinstance(node, Literal):
-        return True
-    if not isinstance(node, Call | Case):
-        return False
-    trial = dict(atoms)
-    if not _settled_later(node) and all(_collect(column, trial) for column in columns(node)):
-        atoms.update(trial)
-        return True
-    if _listable(node.shape):
-        return _add(node, atoms)
-    if isinstance(node, Case):
-        parts = [part for when in node.whens for part in when] + [node.otherwise]
-        return all(_collect(part, atoms) for part in parts)
-    return all(_collect(part, atoms) for part in node.args)
+def _written(atom: _Atom, block: Block) -> str:
+    assert isinstance(atom.value, Column)
+    return block.items[atom.value.number]
 
 
-def _settled_later(node: Expression) -> bool:
-    """Whether the expression uses a value that is only known once something was released."""
-    return any(isinstance(part, Parameter | Subquery) for part in walk(node))
+def _is_sure(atom: _Atom, conditions: list[Expression]) -> bool:
+    """Whether no row has a value that is not listed."""
+    return atom.listing is not None or is_covered(atom.value, conditions)
 
 
-def _add(node: Expression, atoms: dict[Expression, _Atom]) -> bool:
+def _last(
+    matched: dict[Expression | int, Expression | int], one: Expression | int
+) -> Expression | int:
+    while one in matched:
+        one = matched[one]
+    return one
+
+
+def _add(node: Expression, atoms: dict[Expression, _Atom], listing: int | None = None) -> bool:
     if node not in atoms:
-        atoms[node] = _Atom(node, Column(len(atoms), "a", node.shape))
+        atoms[node] = _Atom(node, Column(len(atoms), "a", node.shape), listing)
     return True
 
 
@@ -140,30 +281,21 @@ def _whole(domain: Domain) -> tuple[int, int] | None:
 
 @dataclass(slots=True)
 class _Component:
-    """Atoms that share keys or conditions: enumerated together."""
+    """Atoms that share keys, conditions or a public table: enumerated together."""
 
     atoms: list[_Atom]
     keys: list[int]
     conditions: list[Expression]
 
     @property
-    def size(self) -> int:
-        return prod(_size(a.column.shape) for a in self.atoms)
+    def sources(self) -> dict[Expression | int, None]:
+        """What lists the atoms."""
+        return dict.fromkeys(a.source for a in self.atoms)
 
-
-def _components(
-    keys: tuple[Expression, ...], atoms: tuple[_Atom, ...], conditions: list[Expression]
-) -> list[_Component]:
-    known = {a.value: a for a in atoms}
-    groups: list[_Component] = []
-    for position, key in enumerate(keys):
-        _merge(groups, _Component(_atoms_of(key, known), [position], []))
-    by_column = {a.value: a for a in atoms if isinstance(a.value, Column)}
-    for condition in conditions:
-        needed = list(columns(condition))
-        if needed and all(c in by_column for c in needed) and not _settled_later(condition):
-            _merge(groups, _Component([by_column[c] for c in needed], [], [condition]))
-    return groups
+    @property
+    def listings(self) -> list[int]:
+        """The public relations that list some of them."""
+        return list(dict.fromkeys(a.listing for a in self.atoms if a.listing is not None))
 
 
 def _atoms_of(node: Expression, known: dict[Expression, _Atom]) -> list[_Atom]:
@@ -179,59 +311,21 @@ def _atoms_of(node: Expression, known: dict[Expression, _Atom]) -> list[_Atom]:
     return found
 
 
-def _merge(groups: list[_Component], new: _Component) -> None:
-    """Join the new component with those that share an atom with it."""
+def _merge(groups: list[_Component], new: _Component) -> _Component:
+    """Join the new component with those that share with it what lists an atom."""
     step(10 * sum(len(g.atoms) for g in groups))
-    values = {a.value for a in new.atoms}
-    touching = [g for g in groups if values & {a.value for a in g.atoms}]
+    sources = dict(new.sources)
+    touching = [g for g in groups if sources.keys() & g.sources.keys()]
+    merged = _Component(list(new.atoms), list(new.keys), list(new.conditions))
     for group in touching:
         groups.remove(group)
-        new.keys += group.keys
-        new.conditions += group.conditions
-        new.atoms += [a for a in group.atoms if a.value not in values]
-        values |= {a.value for a in group.atoms}
-    unique = {a.value: a for a in new.atoms}
-    groups.append(_Component(list(unique.values()), sorted(new.keys), new.conditions))
-
-
-def _conditions(relation: Relation) -> list[Expression]:
-    """What every row of the relation satisfies: conditions of filters straight below."""
-    found: list[Expression] = []
-    while True:
-        match relation:
-            case Filter(input=below, predicate=predicate):
-                found += conjuncts(predicate)
-                relation = below
-            case Project(input=below) | Sort(input=below):
-                relation = below
-            case Join(kind="inner", left=left, right=right):
-                return found + _conditions(left) + _conditions(right)
-            case Scan():
-                return found
-            case _:
-                return found
-
-
-def _query(parts: list[_Component], keys: tuple[Expression, ...]) -> str:
-    texts = [_component_sql(part, keys) for part in parts]
-    items = ", ".join(f"k{i}" for i in range(len(keys)))
-    source = " CROSS JOIN ".join(f"({text}) AS d{i}" for i, text in enumerate(texts))
-    order = ", ".join(f"k{i} ASC NULLS LAST" for i in range(len(keys)))
-    return f"SELECT {items} FROM {source} ORDER BY {order}"
-
-
-def _component_sql(part: _Component, keys: tuple[Expression, ...]) -> str:
-    names = {a.column.number: f"a{a.column.number}.v" for a in part.atoms}
-    swap = {a.value: a.column for a in part.atoms}
-    items = ", ".join(
-        f"{key_text(substitute(keys[i], swap.get), names)} AS k{i}" for i in part.keys
-    )
-    source = " CROSS JOIN ".join(
-        f"({_values_sql(a.column.shape)}) AS a{a.column.number}" for a in part.atoms
-    )
-    where = " AND ".join(expression(substitute(c, swap.get), names) for c in part.conditions)
-    clause = (f" FROM {source}" if source else "") + (f" WHERE {where}" if where else "")
-    return f"SELECT {'' if _once(part, keys) else 'DISTINCT '}{items}{clause}"
+        merged.keys += group.keys
+        merged.conditions += group.conditions
+        merged.atoms += group.atoms
+    unique = {a.value: a for a in merged.atoms}
+    made = _Component(list(unique.values()), sorted(merged.keys), merged.conditions)
+    groups.append(made)
+    return made
 
 
 def _once(part: _Component, keys: tuple[Expression, ...]) -> bool:
@@ -241,7 +335,9 @@ def _once(part: _Component, keys: tuple[Expression, ...]) -> bool:
     equal ones among a million groups takes as long as to count the rows of two million.
     """
     own = {keys[i] for i in part.keys}
-    return all(atom.value in own and _counted(atom.column.shape) for atom in part.atoms)
+    return not part.listings and all(
+        atom.value in own and _counted(atom.column.shape) for atom in part.atoms
+    )
 
 
 def _counted(shape: Shape) -> bool:

@@ -36,7 +36,7 @@ def identity(measurement: Measurement) -> object:
         sorted(block.items[n] for n in _known(numbering, c) if n in block.items)
         for c in measurement.privacy.key
     ]
-    cells = None if measurement.cells is None else measurement.cells.sql
+    cells = None if measurement.cells is None else measurement.cells.identity
     items = sorted(block.items.items())
     asked = measurement.privacy.max_rows, measurement.terms
     return repr((block.tail(), items, keys, statistics, units, cells, asked))

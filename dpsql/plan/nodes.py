@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
+
+import pyarrow as pa
 
 from dpsql.aggregates.statistic import Statistic
 from dpsql.sql.expressions import Column, Expression
@@ -12,23 +14,54 @@ from dpsql.sql.terms import Terms
 
 
 class Enumerator(Protocol):
-    """Evaluates generated SQL over constants only, in an engine that holds no data."""
+    """Evaluates generated SQL over constants and public tables, for the groups that they list."""
 
     def count(self, sql: str) -> int:
-        """How many rows the query has."""
+        """How many rows a query over constants has; it is asked of an engine that holds no data."""
+        ...
+
+    def count_public(self, sql: str) -> int:
+        """How many rows a query over public tables has."""
+        ...
+
+    def read_public(self, sql: str) -> PublicRows:
+        """The rows of a query over public tables."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
+class PublicRows:
+    """Rows of public tables as they are in the data that is open; equal digests mean equal rows."""
+
+    table: pa.Table = field(compare=False)
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cells:
-    """The public groups of a measurement, as a query over constants, sorted by key.
+    """The public groups of a measurement, as a query over constants and public tables, sorted by key.
 
     ``open`` has the positions of keys with values that rows may have and that are in no group.
+    ``rows`` are the groups themselves where the query reads public tables, and so means nothing where
+    those are not.
     """
 
     sql: str
     count: int
     open: frozenset[int] = frozenset()
+    rows: PublicRows | None = None
+
+    @property
+    def identity(self) -> str:
+        """Equal ones mean equal groups, now and later."""
+        return self.sql if self.rows is None else self.rows.digest
+
+    def beside(self) -> tuple[str, dict[str, pa.Table]]:
+        """A query for the groups where no public table is, and the tables that it reads instead."""
+        if self.rows is None:
+            return self.sql, {}
+        names = ", ".join(self.rows.table.column_names)
+        return f"SELECT {names} FROM listed_groups", {"listed_groups": self.rows.table}
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,8 +293,13 @@ def _constants(part: PricedMeasurement, position: int) -> list[str]:
 
 
 def _cells(found: Cells | None) -> list[object] | None:
-    """Public groups by their number and the words of their query, whose order may differ."""
-    return None if found is None else [found.count, sorted(re.findall(r"\w+|\W", found.sql))]
+    """Public groups by their number and the words of their query, whose order may differ.
+
+    Those that public tables list are themselves named, since other rows may be there later.
+    """
+    if found is None or found.rows is not None:
+        return None if found is None else [found.count, found.identity]
+    return [found.count, sorted(re.findall(r"\w+|\W", found.sql))]
 
 
 def _short(text: str) -> str:

@@ -178,7 +178,7 @@ class _Store:
         assert law is not None
         keys = len(stored.table.column_names) - 1
         table = stored.table.rename_columns([*(f"k{i}" for i in range(keys)), "v"])
-        found = self.postprocessor.run(_sums(part, how, table), {"finer": table})
+        found = self.postprocessor.run(*_sums(part, how, table))
         counts = found.column("n").to_pylist()
         if not counts or not all(counts) or found.column("v").null_count:
             return None
@@ -220,8 +220,11 @@ def _widths(law: NoiseSum) -> tuple[float, float]:
     return widths(law)
 
 
-def _sums(part: PricedMeasurement, how: Finer, table: pa.Table) -> str:
-    """Sums over the stored table for each public group of the measurement, in key order."""
+def _sums(part: PricedMeasurement, how: Finer, table: pa.Table) -> tuple[str, dict[str, pa.Table]]:
+    """Sums over the stored table for each public group of the measurement, in key order.
+
+    A query, and the tables that it reads.
+    """
     names = {-1 - i: f'"k{i}"' for i in range(table.num_columns - 1)}
     keys = [f"{expression(key, names)} AS k{i}" for i, key in enumerate(how.keys)]
     total = "sum(v)" if pa.types.is_floating(table.column("v").type) else _WHOLE_SUM
@@ -231,14 +234,16 @@ def _sums(part: PricedMeasurement, how: Finer, table: pa.Table) -> str:
     text = f"SELECT {items} FROM finer" + (f" WHERE {where}" if where else "")
     cells = part.measurement.cells
     if not keys or cells is None:
-        return text
+        return text, {"finer": table}
+    groups, tables = cells.beside()
     named = [f"k{i}" for i in range(len(keys))]
     match = " AND ".join(f"c.{k} IS NOT DISTINCT FROM a.{k}" for k in named)
     order = ", ".join(f"c.{k} ASC NULLS LAST" for k in named)
-    return (
-        f"SELECT {', '.join(f'c.{k}' for k in named)}, a.v, a.n FROM ({cells.sql}) AS c"
+    text = (
+        f"SELECT {', '.join(f'c.{k}' for k in named)}, a.v, a.n FROM ({groups}) AS c"
         f" LEFT JOIN ({text} GROUP BY {group}) AS a ON {match} ORDER BY {order}"
     )
+    return text, {"finer": table, **tables}
 
 
 _WHOLE_SUM = "TRY_CAST(sum(v) AS BIGINT)"

@@ -87,7 +87,7 @@ class Rehearsal:
             return [pa.nulls(0) for _ in measurement.keys], 0
         if not measurement.keys:
             return [], 1
-        found = self.postprocessor.run(measurement.cells.sql, {})
+        found = self.postprocessor.run(*measurement.cells.beside())
         return found.columns, found.num_rows
 
 

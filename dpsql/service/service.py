@@ -21,6 +21,7 @@ from dpsql.engines.engine import Engine
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.guard import Guarded
+from dpsql.engines.public_groups import PublicGroups
 from dpsql.engines.upheld import Upheld
 from dpsql.engines.verify import Progress, verify
 from dpsql.execution import execution
@@ -84,7 +85,8 @@ class Service:
         self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
         guarded = Guarded(engine, policy, self.shelf, self.facts)
         self.tools = Tools(
-            guarded, ledger, entropy or Entropy(), Constants(), postprocessor or PostProcessor(),
+            guarded, ledger, entropy or Entropy(),
+            PublicGroups(Constants(), guarded), postprocessor or PostProcessor(),
             memory,
             upheld=Upheld(policy, self.facts),
         )  # fmt: skip

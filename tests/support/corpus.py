@@ -65,6 +65,7 @@ WORLDS = {
     "trade": World("far", "trade", unlimited),
     "ratings": World("ratings", "ratings", unlimited),
     "identifiers": World("far", "trade", _nameless),
+    "ssb": World("ssb", "ssb"),
     "dashboards": World("dashboards", "shop", unlimited),
     **{name: World("oracle", "shop", _keyed, name) for name in ("bigquery", "snowflake", "duckdb")},
 }

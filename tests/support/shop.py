@@ -9,9 +9,13 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+
 from dpsql import pipeline
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb import Constants
+from dpsql.engines.public_groups import PublicGroups
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.request import Request
 from dpsql.policy.against_source import columns_of
@@ -75,6 +79,21 @@ def refusal(sql: str, parameters: Sequence[object] = (), **options: object) -> R
     return found if isinstance(found, Refused) else None
 
 
+class _Countries:
+    """The public table, without any private one."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(":memory:")
+        self._connection.execute(
+            "CREATE TABLE countries AS SELECT * FROM (VALUES ('AT', 'Austria', 'Europe', 9), ('DE', 'Germany', 'Europe', 84),"
+            " ('FR', 'France', 'Europe', 68), ('IT', 'Italy', 'Europe', 59), ('NL', 'Netherlands', 'Europe', 18))"
+            " AS v(country, name, continent, inhabitants)"
+        )
+
+    def read_public(self, sql: str) -> pa.Table:
+        return self._connection.sql(sql).to_arrow_table()
+
+
 @cache
-def _evaluator() -> Constants:
-    return Constants()
+def _evaluator() -> PublicGroups:
+    return PublicGroups(Constants(), _Countries())

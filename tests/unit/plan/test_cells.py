@@ -48,7 +48,10 @@ def test_no_group_of_any_plan_is_listed_twice() -> None:
             for measurement in plan.measurements:
                 cells = measurement.cells
                 if cells is not None and measurement.keys:
-                    listed = connection.execute(cells.sql).fetchall()
+                    groups, tables = cells.beside()
+                    for name, table in tables.items():
+                        connection.register(name, table)
+                    listed = connection.execute(groups).fetchall()
                     assert len(listed) == len(set(listed)) == cells.count, cells.sql
                     tried += "DISTINCT" not in cells.sql
     assert tried > 10

@@ -24,6 +24,7 @@ OTHERS = {
     "dpsql.plan.leading": "the limit is in the statement's own text",
     "dpsql.plan.ties": "an engine puts rows in order once for windows of one order",
     "dpsql.engines.verify": "it verifies them",
+    "dpsql.engines.public_groups": "an open database does not change: the engine sees to it",
     "dpsql.engines.allowlist": "what an engine's functions are",
     "dpsql.engines.definitions": "which functions of an engine are steady",
     "dpsql.policy.version": "digests differ",

@@ -1,0 +1,230 @@
+"""What public tables below a grouping list: their distinct rows, and what every row below satisfies.
+
+Claim: whatever is computed from a ``Below`` depends on no private row. Its listings read public tables
+    and constants alone, and its conditions are text of the statement.
+Claim: a private row that reaches the grouping meets a row of each listing that is not ``optional``, and
+    then satisfies every condition; of an optional one it may meet none, and has NULLs there.
+Argument: filters, inner joins and groupings of single units leave only rows (or groups of rows) of which
+    all that stands below them holds. What stands below the right side of a LEFT JOIN is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from dpsql.policy.model import Table
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.join_graph import conjunction
+from dpsql.sql.bind.join_rules import equalities
+from dpsql.sql.blocks import Block, Writer
+from dpsql.sql.expressions import (
+    Call,
+    Column,
+    Expression,
+    Parameter,
+    Subquery,
+    columns,
+    substitute,
+    walk,
+)
+from dpsql.sql.narrow import conjuncts
+from dpsql.sql.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Project,
+    Public,
+    Relation,
+    Scan,
+    Sort,
+    Union,
+    Values,
+    Windowed,
+    expressions,
+    inputs,
+)
+
+MOST_PARTS = 100
+"""Parts of an expression that is written out over listings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A public relation that private rows are joined with, and the conditions of that join on it alone.
+
+    ``optional``: a row that meets none of its rows is there too, with NULL in its columns.
+    """
+
+    relation: Relation
+    optional: bool
+    conditions: tuple[Expression, ...] = ()
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """Its columns."""
+        return frozenset(f.number for f in self.relation.fields)
+
+    def block(self) -> Block:
+        """Its rows, and how its columns are written."""
+        relation = self.relation
+        if self.conditions:
+            condition = conjunction(list(self.conditions))
+            relation = Filter(relation, condition, relation.fields, Public())
+        return Writer().open(relation)
+
+
+@dataclass(slots=True)
+class Below:
+    """The rows that are grouped: what they are joined with, and what holds for all of them."""
+
+    listings: list[Listing] = field(default_factory=list)
+    conditions: list[Expression] = field(default_factory=list)
+    _made: dict[int, Expression] = field(default_factory=dict)
+    """How columns are computed."""
+    _sources: dict[int, Expression | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, relation: Relation) -> Below:
+        """What is known of the rows of a relation."""
+        found = cls()
+        found._see(relation, sure=True)
+        found.conditions = [found.over_listings(c) for c in found.conditions]
+        return found
+
+    def listing(self, column: Column) -> int | None:
+        """The listing that a column belongs to."""
+        owners = (i for i, known in enumerate(self.listings) if column.number in known.numbers)
+        return next(owners, None)
+
+    def equal(self, column: Column) -> Column | None:
+        """A column of a listing that is the same in each row; not of doubles, whose zeros differ."""
+        if column.shape.kind is Kind.DOUBLE:
+            return None
+        same = equalities(self.conditions).closure(frozenset({column.number}))
+        others = (f for known in self.listings for f in known.relation.fields)
+        fitting = (f for f in others if f.number in same and f.shape.kind is column.shape.kind)
+        return next(fitting, None)
+
+    def over_listings(self, node: Expression) -> Expression:
+        """An expression with what it names as it is computed from listings, where it is."""
+        return substitute(node, lambda n: self._source(n) if isinstance(n, Column) else None)
+
+    def _source(self, column: Column) -> Expression | None:
+        """How a column is computed from listings; each is looked at once, and long ones are left out."""
+        if column.number not in self._sources:
+            value = self._made.get(column.number)
+            passed = isinstance(value, Column) and value.number == column.number
+            told = None if value is None or passed else self.over_listings(value)
+            self._sources[column.number] = told if told and self._is_listed(told) else None
+        return self._sources[column.number]
+
+    def _is_listed(self, node: Expression) -> bool:
+        needed = list(columns(node))
+        known = bool(needed) and all(self.listing(c) is not None for c in needed)
+        return known and not settled_later(node) and len(list(walk(node))) <= MOST_PARTS
+
+    def _see(self, relation: Relation, *, sure: bool, on: tuple[Expression, ...] = ()) -> None:
+        """Note what a relation adds. ``sure``: all rows that are grouped have one of its rows."""
+        if isinstance(relation.privacy, Public):
+            if _is_listable(relation):
+                known = Listing(relation, not sure)
+                own = (c for c in on if _only(c, known.numbers)) if not sure else ()
+                self.listings.append(replace(known, conditions=tuple(own)))
+            return
+        match relation:
+            case Filter(input=below, predicate=predicate):
+                self._hold(conjuncts(predicate), sure=sure)
+                self._see(below, sure=sure)
+            case Project(input=below, fields=fields, values=made):
+                self._compute(fields, made, sure=sure)
+                self._see(below, sure=sure)
+            case Aggregate(input=below, fields=fields, keys=keys, sets=()):
+                self._compute(fields, keys, sure=sure)
+                self._see(below, sure=sure)
+            case Sort(input=below) | Windowed(input=below):
+                self._see(below, sure=sure)
+            case Join():
+                self._join(relation, sure=sure)
+            case Scan():
+                self.listings += _declared(relation, sure=sure)
+            case _:
+                pass
+
+    def _join(self, join: Join, *, sure: bool) -> None:
+        on = () if join.condition is None else tuple(conjuncts(join.condition))
+        if join.kind in ("inner", "cross") and not join.whole:
+            self._hold(on, sure=sure)
+        self._see(join.left, sure=sure)
+        if join.kind in ("inner", "cross"):
+            self._see(join.right, sure=sure)
+        elif join.kind == "left":
+            self._see(join.right, sure=False, on=on)
+
+    def _compute(
+        self, fields: Iterable[Column], values: Iterable[Expression], *, sure: bool
+    ) -> None:
+        """Note how columns are computed; a row that may be absent has NULL whatever that gives."""
+        if sure:
+            self._made |= {f.number: v for f, v in zip(fields, values, strict=False)}
+
+    def _hold(self, found: Iterable[Expression], *, sure: bool) -> None:
+        self.conditions += [c for c in found if sure and not settled_later(c)]
+
+
+def _declared(scan: Scan, *, sure: bool) -> Iterator[Listing]:
+    """Columns whose values are together those of one row of a public table, by a foreign key.
+
+    They have ``values_from`` that very table one by one, and the owner is taken at his word as there.
+    """
+    columns, own = scan.table.columns, {f.name: f for f in scan.fields}
+    for key in scan.table.foreign_keys:
+        pairs = list(zip(key.columns, key.key, strict=True))
+        if len(pairs) < 2 or any(columns[a].values_from != (key.references, b) for a, b in pairs):
+            continue
+        table = Table(key.references, {b: replace(columns[a], name=b) for a, b in pairs})
+        fields = tuple(replace(own[a], name=b) for a, b in pairs)
+        nullable = any(columns[a].nullable for a, _ in pairs)
+        yield Listing(Scan(table, fields, (), Public()), nullable or not sure)
+
+
+def settled_later(node: Expression) -> bool:
+    """Whether the expression uses a value that is only known once something was released."""
+    return any(isinstance(part, Parameter | Subquery) for part in walk(node))
+
+
+def is_match(condition: Expression) -> bool:
+    """Whether a condition pairs two columns by equality, as engines join fast."""
+    return (
+        isinstance(condition, Call)
+        and condition.function == "eq"
+        and all(isinstance(side, Column) for side in condition.args)
+    )
+
+
+def _only(condition: Expression, numbers: frozenset[int]) -> bool:
+    needed = {c.number for c in columns(condition)}
+    return bool(needed) and needed <= numbers and not settled_later(condition)
+
+
+def _is_listable(relation: Relation) -> bool:
+    """Whether a relation is known better by its rows than by the values of each column."""
+    return _is_repeatable(relation) and (
+        not isinstance(relation, Values) or len(relation.fields) > 1
+    )
+
+
+def _is_repeatable(relation: Relation) -> bool:
+    """Whether a public relation has the same rows whenever it is read.
+
+    What is cut off, numbered, or added up as doubles may differ from run to run.
+    """
+    match relation:
+        case Scan() | Values():
+            return True
+        case Filter() | Project() | Join() | Union() | Distinct() | Sort() | Aggregate(calls=()):
+            later = any(settled_later(e) for e in expressions(relation))
+            return not later and all(map(_is_repeatable, inputs(relation)))
+        case _:
+            return False
