@@ -1,6 +1,6 @@
 """DP301 to DP304: a join keeps every row with exactly one unit.
 
-What: two private relations join on unit = unit; a public one on its unique key; rows without a
+What: two private relations join on unit = unit; a public one on its columns; rows without a
 unit cannot arise, and a unit has at most a million of them.
 Why: otherwise one unit's rows would meet rows of others, any number of times.
 Example: ``SELECT COUNT(*) FROM orders o JOIN visits v ON o.placed = v.started``
@@ -77,8 +77,16 @@ def _with_public(bound: Bound, join: Join) -> Iterator[Refusal]:
             "DP304",
             "nothing bounds how many rows this join makes of one",
             "One unit's row may meet any number of public rows and be counted once for each.",
-            "Join on the declared unique key of the public table, or ask the data owner to "
-            "declare its `key`.",
+            "Compare a column of the public table as it is (ON rows.code = public.code): how many of "
+            "its rows share a value is known.",
+        )
+    elif rows > MOST_ROWS:
+        yield _refusal(
+            join,
+            "DP304",
+            f"one {side.unit} may have {rows} rows after this join",
+            "Each of its rows meets up to as many public rows as share what the join compares.",
+            "Join on a key of the public table, or group that table by what the join compares.",
         )
 
 

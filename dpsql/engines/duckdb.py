@@ -172,6 +172,11 @@ class DuckDB:
         found = self._run("look up declarations", sql, None, VERIFYING)
         return bool(found.num_rows == 0)
 
+    def largest(self, sql: str) -> int:
+        """The one number of a generated query about public tables."""
+        [number] = self._run("look up public tables", sql, None, VERIFYING).column(0).to_pylist()
+        return int(number)
+
     def numbers(self, sql: str) -> tuple[int, ...]:
         """The one row of a generated query that counts: for the owner's terminal only."""
         (row,) = self._run("count rows", sql, None, VERIFYING).to_pylist()

@@ -22,6 +22,10 @@ class LookUps(Protocol):
         """Whether a query about what the policy declares has no row; all that is learnt of it."""
         ...
 
+    def largest(self, sql: str) -> int:
+        """The one number of a query about public tables."""
+        ...
+
     def keep(self, name: str, table: str, sql: str) -> bool:
         """Keep the rows of a query about a table, under a name of ``HEAVY``; False where it cannot."""
         ...

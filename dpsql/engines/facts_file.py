@@ -55,15 +55,15 @@ class FactsFile:
         self._said = f"{state.content} {state.touched}"
         self._path = database.with_name(f"{database.name}.verified")
         self._known = self._read()
-        self._new: dict[str, bool] = {}
+        self._new: dict[str, int] = {}
 
-    def get(self, query: str) -> bool | None:
-        """Whether the query had no row; None where that was not kept."""
+    def get(self, query: str) -> int | None:
+        """Whether the query had no row, or its number; None where that was not kept."""
         return {**self._known, **self._new}.get(_digest(query))
 
-    def put(self, query: str, *, none: bool) -> None:
-        """Note what was found."""
-        self._new[_digest(query)] = none
+    def put(self, query: str, found: int) -> None:
+        """Note what was found: whether there was no row, or a number."""
+        self._new[_digest(query)] = found
 
     def save(self) -> None:
         """Keep what is new, if the database is still as it was; a folder that cannot be written is no harm."""
@@ -81,7 +81,7 @@ class FactsFile:
                 Path(name).unlink(missing_ok=True)
                 raise
 
-    def _read(self) -> Mapping[str, bool]:
+    def _read(self) -> Mapping[str, int]:
         text = self._text()
         try:
             document = json.loads(text)
@@ -108,9 +108,9 @@ class FactsFile:
 
 
 def _well_formed(found: dict[object, object]) -> bool:
-    """Whether each entry is the digest of a query, and says yes or no."""
+    """Whether each entry is the digest of a query, and says yes, no, or how many."""
     return len(found) <= MOST_ENTRIES and all(
-        isinstance(key, str) and _DIGEST.fullmatch(key) and isinstance(value, bool)
+        isinstance(key, str) and _DIGEST.fullmatch(key) and isinstance(value, int) and value >= 0
         for key, value in found.items()
     )
 

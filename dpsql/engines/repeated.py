@@ -60,6 +60,10 @@ class Repeated:
         """The engine's answer."""
         return self._engine.finds_none(sql)
 
+    def largest(self, sql: str) -> int:
+        """The engine's answer."""
+        return self._engine.largest(sql)
+
     def keep(self, name: str, table: str, sql: str) -> bool:
         """The engine keeps them."""
         return self._engine.keep(name, table, sql)

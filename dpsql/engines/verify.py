@@ -9,13 +9,16 @@ Argument: each requirement of the declarations is a query that the engine answer
     answered for the same state of the same file (``engines.facts_file``). One row refuses the policy,
     and so does a query that could not be answered.
 
-What the data keeps beyond that only chooses cheaper statements (``plan.kept``, ``guard.seen``). It is
+Of public tables it is looked up how many rows share a value (``plan.fan_outs``). What private ones keep beyond
+their declarations only chooses cheaper statements (``plan.kept``, ``guard.seen``). It is
 looked up here too, and what could not be looked up is not relied on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeVar
 
 from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
 from dpsql.engines.engine import LookUps
@@ -24,11 +27,13 @@ from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.guard.listed import listed
 from dpsql.engines.guard.seen import lookups as seen_lookups
 from dpsql.plan.declarations import requirements
+from dpsql.plan.fan_outs import fan_out_lookups
 from dpsql.plan.kept import crowded, heavy, lookups, too_many
 from dpsql.policy.companion import HEAVY, Shelf
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
+N = TypeVar("N", bool, int)
 Progress = Callable[[int, int, str], None]
 """Called before each query with how many were answered, how many there are, and the table it reads."""
 
@@ -42,7 +47,8 @@ def verify(
     optional = dict.fromkeys(
         pair for pair in (*lookups(policy), *seen_lookups(policy, _places(policy)))
     )
-    looks = _Looks(engine, stored, progress, len(required) + len(optional))
+    numbers = tuple(fan_out_lookups(policy))
+    looks = _Looks(engine, stored, progress, len(required) + len(optional) + len(numbers))
     for table, query in required:
         if not looks.ask(table, query):
             raise DataBreaksPolicy
@@ -61,12 +67,14 @@ def _beyond(
 ) -> Facts:  # fmt: skip
     for table, query in optional:
         looks.try_ask(table, query)
+    for table, query in fan_out_lookups(policy):
+        looks.count(table, query)
     kept = dict(_kept(policy, engine, looks))
     places = listed(policy, shelf).keys() - _places(policy) | {(HEAVY, name) for name in kept}
     for table, query in seen_lookups(policy, places):
         looks.try_ask(table, query, stays=False)
     looks.save()
-    return Facts(looks.found, kept)
+    return Facts(looks.found, kept, looks.numbers)
 
 
 def _places(policy: Policy) -> set[tuple[str, str]]:
@@ -93,21 +101,34 @@ class _Looks:
         self._engine, self._stored = engine, stored
         self._progress, self._total = progress, total
         self.found: dict[str, bool] = {}
+        self.numbers: dict[str, int] = {}
 
     def ask(self, table: str, query: str, *, stays: bool = True) -> bool:
         """Whether the query has no row. ``stays``: for as long as the database is the same."""
         if query in self.found:
             return self.found[query]
         stored = self._stored if stays else None
+        self.found[query] = self._had(table, query, self._engine.finds_none, stored, bool)
+        return self.found[query]
+
+    def count(self, table: str, query: str) -> None:
+        """Note the number of a query about a public table; what cannot be looked up has none."""
+        with suppress(EngineFailed):
+            self.numbers[query] = self._had(table, query, self._engine.largest, self._stored, int)
+
+    def _had(
+        self, table: str, query: str, ask: Callable[[str], N], stored: FactsFile | None, kind: type[N]
+    ) -> N:  # fmt: skip
+        """What is stored of a query, if it is of that kind, or else is found now and kept."""
         known = None if stored is None else stored.get(query)
-        if known is None:
-            if self._progress is not None:
-                self._progress(len(self.found), self._total, table)
-            known = self._engine.finds_none(query)
-            if stored is not None:
-                stored.put(query, none=known)
-        self.found[query] = known
-        return known
+        if type(known) is kind:
+            return known
+        if self._progress is not None:
+            self._progress(len(self.found) + len(self.numbers), self._total, table)
+        found = ask(query)
+        if stored is not None:
+            stored.put(query, found)
+        return found
 
     def try_ask(self, table: str, query: str, *, stays: bool = True) -> bool:
         """The same; what cannot be looked up does not hold."""

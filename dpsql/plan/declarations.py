@@ -188,7 +188,7 @@ DECLARATIONS = (
     Declaration(
         "referenced key", "verified", "dpsql.engines.verify.verify",
         ("dpsql.policy.resolve", "dpsql.sql.bind.join_rules", "dpsql.plan.looked_up",
-         "dpsql.plan.upheld", "dpsql.engines.guard.joins"), _referenced_keys,
+         "dpsql.plan.upheld", "dpsql.plan.fan_outs", "dpsql.engines.guard.joins"), _referenced_keys,
     ),
     Declaration(
         "one row per unit", "verified", "dpsql.engines.verify.verify",

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from dpsql.plan.nodes import Measurement
 from dpsql.policy.companion import Companion, Shelf, Steps, key_of
 from dpsql.policy.types import Kind
-from dpsql.sql.bind.join_rules import equalities
+from dpsql.sql.bind.join_rules import equalities, shared
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.relations import (
     Aggregate,
@@ -135,8 +135,10 @@ def _keys(relation: Relation, shelf: Shelf) -> list[set[int]]:
     match relation:
         case Scan(table=table, fields=fields):
             own = {f.name: f.number for f in fields}
+            if table.public:
+                return [columns for columns, most in shared(relation) if most == 1]
             key = key_of(table)
-            known = bool(key) and (table.public or table.name in shelf.keyed)
+            known = bool(key) and table.name in shelf.keyed
             return [{own[name] for name in key}] if known and set(key) <= own.keys() else []
         case Filter(input=below) | Project(input=below):
             return _keys(below, shelf)

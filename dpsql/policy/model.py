@@ -70,6 +70,8 @@ class Table:
     description: str = ""
     account: Allowance | None = None
     """What may be spent on this table alone."""
+    fan_outs: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    """Of a public table, once its data is open: how many rows at most share values of columns."""
 
     @property
     def public(self) -> bool:

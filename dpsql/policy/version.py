@@ -59,6 +59,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "unit_columns": _ANSWERS,
         "description": _WORK,
         "account": _TERMS,
+        "fan_outs": _WORK,  # not the policy's; how it bounds a measurement is in that one's key
     },
     m.Column: {
         "name": _ANSWERS,

@@ -75,6 +75,9 @@ def data() -> duckdb.DuckDBPyConnection:
 class Engine(SpyEngine):
     """The table, in memory."""
 
+    def largest(self, sql: str) -> int:
+        return int(data().execute(sql).fetchall()[0][0])
+
     def finds_none(self, sql: str) -> bool:
         return not data().execute(sql).fetchall()
 

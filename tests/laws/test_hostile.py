@@ -76,6 +76,9 @@ class Spy:
     def finds_none(self, sql: str) -> bool:
         return self.engine.finds_none(sql)
 
+    def largest(self, sql: str) -> int:
+        return self.engine.largest(sql)
+
     def keep(self, name: str, table: str, sql: str) -> bool:
         return self.engine.keep(name, table, sql)
 

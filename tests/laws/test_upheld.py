@@ -78,6 +78,10 @@ class Rows:
         self.asked.append(sql)
         return not self.connection.execute(sql).fetchall()
 
+    def largest(self, sql: str) -> int:
+        self.asked.append(sql)
+        return int(self.connection.execute(sql).fetchall()[0][0])
+
     def keep(self, name: str, table: str, sql: str) -> bool:
         self.connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {HEAVY}")
         self.connection.execute(f'CREATE TABLE {HEAVY}."{name}" AS {sql}')

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
 
 from dpsql.sql.bind.join_rules import (
     covers_key,
     equalities,
+    fan_out,
     follows,
     implied,
     join,
@@ -101,7 +103,8 @@ class _Graph:
         current = first.relation
         while waiting:
             fitting = (leaf for leaf in waiting if self._fits(current, leaf.relation))
-            following = next(fitting, waiting[0])
+            bounded = (leaf for leaf in waiting if self._is_bounded(current, leaf.relation))
+            following = next(chain(fitting, bounded), waiting[0])
             waiting.remove(following)
             made = self._joined(current, following.relation)
             place = following.written or first.written
@@ -118,6 +121,11 @@ class _Graph:
         if isinstance(mine, Private) or isinstance(theirs, Private):
             return covers_key(leaf if isinstance(mine, Private) else current, known)
         return True
+
+    def _is_bounded(self, current: Relation, leaf: Relation) -> bool:
+        """Whether a row of units meets a number of public rows that is known."""
+        private = [isinstance(side.privacy, Private) for side in (current, leaf)]
+        return sum(private) == 1 and fan_out(current, leaf, self._known(current, leaf)) > 0
 
     def _known(self, current: Relation, leaf: Relation) -> Equalities:
         """What is equal once the leaf is joined by every condition that can be checked then."""

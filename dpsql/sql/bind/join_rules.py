@@ -139,26 +139,33 @@ def siblings(one: Scan, other: Scan, known: Equalities) -> bool:
 
 def covers_key(public: Relation, known: Equalities) -> bool:
     """Whether at most one row of a public relation meets a row of the other side."""
+    return _most_met(public, known) == 1
+
+
+def _most_met(public: Relation, known: Equalities) -> int:
+    """How many rows of a public relation meet a row of the other side; 0 when nothing bounds it."""
     own = {f.number for f in public.fields}
     matched = {n for pair in known.pairs if set(pair) - own for n in pair} & own
-    return any(key <= matched for key in unique_keys(public))
+    return min((most for columns, most in shared(public) if columns <= matched), default=0)
 
 
-def unique_keys(relation: Relation) -> list[set[int]]:
-    """Sets of columns no two rows of a public or released relation share."""
+def shared(relation: Relation) -> list[tuple[set[int], int]]:
+    """How many rows of a public or released relation share values of columns, at most."""
     match relation:
-        case Scan(table=table, fields=fields) if table.key:
+        case Scan(table=table, fields=fields):
             own = {f.name: f.number for f in fields}
-            return [{own[name] for name in table.key}] if set(table.key) <= own.keys() else []
+            counts = {**table.fan_outs, table.key: 1} if table.key else table.fan_outs
+            there = [(names, most) for names, most in counts.items() if own.keys() >= set(names)]
+            return [({own[name] for name in names}, most) for names, most in there]
         case Aggregate(fields=fields, keys=keys, sets=()):
-            return [{f.number for f in fields[: len(keys)]}]
+            return [({f.number for f in fields[: len(keys)]}, 1)]
         case Distinct(fields=fields):
-            return [{f.number for f in fields}]
+            return [({f.number for f in fields}, 1)]
         case Values(fields=fields, rows=rows):
             columns = zip(fields, zip(*rows, strict=True), strict=False)
-            return [{f.number} for f, values in columns if _all_different(f, values)]
+            return [({f.number}, 1) for f, values in columns if _all_different(f, values)]
         case Filter(input=below) | Project(input=below) | Sort(input=below) | Limit(input=below):
-            return unique_keys(below)
+            return shared(below)
         case _:
             return []
 
@@ -171,11 +178,8 @@ def _all_different(column: Column, values: tuple[Scalar | None, ...]) -> bool:
 def fan_out(left: Relation, right: Relation, known: Equalities) -> int:
     """How many rows of the public side meet one private row; 0 when nothing bounds it."""
     public = right if isinstance(left.privacy, Private) else left
-    if covers_key(public, known):
-        return 1
-    if isinstance(public, Values):
-        return max(1, len(public.rows))
-    return 0
+    most = _most_met(public, known)
+    return max(1, len(public.rows)) if not most and isinstance(public, Values) else most
 
 
 def join(

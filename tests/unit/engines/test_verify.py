@@ -183,7 +183,7 @@ def test_a_spoilt_file_costs_a_new_look_and_decides_nothing(
     file = FactsFile(database, State.of(database))
     policy, engine = load(path), DuckDB(database, Limits())
     for needed in declarations.requirements(policy, engine.describe()):
-        file.put(needed.broken, none=True)
+        file.put(needed.broken, True)
     engine.close()
     file.save()
     assert not refused(path), "what the owner's side has written is believed"

@@ -1,0 +1,54 @@
+"""How many rows of a public table share a value: what a join with it makes of one private row.
+
+Claim: no more than ``Table.fan_outs`` says rows of the public table meet a row that is joined on those
+    columns, in the data that is open.
+Assumes: keys that foreign keys refer to are unique; the rest was looked up in the data that is open, and
+    that does not change while it is (``engines.verify``).
+Argument: rows are counted under the very form in which statements compare the column. A NULL meets
+    nothing. What could not be looked up is not there, and bounds nothing.
+
+A join with k rows for each multiplies what a unit has by k (``bind.privacy.joined``), and so the noise that
+hides it. Public tables are public: what they tell here, they tell nobody about anyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from dpsql.policy.model import Policy, Table
+from dpsql.sql.functions.function import engine_type
+from dpsql.sql.render import quoted
+
+
+def fan_out_lookups(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Queries for the most rows that share a value of each column, with their public tables."""
+    for table in policy.tables.values():
+        if table.public:
+            yield from ((table.name, _most(table, column)) for column in table.columns)
+
+
+def with_fan_outs(policy: Policy, number: Callable[[str], int | None]) -> Policy:
+    """The policy with what was looked up of its public tables; ``number`` has what queries found."""
+    referenced = [key for table in policy.tables.values() for key in table.foreign_keys]
+    tables = dict(policy.tables)
+    for table in policy.tables.values():
+        if table.public:
+            known: dict[tuple[str, ...], int] = {}
+            for name in table.columns:
+                most = number(_most(table, name))
+                known |= {} if most is None else {(name,): max(1, most)}
+            known |= {key.key: 1 for key in referenced if key.references == table.name}
+            known |= {table.key: 1} if table.key else {}
+            tables[table.name] = replace(table, fan_outs=known)
+    return replace(policy, tables=tables)
+
+
+def _most(table: Table, column: str) -> str:
+    """A query whose one number is how many rows share a value of the column, read as it is compared."""
+    kind = engine_type(table.columns[column].kind)
+    rows = (
+        f"SELECT TRY_CAST({quoted(column)} AS {kind}) AS v, count(*) AS n FROM {quoted(table.name)}"
+        " GROUP BY 1"
+    )
+    return f"SELECT coalesce(max(n), 0)::BIGINT AS n FROM ({rows}) AS g WHERE v IS NOT NULL"
