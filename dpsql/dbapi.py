@@ -205,7 +205,7 @@ class Cursor:
         """Name and type of each column; None when there is no answer."""
         if self._reply is None or not self._reply.columns:
             return None
-        return [(c.name, c.kind.value, None, None, None, None, None) for c in self._reply.columns]
+        return [(c.name, c.type, None, None, None, None, None) for c in self._reply.columns]
 
     @property
     def rowcount(self) -> int:

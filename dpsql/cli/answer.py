@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, time
 from typing import Any
 
+import pyarrow as pa
 from rich.table import Table
 from rich.text import Text
 
@@ -21,7 +22,7 @@ def table(reply: Reply) -> Table:
     right: list[int] = []
     cells: list[list[Text]] = []
     for position, column in enumerate(reply.columns):
-        values = reply.table.column(position).to_pylist()
+        values = _values(reply.table.column(position))
         if column.kind.numeric:
             right.append(len(headers))
         headers.append(column.name)
@@ -61,6 +62,13 @@ def footer(reply: Reply) -> str:
     if reply.intervals:
         said.append("intervals hold 19 times in 20")
     return " · ".join(said)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; decimals as the doubles that are shown."""
+    decimal = pa.types.is_decimal(column.type)
+    found: list[Any] = (column.cast(pa.float64()) if decimal else column).to_pylist()
+    return found
 
 
 def _number(value: float | None, places: int) -> Text:

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 from dpsql.cli.exits import ANSWERED, Usage
+from dpsql.diagnostics.quote import quote
 from dpsql.engines import inspect
 from dpsql.policy.draft import Suggestions, draft
 from dpsql.policy.guess import guess_unit, unit_columns
 from dpsql.policy.model import Source
-from dpsql.policy.source import SourceDescription
+from dpsql.policy.source import SourceDescription, policy_type
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -26,6 +27,12 @@ def run(chosen: argparse.Namespace) -> int:
     source = Source("duckdb", Path(os.path.relpath(database.absolute(), output.absolute().parent)))
     output.write_text(draft(description, source, found), encoding="utf-8")
     sys.stdout.write(f"Wrote {output}: a draft from names and types.\n")
+    for table, there in description.tables.items():
+        for column, held in there.columns.items():
+            if policy_type(held) is None:
+                sys.stdout.write(
+                    f"Left out: {table}.{column} is {quote(held)}, which dpsql does not read.\n"
+                )
     if found:
         sys.stdout.write(
             "Its ranges were read from the data and reveal its extremes: replace them by what is\n"

@@ -316,11 +316,16 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
         for setting, value in IDENTITY.items():
             root.execute(f"SET GLOBAL {setting} = {value}")
         allocator.keep_little(root)
-    (collation,) = root.execute("SELECT current_setting('default_collation')").fetchone() or ("",)
+    settings = "SELECT current_setting('default_collation'), current_setting('TimeZone')"
+    collation, zone = root.execute(settings).fetchone() or ("", "UTC")
     if collation.lower() not in BYTE_BY_BYTE:
         raise SourceMismatch(
             f"{path}: this process has set default_collation for it; open it without: texts that a"
             " collation takes for equal would be one group, named by whichever row came first"
+        )
+    if zone != "UTC":
+        raise SourceMismatch(
+            f"{path}: this process has set TimeZone for it; open it without: instants are read in UTC"
         )
     lock(root)
     there = root.execute("SELECT database_name FROM duckdb_databases()").fetchall()

@@ -17,7 +17,7 @@ from dpsql.engines.duckdb import DuckDB
 from dpsql.policy.guess import likely_keys
 from dpsql.policy.model import ForeignKey, Limits
 from dpsql.policy.source import SourceDescription, policy_type
-from dpsql.policy.types import Scalar
+from dpsql.policy.types import INSTANT, Scalar
 from dpsql.sql.render import quoted
 
 READERS = {
@@ -109,6 +109,7 @@ def _extremes(
             continue
         name = quoted(column)
         finite = f" WHERE isfinite({name})" if held in _WITH_INFINITY else ""
+        name = f"timezone('UTC', {name})" if policy_type(held) == INSTANT else name
         row = connection.execute(
             f"SELECT min({name}), max({name}) FROM {quoted(table)}{finite}"
         ).fetchone()
@@ -117,7 +118,7 @@ def _extremes(
             yield column, low, high
 
 
-_WITH_INFINITY = ("DOUBLE", "FLOAT", "DATE", "TIMESTAMP")
+_WITH_INFINITY = ("DOUBLE", "FLOAT", "DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 
 
 def _scalar(value: object) -> Scalar | None:

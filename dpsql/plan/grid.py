@@ -17,11 +17,13 @@ from fractions import Fraction
 from dpsql import effort
 from dpsql.aggregates.statistic import Total
 from dpsql.exact import float_down, float_up
-from dpsql.policy.types import Kind
+from dpsql.policy.types import Kind, digits_of
 from dpsql.sql.render import double
 
 FINE_BITS = 24
 """Half of a value's range is about ``2**FINE_BITS`` grid steps."""
+MANY_BITS = 27
+"""What ``2**MANY_BITS`` decimals are rounded by comes to less than half of their last digit."""
 MOST_BITS = 42
 """No value exceeds ``2**MOST_BITS`` grid steps, so weights and sums of them fit."""
 
@@ -42,7 +44,7 @@ class Grid:
 
 
 def grid(total: Total, coarser: int = 0) -> Grid:
-    """The grid of a total; ``coarser`` takes that many bits of it away.
+    """The grid of a total; ``coarser`` takes that many bits of it away, or adds some if it is negative.
 
     >>> from dpsql.sql.expressions import integer
     >>> grid(Total(integer(1), Fraction(0), Fraction(500))).shift
@@ -60,6 +62,27 @@ def grid(total: Total, coarser: int = 0) -> Grid:
         math.ceil(Fraction(high) * step),
         round(total.centre * step),
     )
+
+
+def last_digit(total: Total) -> Fraction | None:
+    """What the last digit of a total is worth, where its values are decimals."""
+    digits = digits_of(total.value.shape.type_name)
+    return None if digits is None else Fraction(1, 10 ** digits[1])
+
+
+def finer(total: Total) -> int:
+    """By how many bits a finer grid keeps the last digit of sums of decimals; none for other values.
+
+    >>> from dpsql.sql.expressions import integer
+    >>> finer(Total(integer(1), Fraction(0), Fraction(500)))
+    0
+    """
+    digit = last_digit(total)
+    if digit is None:
+        return 0
+    largest = _log2_up(max(abs(total.low), abs(total.high), digit))
+    wanted = min(_log2_up(1 / digit) + MANY_BITS, MOST_BITS - largest)
+    return max(0, wanted - _shift(total))
 
 
 def ends(total: Total) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from dpsql.plan.bounding import (
     sensitivity,
 )
 from dpsql.plan.buckets import buckets
-from dpsql.plan.grid import Grid, grid
+from dpsql.plan.grid import Grid, finer, grid, last_digit
 from dpsql.plan.halves import paired
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.out_of_reach import no_mechanism, not_public, too_noisy
@@ -220,12 +220,16 @@ def _chosen(
 
 
 def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:
-    coarser = 0
+    digit = last_digit(statistic) if isinstance(statistic, Total) else None
+    coarser = -finer(statistic) if isinstance(statistic, Total) else 0
     while True:
         step(200)
         shift, reach = _shift_and_reach(statistic, bounding, coarser)
         moved = sensitivity(statistic, reach, bounding)
         spread = _spread(moved, share)
+        if digit is not None and coarser < 0 and spread >= float(digit) * 2.0**shift:
+            coarser = 0  # noise hides the last digit, and the usual grid is read faster
+            continue
         if spread < WIDEST_NOISE:
             return Noised(statistic, shift, moved, _noise(moved, share))
         if not isinstance(statistic, Total) or reach == 1:  # no grid is coarser than one step

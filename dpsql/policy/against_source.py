@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.policy.model import Column, ForeignKey, Policy, Table, Unit
 from dpsql.policy.problems import instead
@@ -12,11 +13,13 @@ from dpsql.policy.scalars import kind_of
 from dpsql.policy.source import (
     SourceDescription,
     TableDescription,
+    declared_as,
     keeps_apart,
     policy_type,
     whole_decimal,
+    why_unread,
 )
-from dpsql.policy.types import Kind
+from dpsql.policy.types import Kind, key_form
 from dpsql.policy.unit_columns import without_table
 
 
@@ -52,11 +55,18 @@ class _Comparison:
 
     def _filled(self, table: Table) -> Table:
         there = self._source.tables.get(table.name)
-        if table.columns or there is None:
+        if there is None:
             return table
+        if table.columns:
+            return replace(table, columns=_widened(table, there))
         columns = columns_of(there)
-        if not columns:
-            self._add((table.name,), f"no column of table {table.name} has a type dpsql reads")
+        for name in [name for name in there.columns if name not in columns]:
+            held = there.columns[name]
+            self._add(
+                (table.name,),
+                f"column {table.name}.{name} is {quote(held)} in the source, which dpsql does not read: "
+                f"{why_unread(held)}; or leave it out: write the others under `columns:`",
+            )
         return replace(table, columns=columns, key=table.key or _declared_key(there, columns))
 
     def check(self, tables: dict[str, Table]) -> None:
@@ -96,7 +106,7 @@ class _Comparison:
             return
         if column.kind not in _kinds(held):
             fits = policy_type(held)
-            write = f"write `type: {fits}`" if fits else "remove the column"
+            write = f"write `type: {fits}`" if fits else f"{why_unread(held)}; or remove the column"
             self._add(
                 (table, column.name),
                 f"column {table}.{column.name} is {held} in the source, "
@@ -159,7 +169,7 @@ class _Comparison:
                         "VARCHAR or TIMESTAMP there",
                     )
                 name, other = first.setdefault(part, (f"{table.name}.{column}", held))
-                if _uuid(held) != _uuid(other):
+                if key_form(policy_type(held)) != key_form(policy_type(other)):
                     self._add(
                         (table.name, column),
                         f"{name} is {other} and {table.name}.{column} is {held} in the source, "
@@ -247,6 +257,16 @@ def columns_of(there: TableDescription) -> dict[str, Column]:
     return found
 
 
+def _widened(table: Table, there: TableDescription) -> dict[str, Column]:
+    """The columns with types that hold whatever those of the source do."""
+    return {
+        name: replace(column, declared=declared_as(column.declared, there.columns[name]))
+        if name in there.columns
+        else column
+        for name, column in table.columns.items()
+    }
+
+
 _WHOLE = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 )
@@ -263,11 +283,6 @@ def _exactly_comparable(here: str, there: str) -> bool:
     whole = all(held in _WHOLE or whole_decimal(held) for held in both)
     texts = all(policy_type(held) == "text" for held in both)
     return whole or texts or both <= _WHOLE | {"HUGEINT"} or both <= {"FLOAT", "DOUBLE"}
-
-
-def _uuid(held: str) -> bool:
-    """Whether values of an engine type are read as text that is written in one way only."""
-    return policy_type(held) == "uuid"
 
 
 def _kinds(held: str) -> tuple[Kind, ...]:

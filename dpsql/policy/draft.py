@@ -22,7 +22,7 @@ from dpsql.policy.guess import (
 from dpsql.policy.model import ForeignKey, Source
 from dpsql.policy.problems import Place
 from dpsql.policy.scalars import kind_of
-from dpsql.policy.source import SourceDescription, TableDescription, policy_type
+from dpsql.policy.source import SourceDescription, TableDescription, policy_type, why_unread
 from dpsql.policy.types import Kind, Scalar
 
 
@@ -163,7 +163,8 @@ def _columns(
     for name, held in there.columns.items():
         declared = policy_type(held)
         if declared is None:
-            yield f"      # {quoted(name)} is left out: dpsql does not read {json.dumps(held)}"
+            yield f"      # {quoted(name)} is left out: it is {json.dumps(held)}, which dpsql does not read:"
+            yield f"      #   {why_unread(held)}"
             continue
         nullable = name not in there.not_null | keys
         bounds = None if name in own else suggestions.ranges.get((table, name))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 
 from dpsql.exact import parse_exact
-from dpsql.policy.types import POLICY_TYPES, Kind, Scalar
+from dpsql.policy.types import INSTANT, POLICY_TYPES, Kind, Scalar
 
 WHOLE = r"[+-]?(0|[1-9][0-9]{0,30})"
 NUMBER = r"[+-]?((0|[1-9][0-9]{0,400})(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,3})?"
@@ -17,6 +17,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?"
 )
+_OFFSET = re.compile(r"(Z|[+-][0-9]{2}:[0-9]{2})$")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BITS = {"smallint": 16, "integer": 32, "bigint": 64}
 _LARGEST = Fraction(sys.float_info.max)
@@ -25,7 +26,7 @@ _MEANT = {
     "tinyint": "smallint", "hugeint": "bigint", "float": "double", "float4": "real",
     "float8": "double", "numeric": "decimal", "number": "double", "varchar": "text",
     "string": "text", "char": "text", "str": "text", "enum": "text", "bool": "boolean",
-    "datetime": "timestamp",
+    "datetime": "timestamp", "timestamp with time zone": "timestamptz",
 }  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def scalar(text: str, declared: str) -> Scalar:
         case Kind.DATE:
             return _date(text)
         case Kind.TIMESTAMP:
-            return _timestamp(text)
+            return _instant(text) if declared == INSTANT else _timestamp(text)
         case _:
             return _uuid(text) if declared == "uuid" else text
 
@@ -137,3 +138,15 @@ def _timestamp(text: str) -> datetime:
     except ValueError:
         pass
     raise NotAValue("write a timestamp as 2024-12-31 23:59:59, without a zone")
+
+
+def _instant(text: str) -> datetime:
+    """In UTC, whatever its offset; one without an offset is in UTC."""
+    found = _OFFSET.search(text)
+    if found is None:
+        return _timestamp(text)
+    try:
+        at = datetime.fromisoformat(_timestamp(text[: found.start()]).isoformat() + found[0])
+        return at.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        raise NotAValue("write an instant as 2024-12-31 23:59:59+01:00") from None

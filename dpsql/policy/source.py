@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dpsql.policy.model import ForeignKey
+from dpsql.policy.scalars import kind_of
+from dpsql.policy.types import INSTANT, digits_of, type_name
 
 _PLAIN = {
     "BOOLEAN": "boolean", "TINYINT": "smallint", "SMALLINT": "smallint", "INTEGER": "integer",
@@ -14,15 +16,17 @@ _PLAIN = {
     "UINTEGER": "bigint", "UBIGINT": "bigint", "UHUGEINT": "bigint", "FLOAT": "real",
     "DOUBLE": "double", "VARCHAR": "text", "UUID": "uuid", "DATE": "date",
     "TIMESTAMP": "timestamp", "TIMESTAMP_S": "timestamp", "TIMESTAMP_MS": "timestamp",
-    "TIMESTAMP_NS": "timestamp",
+    "TIMESTAMP_NS": "timestamp", "TIMESTAMP WITH TIME ZONE": "timestamptz",
 }  # fmt: skip
 _APART = frozenset({
     "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
-    "VARCHAR", "UUID", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS",
+    "VARCHAR", "UUID", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE",
 })  # fmt: skip
 _DIGITS = 18
 """Whole decimals of so many digits fit into a BIGINT."""
 _DECIMAL = re.compile(r"DECIMAL\( *([0-9]+) *, *([0-9]+) *\)")
+_NESTED = frozenset({"STRUCT", "MAP", "UNION", "LIST", "VARIANT"})
+_WHOLE = ("smallint", "integer", "bigint")
 _ENUM = re.compile(r"ENUM\(.*\)", re.DOTALL)
 
 
@@ -61,6 +65,59 @@ def policy_type(engine_type: str) -> str | None:
     if _ENUM.fullmatch(name):
         return "text"
     return _PLAIN.get(name)
+
+
+def why_unread(engine_type: str) -> str:
+    """Why dpsql reads no column of a type of the engine, and what to write instead.
+
+    >>> why_unread("INTERVAL").partition(";")[0]
+    'equal intervals are not always the same bytes (1 month and 30 days), so none can name a group'
+    >>> why_unread("INTEGER[]").partition(";")[0]
+    'equal lists and records are not always the same bytes, so none can name a group'
+    """
+    name = engine_type.strip().upper()
+    if name == "INTERVAL":
+        why = (
+            "equal intervals are not always the same bytes (1 month and 30 days), "
+            "so none can name a group; let a view of the source give seconds: epoch(..)"
+        )
+    elif name.endswith("]") or name.partition("(")[0] in _NESTED:
+        why = (
+            "equal lists and records are not always the same bytes, so none can name a group; "
+            "let a view of the source give each part a column of its own, or the length: len(..)"
+        )
+    elif name.startswith("TIME"):
+        why = (
+            "it has no times without a date; let a view of the source give the seconds since "
+            "midnight: epoch(..)"
+        )
+    else:
+        why = "no policy type is like it; let a view of the source cast it: CAST(.. AS VARCHAR)"
+    return why
+
+
+def declared_as(declared: str, engine_type: str) -> str:
+    """The policy's word for a column, or a wider one where the engine's type holds more.
+
+    What is answered under the narrower word could be a value that its type does not have. A plain
+    ``decimal`` takes the digits of the source.
+
+    >>> declared_as("integer", "BIGINT"), declared_as("decimal", "DECIMAL(12,2)")
+    ('bigint', 'decimal(12, 2)')
+    >>> declared_as("integer", "SMALLINT"), declared_as("decimal(9, 2)", "DECIMAL(12,2)")
+    ('integer', 'decimal(12, 2)')
+    """
+    held = policy_type(engine_type) or ""
+    if declared == "decimal" and digits_of(held):
+        return held
+    if not type_name(declared) or declared in (held, INSTANT):
+        return declared
+    if declared in _WHOLE and held in _WHOLE:
+        return _WHOLE[max(_WHOLE.index(declared), _WHOLE.index(held))]
+    one, other = digits_of(declared), digits_of(held)
+    if one and other and one[1] >= other[1] and one[0] - one[1] >= other[0] - other[1]:
+        return declared
+    return held if one and other else kind_of(declared).value
 
 
 def keeps_apart(engine_type: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -62,5 +63,58 @@ POLICY_TYPES: dict[str, Kind] = {
     "uuid": Kind.TEXT,
     "date": Kind.DATE,
     "timestamp": Kind.TIMESTAMP,
+    "timestamptz": Kind.TIMESTAMP,
 }
 """The words a policy may write after ``type:`` (``decimal`` also as ``decimal(12, 2)``)."""
+
+INSTANT = "timestamptz"
+"""Of instants everything is computed as of timestamps in UTC, and every session is in UTC."""
+MOST_DIGITS = 15
+"""Decimals of so many digits are told apart as doubles, and each is read back from its double."""
+_NARROW = frozenset({"smallint", "integer", "real", "uuid", INSTANT})
+_DECIMAL = re.compile(r"decimal\( *([0-9]+) *(?:, *([0-9]+) *)?\)")
+
+
+def key_form(declared: str | None) -> str:
+    """The type of a key that is no other of its kind: a uuid is written in one way only, and an instant
+    is compared with a timestamp as a session's zone has it.
+
+    >>> key_form("uuid"), key_form("text")
+    ('uuid', '')
+    """
+    return declared if declared in ("uuid", INSTANT) else ""
+
+
+def digits_of(name: str) -> tuple[int, int] | None:
+    """Precision and scale of a decimal type that names them.
+
+    >>> digits_of("decimal(12,2)"), digits_of("decimal")
+    ((12, 2), None)
+    """
+    found = _DECIMAL.fullmatch(name)
+    return None if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def total_type(name: str) -> str:
+    """The type of a sum of values of a decimal type; nothing for others.
+
+    >>> total_type("decimal(12, 2)"), total_type("integer")
+    ('decimal(38, 2)', '')
+    """
+    digits = digits_of(name)
+    return f"decimal(38, {digits[1]})" if digits else ""
+
+
+def type_name(declared: str) -> str:
+    """The name of a policy's type under which values are answered, where it says more than its kind.
+
+    Nothing for the types that are the kinds themselves, and for decimals of more digits than a
+    double tells apart: those are answered as doubles.
+
+    >>> type_name("decimal(12,2)"), type_name("integer"), type_name("text")
+    ('decimal(12, 2)', 'integer', '')
+    """
+    digits = digits_of(declared)
+    if digits is not None:
+        return "decimal({}, {})".format(*digits) if digits[0] <= MOST_DIGITS else ""
+    return declared if declared in _NARROW else ""

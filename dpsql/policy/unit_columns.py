@@ -11,7 +11,7 @@ from dataclasses import replace
 from dpsql.policy.listing import Listing
 from dpsql.policy.model import Column, Table, Unit
 from dpsql.policy.section import Section
-from dpsql.policy.types import Kind
+from dpsql.policy.types import Kind, key_form
 
 KEY_KINDS = (Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN)
 """Kinds of which equal values are the same value."""
@@ -130,9 +130,9 @@ def _same_kinds(
                 break
 
 
-def _form(column: Column) -> tuple[Kind, bool]:
-    """What equal keys are compared as; a uuid is written in one way only, and text is not."""
-    return column.kind, column.declared == "uuid"
+def _form(column: Column) -> tuple[Kind, str]:
+    """What equal keys are compared as."""
+    return column.kind, key_form(column.declared)
 
 
 def _not_onto_units(table: Table, found: dict[str, Table], unit: Unit, listing: Listing) -> None:

@@ -53,10 +53,11 @@ def finish(
     if result is None:
         result = known.run(output_sql(relation, outputs + helpers))
     table = typed(result, outputs + helpers)
-    shown = table.select(range(len(outputs)))
+    columns = tuple(OutputColumn(c.name, c.shape.kind, c.shape.type_name) for c in outputs)
+    values = [column.shown(table.column(i)) for i, column in enumerate(columns)]
+    shown = pa.Table.from_arrays(values, names=table.column_names[: len(columns)])
     direct = ends.widths(priced, outputs, noises) if intervals else {}
     found = _intervals(direct, len(outputs), table, wanted)
-    columns = tuple(OutputColumn(c.name, c.shape.kind) for c in outputs)
     return Release(columns, shown, found)
 
 

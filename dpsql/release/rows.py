@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsql.execution import check
-from dpsql.policy.types import Kind
+from dpsql.policy.types import INSTANT, Kind, digits_of
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.sql.expressions import Column
@@ -29,6 +29,12 @@ ARROW: dict[Kind, pa.DataType] = {
 }
 ARROW |= {kind: pa.list_(ARROW[kind.element]) for kind in Kind if kind.element is not None}
 """The type of every released column follows from the plan, never from the values."""
+_NAMED = {
+    "smallint": pa.int16(),
+    "integer": pa.int32(),
+    "real": pa.float32(),
+    INSTANT: pa.timestamp("us", "UTC"),
+}
 _DAYS = (date.min - date(1970, 1, 1)).days, (date.max - date(1970, 1, 1)).days
 _DAY = 86_400_000_000
 _YEARS = {
@@ -93,10 +99,41 @@ class NoisyRows:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of an answer: what the client calls it and what it holds."""
+    """A column of an answer: what the client calls it and what it holds.
+
+    ``type_name`` is the type of a column that is shown as it is: see ``Shape``.
+    """
 
     name: str
     kind: Kind
+    type_name: str = ""
+
+    @property
+    def type(self) -> str:
+        """Its type as a policy would name it."""
+        return self.type_name or self.kind.value
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """Its type in the tables of answers."""
+        digits = digits_of(self.type_name)
+        if digits is not None:
+            return pa.decimal128(*digits)
+        return _NAMED.get(self.type_name, ARROW[self.kind])
+
+    def shown(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Values of the kind in the column's own type; what that does not hold is NULL.
+
+        Columns of the source hold no such value: their types are no wider than the policy's.
+        """
+        if column.type == self.arrow:
+            return column
+        if pa.types.is_float32(self.arrow) or pa.types.is_timestamp(self.arrow):
+            return column.cast(self.arrow)
+        digits = digits_of(self.type_name)
+        most = 10.0 ** (digits[0] - digits[1]) if digits else 1 << (self.arrow.bit_width - 1)
+        inside = pc.and_(pc.greater_equal(column, -most), pc.less(column, most))
+        return pc.if_else(inside, column, pa.scalar(None, column.type)).cast(self.arrow, safe=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from dpsql.service import Reply
 
 def from_reply(reply: Reply) -> Answer:
     """A reply of the service."""
-    columns = tuple(types.column(c.name, types.KINDS[c.kind]) for c in reply.columns)
+    columns = tuple(types.of_type(c.name, c.kind, c.type_name) for c in reply.columns)
     return Answer(columns, reply.table, reply.tag, notes=reply.notes)
 
 
@@ -32,7 +32,7 @@ def planned_columns(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn,
         bounded = {*widths(priced, outputs), *(s.position for s in simulated(priced))}
     found: list[WireColumn] = []
     for position, output in enumerate(outputs):
-        found.append(types.column(output.name, types.KINDS[output.shape.kind]))
+        found.append(types.of_type(output.name, output.shape.kind, output.shape.type_name))
         if position in bounded:
             found += [types.column(f"{output.name}_{w}", types.FLOAT8) for w in ("low", "high")]
     return tuple(found)

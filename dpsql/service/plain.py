@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from decimal import Decimal
 from typing import Any, assert_never
 
 import pyarrow as pa
@@ -88,7 +89,7 @@ def to_json(reply: Reply) -> str:
 
 def json_pieces(reply: Reply, at_once: int = 10_000) -> Iterator[str]:
     """The same, so many rows at a time."""
-    columns = [{"name": c.name, "type": c.kind.value} for c in reply.columns]
+    columns = [{"name": c.name, "type": c.type} for c in reply.columns]
     yield f'{{"columns": {_json(columns)}, "rows": ['
     yield from _listed_json(reply.table.columns, reply.table.num_rows, at_once)
     yield '], "intervals": {'
@@ -128,6 +129,8 @@ def _value(value: Any) -> Any:
         return None
     if isinstance(value, list):
         return [_value(v) for v in value]
+    if isinstance(value, Decimal):  # of so few digits that its double is written the same
+        return float(value)
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -77,7 +77,7 @@ def _column(column: Bound_) -> Column:
     ends = (domain.low, domain.high)
     known = domain.members is None and ends[0] is not None and ends[1] is not None
     return Column(
-        column.name, kind.value, kind, shape.nullable, column.identifier,
+        column.name, shape.type_name or kind.value, kind, shape.nullable, column.identifier,
         range=ends if known else None,  # type: ignore[arg-type]  # both ends are there
         values=domain.members,
     )  # fmt: skip

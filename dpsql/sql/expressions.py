@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Type, nullability and publicly known domain of an expression."""
+    """Type, nullability and publicly known domain of an expression.
+
+    ``type_name`` is that of a column's own type where it says more than the kind: whatever is
+    computed is of a kind alone.
+    """
 
     kind: Kind
     nullable: bool = True
     domain: Domain = ANYTHING
+    type_name: str = ""
 
     def optional(self) -> Shape:
         """The same, but possibly NULL."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
+from uuid import UUID
 
 
 class Unknown:
@@ -59,12 +60,16 @@ def _fraction(value: Fraction) -> Any:
 
 
 def _moment(value: dt.datetime) -> Any:
-    """With a zone, whichever it is, it stays a moment with a zone, which binding refuses."""
+    """With a zone, whichever it is, it is the same instant in UTC."""
     if type(value) is not dt.datetime and value != value:  # as pandas spells none
         return UNKNOWN
-    zone = None if dt.datetime.tzinfo.__get__(value) is None else dt.UTC
     # Those of pandas have nanoseconds, and engines none.
-    return dt.datetime.combine(dt.datetime.date(value), dt.datetime.time(value), zone)
+    plain = dt.datetime.combine(dt.datetime.date(value), dt.datetime.time(value))
+    ahead = dt.datetime.utcoffset(value)
+    try:
+        return plain if ahead is None else (plain - ahead).replace(tzinfo=dt.UTC)
+    except OverflowError:
+        return UNKNOWN
 
 
 _READERS: dict[type, Callable[[Any], Any]] = {
@@ -76,6 +81,7 @@ _READERS: dict[type, Callable[[Any], Any]] = {
     Fraction: _fraction,
     str: text,
     dt.datetime: _moment,
+    UUID: lambda value: str(UUID(int=int.__int__(UUID.__dict__["int"].__get__(value)))),
     dt.date: lambda value: dt.date.fromordinal(dt.date.toordinal(value)),
 }
 """The first that a value's class is, or is derived from, reads it."""

@@ -93,7 +93,7 @@ def simplest(name: str, table: str, start: str = "start") -> Iterator[tuple[Rule
 
 _EXAMPLES = {
     "NUMBER": "3", "POSITIVE": "4", "DIGIT": "2", "FRACTION": "0.9", "TEXT": "'DE'", "PATTERN": "'a%'",
-    "DAY": "'2025-02-03'", "SPAN": "'3 days'", "PART": "month", "CUT": "'month'",
+    "DAY": "'2025-02-03'", "SPAN": "'3 days'", "PART": "month", "CUT": "'month'", "ZONE": "'Europe/Berlin'",
         "PUBLIC_TEXT": "name", "PUBLIC_NUMBER": "inhabitants", "PUBLIC_TABLE": "countries",
     "KEY_COLUMN": "customer_id", "IDENTIFIER_COLUMN": "email",
 }  # fmt: skip

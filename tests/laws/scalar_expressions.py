@@ -237,6 +237,8 @@ def signatures() -> tuple[Signature, ...]:
         found += [Signature("date_trunc", (kind,), UNITS), Signature("extract", (kind,), PARTS)]
         found += [Signature("shift", (kind, tuple(SPANS)), ("+", "-"))]
         found += [Signature("to_char", (kind,), ("%Y-%m", "%Y-%m-%d %H:%M:%S.%f"))]
+    zones = ("Europe/Berlin", "America/St_Johns", "Pacific/Apia", "UTC")
+    found += [Signature(name, (Kind.TIMESTAMP,), zones) for name in ("to_zone", "from_zone")]
     found += [Signature("to_timestamp", (kind,)) for kind in (INTEGER, DOUBLE)]
     found += [
         Signature("days", (DATE, INTEGER), ("+", "-")),

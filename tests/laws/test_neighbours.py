@@ -26,7 +26,12 @@ from dpsql.policy.model import Table, Unit
 from dpsql.sql import blocks
 from dpsql.sql.relations import Scan
 
-DIRTY = {"shop": "dirty", "trade": "trade_dirty", "ratings": "ratings_dirty"}
+DIRTY = {
+    "shop": "dirty",
+    "trade": "trade_dirty",
+    "ratings": "ratings_dirty",
+    "types": "types_dirty",
+}
 ORDINARY = (31,)
 SHOP = ("customers", "orders", "visits")
 
@@ -70,6 +75,12 @@ def pupils(*units: tuple[str, int]) -> tuple[str, ...]:
     )
 
 
+def buyers(*units: int) -> tuple[str, ...]:
+    """Deletes buyers of types.yaml and what they bought."""
+    wanted = ", ".join(map(str, units))
+    return tuple(f"DELETE FROM {table} WHERE buyer IN ({wanted})" for table in ("sales", "buyers"))
+
+
 PRESENT = {
     "customers": {101, 102, 103, 104, 105, 106, 107},
     "orders": {101, 102, 103, 104, 105, 106, 107, 900},
@@ -88,6 +99,8 @@ def neighbours(world: World, sql: str) -> list[tuple[str, ...]]:
         ]  # fmt: skip
     if world.policy == "far":
         return [trade_units(u) for u in (("north", 7), ("east", 3), ("moon", 1), ("south", 20))]
+    if world.policy == "types":
+        return [buyers(u) for u in (901, 902, 903, 904, 905, 31)]
     if world.policy == "ratings" and re.search(r"marks|absences", sql):
         return [pupils(u) for u in (("north", 7), ("moon", 1), ("east", 30))]
     if world.policy == "ratings":

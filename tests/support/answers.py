@@ -31,6 +31,8 @@ def _plain(value: object) -> object:
 
 def kind(column: pa.DataType) -> str:
     """A type as far as it is promised: whole, real, text, date, time, truth; lists of these."""
+    if pa.types.is_dictionary(column):  # an enumeration, which is read as text
+        return kind(column.value_type)
     if pa.types.is_list(column):
         return f"list of {kind(column.value_type)}"
     if pa.types.is_integer(column) or (pa.types.is_decimal(column) and column.scale == 0):

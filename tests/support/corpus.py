@@ -63,6 +63,7 @@ SHOP = World("oracle", "shop", _keyed)
 WORLDS = {
     "rows": World("rows", "shop", unlimited),
     "trade": World("far", "trade", unlimited),
+    "types": World("types", "types", unlimited),
     "ratings": World("ratings", "ratings", unlimited),
     "identifiers": World("far", "trade", _nameless),
     "ssb": World("ssb", "ssb"),

@@ -177,7 +177,7 @@ def policy_file(name: str, data: str, change: Callable[[str], str] = str) -> Pat
     source = database(data)
     place = folder() / f"policy{next(_numbers)}"
     place.mkdir()
-    for wanted in ("shop", "trade", "ratings", "ssb"):
+    for wanted in ("shop", "trade", "ratings", "ssb", "types"):
         shutil.copyfile(source, place / f"{wanted}.duckdb")
     path = place / "policy.yaml"
     path.write_text(change(policy_text(name)))

@@ -323,6 +323,26 @@ def test_init_from_a_database(data: Path, tmp_path: Path, capsys: Output) -> Non
     assert "is there already" in capsys.readouterr().err
 
 
+def test_init_names_the_columns_that_it_leaves_out(tmp_path: Path, capsys: Output) -> None:
+    """And drafts ranges of instants in UTC, whatever zone this machine is in."""
+    data, output = tmp_path / "d.duckdb", tmp_path / "p.yaml"
+    with duckdb.connect(str(data)) as db:
+        db.execute(
+            "CREATE TABLE people (person_id BIGINT PRIMARY KEY, stay INTERVAL, tags VARCHAR[],"
+            " opens TIME, seen TIMESTAMPTZ)"
+        )
+        db.execute("INSERT INTO people (person_id, seen) VALUES (1, '2024-01-01 01:00:00+01:00')")
+        db.execute("INSERT INTO people (person_id, seen) VALUES (2, '2024-01-02 00:00:00Z')")
+    assert main(["init", str(data), "-o", str(output), "--suggest-bounds"]) == 0
+    said, text = capsys.readouterr().out, output.read_text()
+    for name, held in (("stay", "INTERVAL"), ("tags", "VARCHAR[]"), ("opens", "TIME")):
+        assert f"Left out: people.{name} is {held}, which dpsql does not read.\n" in said
+        assert f'# {name} is left out: it is "{held}", which dpsql does not read:\n' in text
+    assert "let a view of the source give seconds: epoch(..)" in text
+    assert 'range: ["2024-01-01 00:00:00", "2024-01-02 00:00:00"]' in text
+    assert main(["check", str(output)]) == 0
+
+
 def test_init_from_files(data: Path, tmp_path: Path, capsys: Output) -> None:
     with duckdb.connect(str(data), read_only=True) as db:
         db.execute(f"COPY customers TO '{tmp_path}/customers.parquet'")

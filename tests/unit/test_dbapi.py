@@ -200,7 +200,7 @@ def test_null_and_timestamp_parameters(connection: dbapi.Connection) -> None:
         ([object()], "DP205"),
         ([float("nan")], "DP205"),
         ([Decimal("NaN")], "DP205"),
-        ([dt.datetime(2025, 1, 1, tzinfo=dt.UTC)], "DP205"),
+        ([dt.datetime(2025, 1, 1, tzinfo=dt.UTC)], "DP201"),
         ([pd.NaT], "DP205"),
     ],
 )

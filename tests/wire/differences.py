@@ -14,7 +14,6 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("DuckDB", "rows of people"): "rows of a private table are not shown",
     ("psycopg 3", "sums and averages of integers"): _WHOLE,
     ("psycopg 3", "public tables"): _WHOLE,
-    ("psycopg 3", "columns without rows"): _WHOLE,
     ("psycopg 3", "columns of the information schema"): "texts of the information schema are text",
     ("psycopg 3", "groups that hold nobody"): "whether a public group is empty is private",
     ("psycopg 3", "sums of no rows"): "whether anyone has a value is private: a sum is a number",

@@ -83,9 +83,10 @@ def endpoint(
     limits: Limits | None = None,
     tls: bool = False,
     requires_tls: bool = False,
+    world: str = "shop",
 ) -> Iterator[Endpoint]:
-    """Serve until the block ends; then drain, and close everything."""
-    service = real_service("shop", "shop", change)
+    """Serve a policy with its data until the block ends; then drain, and close everything."""
+    service = real_service(world, world, change)
     proof = certificate() if tls else None
     house = ServiceHouse(service, role_catalog, certificate=proof, requires_tls=requires_tls)
     started: Future[Endpoint] = Future()

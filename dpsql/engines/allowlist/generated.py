@@ -12,7 +12,7 @@ _SCALARS = frozenset({
     "abs", "ceil", "chr", "coalesce", "date_trunc", "epoch_us", "exp", "floor", "greatest", "isnan", "least",
     "left", "length", "list_sort", "ln", "log", "log10", "lower", "make_timestamp", "pow", "power",
     "regexp_replace", "replace", "right", "round", "sign", "sqrt", "starts_with", "strftime", "strpos",
-    "upper",
+    "timezone", "upper",
 })  # fmt: skip
 _AGGREGATES = frozenset({
     "arg_max", "arg_min", "avg", "bool_and", "bool_or", "corr", "count", "count_if", "count_star",

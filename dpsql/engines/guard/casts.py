@@ -44,8 +44,8 @@ SURE = frozenset(
 """Kinds between which a plain CAST never fails, whatever the value."""
 SHORT = frozenset(["date_part", "epoch_us", "length", "strpos", "sign"])
 """Functions of whole numbers below 2**63, whatever the value."""
-_SAME = {("uuid", TEXT), (DATE, TIME)}
-"""Casts that keep different values apart, beside those of one kind."""
+_SAME = {("uuid", TEXT), (DATE, TIME), ("timestamptz", TIME)}
+"""Casts that keep different values apart, beside those of one kind: sessions are in UTC."""
 
 
 @memoize(Use.CACHED_CHECKS, 1024)

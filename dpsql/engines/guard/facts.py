@@ -17,7 +17,7 @@ class Unsafe(Exception):
 WHOLE, DOUBLE, TEXT, TRUTH = "whole", "double", "text", "truth"
 DATE, TIME, NULL, SPAN, LIST, STORED = "date", "time", "null", "span", "list", "stored"
 NUMBERS = (WHOLE, DOUBLE)
-SAME_BYTES = frozenset([WHOLE, TEXT, TRUTH, DATE, TIME, NULL, "uuid"])
+SAME_BYTES = frozenset([WHOLE, TEXT, TRUTH, DATE, TIME, NULL, "uuid", "timestamptz"])
 """Kinds of which equal values are the same bytes. Doubles have two zeros and several NaN, spans of
 time several spellings, and records, lists and whatever else there is may hold those."""
 KINDS = {

@@ -49,6 +49,37 @@ def unequal(node: Node) -> bool:
     return bool(arguments(node)[1].get("literal", {}).get("text") == "0")
 
 
+def between_zones(node: Node) -> Node | None:
+    """The timestamp of which ``timezone`` gives the time in another zone; None unless both are named.
+
+    From one zone alone an engine makes an instant, and what that is as a time follows from the
+    setting of a session.
+    """
+    for _ in range(2):
+        plain = node.get("function_name") == "timezone" and len(node["arguments"]) == 2
+        if not plain or node["distinct"] or node["filter"] or node["schema"]:
+            return None
+        zone, node = arguments(node)
+        if zone.get("literal", {}).get("kind") != "STRING":
+            return None
+    return node
+
+
+def shown_number(node: Node) -> Node | None:
+    """The number that a cast writes as text with so many decimals, or as one of 32 bits; or None.
+
+    A decimal may stand in no other place: arithmetic of decimals fails where it overflows.
+    """
+    inner = node["child"]
+    if inner["class"] != "CAST" or not (inner["try_cast"] and node["try_cast"]):
+        return None
+    held, sizes = inner["type_expr"]["type_name"], inner["type_expr"]["children"]
+    whole = [s.get("literal", {}).get("kind") == "INTEGER" for s in sizes]
+    known = (held == "DECIMAL" and whole == [True, True]) or (held == "FLOAT" and not sizes)
+    text = node["type_expr"]["type_name"] == "VARCHAR" and not node["type_expr"]["children"]
+    return inner["child"] if known and text else None
+
+
 def constant(node: Node) -> bool:
     """Whether a value is written in the statement, or comes with it."""
     if node["class"] == "CAST":

@@ -36,11 +36,13 @@ from dpsql.engines.guard.parts import (
     above,
     arguments,
     between,
+    between_zones,
     canonical,
     constant,
     marked,
     not_a_number,
     place_bits,
+    shown_number,
     unequal,
 )
 from dpsql.engines.guard.sizes import OWN, ROWS, arithmetic, extreme
@@ -131,6 +133,10 @@ class Terms:
         return plain(NULL)
 
     def of_cast(self, node: Node) -> Fact:
+        number = shown_number(node)
+        if number is not None:
+            alike([self.fact(number), plain(DOUBLE)])
+            return plain(TEXT)
         target = kind_of(node["type_expr"])
         child = self.any(node["child"])
         given = constant(node["child"])
@@ -206,6 +212,9 @@ class Terms:
             return self._aggregate(node)
         if node["distinct"] or node["filter"]:
             raise Unsafe(f"{name} with DISTINCT or FILTER")
+        if self.tried and (value := between_zones(node)) is not None:
+            alike([self.fact(value), plain(TIME)])
+            return plain(TIME)
         args = arguments(node)
         found = [self.any(a) for a in args] if name in _LINEAR else self.facts(args)
         if name not in _OF_STORED and any(f.kind == STORED for f in found):

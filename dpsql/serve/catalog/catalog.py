@@ -19,6 +19,7 @@ from dpsql.engines.catalog.content import CatalogFailed, CatalogRows, Content, s
 from dpsql.engines.catalog.pool import WORKERS
 from dpsql.engines.catalog.process import Statement
 from dpsql.policy.model import Column, Policy
+from dpsql.policy.types import type_name
 from dpsql.serve.catalog.casts import packed_oid, unpacked
 from dpsql.serve.catalog.client_words import check_depth, check_size, check_words
 from dpsql.serve.catalog.failures import RESOURCES, failed
@@ -30,11 +31,11 @@ from dpsql.serve.catalog.sessions import EFFECTIVE, Deeds, about
 from dpsql.serve.catalog.types import (
     CHAR_TYPE,
     NAME_TYPE,
-    POLICY_TYPES,
     PROCEDURE_TYPE,
     STORED,
     UNBOUNDED,
     oid_of,
+    shape_of,
 )
 from dpsql.serve.catalog.words import INFORMATION
 from dpsql.serve.pgwire import oids
@@ -166,8 +167,7 @@ def _empty_table(name: str, columns: Sequence[Column]) -> str:
 
 
 def _stored(column: Column) -> str:
-    word = column.declared.lower().partition("(")[0].strip()
-    return POLICY_TYPES[word][1] if word in POLICY_TYPES else "VARCHAR"
+    return shape_of(type_name(column.declared) or column.kind.value)
 
 
 def _name(name: str) -> str:

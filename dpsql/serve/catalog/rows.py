@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpsql.policy.model import Column, Policy, Table
-from dpsql.policy.types import Scalar
-from dpsql.serve.catalog.types import POLICY_TYPES
-from dpsql.serve.pgwire.oids import NUMERIC, SIZES, TEXT
+from dpsql.policy.types import Scalar, type_name
+from dpsql.serve.pgwire.oids import SIZES, TEXT, of_type
 from dpsql.service.views import ViewShape
 
 Row = Mapping[str, Any]
@@ -146,12 +145,8 @@ def _attribute(relation: int, position: int, column: Column, *, fixed: bool) -> 
 
 def pg_type(column: Column) -> tuple[int, int]:
     """The type and modifier that the catalog shows for a column."""
-    word, _, rest = column.declared.lower().partition("(")
-    number = POLICY_TYPES.get(word.strip(), (TEXT, ""))[0]
-    if number == NUMERIC and rest:
-        precision, _, scale = rest.rstrip(") ").partition(",")
-        return number, (int(precision) << 16 | int(scale or 0)) + 4
-    return number, -1
+    shown = of_type(column.name, column.kind, type_name(column.declared))
+    return shown.oid, shown.modifier
 
 
 def _numbers(table: Table, names: Sequence[str]) -> list[int]:

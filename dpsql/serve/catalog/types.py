@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from dpsql.policy.types import digits_of
 from dpsql.serve.pgwire import oids
 
 CHAR_TYPE, NAME_TYPE, PROCEDURE_TYPE = "pg_char", "pg_name", "DECIMAL(10,0)"
@@ -86,17 +87,20 @@ def oid_of(engine_type: str) -> int:
     return _SEEN.get(engine_type, oids.TEXT)
 
 
-POLICY_TYPES: Mapping[str, tuple[int, str]] = MappingProxyType({
-    "boolean": (oids.BOOL, "BOOLEAN"),
-    "smallint": (oids.INT2, "BIGINT"),
-    "integer": (oids.INT4, "BIGINT"),
-    "bigint": (oids.INT8, "BIGINT"),
-    "real": (oids.FLOAT4, "DOUBLE"),
-    "double": (oids.FLOAT8, "DOUBLE"),
-    "decimal": (oids.NUMERIC, "DOUBLE"),
-    "text": (oids.TEXT, "VARCHAR"),
-    "uuid": (oids.TEXT, "VARCHAR"),
-    "date": (oids.DATE, "DATE"),
-    "timestamp": (oids.TIMESTAMP, "TIMESTAMP"),
+_SHAPES: Mapping[str, str] = MappingProxyType({
+    "smallint": "SMALLINT", "integer": "INTEGER", "real": "FLOAT", "uuid": "UUID",
+    "boolean": "BOOLEAN", "bigint": "BIGINT", "double": "DOUBLE", "date": "DATE",
+    "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ",
 })  # fmt: skip
-"""A policy's types: what the catalog says, and the kind of answers as the engine stores it."""
+"""What stands for columns of a policy's types in tables without rows; for all others text does."""
+
+
+def shape_of(name: str) -> str:
+    """How the engine stores a column of the type or kind of this name.
+
+    >>> shape_of("decimal(12, 2)"), shape_of("bigint[]"), shape_of("text")
+    ('DECIMAL(38,10)', 'BIGINT[]', 'VARCHAR')
+    """
+    element = name.removesuffix("[]")
+    stored = UNBOUNDED if digits_of(element) else _SHAPES.get(element, "VARCHAR")
+    return stored + name[len(element) :]

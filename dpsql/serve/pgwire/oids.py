@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dpsql.policy.types import Kind
+from dpsql.policy.types import INSTANT, Kind, digits_of
 from dpsql.serve.pgwire.replies import WireColumn
 
 BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT2VECTOR, INT4 = 16, 17, 18, 19, 20, 21, 22, 23
@@ -69,6 +69,23 @@ NAMES: Mapping[str, int] = MappingProxyType({
     "regclass": TEXT, "regtype": TEXT, "interval": INTERVAL, "json": JSON,
 })  # fmt: skip
 """Type names of SQL, as far as parameters and PREPARE use them."""
+
+
+_NARROW: Mapping[str, int] = MappingProxyType({
+    "smallint": INT2, "integer": INT4, "real": FLOAT4, "uuid": UUID, INSTANT: TIMESTAMPTZ,
+})  # fmt: skip
+
+
+def of_type(name: str, kind: Kind, type_name: str) -> WireColumn:
+    """The description of a column of a kind, or of a type that says more: in answers and the catalog.
+
+    >>> of_type("price", Kind.DOUBLE, "decimal(12, 2)")
+    WireColumn(name='price', oid=1700, size=-1, modifier=786438)
+    """
+    digits = digits_of(type_name)
+    if digits is not None:
+        return WireColumn(name, NUMERIC, -1, (digits[0] << 16 | digits[1]) + 4)
+    return column(name, _NARROW.get(type_name, KINDS[kind]))
 
 
 def column(name: str, oid: int) -> WireColumn:

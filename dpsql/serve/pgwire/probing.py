@@ -19,6 +19,7 @@ ABOUT_TYPES = frozenset({"42703", "42883", "22P02"})
 """SQLSTATEs of a statement that might do with a value of another type."""
 Accepts = Callable[[Sequence[Value]], bool]
 
+_UUID = "123e4567-e89b-42d3-a456-426614174000"
 _SAMPLES: Mapping[int, Value] = {
     oids.BOOL: True,
     oids.INT2: 1,
@@ -31,6 +32,7 @@ _SAMPLES: Mapping[int, Value] = {
     oids.DATE: dt.date(2024, 7, 1),
     oids.TIMESTAMP: dt.datetime(2024, 7, 1, 12),  # noqa: DTZ001 (timestamps have no zone)
     oids.TIMESTAMPTZ: dt.datetime(2024, 7, 1, 12),  # noqa: DTZ001
+    oids.UUID: _UUID,
 }
 _PROBES: tuple[tuple[Value, int], ...] = (
     ("x", oids.TEXT),
@@ -41,11 +43,13 @@ _PROBES: tuple[tuple[Value, int], ...] = (
     (1.5, oids.FLOAT8),
     (dt.date(2024, 7, 1), oids.DATE),
     (True, oids.BOOL),
+    (_UUID, oids.UUID),
 )
 """In this order; what accepts an earlier one accepts no more than its kind says."""
 _WIDER: Mapping[int, tuple[Value, int]] = {
     oids.INT8: ("1.5", oids.FLOAT8),
     oids.DATE: ("2024-07-01 12:00:00", oids.TIMESTAMP),
+    oids.TIMESTAMP: ("2024-07-01 12:00:00+02:00", oids.TIMESTAMPTZ),
 }
 
 
@@ -115,7 +119,8 @@ def _probed(position: int, found: Sequence[int], accepts: Accepts, *, listed: bo
 
     for value, oid in _PROBES:
         if fits(value):
-            wider = _WIDER.get(oid) if isinstance(value, str) else None
-            told = wider[1] if wider is not None and fits(wider[0]) else oid
+            told = oid
+            while isinstance(value, str) and told in _WIDER and fits(_WIDER[told][0]):
+                told = _WIDER[told][1]
             return oids.ARRAYS[told] if listed else told
     return 0

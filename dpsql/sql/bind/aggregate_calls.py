@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.policy.types import Kind
+from dpsql.policy.types import Kind, total_type
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.grouping_calls import GroupingCalls
 from dpsql.sql.bind.options import bounded
@@ -326,10 +326,11 @@ def _sum(args: tuple[Expression, ...], rows: int | None) -> Shape:
     if shape.kind is Kind.NULL:  # a sum is a number even of nothing
         return Shape(Kind.INTEGER)
     low, high = numbers(shape.domain)
+    name = total_type(shape.type_name)
     if rows is None or low is None or high is None:
-        return Shape(shape.kind)
+        return Shape(shape.kind, type_name=name)
     ends = min(low, low * rows), max(high, high * rows)
-    return Shape(shape.kind, True, _numeric(ends, shape.kind))
+    return Shape(shape.kind, True, _numeric(ends, shape.kind), name)
 
 
 def _avg(args: tuple[Expression, ...], _: int | None) -> Shape:

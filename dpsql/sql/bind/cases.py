@@ -13,7 +13,7 @@ from dpsql.sql.domain import ANYTHING
 from dpsql.sql.expressions import NULL, Case, Expression, Shape
 from dpsql.sql.functions import Mismatch
 from dpsql.sql.functions.conditional import joined, optional_as
-from dpsql.sql.functions.function import common_kind
+from dpsql.sql.functions.function import common_kind, zoned
 from dpsql.sql.narrow import narrow, narrow_else
 from dpsql.sql.spans import span_of
 
@@ -65,4 +65,4 @@ def make_case(
         raise refuse("DP201", node, str(mismatch), "All values of a CASE have one type.") from None
     nullable = any(optional_as(v, kind) for v in values)
     domain = joined(values, kind) if kind is not Kind.NULL else ANYTHING
-    return Case(whens, otherwise, Shape(kind, nullable, domain), span_of(node))
+    return Case(whens, otherwise, Shape(kind, nullable, domain, zoned(kind, values)), span_of(node))

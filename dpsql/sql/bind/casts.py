@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import Refused
-from dpsql.policy.types import Kind
+from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import copied
 from dpsql.sql.bind.operators import check_written, is_text_constant
 from dpsql.sql.domain import at_least, at_most, numbers
-from dpsql.sql.expressions import NULL, Case, Expression
+from dpsql.sql.expressions import NULL, Call, Case, Expression, Literal, Parameter, walk
 from dpsql.sql.marks import ROUNDS_AWAY, has
+from dpsql.sql.zones import zone_named
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
@@ -31,8 +33,10 @@ _TYPES: dict[exp.DType, Kind] = {
     exp.DType.DECIMAL: Kind.DOUBLE,
     exp.DType.TEXT: Kind.TEXT,
     exp.DType.VARCHAR: Kind.TEXT,
+    exp.DType.UUID: Kind.TEXT,
     exp.DType.DATE: Kind.DATE,
     exp.DType.TIMESTAMP: Kind.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: Kind.TIMESTAMP,
 }
 _BITS = {exp.DType.SMALLINT: 16, exp.DType.INT: 32}
 _LARGEST = {exp.DType.VARCHAR: (1_000,), exp.DType.DECIMAL: (1_000, 15)}
@@ -43,21 +47,24 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     """The value as another type; what does not fit is NULL, and ``varchar(n)`` cuts."""
     target = node.args["to"]
     kind = _TYPES.get(target.this)
-    if _is_moment(node) and isinstance(_around(node), _COMPARISONS):
-        kind = Kind.TIMESTAMP
     sizes = _sizes(target)
     if kind is None or sizes is None:
         raise _refused(node, target)
     value = self.bind(node.this)
+    if target.this is exp.DType.UUID:
+        return _as_uuid(value, node, target)
     if kind is Kind.TEXT:
         check_written(value, node)
     away = has(node, ROUNDS_AWAY) or isinstance(_number(node.this), exp.Literal)
     if kind is Kind.INTEGER and value.shape.kind is Kind.DOUBLE and away:
         value = self.call("round", (value,), node)
+    instant = target.this is exp.DType.TIMESTAMPTZ
     if is_text_constant(value) and kind is not Kind.TEXT:
-        value = literals.fit(value, kind, node)
+        value = literals.fit(value, kind, node, instant=instant)
     else:
         value = self.call("cast", (value,), node, kind.value)
+    if instant:
+        return replace(value, shape=replace(value.shape, type_name=INSTANT))
     if target.this in _BITS:
         return _within(self, node, value, 1 << (_BITS[target.this] - 1))
     if not sizes:
@@ -65,6 +72,15 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     if kind is Kind.TEXT:
         return self.call("left", (value, literals.literal(sizes[0], node)), node)
     return _decimal(self, node, value, *sizes)
+
+
+def _as_uuid(value: Expression, node: exp.Expr, target: exp.Expr) -> Expression:
+    """A constant, or what is a uuid already: whether another text is one depends on rows."""
+    if is_text_constant(value):
+        return literals.fit_uuid(value, node)
+    if value.shape.type_name != "uuid":
+        raise _refused(node, target)
+    return value
 
 
 def _number(node: exp.Expr) -> exp.Expr:
@@ -75,38 +91,43 @@ def _number(node: exp.Expr) -> exp.Expr:
 
 
 def bind_at_time_zone(self: Scalars, node: exp.Expr) -> Expression:
-    """``x::timestamptz AT TIME ZONE 'UTC'``: the same timestamp, for every session is in UTC."""
-    inner, zone = node.this.unnest(), node.args["zone"]
-    named = str(zone.this).lower() if isinstance(zone, exp.Literal) and zone.is_string else ""
-    if not _is_moment(inner) or named not in _UTC:
+    """``a AT TIME ZONE 'Europe/Berlin'``: local time of an instant, the instant of a local time."""
+    named = node.args["zone"]
+    literal = isinstance(named, exp.Literal) and named.is_string
+    zone = zone_named(str(named.this)) if literal else None
+    if zone is None:
         raise refuse(
             "DP201",
             node,
-            "AT TIME ZONE is answered of x::timestamptz and 'UTC' only",
-            "Timestamps have no zone here, and every session is in UTC.",
-            "Shift timestamps with INTERVAL '2 hours'.",
+            "AT TIME ZONE takes a literal name of a zone, with its region",
+            "Short names and offsets mean different things to different systems.",
+            f"{quote(node.this.sql('postgres', comments=False))} AT TIME ZONE 'Europe/Berlin', or 'UTC'",
         )
-    plain = type(inner)(this=inner.this, to=exp.DataType(this=exp.DType.TIMESTAMP))
-    plain.meta.update(inner.meta)
-    return bind_cast(self, plain)
+    value = self.bind(node.this)
+    written = isinstance(node.this.unnest(), exp.Cast)  # its type is
+    if value.shape.kind is not Kind.TIMESTAMP or not (written or _is_clear(value)):
+        raise refuse(
+            "DP201",
+            node,
+            f"AT TIME ZONE is not answered of this {value.shape.type_name or value.shape.kind.value}",
+            "It means the opposite of a timestamp and of a timestamptz, so which of them it is must be plain.",
+            f"Cast it: CAST({quote(node.this.sql('postgres', comments=False))} AS timestamptz) AT TIME ZONE '{zone}'.",
+        )
+    instant = value.shape.type_name == INSTANT
+    return self.call("to_zone" if instant else "from_zone", (value,), node, zone)
 
 
-_UTC = frozenset({"utc", "etc/utc", "gmt", "z", "zulu"})
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
-"""Where a timestamp with a zone is used up, and none is shown: UTC adds nothing to it."""
-
-
-def _is_moment(node: exp.Expr) -> bool:
-    cast = isinstance(node, exp.Cast | exp.TryCast)
-    return cast and node.args["to"].this is exp.DType.TIMESTAMPTZ
-
-
-def _around(node: exp.Expr) -> exp.Expr | None:
-    """What a value is an operand of."""
-    around = node.parent
-    while isinstance(around, exp.Paren):
-        around = around.parent
-    return around
+def _is_clear(value: Expression) -> bool:
+    """Whether a time is an instant, or surely none: no parameter, and not made of instants."""
+    if value.shape.type_name == INSTANT or (
+        isinstance(value, Call) and value.function == "to_zone"
+    ):
+        return True
+    parts = list(walk(value))
+    given = any(
+        isinstance(p, Literal | Parameter) and p.shape.kind is Kind.TIMESTAMP for p in parts
+    )
+    return not given and all(p.shape.type_name != INSTANT for p in parts)
 
 
 def _sizes(target: exp.Expr) -> tuple[int, ...] | None:
@@ -153,5 +174,5 @@ def _refused(node: exp.Expr, target: exp.Expr) -> Refused:
         f"CAST to {target.sql().lower()} is not answered",
         "Only types whose casts never fail are used.",
         "Cast to boolean, integer, bigint, double precision, numeric(p, s), text, varchar(n), "
-        "date or timestamp.",
+        "date, timestamp or timestamptz; literals to uuid too.",
     )

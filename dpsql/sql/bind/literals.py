@@ -6,8 +6,10 @@ import datetime as dt
 import math
 import operator
 import re
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from uuid import UUID
 
 from sqlglot import exp
 
@@ -96,8 +98,8 @@ def scalar(given: object, node: exp.Expr) -> Scalar | None:
             if not math.isfinite(value):
                 raise _bad(node, "a parameter", "a finite number")
             return Fraction(value)
-        case dt.datetime() if value.tzinfo is not None:
-            raise _bad(node, "a parameter", "a timestamp without a time zone, as columns are")
+        case dt.datetime():
+            return value.replace(tzinfo=None)  # what has a zone is in UTC by now
         case str() if STRANGE.search(value):
             raise _bad(node, "a parameter", "text without NUL bytes and halves of characters")
         case None | bool() | int() | Fraction() | str() | dt.date():
@@ -164,21 +166,35 @@ def _exact(argument: Expression) -> Fraction | None:
     return exact if abs(exact) < 10**18 and exact.denominator <= 10**18 else None
 
 
-def fit(value: Expression, kind: Kind, node: exp.Expr) -> Expression:
+def fit(value: Expression, kind: Kind, node: exp.Expr, *, instant: bool = False) -> Expression:
     """A text constant read as the kind of what it is compared with; all else unchanged."""
     if not isinstance(value, Literal) or not isinstance(value.value, str) or kind is Kind.TEXT:
         return value
-    return literal(read(value.value, kind, node), node)
+    return literal(read(value.value, kind, node, instant=instant), node)
 
 
-def read(text: str, kind: Kind, node: exp.Expr) -> Scalar:
-    """Text as a constant of a kind, or a refusal."""
+def fit_uuid(value: Expression, node: exp.Expr) -> Expression:
+    """A text constant as the one text of its uuid; all else unchanged."""
+    if not isinstance(value, Literal) or not isinstance(value.value, str):
+        return value
+    try:
+        found = str(UUID(value.value))
+    except ValueError:
+        raise _bad(node, f"'{value.value[:40]}'", "a uuid") from None
+    made = literal(found, node)
+    return replace(made, shape=replace(made.shape, type_name="uuid"))
+
+
+def read(text: str, kind: Kind, node: exp.Expr, *, instant: bool = False) -> Scalar:
+    """Text as a constant of a kind, or a refusal; an ``instant`` may have an offset from UTC."""
     try:
         match kind:
             case Kind.DATE:
                 return dt.date.fromisoformat(text.strip())
             case Kind.TIMESTAMP:
                 at = dt.datetime.fromisoformat(text.strip())
+                if instant and at.tzinfo is not None:
+                    at = at.astimezone(dt.UTC)
                 if at.utcoffset() in (None, dt.timedelta()):
                     return at.replace(tzinfo=None)
             case Kind.INTEGER:
@@ -198,6 +214,7 @@ _HINTS = {
     "date": "Dates are written '2025-08-31'.",
     "timestamp": "Timestamps are written '2025-08-31 14:00:00'.",
     "boolean": "Write TRUE or FALSE.",
+    "uuid": "Write a uuid as '123e4567-e89b-12d3-a456-426614174000'.",
     "number": "Numbers are written 12 or 12.5, without quotes.",
 }
 

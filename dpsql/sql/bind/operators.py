@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.policy.types import Kind
+from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql import marks
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
@@ -27,11 +27,14 @@ def is_text_constant(value: Expression) -> bool:
 
 def aligned(args: tuple[Expression, ...], node: exp.Expr) -> tuple[Expression, ...]:
     """Text constants beside dates or numbers are read as such, as PostgreSQL does."""
+    if any(a.shape.type_name == "uuid" for a in args) and isinstance(node, _COMPARING):
+        return tuple(literals.fit_uuid(a, node) for a in args)
     others = [a.shape.kind for a in args if not is_text_constant(a)]
     target = next((k for k in others if k not in (Kind.TEXT, Kind.NULL, Kind.INTERVAL)), None)
     if target is None or not isinstance(node, _COMPARING):
         return args
-    return tuple(literals.fit(a, target, node) for a in args)
+    instant = any(a.shape.type_name == INSTANT for a in args)
+    return tuple(literals.fit(a, target, node, instant=instant) for a in args)
 
 
 _COMPARING = (

@@ -49,6 +49,8 @@ def output_name(node: exp.Expr) -> str:
         )
     if isinstance(node, exp.TimestampTrunc):
         return "date_trunc"
+    if isinstance(node, exp.AtTimeZone):
+        return "timezone"
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
     if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):

@@ -14,7 +14,7 @@ from dpsql.sql.bind.subqueries import not_null
 from dpsql.sql.domain import hull
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.functions import Mismatch
-from dpsql.sql.functions.function import common_kind
+from dpsql.sql.functions.function import common_kind, zoned
 from dpsql.sql.relations import Aggregate, Filter, Private, Relation, Union, written
 from dpsql.sql.spans import span_of
 
@@ -134,5 +134,10 @@ def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Ex
         kind = common_kind([a, b], operation.upper())
     except Mismatch as mismatch:
         raise refuse("DP201", node, str(mismatch), "Columns pair up by position.") from None
-    shape = Shape(kind, a.shape.nullable or b.shape.nullable, hull(a.shape.domain, b.shape.domain))
+    shape = Shape(
+        kind,
+        a.shape.nullable or b.shape.nullable,
+        hull(a.shape.domain, b.shape.domain),
+        a.shape.type_name if a.shape.type_name == b.shape.type_name else zoned(kind, (a, b)),
+    )
     return context.column(a.name, shape, identifier=a.identifier or b.identifier)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.model import Column as Declared
 from dpsql.policy.model import Table
-from dpsql.policy.types import Kind, Scalar
+from dpsql.policy.types import Kind, Scalar, type_name
 from dpsql.sql import domain as d
 from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
 from dpsql.sql.bind.join_rules import join
@@ -132,6 +132,7 @@ def scan_of(table: Table, context: Context, node: exp.Expr) -> Scan:
                 c.kind,
                 c.nullable and c.name not in present,
                 _declared(c, _values(c, table, context)),
+                type_name(c.declared),
             ),
             identifier=c.identifier,
         )

@@ -57,7 +57,7 @@ def bind_subquery(scalars: Scalars, node: exp.Expr) -> Expression:
     column = output.columns[0]
     if not isinstance(node, exp.In):
         _require_one_row(node, output.relation)
-        shape = Shape(column.shape.kind)
+        shape = Shape(column.shape.kind, type_name=column.shape.type_name)
         return Subquery("scalar", None, text, output.relation, column, shape, place)
     value = scalars.bind(node.this)
     try:

@@ -14,7 +14,7 @@ from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
 from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.functions.function import Mismatch, common_kind
+from dpsql.sql.functions.function import Mismatch, common_kind, zoned
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, 
             raise refuse(
                 "DP201", node, f"{name.upper()} takes numbers, not {kind.value}", "They are added."
             )
-        return name, args, Shape(Kind.DOUBLE if real else kind)
+        return name, args, Shape(Kind.DOUBLE if real else kind, type_name=zoned(kind, args))
     raise refuse(
         "DP107", node, "this is not a window function that dpsql answers", "It is not listed."
     )
@@ -148,7 +148,7 @@ def _neighbour(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression,
         kind = common_kind([args[0], *args[2:]], name.upper())
     except Mismatch as mismatch:
         raise refuse("DP201", node, str(mismatch), "A column has one type.") from None
-    return name, args, Shape(kind)
+    return name, args, Shape(kind, type_name=zoned(kind, args))
 
 
 _PLACES = ("UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW", "FOLLOWING", "UNBOUNDED FOLLOWING")

@@ -26,9 +26,9 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
     # numbers
     exp.Abs, exp.Floor, exp.Ceil, exp.Trunc, exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow,
     exp.WidthBucket,
-    # text and time; of zones only UTC is answered
+    # text and time
     exp.Lower, exp.Upper, exp.Replace, exp.StartsWith, exp.TimeToStr,
-    exp.UnixToTime, exp.AtTimeZone, exp.CurrentDate,
+    exp.UnixToTime, exp.CurrentDate,
     exp.CurrentTimestamp,
     # aggregates: deviations are of samples everywhere
     exp.Count, exp.ApproxDistinct, exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev,
@@ -46,10 +46,10 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
 ALSO_SAME: dict[str, frozenset[type[exp.Expr]]] = {
     "duckdb": frozenset([
         exp.Add, exp.Sub, exp.Greatest, exp.Least, exp.Substring, exp.StrToDate,
-        exp.StrToTime, exp.Left, exp.Right, exp.Round,
+        exp.StrToTime, exp.Left, exp.Right, exp.Round, exp.AtTimeZone,
     ]),
     "bigquery": frozenset([exp.Add, exp.Like, exp.ILike, exp.Values, exp.DateBin,
         exp.Left, exp.Right, exp.Round]),
-    "snowflake": frozenset([exp.Trim, exp.StrToDate, exp.StrToTime, exp.DateBin]),
+    "snowflake": frozenset([exp.Trim, exp.StrToDate, exp.StrToTime, exp.DateBin, exp.AtTimeZone]),
 }  # fmt: skip
 """What one dialect shares with PostgreSQL, and another does not."""

@@ -142,6 +142,7 @@ BIGQUERY = Dialect("bigquery", "BigQuery", "keep", escapes=True, changes={
     exp.TsOrDsToTimestamp: Change("`FORMAT_TIMESTAMP('%Y-%m', d)`", t.timestamp_of),
     exp.Timestamp: Change("`TIMESTAMP(x)`: of UTC", t.timestamp_of),
     exp.Datetime: Change("`DATETIME(x)`", t.timestamp_of),
+    exp.AtTimeZone: Change("`EXTRACT(HOUR FROM d AT TIME ZONE 'Europe/Vienna')`: a timestamp is an instant", t.instant_in_zone),
     exp.StrToDate: Change("`PARSE_DATE('%Y-%m-%d', '2025-01-31')`", t.read_in_full),
     exp.StrToTime: Change("`PARSE_TIMESTAMP('%Y-%m-%d', '2025-01-31')`", t.read_in_full),
     exp.UnixSeconds: Change("`UNIX_SECONDS(d)`", s.epoch_seconds),

@@ -227,6 +227,11 @@ def timestamp_of(node: exp.Expr) -> exp.Expr:
     return cast(node.this, exp.DType.TIMESTAMP)
 
 
+def instant_in_zone(node: exp.Expr) -> exp.Expr:
+    """``d AT TIME ZONE 'Europe/Vienna'`` of a TIMESTAMP, which is an instant there."""
+    return exp.AtTimeZone(this=cast(node.this, exp.DType.TIMESTAMPTZ), zone=node.args["zone"])
+
+
 def date_from_parts(node: exp.Expr) -> exp.Expr:
     """``DATE(2025, 1, 31)`` of literals."""
     values = [node.args.get(name) for name in ("year", "month", "day")]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
-from dpsql.policy.types import Kind, Scalar
+from dpsql.policy.types import INSTANT, Kind, Scalar, digits_of
 from dpsql.sql.domain import ANYTHING, Domain, hull_of, interval
 from dpsql.sql.expressions import Expression, Shape
 from dpsql.sql.functions.arithmetic import ends_as
@@ -19,6 +19,7 @@ from dpsql.sql.functions.function import (
     engine_type,
     expect,
     typed,
+    zoned,
 )
 from dpsql.sql.lengths import VALUE, Length, as_all, as_any, as_first, together
 
@@ -74,7 +75,8 @@ def _coalesce_shape(args: tuple[Expression, ...], _: str) -> Shape:
         reached.append(a)
         if not optional_as(a, kind):
             break
-    return Shape(kind, optional_as(reached[-1], kind), joined(reached, kind))
+    nullable = optional_as(reached[-1], kind)
+    return Shape(kind, nullable, joined(reached, kind), zoned(kind, args))
 
 
 def _coalesce(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
@@ -104,7 +106,8 @@ def _items(lengths: Sequence[Length], _: tuple[Expression, ...], __: str) -> Len
 def _nullif_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 2, "NULLIF")
     common_kind(args, "NULLIF")
-    return Shape(args[0].shape.kind, True, args[0].shape.domain)
+    first = args[0].shape
+    return Shape(first.kind, True, first.domain, zoned(first.kind, args[:1]))
 
 
 def _nullif(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
@@ -128,7 +131,7 @@ def _extreme_shape(args: tuple[Expression, ...], name: str) -> Shape:
     kind = common_kind(args, name)
     nullable = all(optional_as(a, kind) for a in args)
     if not kind.numeric:
-        return Shape(kind, nullable, ANYTHING)
+        return Shape(kind, nullable, ANYTHING, zoned(kind, args))
     every = [ends_as(a, kind) for a in args if a.shape.kind is not Kind.NULL]
     sure = [ends_as(a, kind) for a in args if not a.shape.nullable]
     lows, highs = [e[0] for e in every], [e[1] for e in every]
@@ -235,10 +238,19 @@ def _cast(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> st
     target, source = Kind(option), args[0].shape.kind
     if source is target:
         return typed(texts[0], args[0], target)
-    text = f"TRY_CAST({texts[0]} AS {engine_type(target)})"
-    if source is Kind.DOUBLE and target is Kind.TEXT:
+    written = _written(texts[0], args[0].shape.type_name) if target is Kind.TEXT else texts[0]
+    text = f"TRY_CAST({written} AS {engine_type(target)})"
+    if args[0].shape.type_name == INSTANT and target is Kind.TEXT:
+        return f"({text} || '+00')"
+    if source is Kind.DOUBLE and target is Kind.TEXT and not digits_of(args[0].shape.type_name):
         return f"regexp_replace({text}, '[.]0$', '')"  # PostgreSQL writes 1, not 1.0
     return text
+
+
+def _written(text: str, name: str) -> str:
+    """A number of the type of this name, which says how many digits are written."""
+    held = "FLOAT" if name == "real" else name.upper() if digits_of(name) else ""
+    return f"TRY_CAST({text} AS {held})" if held else text
 
 
 CAST = Function(

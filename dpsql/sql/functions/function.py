@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpsql.policy.types import Kind
+from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql.expressions import Expression, Literal, Shape
 from dpsql.sql.lengths import Growth
 
@@ -61,6 +61,12 @@ def constant(argument: Expression, what: str) -> Literal:
     if not isinstance(argument, Literal):
         raise Mismatch(f"{what} must be a literal")
     return argument
+
+
+def zoned(kind: Kind, args: Sequence[Expression]) -> str:
+    """The name of the type of a time that is made of others: an instant, where one of them is."""
+    instants = any(a.shape.type_name == INSTANT for a in args)
+    return INSTANT if kind is Kind.TIMESTAMP and instants else ""
 
 
 def common_kind(args: Sequence[Expression], what: str) -> Kind:

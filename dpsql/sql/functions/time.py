@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from dpsql.policy.types import Kind, Scalar
+from dpsql.policy.types import INSTANT, Kind, Scalar
 from dpsql.sql.domain import ANYTHING, Domain, interval
 from dpsql.sql.expressions import Expression, Interval, Shape
 from dpsql.sql.functions.conditional import coerced
@@ -18,8 +19,10 @@ from dpsql.sql.functions.function import (
     expect,
     expect_kind,
     typed,
+    zoned,
 )
 from dpsql.sql.lengths import Length
+from dpsql.sql.zones import ZONES
 
 TEMPORAL = (Kind.DATE, Kind.TIMESTAMP)
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
@@ -71,10 +74,11 @@ def _truncate_shape(args: tuple[Expression, ...], option: str) -> Shape:
     if option not in UNITS:
         raise Mismatch(f"date_trunc takes one of {', '.join(UNITS)}")
     domain = args[0].shape.domain
+    name = zoned(Kind.TIMESTAMP, args)
     if not isinstance(domain.low, date) or not isinstance(domain.high, date):
-        return Shape(Kind.TIMESTAMP, True)
+        return Shape(Kind.TIMESTAMP, True, type_name=name)
     ends = truncate(domain.low, option), truncate(domain.high, option)
-    return Shape(Kind.TIMESTAMP, any_nullable(args), Domain(*ends, grain=option))
+    return Shape(Kind.TIMESTAMP, any_nullable(args), Domain(*ends, grain=option), name)
 
 
 def _truncate(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
@@ -167,9 +171,10 @@ def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
     sign = 1 if option == "+" else -1
     domain = args[0].shape.domain
     low, high = (moved(end, step, sign) for end in (domain.low, domain.high))
+    name = zoned(Kind.TIMESTAMP, args)
     if low is None or high is None:
-        return Shape(Kind.TIMESTAMP, True)
-    return Shape(Kind.TIMESTAMP, any_nullable(args[:1]), interval(low, high))
+        return Shape(Kind.TIMESTAMP, True, type_name=name)
+    return Shape(Kind.TIMESTAMP, any_nullable(args[:1]), interval(low, high), name)
 
 
 def moved(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
@@ -244,7 +249,54 @@ def _difference(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> s
     return f"TRY({late} - {early})"
 
 
+def _zone_shape(args: tuple[Expression, ...], option: str, *, local: bool) -> Shape:
+    """The range as far as the zone's offsets may move it; those before 1970 are not known here."""
+    expect(args, 1, "AT TIME ZONE")
+    expect_kind(args[0], (Kind.TIMESTAMP,), "AT TIME ZONE")
+    name, domain = "" if local else INSTANT, args[0].shape.domain
+    if option == "UTC":
+        return replace(args[0].shape, kind=Kind.TIMESTAMP, type_name=name)
+    low, high = domain.low, domain.high
+    if not isinstance(low, datetime) or not isinstance(high, datetime) or low.year <= _KNOWN_FROM:
+        return Shape(Kind.TIMESTAMP, True, type_name=name)
+    least, most = (timedelta(minutes=end) for end in ZONES[option])
+    try:
+        ends = (low + least, high + most) if local else (low - most, high - least)
+    except OverflowError:
+        return Shape(Kind.TIMESTAMP, True, type_name=name)
+    return Shape(Kind.TIMESTAMP, any_nullable(args), interval(*ends), name)
+
+
+_KNOWN_FROM = 1970
+
+
+def _to_zone(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
+    return _moved_zone(typed(texts[0], args[0], Kind.TIMESTAMP), "UTC", option)
+
+
+def _from_zone(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
+    """A time that clocks skip is moved on by what they skip; of two, the later is meant."""
+    return _moved_zone(typed(texts[0], args[0], Kind.TIMESTAMP), option, "UTC")
+
+
+def _moved_zone(text: str, before: str, after: str) -> str:
+    """The setting of the session plays no part: both zones are named."""
+    return text if before == after else f"TRY(timezone('{after}', timezone('{before}', {text})))"
+
+
 FAMILY = (
+    Function(
+        "to_zone",
+        lambda args, zone: _zone_shape(args, zone, local=True),
+        _to_zone,
+        "`a AT TIME ZONE 'Europe/Berlin'` of an instant",
+    ),
+    Function(
+        "from_zone",
+        lambda args, zone: _zone_shape(args, zone, local=False),
+        _from_zone,
+        "`a AT TIME ZONE 'Europe/Berlin'` of a timestamp: the instant",
+    ),
     Function(
         "date_trunc",
         _truncate_shape,

@@ -148,16 +148,21 @@ def test_settings_that_decide_what_is_equal_are_those_of_bytes(
     assert found.fetchone() == ("",)
 
 
-def test_a_database_that_is_locked_with_a_collation_is_not_opened(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value"), [("default_collation", "nocase"), ("TimeZone", "Asia/Tokyo")]
+)
+def test_a_database_that_is_locked_with_other_settings_is_not_opened(
+    tmp_path: Path, setting: str, value: str
+) -> None:
     """Somebody else in this process has opened it so, and locked it."""
     path = tmp_path / "data.duckdb"
     duckdb.connect(str(path)).close()
     config = {**LOCKED, "memory_limit": Limits().memory}
     other = duckdb.connect(str(path), read_only=True, config=dict(config))
-    other.execute("SET GLOBAL default_collation = 'nocase'")
-    for setting, value in LOCKS.items():
-        other.execute(f"SET GLOBAL {setting} = {value}")
-    with pytest.raises(SourceMismatch, match="default_collation"):
+    other.execute(f"SET GLOBAL TimeZone = 'UTC'; SET GLOBAL {setting} = '{value}'")
+    for lock, on in LOCKS.items():
+        other.execute(f"SET GLOBAL {lock} = {on}")
+    with pytest.raises(SourceMismatch, match=setting):
         DuckDB(path, Limits())
     other.close()
 

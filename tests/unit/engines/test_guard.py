@@ -216,6 +216,7 @@ def _type(kind: str) -> str:
 
 
 ID = 'TRY_CAST(t."customer_id" AS BIGINT)'
+PLACED = 'TRY_CAST(t."placed" AS TIMESTAMP)'
 AMOUNT = 'TRY_CAST(t."amount" AS DOUBLE)'
 ONE = canonical(AMOUNT, Kind.DOUBLE)
 """The amount as it may be a key."""
@@ -229,6 +230,9 @@ SOUND = (
     f"SELECT p0 FROM ({ROWS} SELECT count(*) AS p0 FROM r) AS a",
     f"{ROWS} SELECT sum(n) AS p0 FROM (WITH m AS MATERIALIZED (SELECT k0, count(*) AS n FROM r GROUP BY 1) SELECT n FROM m UNION ALL SELECT n FROM m) AS a",
     f"SELECT count(*) AS p0 {FROM}",
+    f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(TRY_CAST({AMOUNT} AS DECIMAL(9, 2)) AS VARCHAR) = '1.00'",
+    f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(TRY_CAST({AMOUNT} AS FLOAT) AS VARCHAR) = '1.5'",
+    f"SELECT count(*) AS p0 {FROM} WHERE TRY(timezone('Asia/Tokyo', timezone('UTC', {PLACED}))) > TIMESTAMP '2025-01-01 00:00:00'",
     f"SELECT coalesce(sum({CLAMPED}), 0) AS p0 {FROM}",
     f"SELECT coalesce(sum(least(s, 5)), 0) AS p0 FROM (SELECT {ID} AS u0, count(*) AS s {FROM} GROUP BY 1) AS g",
     f"SELECT coalesce(sum(greatest(0, least(s, 9))), 0) AS p0 FROM (SELECT {ID} AS u0, count(*) AS s {FROM} GROUP BY 1) AS g",
@@ -356,6 +360,19 @@ FAULTY: dict[str, str] = {
     "an order of a sum": f"SELECT count(*) AS p0 FROM (SELECT max({AMOUNT} ORDER BY {ID}) OVER (PARTITION BY {ID}) AS r {FROM}) AS g WHERE r < 3",
     "a row's number by another name": f"SELECT count(*) AS p0 FROM (SELECT *, row_number() OVER (PARTITION BY u ORDER BY n) AS r FROM (SELECT {ID} AS u, {AMOUNT} AS n, count(*) AS c {FROM} GROUP BY 1, 2) AS l(u, c, n)) AS g WHERE r < 3",
     "numbers of rows of two queries": f"SELECT count(*) AS p0 FROM (SELECT *, row_number() OVER (PARTITION BY u) AS r FROM (SELECT {ID} AS u {FROM} GROUP BY 1 UNION ALL SELECT {ID} AS u {FROM} GROUP BY 1) AS l) AS g WHERE r < 3",
+    "a decimal that is no text": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST({AMOUNT} AS DECIMAL(9, 2)) > 1",
+    "a decimal that may fail": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(CAST({AMOUNT} AS DECIMAL(9, 2)) AS VARCHAR) = '1.00'",
+    "a decimal of a size that rows name": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(TRY_CAST({AMOUNT} AS DECIMAL({ID}, 2)) AS VARCHAR) = '1.00'",
+    "a text as a decimal": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(TRY_CAST(TRY_CAST(t.\"channel\" AS VARCHAR) AS DECIMAL(9, 2)) AS VARCHAR) = '1.00'",
+    "a number before its noise, as a text": f"SELECT TRY_CAST(TRY_CAST(count(*) AS DECIMAL(9, 2)) AS VARCHAR) AS k0, count(*) AS p0 {FROM}",
+    "a time as an instant": f"SELECT count(*) AS p0 {FROM} WHERE TRY(timezone('UTC', {PLACED})) IS NULL",
+    "a time of a zone that rows name": f"SELECT count(*) AS p0 {FROM} WHERE TRY(timezone(TRY_CAST(t.\"channel\" AS VARCHAR), timezone('UTC', {PLACED}))) IS NULL",
+    "a time from a zone that rows name": f"SELECT count(*) AS p0 {FROM} WHERE TRY(timezone('UTC', timezone(TRY_CAST(t.\"channel\" AS VARCHAR), {PLACED}))) IS NULL",
+    "a time of another zone, outside TRY": f"SELECT count(*) AS p0 {FROM} WHERE timezone('UTC', timezone('Asia/Tokyo', {PLACED})) IS NULL",
+    "a text in another zone": f"SELECT count(*) AS p0 {FROM} WHERE TRY(timezone('UTC', timezone('Asia/Tokyo', TRY_CAST(t.\"channel\" AS VARCHAR)))) IS NULL",
+    "a time of a zone's number": f"SELECT count(*) AS p0 {FROM} WHERE TRY(timezone(1, timezone('UTC', {PLACED}))) IS NULL",
+    "a distinct time of a zone": f"SELECT count(*) AS p0 {FROM} WHERE TRY(timezone('UTC', timezone(DISTINCT 'Asia/Tokyo', {PLACED}))) IS NULL",
+    "three zones": f"SELECT count(*) AS p0 {FROM} WHERE TRY(timezone('UTC', timezone('UTC', timezone('UTC', {PLACED})))) IS NULL",
     "a window that nobody lists": f"SELECT count(*) AS p0 FROM (SELECT nth_value({ID}, 2) OVER (PARTITION BY {ID}) AS r {FROM}) AS g WHERE r < 3",
 }  # fmt: skip
 

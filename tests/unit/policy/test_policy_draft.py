@@ -82,6 +82,8 @@ def test_a_draft_asks_and_then_loads() -> None:
     assert not policy.tables["customers"].columns["email"].nullable
     assert "photo" not in policy.tables["customers"].columns
     assert "read from the data" not in text
+    assert '# photo is left out: it is "BLOB", which dpsql does not read:' in text
+    assert "#   no policy type is like it; let a view of the source cast it" in text
 
 
 def test_a_name_that_cannot_be_one_is_quoted_and_then_refused() -> None:
