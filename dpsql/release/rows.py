@@ -131,7 +131,10 @@ class OutputColumn:
         if pa.types.is_float32(self.arrow) or pa.types.is_timestamp(self.arrow):
             return column.cast(self.arrow)
         digits = digits_of(self.type_name)
-        most = 10.0 ** (digits[0] - digits[1]) if digits else 1 << (self.arrow.bit_width - 1)
+        if digits is not None:  # what would be rounded up to a digit more is none of them
+            most = (10.0 ** digits[0] - 0.5) / 10.0 ** digits[1]
+        else:
+            most = 1 << (self.arrow.bit_width - 1)
         inside = pc.and_(pc.greater_equal(column, -most), pc.less(column, most))
         return pc.if_else(inside, column, pa.scalar(None, column.type)).cast(self.arrow, safe=False)
 

@@ -60,7 +60,7 @@ def _fraction(value: Fraction) -> Any:
 
 
 def _moment(value: dt.datetime) -> Any:
-    """With a zone, whichever it is, it is the same instant in UTC."""
+    """With a zone it is the same instant in UTC; the zone alone is asked how far it is ahead."""
     if type(value) is not dt.datetime and value != value:  # as pandas spells none
         return UNKNOWN
     # Those of pandas have nanoseconds, and engines none.

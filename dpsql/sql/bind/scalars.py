@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.effort import step
-from dpsql.policy.types import Kind
+from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql.bind import cases, literals, operators, steps, times
 from dpsql.sql.bind.casts import bind_at_time_zone, bind_cast
 from dpsql.sql.bind.context import Context, refuse
@@ -257,8 +257,10 @@ def _extract(self: Scalars, node: exp.Expr) -> Expression:
 
 def _today(self: Scalars, node: exp.Expr) -> Expression:
     now = self.context.catalog.now.replace(tzinfo=None, microsecond=0)
-    today = date(now.year, now.month, now.day)
-    return literals.literal(today if isinstance(node, exp.CurrentDate) else now, node)
+    if isinstance(node, exp.CurrentDate):
+        return literals.literal(date(now.year, now.month, now.day), node)
+    found = literals.literal(now, node)
+    return replace(found, shape=replace(found.shape, type_name=INSTANT))
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Scalars, exp.Expr], Expression]] = {

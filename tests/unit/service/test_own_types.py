@@ -124,6 +124,7 @@ def test_a_parameter_is_cast_before_its_zone_is_named() -> None:
         ("smallint", [1, -(2**15), None], 2**15),
         ("integer", [1, -(2**31), None], 2**31),
         ("decimal(3, 1)", [1.5, -99.0, None], 100.0),
+        ("decimal(3, 1)", [99.94], 99.96),
     ],
 )
 def test_what_a_type_does_not_hold_is_null(
@@ -132,4 +133,15 @@ def test_what_a_type_does_not_hold_is_null(
     """Types are no wider in the source: such a value would be a defect, and must not be an error."""
     kind = Kind.DOUBLE if name.startswith("decimal") else Kind.INTEGER
     shown = OutputColumn("x", kind, name).shown(pa.chunked_array([[*held, other]]))
-    assert shown.to_pylist() == [*held, None]
+    assert [None if v is None else round(float(v), 1) for v in shown.to_pylist()] == [
+        *(v if v is None else round(v, 1) for v in held), None,
+    ]  # fmt: skip
+
+
+def test_the_time_of_a_statement_is_an_instant() -> None:
+    """The clock of tests stands at noon of 2025-06-01, in UTC."""
+    reply = _answer(
+        "SELECT now() AS at, now() AT TIME ZONE 'Europe/Berlin' AS there FROM articles LIMIT 1"
+    )
+    assert [c.type for c in reply.columns] == ["timestamptz", "timestamp"]
+    assert _rows(reply) == [(datetime(2025, 6, 1, 12, tzinfo=UTC), datetime(2025, 6, 1, 14))]  # noqa: DTZ001
