@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
-from dpsql.policy.types import Kind, Scalar
+from dpsql.policy.types import INSTANT, Kind, Scalar
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import members
 from dpsql.sql.expressions import NULL, Expression, Interval, Literal, Shape
@@ -88,7 +88,11 @@ def parameter(node: exp.Expr, context: Context) -> Literal:
             f"The statement came with {len(context.parameters)} values.",
             "Give one value for each parameter.",
         )
-    return literal(scalar(context.parameters[position], node), node)
+    given = builtin(context.parameters[position])
+    found = literal(scalar(given, node), node)
+    if isinstance(given, dt.datetime) and given.tzinfo is not None:
+        return replace(found, shape=replace(found.shape, type_name=INSTANT))
+    return found
 
 
 def scalar(given: object, node: exp.Expr) -> Scalar | None:

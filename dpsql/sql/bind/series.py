@@ -13,6 +13,7 @@ from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.expressions import Expression, Interval, Literal, Shape
+from dpsql.sql.functions.function import zoned
 from dpsql.sql.functions.time import moved
 from dpsql.sql.relations import Values
 from dpsql.sql.spans import span_of
@@ -36,7 +37,8 @@ def series(node: exp.Expr, context: Context, ctes: Scope, name: str) -> Values:
             "GENERATE_SERIES(DATE '2025-01-01', DATE '2025-12-01', INTERVAL '1 month')",
         )
     kind = Kind.INTEGER if isinstance(start.shape.domain.low, int) else Kind.TIMESTAMP
-    field = context.column(name, Shape(kind, False, d.members(found)))
+    shape = Shape(kind, False, d.members(found), zoned(kind, (start, end)))
+    field = context.column(name, shape)
     return Values((field,), tuple((value,) for value in found), span=span_of(node))
 
 

@@ -21,7 +21,7 @@ from dpsql.sql.bind.scope import Named, Scope, folded, same, spelled
 from dpsql.sql.bind.series import series
 from dpsql.sql.bind.views import read, view_of
 from dpsql.sql.expressions import Column, Expression, Literal, Shape
-from dpsql.sql.functions.function import common_kind
+from dpsql.sql.functions.function import common_kind, zoned
 from dpsql.sql.relations import Privacy, Private, Public, Relation, Scan, Values
 from dpsql.sql.spans import span_of
 
@@ -201,7 +201,8 @@ def _constants(parts: Sequence[Expression]) -> _Constants:
     kind = common_kind(parts, "VALUES")
     values = tuple(of_kind(p.value, kind) for p in parts if isinstance(p, Literal))
     known = [v for v in values if v is not None]
-    return _Constants(Shape(kind, len(known) < len(values), d.members(known)), values)
+    shape = Shape(kind, len(known) < len(values), d.members(known), zoned(kind, parts))
+    return _Constants(shape, values)
 
 
 def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: QueryBinder) -> From:

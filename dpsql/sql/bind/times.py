@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -92,5 +93,6 @@ def date_bin(self: Scalars, node: exp.Expr) -> Expression:
     whole = self.call("floor", (self.call("divide", (since, size), node),), node)
     back = self.call("add", (self.call("multiply", (whole, size), node), start), node)
     found = self.call("to_timestamp", (back,), node)
+    found = replace(found, shape=replace(found.shape, type_name=value.shape.type_name))
     days = has(node, KEEPS_DATE) and value.shape.kind is Kind.DATE
     return self.call("cast", (found,), node, Kind.DATE.value) if days else found

@@ -127,8 +127,8 @@ def _to_timestamp_shape(args: tuple[Expression, ...], _: str) -> Shape:
     ends = args[0].shape.domain.low, args[0].shape.domain.high
     low, high = (_since_1970(end, spare) for end, spare in zip(ends, (-1, 1), strict=True))
     if low is None or high is None:
-        return Shape(Kind.TIMESTAMP, True)
-    return Shape(Kind.TIMESTAMP, any_nullable(args), interval(low, high))
+        return Shape(Kind.TIMESTAMP, True, type_name=INSTANT)
+    return Shape(Kind.TIMESTAMP, any_nullable(args), interval(low, high), INSTANT)
 
 
 def _since_1970(seconds: Scalar | None, spare: int) -> datetime | None:

@@ -145,3 +145,31 @@ def test_the_time_of_a_statement_is_an_instant() -> None:
     )
     assert [c.type for c in reply.columns] == ["timestamptz", "timestamp"]
     assert _rows(reply) == [(datetime(2025, 6, 1, 12, tzinfo=UTC), datetime(2025, 6, 1, 14))]  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("to_timestamp(article * 0 + 1711848600)", "03:30"),
+        ("(SELECT MAX(c) FROM (VALUES (TIMESTAMPTZ '2024-03-31 01:30:00Z')) AS v(c))", "03:30"),
+        ("g.t", "03:30"),
+        ("GREATEST(g.t, TIMESTAMP '2000-01-01 00:00:00')", "03:30"),
+        ("CASE WHEN article = 1 THEN g.t END", "03:30"),
+        ("NULLIF(g.t, TIMESTAMP '2000-01-01 00:00:00')", "03:30"),
+        ("COALESCE(NULL, g.t)", "03:30"),
+        ("DATE_BIN('30 minutes', g.t, TIMESTAMP '2000-01-01 00:00:00')", "03:30"),
+        ("LAG(g.t, 0) OVER ()", "03:30"),
+        ("MAX(g.t) OVER ()", "03:30"),
+        ("g.t::timestamp", "00:30"),
+        ("DATE_BIN('30 minutes', g.t::timestamp, TIMESTAMP '2000-01-01 00:00:00')", "00:30"),
+    ],
+)
+def test_what_is_made_of_instants_is_one(value: str, wanted: str) -> None:
+    """Of an instant the zone gives local time; of a timestamp it gives the instant."""
+    series = "GENERATE_SERIES(TIMESTAMPTZ '2024-03-31 01:30:00Z', TIMESTAMPTZ '2024-03-31 01:30:00Z', INTERVAL '1 day')"
+    inner = f"SELECT {value} AS x FROM articles, {series} AS g(t) WHERE article = 1"
+    reply = _answer(f"SELECT x AT TIME ZONE 'Europe/Berlin' AS y FROM ({inner}) AS s")
+    ((at,),) = _rows(reply)
+    assert isinstance(at, datetime)
+    assert f"{at:%H:%M}" == wanted
+    assert (at.tzinfo is None) == (wanted == "03:30")
