@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -177,10 +178,11 @@ def policy_file(name: str, data: str, change: Callable[[str], str] = str) -> Pat
     source = database(data)
     place = folder() / f"policy{next(_numbers)}"
     place.mkdir()
-    for wanted in ("shop", "trade", "ratings", "ssb", "types"):
-        shutil.copyfile(source, place / f"{wanted}.duckdb")
+    text = policy_text(name)
+    (wanted,) = re.findall(r"path: (\w+\.duckdb)", text)
+    shutil.copyfile(source, place / wanted)
     path = place / "policy.yaml"
-    path.write_text(change(policy_text(name)))
+    path.write_text(change(text))
     return path
 
 
