@@ -61,3 +61,4 @@ def test_groups_are_whole_axes_of_public_tables(entry: Entry) -> None:
     wanted = plain.sql(entry.sql).fetchall()
     assert wanted, "plain SQL finds rows"
     assert {tuple(row[i] for i in keys) for row in wanted} <= set(found)
+    assert any("all public groups are shown" in note for note in reply.notes)

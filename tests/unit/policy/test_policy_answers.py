@@ -144,6 +144,7 @@ EDITS: Mapping[tuple[type, str], Edit] = {
     (m.Table, "unit_columns"): _table(unit_columns=("amount",)),
     (m.Table, "description"): _table(description="others"),
     (m.Table, "account"): _table(account=replace(MORE, epsilon=Fraction(15))),
+    (m.Table, "fan_outs"): _table(fan_outs={("amount",): 2}),
     (m.Column, "name"): _column("orders", "placed", name="day"),
     (m.Column, "declared"): _column("orders", "amount", declared="decimal(12, 2)"),
     (m.Column, "kind"): _column("orders", "amount", kind=Kind.INTEGER),
