@@ -31,6 +31,7 @@ DIRTY = {
     "trade": "trade_dirty",
     "ratings": "ratings_dirty",
     "types": "types_dirty",
+    "ssb": "ssb_dirty",
 }
 ORDINARY = (31,)
 SHOP = ("customers", "orders", "visits")
@@ -81,6 +82,14 @@ def buyers(*units: int) -> tuple[str, ...]:
     return tuple(f"DELETE FROM {table} WHERE buyer IN ({wanted})" for table in ("sales", "buyers"))
 
 
+def star_customers(unit: int) -> tuple[str, ...]:
+    """Deletes a customer of ssb.yaml, and what he ordered."""
+    return (
+        f"DELETE FROM lineorder WHERE lo_custkey = {unit}",
+        f"DELETE FROM customer WHERE c_custkey = {unit}",
+    )
+
+
 PRESENT = {
     "customers": {101, 102, 103, 104, 105, 106, 107},
     "orders": {101, 102, 103, 104, 105, 106, 107, 900},
@@ -97,6 +106,8 @@ def neighbours(world: World, sql: str) -> list[tuple[str, ...]]:
             (one.format("seconds = 3600"),), (one.format("seconds < 0"),),
             (one.format("started IS NULL"),), (one.format("seconds > 9999"),),
         ]  # fmt: skip
+    if world.policy == "ssb":
+        return [star_customers(u) for u in (901, 902, 903, 904, 31)]
     if world.policy == "far":
         return [trade_units(u) for u in (("north", 7), ("east", 3), ("moon", 1), ("south", 20))]
     if world.policy == "types":
