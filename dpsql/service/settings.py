@@ -136,6 +136,7 @@ _COMMENT = re.compile(r"\s*(?:--[^\n]*+|/\*(.*?)\*/)", re.DOTALL)
 _HINT = re.compile(r"\s*dpsql\s*\.", re.IGNORECASE)
 HINTS = (
     "epsilon", "delta", "max_error", "max_relative_error", "expected_size", "mechanism", "search",
+    "empty_groups",
 )  # fmt: skip
 """What a comment in front of a statement may set for that statement."""
 _SHOW = re.compile(r"\s*show\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
@@ -164,7 +165,7 @@ def changed(settings: Settings, text: str) -> Settings | None:
 def hinted(settings: Settings, text: str) -> Settings:
     """The settings for one statement: those that comments in front of it name are its own.
 
-    Only what a single answer costs and how exact it is can be said there.
+    Only what a single answer costs, how exact it is and which groups take part can be said there.
 
     >>> hinted(Settings(), "/* dpsql.max_error = 50 */ SELECT 1").max_error
     Fraction(50, 1)
@@ -220,7 +221,7 @@ def _no_hint(name: str) -> Refusal:
     return Refusal(
         "DP401",
         f'a comment cannot set "{name[:60]}" for one statement',
-        "It may say what one answer costs, or how exact it is.",
+        "It may say what one answer costs, how exact it is, or which groups take part.",
         f"/* dpsql.max_error = 50 */ SELECT ..; known: {known}",
     )
 

@@ -186,3 +186,9 @@ def test_merged_numbers_have_a_threshold_of_their_own_noise(shop: Session) -> No
         reply = shop.execute(sql)
         assert reply.table.num_rows == 1
         assert reply.cost.epsilon > 0
+
+
+def test_a_comment_keeps_them_for_one_statement(shop: Session) -> None:
+    sql = f"SELECT MIN(n) FROM {ORDERS} AS t"
+    assert "1 of 20" in shop.execute(sql).notes[0]
+    assert "1 of 20" not in shop.execute(f"/* dpsql.empty_groups = 'keep' */ {sql}").notes[0]
