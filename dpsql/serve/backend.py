@@ -129,10 +129,9 @@ class RoleSession:
                 oid or other for oid, other in zip(known, found.oids[:count], strict=False)
             )
             return Description(found.columns, (*merged, *known[len(merged) :]))
-        whole = known
+        whole, values = known, [sample(oid) for oid in known]
         if 0 in known:
-            whole = inferred(query.tokens, known, lambda v: self._accepts(query, v))
-        values = [sample(oid) for oid in whole]
+            whole, values = inferred(query.tokens, known, lambda v: self._accepts(query, v))
         try:
             columns = self._columns(query, values)
         except Refused:

@@ -7,6 +7,7 @@ method of it is called: its value is read by the type that it is derived from.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +26,8 @@ class Unknown:
 UNKNOWN: Final = Unknown()
 
 
+STRANGE: Final = re.compile("[\x00\ud800-\udfff]")
+"""Characters that no database stores: they would end or break a message."""
 MOST_PARAMETERS = 10_000
 """Of one statement: each is read and bound by itself, between the statements of others."""
 
@@ -86,4 +89,4 @@ _READERS: dict[type, Callable[[Any], Any]] = {
 }
 """The first that a value's class is, or is derived from, reads it."""
 
-__all__ = ["UNKNOWN", "Unknown", "builtin", "builtins", "text"]
+__all__ = ["STRANGE", "UNKNOWN", "Unknown", "builtin", "builtins", "text"]

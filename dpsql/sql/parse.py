@@ -21,8 +21,11 @@ from dpsql.sql import allow
 from dpsql.sql.clauses import Taken, attach_bounds, attach_clauses, take
 from dpsql.sql.dialects.translate import check_text, translate
 from dpsql.sql.group_all import mark_group_all
+from dpsql.sql.intervals import whole_intervals
 from dpsql.sql.own import resolve_aliases, resolve_tables
+from dpsql.sql.parameters import STRANGE
 from dpsql.sql.parser import MOST_JOINS, MOST_TYPES, nests_joins, nests_types, read_statements
+from dpsql.sql.placeholders import numbered, set_values
 from dpsql.sql.renamed import renamed
 from dpsql.sql.spans import locate
 
@@ -76,9 +79,10 @@ def parse(source: Source) -> Parsed:
         raise Refused(_not_one(len(found)), text=text)
     tree = found[0]
     _measure(tree)
-    renamed(tree)
-    locate(tree, taken.tokens)
     try:
+        set_values(tree, source.parameters, source.dialect)
+        renamed(tree)
+        locate(tree, taken.tokens)
         attach_clauses(tree, taken)
         attach_bounds(tree, taken)
         if not isinstance(tree, exp.Query):
@@ -96,10 +100,6 @@ def parse(source: Source) -> Parsed:
     return Parsed(source, tree)
 
 
-STRANGE = re.compile("[\x00\ud800-\udfff]")
-"""Characters that no database stores: they would end or break a message."""
-
-
 def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
     """The tokens and trees of a text; whatever the parser raises is one refusal."""
     tokens: list[Token] = []
@@ -109,7 +109,7 @@ def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
     except Exception:  # noqa: BLE001 (a third-party parser may raise anything; all is one refusal)
         raise Refused(_untokenized(source.text), text=source.text) from None
     try:
-        taken = take(_numbered(tokens), source.text)
+        taken = take(whole_intervals(numbered(tokens)), source.text)
     except Refused as refused:
         raise refused.within(source.text) from None
     try:
@@ -179,27 +179,6 @@ def _tokens(source: Source, glued: list[int]) -> list[Token]:
                 comments=token.comments,
             )
         )
-    return found
-
-
-def _numbered(tokens: list[Token]) -> list[Token]:
-    """The tokens with each ``?`` as the parameter of its number: trees are not in text order.
-
-    ``$1``, which a dialect may take for a name, is one in all of them: drivers write it.
-    """
-    found: list[Token] = []
-    count = 0
-    for token in tokens:
-        number = token.text[1:] if token.token_type is TokenType.VAR else ""
-        if token.token_type is TokenType.PLACEHOLDER:
-            count += 1
-            number = str(count)
-        elif not (token.text.startswith("$") and number.isascii() and number.isdigit()):
-            found.append(token)
-            continue
-        for kind, text in ((TokenType.PARAMETER, "$"), (TokenType.NUMBER, number)):
-            place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
-            found.append(Token(kind, text, **place, comments=token.comments))
     return found
 
 

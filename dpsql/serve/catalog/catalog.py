@@ -45,7 +45,7 @@ from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, items
-from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, listed, sample
+from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, listed
 from dpsql.serve.pgwire.variables import DEFAULTS
 from dpsql.serve.tokens import Token
 from dpsql.serve.uses import CATALOG_SCHEMAS, tables
@@ -203,12 +203,12 @@ class RoleCatalog:
         if values is not None:
             return Description(self.answer(query, who, values).columns)
         count = parameter_count(query, ())
-        types = inferred(query.tokens, [0] * count, lambda _: False)
+        types, values = inferred(query.tokens, [0] * count, lambda _: False)
         try:
-            found = self.answer(query, who, [sample(oid) for oid in types])
+            found = self.answer(query, who, values)
         except WireError as error:
             if error.sqlstate in ABOUT_TYPES:
-                types = inferred(query.tokens, [0] * count, lambda v: self._takes(query, who, v))
+                types, _ = inferred(query.tokens, [0] * count, lambda v: self._takes(query, who, v))
             found = self.answer(query, who, [None] * count)
         return Description(found.columns, types)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.serve.pgwire import oids
@@ -29,6 +30,7 @@ _SAMPLES: Mapping[int, Value] = {
     oids.FLOAT4: 1.5,
     oids.FLOAT8: 1.5,
     oids.NUMERIC: Decimal("1.5"),
+    oids.INTERVAL: "1 day",
     oids.DATE: dt.date(2024, 7, 1),
     oids.TIMESTAMP: dt.datetime(2024, 7, 1, 12),  # noqa: DTZ001 (timestamps have no zone)
     oids.TIMESTAMPTZ: dt.datetime(2024, 7, 1, 12),  # noqa: DTZ001
@@ -64,9 +66,17 @@ MOST_WORK = 50_000
 """How many parameters are looked at in all tries together: each try plans the whole statement."""
 
 
-def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) -> tuple[int, ...]:
-    """The types of all parameters; those that cannot be told, and those beyond many, are text."""
+class Guess(NamedTuple):
+    """The types of all parameters, and values of them with which the statement can be planned."""
+
+    oids: tuple[int, ...]
+    values: list[Value]
+
+
+def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) -> Guess:
+    """What parameters are; those that cannot be told, and those beyond many, are text."""
     found, left = list(known), [MOST_WORK]
+    words: dict[int, Value] = {}
 
     def tried(values: Sequence[Value]) -> bool:
         left[0] -= len(values)
@@ -74,16 +84,22 @@ def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) ->
 
     for at, token in enumerate(tokens):
         if token.kind == "param" and not found[int(token.text[1:]) - 1]:
-            found[int(token.text[1:]) - 1] = _beside(tokens, at)
+            position = int(token.text[1:]) - 1
+            found[position] = _beside(tokens, at)
+            if (word := _word_of(tokens, at)) is not None:
+                found[position], words[position] = found[position] or oids.TEXT, word
     lists = listed(tokens)
     for _ in range(2):
         for position, oid in enumerate(found):
             if not oid and left[0] > 0:
-                found[position] = _probed(position, found, tried, listed=position in lists)
-    return tuple(
+                values = [words.get(at, sample(o)) for at, o in enumerate(found)]
+                found[position] = _probed(position, values, tried, listed=position in lists)
+                words[position] = values[position]
+    whole = tuple(
         oid or (oids.ARRAYS[oids.TEXT] if at in lists else oids.TEXT)
         for at, oid in enumerate(found)
     )
+    return Guess(whole, [words.get(at) or sample(oid) for at, oid in enumerate(whole)])
 
 
 def listed(tokens: Sequence[Token]) -> set[int]:
@@ -106,9 +122,33 @@ def _beside(tokens: Sequence[Token], at: int) -> int:
     return oids.INT8 if at and tokens[at - 1].word in ("limit", "offset") else 0
 
 
-def _probed(position: int, found: Sequence[int], accepts: Accepts, *, listed: bool) -> int:
-    """The type of one parameter; a list is tried with lists of one."""
-    values = [sample(oid) for oid in found]
+_FIRST = dict.fromkeys(("date_trunc", "date_part", "extract"), "day") | {"date_bin": "1 day"}
+_LATER = dict.fromkeys(("to_char", "to_date", "to_timestamp"), "YYYY")
+_BEHIND = {"zone": "UTC", "interval": "1 day"}
+
+
+def _word_of(tokens: Sequence[Token], at: int) -> str | None:
+    """A text for a place where few mean something: a unit, a format, a zone, an interval.
+
+    >>> from dpsql.serve.tokens import tokens as read
+    >>> _word_of(read("to_char(min(x), $1)"), 7), _word_of(read("lower($1)"), 2)
+    ('YYYY', None)
+    """
+    before = tokens[at - 1].word if at else ""
+    if before in _BEHIND:
+        return _BEHIND[before]
+    if before not in ("(", ","):
+        return None
+    depth, opening = 0, at - 1
+    while opening > 0 and (depth or tokens[opening].text != "("):
+        depth += (tokens[opening].text == ")") - (tokens[opening].text == "(")
+        opening -= 1
+    name = tokens[opening - 1].name if opening else ""
+    return (_FIRST if opening == at - 1 else _LATER).get(name)
+
+
+def _probed(position: int, values: list[Value], accepts: Accepts, *, listed: bool) -> int:
+    """The type of one parameter, whose value is left in its place; a list is tried with lists of one."""
 
     def fits(value: Value) -> bool:
         values[position] = [value] if listed else value
@@ -122,5 +162,11 @@ def _probed(position: int, found: Sequence[int], accepts: Accepts, *, listed: bo
             told = oid
             while isinstance(value, str) and told in _WIDER and fits(_WIDER[told][0]):
                 told = _WIDER[told][1]
+            values[position] = (
+                value
+                if told == oids.TEXT and not listed
+                else sample(oids.ARRAYS[told] if listed else told)
+            )
             return oids.ARRAYS[told] if listed else told
+    values[position] = None
     return 0

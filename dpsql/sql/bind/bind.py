@@ -9,7 +9,6 @@ from sqlglot import exp
 from dpsql.diagnostics.refusal import Refused
 from dpsql.sql.bind.context import Catalog, Context, Output, refuse
 from dpsql.sql.bind.limits import limited
-from dpsql.sql.bind.literals import check_parameters
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.select import bind_select
 from dpsql.sql.bind.set_operations import combined
@@ -36,7 +35,6 @@ def bind(parsed: Parsed, catalog: Catalog) -> Bound:
     context = Context(catalog, parsed.source.parameters)
     try:
         context.query = bind_query
-        check_parameters(parsed.tree, context)
         output = bind_query(parsed.tree, context, Scope())
     except Refused as refused:
         raise refused.within(parsed.source.text) from None

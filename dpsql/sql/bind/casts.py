@@ -16,7 +16,7 @@ from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import copied
 from dpsql.sql.bind.operators import check_written, is_text_constant
 from dpsql.sql.domain import at_least, at_most, numbers
-from dpsql.sql.expressions import NULL, Call, Case, Expression, Literal, Parameter, walk
+from dpsql.sql.expressions import NULL, Call, Case, Expression, Interval, Literal, Parameter, walk
 from dpsql.sql.marks import ROUNDS_AWAY, has
 from dpsql.sql.zones import zone_named
 
@@ -36,6 +36,7 @@ _TYPES: dict[exp.DType, Kind] = {
     exp.DType.UUID: Kind.TEXT,
     exp.DType.DATE: Kind.DATE,
     exp.DType.TIMESTAMP: Kind.TIMESTAMP,
+    exp.DType.INTERVAL: Kind.INTERVAL,
     exp.DType.TIMESTAMPTZ: Kind.TIMESTAMP,
 }
 _BITS = {exp.DType.SMALLINT: 16, exp.DType.INT: 32}
@@ -51,8 +52,8 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     if kind is None or sizes is None:
         raise _refused(node, target)
     value = self.bind(node.this)
-    if target.this is exp.DType.UUID:
-        return _as_uuid(value, node, target)
+    if target.this in _OF_CONSTANTS:
+        return _OF_CONSTANTS[target.this](value, node, target)
     if kind is Kind.TEXT:
         check_written(value, node)
     away = has(node, ROUNDS_AWAY) or isinstance(_number(node.this), exp.Literal)
@@ -81,6 +82,17 @@ def _as_uuid(value: Expression, node: exp.Expr, target: exp.Expr) -> Expression:
     if value.shape.type_name != "uuid":
         raise _refused(node, target)
     return value
+
+
+def _interval(value: Expression, node: exp.Expr, _: exp.Expr) -> Expression:
+    """``'1 day'::interval``: of a constant only."""
+    if isinstance(value, Interval):
+        return value
+    text = value.value if isinstance(value, Literal) else None
+    return literals.interval_of(text if isinstance(text, str) else "", node)
+
+
+_OF_CONSTANTS = {exp.DType.UUID: _as_uuid, exp.DType.INTERVAL: _interval}
 
 
 def _number(node: exp.Expr) -> exp.Expr:

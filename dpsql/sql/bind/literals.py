@@ -19,8 +19,8 @@ from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import members
 from dpsql.sql.expressions import NULL, Expression, Interval, Literal, Shape
 from dpsql.sql.functions.time import UNITS
-from dpsql.sql.parameters import builtin
-from dpsql.sql.parse import STRANGE
+from dpsql.sql.intervals import read_interval
+from dpsql.sql.parameters import STRANGE, builtin
 from dpsql.sql.spans import span_of
 
 _KINDS: tuple[tuple[type, Kind], ...] = (
@@ -51,25 +51,11 @@ def number(node: exp.Literal) -> Literal:
         raise _bad(node, text[:40], "a number") from None
     if not value.is_finite() or abs(value.adjusted()) > 300:
         raise _bad(node, "this number", "within 1e-300 and 1e300")
-    if value == value.to_integral_value() and re.fullmatch(r"\d+", text):
+    if value == value.to_integral_value() and re.fullmatch(r"-?\d+", text):
         if abs(value) >= 2**63:
             raise _bad(node, "this number", "a whole number of 64 bits")
         return literal(int(value), node)
     return literal(Fraction(value), node)
-
-
-def check_parameters(tree: exp.Expr, context: Context) -> None:
-    """Refuse values that no parameter takes: they may have been meant for something."""
-    numbers = [int(m.name) for m in tree.find_all(exp.Parameter) if m.name.isdecimal()]
-    wanted, given = max(numbers, default=0), len(context.parameters)
-    if given > wanted:
-        raise refuse(
-            "DP113",
-            tree,
-            f"{given} values were given where the statement takes {wanted}",
-            "A value that is not used may have been meant for something else.",
-            "Give one value for each parameter.",
-        )
 
 
 def parameter(node: exp.Expr, context: Context) -> Literal:
@@ -131,14 +117,26 @@ def interval(node: exp.Interval) -> Interval:
     inner = count.this if isinstance(count, exp.Neg) else count
     text = str(inner.this) if isinstance(inner, exp.Literal) else ""
     if word not in UNITS or not re.fullmatch(r"[+-]?\d{1,6}", text):
-        raise refuse(
-            "DP205",
-            node,
-            "an interval is a literal whole count of one unit",
-            f"Its length must be known before data is read. Units: {', '.join(UNITS)}.",
-            "INTERVAL '3 months'",
-        )
+        raise _no_interval(node)
     return Interval(-int(text) if negative else int(text), word, span=span_of(node))
+
+
+def interval_of(text: str, node: exp.Expr) -> Interval:
+    """The text of an interval, in one unit."""
+    found = read_interval(text)
+    if found is None:
+        raise _no_interval(node)
+    return Interval(*found, span=span_of(node))
+
+
+def _no_interval(node: exp.Expr) -> Refused:
+    return refuse(
+        "DP205",
+        node,
+        "an interval is a literal whole count of one unit",
+        f"Its length must be known before data is read. Units: {', '.join(UNITS)}.",
+        "INTERVAL '3 months'",
+    )
 
 
 _EXACT = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}

@@ -18,7 +18,7 @@ from dpsql.policy.types import Kind
 from dpsql.serve.lists import constant
 from dpsql.serve.pgwire.errors import WireError
 from dpsql.service import Session
-from dpsql.sql import parameters, render
+from dpsql.sql import parameters, placeholders, render
 from dpsql.sql.bind import literals
 from dpsql.sql.parameters import UNKNOWN, builtin
 
@@ -159,7 +159,7 @@ def test_values_that_are_taken_as_they_come_are_noticed(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile = _lying(int)(5003)
-    for module in (literals, render):
+    for module in (literals, placeholders, render):
         monkeypatch.setattr(module, "builtin", lambda value: value)
     monkeypatch.setattr("dpsql.service.session.builtins", tuple)
     with pytest.raises(Exception):  # noqa: B017 (whatever then goes wrong first)

@@ -187,3 +187,22 @@ def introspection_of_types(side: Side) -> Any:
         return await c.fetchval("SELECT '{}'::json")
 
     return _talk(side, work)
+
+
+@check
+def parameters_in_the_place_of_constants(side: Side) -> Any:
+    sql = (
+        "SELECT date_trunc($1, started) AS month, count(*) FROM visits"
+        " WHERE to_char(started, $2) > $3 AND started < DATE '2025-01-01' + $4::interval"
+        " GROUP BY 1 ORDER BY 1 LIMIT $5"
+    )
+
+    async def work(c: asyncpg.Connection) -> Any:
+        prepared = await c.prepare(sql)
+        return (
+            [p.name for p in prepared.get_parameters()],
+            [(a.name, a.type.name) for a in prepared.get_attributes()],
+            shape(await prepared.fetch("month", "YYYY-MM", "2023-12", dt.timedelta(days=3), 4), 1),
+        )
+
+    return _talk(side, work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -101,3 +102,23 @@ def streams(engine: sa.Engine) -> Any:
     with engine.connect().execution_options(stream_results=True, max_row_buffer=3) as connection:
         found = connection.execute(sa.text("SELECT country FROM countries ORDER BY 1"))
         return plain(found)
+
+
+@check
+def parameters_in_the_place_of_constants(engine: sa.Engine) -> Any:
+    """Units, formats and intervals, which SQLAlchemy sends as values."""
+    visits = sa.table("visits", sa.column("started", sa.DateTime))
+    started = visits.c.started
+    month = sa.func.date_trunc("month", started).label("month")
+    later = started > dt.datetime(2025, 6, 1)  # noqa: DTZ001
+    length = sa.cast(dt.timedelta(days=10, hours=5), sa.Interval)
+    with engine.connect() as connection:
+        by_month = sa.select(month, sa.func.count()).where(later)
+        found = shape(connection.execute(by_month.group_by(sa.text("1")).order_by(sa.text("1"))), 1)
+        count = sa.select(sa.func.count()).select_from(visits)
+        for condition in (
+            sa.func.to_char(started, "YYYY-MM") > "2024-07",
+            started > dt.datetime(2025, 6, 1) - length,  # noqa: DTZ001
+        ):
+            found += shape(connection.execute(count.where(condition)))
+    return found

@@ -1,0 +1,177 @@
+"""Parameters of a statement: their numbers in its tokens, and constants for them in its tree.
+
+The parser gives some constants a meaning: the unit of DATE_TRUNC, the format of TO_CHAR, the length
+of an INTERVAL. So the values of parameters are set into the tree as soon as it is read, and there they
+mean what a constant means. The tree was made without them: a value is never text that is read again,
+and it is no name, and no position in a list of columns. Values that no single constant writes
+(TRUE, dates, NULL) stay parameters, which binding reads.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.time import format_time
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.sql.intervals import read_interval
+from dpsql.sql.parameters import STRANGE, builtin
+from dpsql.sql.spans import span_of
+
+_LARGEST_EXPONENT = 300
+_TYPES = exp.DType
+_OWN: dict[type, frozenset[exp.DType]] = {
+    str: frozenset({_TYPES.TEXT, _TYPES.VARCHAR}),
+    int: frozenset({_TYPES.SMALLINT, _TYPES.INT, _TYPES.BIGINT}),
+    float: frozenset({_TYPES.FLOAT, _TYPES.DOUBLE}),
+    bool: frozenset({_TYPES.BOOLEAN}),
+    dt.date: frozenset({_TYPES.DATE}),
+    dt.datetime: frozenset({_TYPES.TIMESTAMP}),
+}
+"""Types of which a value is already: a cast to one says nothing about it."""
+_BITS = {_TYPES.SMALLINT: 16, _TYPES.INT: 32, _TYPES.BIGINT: 64}
+_POSITIONS = (exp.Ordered, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Distinct)
+"""Where a number that is written is the position of a column. A value is none."""
+
+_NAMED = (exp.Table, exp.TableAlias, exp.Column, exp.Dot)
+_NAMES = frozenset({"alias", "using"})
+"""Where names stand, by what is above them and by what they are to it."""
+
+
+def numbered(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with each ``?`` as the parameter of its number: trees are not in text order.
+
+    ``$1``, which a dialect may take for a name, is one in all of them: drivers write it.
+    """
+    found: list[Token] = []
+    count = 0
+    for token in tokens:
+        number = token.text[1:] if token.token_type is TokenType.VAR else ""
+        if token.token_type is TokenType.PLACEHOLDER:
+            count += 1
+            number = str(count)
+        elif not (token.text.startswith("$") and number.isascii() and number.isdigit()):
+            found.append(token)
+            continue
+        for kind, text in ((TokenType.PARAMETER, "$"), (TokenType.NUMBER, number)):
+            place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
+            found.append(Token(kind, text, **place, comments=token.comments))
+    return found
+
+
+def set_values(tree: exp.Expr, values: Sequence[object], dialect: str) -> None:
+    """Put constants in the place of parameters; refuse values that no parameter takes."""
+    parameters = [n for n in tree.find_all(exp.Parameter) if n.name.isdecimal()]
+    wanted = max((int(node.name) for node in parameters), default=0)
+    if len(values) > wanted:
+        raise Refused(_too_many(len(values), wanted))
+    for node in parameters:
+        if isinstance(node.parent, _NAMED) or node.arg_key in _NAMES:
+            raise Refused(_no_name(node))
+        position = int(node.name) - 1
+        value = builtin(values[position]) if 0 <= position < len(values) else None
+        place = _place(node, value)
+        constant = _constant(value)
+        if constant is not None:
+            constant.meta.update(node.this.meta)
+            _put(place, value, constant, dialect)
+        elif place is not node:
+            place.replace(node)
+
+
+def _place(node: exp.Expr, value: object) -> exp.Expr:
+    """The parameter, or the outermost cast around it that says nothing about its value."""
+    around = node.parent
+    while isinstance(around, exp.Cast) and _is_own(value, around.args["to"]):
+        node, around = around, around.parent
+    return node
+
+
+def _put(node: exp.Expr, value: object, constant: exp.Literal, dialect: str) -> None:
+    """A constant in the place of a parameter: a word, a format or a length where one is read."""
+    around = node.parent
+    read = around
+    while isinstance(read, exp.Paren | exp.Neg | exp.Tuple):
+        read = read.parent
+    # A number that is written is a decimal to a cast, and a float is none.
+    if isinstance(read, _POSITIONS) or (type(value) is float and isinstance(read, exp.Cast)):
+        return
+    new: exp.Expr = constant
+    if constant.is_string and isinstance(around, exp.Expr):
+        text = str(constant.this)
+        if node.arg_key == "unit" or (isinstance(around, exp.Extract) and node.arg_key == "this"):
+            new = _word(text)
+        elif node.arg_key == "format":
+            new = _format(text, dialect)
+        elif isinstance(around, exp.Interval) and around.args.get("unit") is None:
+            count, unit = read_interval(text) or ("", "")
+            around.set("unit", exp.Var(this=unit.upper()))
+            new = exp.Literal.string(str(count))
+    node.replace(new)
+
+
+def _constant(value: object) -> exp.Literal | None:
+    """The constant of a value; None where there is none."""
+    match value:
+        case bool():
+            return None
+        case str() if not STRANGE.search(value):
+            return exp.Literal.string(value)
+        case int() if abs(value) < 2**63:
+            return exp.Literal(this=str(value), is_string=False)
+        case float() | Decimal() if math.isfinite(value):
+            exact = Decimal(value)
+            if abs(exact.adjusted()) > _LARGEST_EXPONENT:
+                return None
+            text = str(exact)
+            whole = not {".", "E"} & set(text)
+            return exp.Literal(this=f"{text}.0" if whole else text, is_string=False)
+        case _:
+            return None
+
+
+def _is_own(value: object, target: exp.DataType) -> bool:
+    kind = target.this
+    if kind not in _OWN.get(type(value), ()) or target.expressions:
+        return False
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return False
+    size = 1 << (_BITS.get(kind, 64) - 1)
+    return type(value) is not int or -size <= value < size
+
+
+def _word(text: str) -> exp.Var:
+    """A unit of time: a word, whatever else the value is."""
+    return exp.Var(this=text.upper() if text.isascii() and text.isalpha() else "")
+
+
+def _format(text: str, dialect: str) -> exp.Literal:
+    """A format as the parser has it, which reads those that are written."""
+    known = Dialect.get_or_raise(dialect)
+    read = format_time(text, known.TIME_MAPPING, known.TIME_TRIE)
+    return exp.Literal.string(read or "")
+
+
+def _no_name(node: exp.Expr) -> Refusal:
+    return Refusal(
+        "DP113",
+        "a parameter stands for a value, not for a name",
+        "Tables, columns and aliases are known before values are.",
+        "Write the name itself.",
+        span_of(node),
+    )
+
+
+def _too_many(given: int, wanted: int) -> Refusal:
+    return Refusal(
+        "DP113",
+        f"{given} values were given where the statement takes {wanted}",
+        "A value that is not used may have been meant for something else.",
+        "Give one value for each parameter.",
+    )
