@@ -27,6 +27,7 @@ from dpsql.policy.model import Column, Policy, Table
 from dpsql.policy.types import Kind
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import ARROW
+from dpsql.service.overview import Columns, Relation, Row
 from dpsql.service.reply import Remaining
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.own import ESTIMATE, ESTIMATED, estimated
@@ -36,8 +37,6 @@ from dpsql.sql.relations import Scan, walk
 if TYPE_CHECKING:
     from dpsql.service.service import Service
 
-Row = Sequence[object]
-Columns = tuple[tuple[str, Kind], ...]
 SCHEMA = "dpsql"
 NEWEST = 100_000
 """As many records of the ledger are looked at, from the newest on."""
@@ -210,24 +209,27 @@ def _charge(hold: int, content: Mapping[str, Any]) -> list[object]:
 
 def _policy(service: Service, role: str) -> Iterator[Row]:
     """The tables and columns that the role sees, with what is public about their values."""
+    for relation in relations(service, role):
+        for name, kind, nullable, values, about in relation.columns:
+            shown = about or relation.description
+            yield relation.name, name, kind, nullable, relation.unit, values, shown
+
+
+def relations(service: Service, role: str) -> Iterator[Relation]:
+    """The tables and views that the role sees."""
     visible = service.catalog(role).visible
     for table in service.policy.tables.values():
         if table.name in visible:
-            for column in table.columns.values():
-                yield (
-                    table.name,
-                    column.name,
-                    column.declared,
-                    column.nullable,
-                    table.unit,
-                    _values(column),
-                    column.description or table.description or None,
-                )
+            columns = tuple(map(_column, table.columns.values()))
+            yield Relation(table.name, "table", table.unit, table.description or None, columns)
     for view in service.views.values():
         if view.name in visible:
-            for column in view.columns:
-                nullable, values = column.nullable, _values(column)
-                yield view.name, column.name, column.declared, nullable, view.unit, values, None
+            yield Relation(view.name, "view", view.unit, None, tuple(map(_column, view.columns)))
+
+
+def _column(column: Column) -> Row:
+    values, about = _values(column), column.description or None
+    return column.name, column.declared, column.nullable, values, about
 
 
 def _values(column: Column) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -31,9 +31,11 @@ from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
 from dpsql.service import own_tables, searching
 from dpsql.service import settings as s
+from dpsql.service.accuracy import cheapest, error_unknown, widest_error
 from dpsql.service.batch import Rehearsal, Tile, whole
 from dpsql.service.execution import one_execution
 from dpsql.service.foreseen import foreseen
+from dpsql.service.overview import overview_of, rows
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.remaining import estimates
 from dpsql.service.reply import Remaining, Reply, made
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from dpsql.service.service import Service
 
 Parameters = Sequence[Scalar | float | None]
-SMALLEST = Fraction(1, 10**6)
 
 
 class Session:
@@ -87,6 +88,10 @@ class Session:
         name = s.shown(text)
         if name is not None:
             return self._show(name)
+        wanted = overview_of(text)
+        if wanted is not None:
+            relations = own_tables.relations(self._service, self.role)
+            return made("SHOW", *rows(wanted, relations, text))
         inner = s.explained(text)
         if inner is not None:
             lines = self.explain(inner, parameters).splitlines()
@@ -136,17 +141,17 @@ class Session:
         catalog = self._service.catalog(self.role, now)
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
-        wanted, request = _widest_error(mine), self._request(mine)
+        wanted, request = widest_error(mine), self._request(mine)
         plan = planned(source, catalog, self._service.tools.enumerator, mine.empty_groups)
 
         def at(epsilon: Fraction) -> PricedPlan:
             return priced(plan, source, replace(request, epsilon=epsilon))
 
         if wanted is not None and mine.search:
-            raise Refused(_error_unknown())
+            raise Refused(error_unknown())
         found = at(request.epsilon)
         if wanted is not None and found.parts:
-            found = _cheapest(at, found, request.epsilon, wanted)
+            found = cheapest(at, found, request.epsilon, wanted)
         if not own_tables.asked_for(source):  # those no engine reads
             admit(found, self._service.tools)
         return found
@@ -321,68 +326,6 @@ class Session:
                 "Known: dpsql.budget, " + ", ".join(f"dpsql.{known}" for known in s.SETTINGS),
             )
         )
-
-
-def _widest_error(mine: s.Settings) -> Fraction | None:
-    """How far off an answer may be in one of 20 cases, as the settings say."""
-    if mine.max_relative_error is None:
-        return mine.max_error
-    if mine.expected_size is None:
-        raise Refused(_size_unknown(mine.max_relative_error))
-    relative = mine.max_relative_error * mine.expected_size
-    return relative if mine.max_error is None else min(relative, mine.max_error)
-
-
-def _cheapest(
-    at: Callable[[Fraction], PricedPlan], best: PricedPlan, limit: Fraction, wanted: Fraction
-) -> PricedPlan:
-    """The plan with the smallest epsilon whose every error is within what is wanted.
-
-    ``best`` is the one at the ``limit``.
-    """
-    if _widest(best) > wanted:
-        raise Refused(
-            Refusal(
-                "DP404",
-                f"an error of {float(wanted):.6g} costs more than one query may",
-                f"At the most that one query may cost, epsilon {float(limit):.6g}, the error is "
-                f"{_widest(best):.6g}.",
-                f"SET dpsql.max_error = {_widest(best):.6g}",
-            )
-        )
-    low, high = min(SMALLEST, limit), limit
-    while high > low * Fraction(101, 100):
-        middle = (low + high) / 2 if high < 4 * low else low * 2
-        middle = middle.limit_denominator(10**9)
-        trial = at(middle)
-        if _widest(trial) <= wanted:
-            best, high = trial, middle
-        else:
-            low = middle
-    return best
-
-
-def _size_unknown(share: Fraction) -> Refusal:
-    return Refusal(
-        "DP401",
-        "max_relative_error needs to know of what size it is a share",
-        "Looking at the data to find out would itself cost.",
-        f"SET dpsql.expected_size = 5000 (an error of {float(share):.6g} is then "
-        f"{float(share * 5000):.6g})",
-    )
-
-
-def _error_unknown() -> Refusal:
-    return Refusal(
-        "DP401",
-        "an error cannot be promised while bounds are searched for",
-        "How wide the noise is depends on the bound that is found, and the price is fixed before.",
-        "RESET dpsql.search",
-    )
-
-
-def _widest(priced: PricedPlan) -> float:
-    return max(item.half_width for part in priced.parts for item in part.noised)
 
 
 def with_interval_columns(reply: Reply) -> Reply:

@@ -25,6 +25,11 @@ SCRIPT = (
     "SELECT region, COUNT(*) AS n FROM countries GROUP BY region ORDER BY region",
     "SELECT channel, SUM(amount) / COUNT(*) AS mean FROM orders GROUP BY channel HAVING COUNT(*) > 0",
     "SELECT email FROM customers",
+    "SHOW TABLES",
+    "DESCRIBE orders",
+    "SHOW COLUMNS FROM Orders",
+    r"\d countries",
+    "DESCRIBE nothing",
     "SELECT COUNT(*) FROM nothing",
     "SELECT COUNT(*) FROM",
 )
@@ -87,7 +92,7 @@ def test_every_face_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
     answers = [by_service(policy, sql) for sql in SCRIPT]
-    assert sum(bool(a.refused) for a in answers) == 3
+    assert sum(bool(a.refused) for a in answers) == 4
     spent = answers[7].left
     # Italy's are among the countries', and the revenue of channels was asked for before.
     assert spent == 10 - 0.5 * 5 - 0.25

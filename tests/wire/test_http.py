@@ -374,3 +374,12 @@ def test_a_request_that_comes_slowly_is_asked_under_the_policy_of_its_end() -> N
     before = world.spent
     assert sent(between=taken) == [401]
     assert world.spent == before
+
+
+def test_tables_and_columns_are_described(world: World) -> None:
+    tables = world.robot.post("/v1/query", json={"sql": "SHOW TABLES"}).json()
+    assert "orders" in [row[0] for row in tables["rows"]]
+    columns = world.robot.post("/v1/query", json={"sql": r"\d orders"}).json()
+    assert [c["name"] for c in columns["columns"]][:2] == ["column_name", "type"]
+    assert [row[0] for row in columns["rows"]] == ["customer_id", "amount", "placed", "channel"]
+    assert columns["cost"]["epsilon"] == 0

@@ -422,3 +422,17 @@ def test_several_quantiles_are_an_array(conn: psycopg.Connection) -> None:
         assert len(row[0]) == 5
         assert row[0] == sorted(row[0])
         assert isinstance(row[1][0], dt.date)
+
+
+def test_tables_and_columns_are_told_in_words_of_other_databases(conn: psycopg.Connection) -> None:
+    tables = conn.execute("SHOW TABLES")
+    assert tables.description is not None
+    assert [c.name for c in tables.description] == ["table_name", "type", "unit", "description"]
+    assert {row[0] for row in tables} >= {"orders", "countries"}
+    for sql in ("DESCRIBE orders", "DESC public.orders", "SHOW COLUMNS FROM orders"):
+        columns = conn.execute(sql).fetchall()
+        assert [row[0] for row in columns] == ["customer_id", "amount", "placed", "channel"]
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        conn.execute("DESCRIBE nothing")
+    with pytest.raises(psycopg.errors.SyntaxError):
+        conn.execute("SHOW COLUMNS orders")

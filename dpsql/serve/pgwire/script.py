@@ -210,7 +210,20 @@ _LONG_NAMES = {
 }
 
 
+def _describe(cursor: Cursor) -> c.Command:
+    """``DESCRIBE orders``: the service says what it is."""
+    cursor.skip("table")
+    cursor.dotted()
+    return c.Own(cursor.text, returns_rows=True)
+
+
 def _show(cursor: Cursor) -> c.Command:
+    if cursor.skip("tables"):
+        return c.Own(cursor.text, returns_rows=True)
+    if cursor.skip("columns"):
+        if not cursor.skip("from", "in"):
+            raise cursor.unexpected()
+        return _describe(cursor)
     words = tuple(t.name for t in cursor.rest())
     name = _LONG_NAMES.get(words) or "".join(words)
     if not name:
@@ -357,6 +370,8 @@ _READERS: dict[str, Callable[[Cursor], c.Command]] = {
     "copy": _copy,
     "explain": _explain,
     "table": _table,
+    "describe": _describe,
+    "desc": _describe,
     "listen": _nothing("LISTEN"),
     "unlisten": _nothing("UNLISTEN"),
 }

@@ -1,0 +1,75 @@
+"""An accuracy that is asked for, as the smallest epsilon that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.plan.priced import PricedPlan
+from dpsql.service.settings import Settings
+
+SMALLEST = Fraction(1, 10**6)
+
+
+def widest_error(mine: Settings) -> Fraction | None:
+    """How far off an answer may be in one of 20 cases, as the settings say."""
+    if mine.max_relative_error is None:
+        return mine.max_error
+    if mine.expected_size is None:
+        raise Refused(_size_unknown(mine.max_relative_error))
+    relative = mine.max_relative_error * mine.expected_size
+    return relative if mine.max_error is None else min(relative, mine.max_error)
+
+
+def cheapest(
+    at: Callable[[Fraction], PricedPlan], best: PricedPlan, limit: Fraction, wanted: Fraction
+) -> PricedPlan:
+    """The plan with the smallest epsilon whose every error is within what is wanted.
+
+    ``best`` is the one at the ``limit``.
+    """
+    if _widest(best) > wanted:
+        raise Refused(
+            Refusal(
+                "DP404",
+                f"an error of {float(wanted):.6g} costs more than one query may",
+                f"At the most that one query may cost, epsilon {float(limit):.6g}, the error is "
+                f"{_widest(best):.6g}.",
+                f"SET dpsql.max_error = {_widest(best):.6g}",
+            )
+        )
+    low, high = min(SMALLEST, limit), limit
+    while high > low * Fraction(101, 100):
+        middle = (low + high) / 2 if high < 4 * low else low * 2
+        middle = middle.limit_denominator(10**9)
+        trial = at(middle)
+        if _widest(trial) <= wanted:
+            best, high = trial, middle
+        else:
+            low = middle
+    return best
+
+
+def _size_unknown(share: Fraction) -> Refusal:
+    return Refusal(
+        "DP401",
+        "max_relative_error needs to know of what size it is a share",
+        "Looking at the data to find out would itself cost.",
+        f"SET dpsql.expected_size = 5000 (an error of {float(share):.6g} is then "
+        f"{float(share * 5000):.6g})",
+    )
+
+
+def error_unknown() -> Refusal:
+    """Why no error is promised under a search."""
+    return Refusal(
+        "DP401",
+        "an error cannot be promised while bounds are searched for",
+        "How wide the noise is depends on the bound that is found, and the price is fixed before.",
+        "RESET dpsql.search",
+    )
+
+
+def _widest(priced: PricedPlan) -> float:
+    return max(item.half_width for part in priced.parts for item in part.noised)

@@ -1,0 +1,89 @@
+r"""SHOW TABLES and DESCRIBE: what a role may ask about, in the words of several databases.
+
+``SHOW TABLES`` and ``\d`` name its tables and views; ``DESCRIBE orders``, ``DESC orders``,
+``SHOW COLUMNS FROM orders`` and ``\d orders`` the columns of one.
+
+Claim: what they show follows from the policy alone, as ``dpsql.policy`` does, and costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.diagnostics.span import Span
+from dpsql.policy.types import Kind
+
+Row = Sequence[object]
+Columns = tuple[tuple[str, Kind], ...]
+_SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
+_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
+_TABLES = re.compile(rf"{_SPACE}*(?:show{_SPACE}+tables|\\dt?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
+_COLUMNS = re.compile(
+    rf"{_SPACE}*(?:(?:describe|desc)(?:{_SPACE}+table)?|show{_SPACE}+columns{_SPACE}+(?:from|in)|\\d)"
+    rf"{_SPACE}+(?:(?:public|main)\s*\.\s*)?({_NAME})\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+TABLE_COLUMNS: Columns = (
+    ("table_name", Kind.TEXT), ("type", Kind.TEXT), ("unit", Kind.TEXT), ("description", Kind.TEXT),
+)  # fmt: skip
+COLUMN_COLUMNS: Columns = (
+    ("column_name", Kind.TEXT), ("type", Kind.TEXT), ("nullable", Kind.BOOLEAN),
+    ("values", Kind.TEXT), ("description", Kind.TEXT),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or a view that the role sees."""
+
+    name: str
+    type: str
+    unit: str | None
+    description: str | None
+    columns: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for: all relations, or the columns of one."""
+
+    name: str | None = None
+    place: Span | None = None
+
+
+def overview_of(text: str) -> Wanted | None:
+    """What a statement of this kind asks for; None for any other.
+
+    >>> overview_of("SHOW TABLES;"), overview_of('desc public."Orders"').name
+    (Wanted(name=None, place=None), 'Orders')
+    >>> overview_of("DESCRIBE SELECT 1")
+    """
+    if _TABLES.fullmatch(text):
+        return Wanted()
+    found = _COLUMNS.fullmatch(text)
+    if found is None:
+        return None
+    name = found[1]
+    plain = name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+    return Wanted(plain, Span(*found.span(1)))
+
+
+def rows(wanted: Wanted, relations: Iterable[Relation], text: str) -> tuple[Columns, list[Row]]:
+    """The columns and rows of the answer."""
+    known = list(relations)
+    if wanted.name is None:
+        return TABLE_COLUMNS, [(r.name, r.type, r.unit, r.description) for r in known]
+    found = [r for r in known if r.name.casefold() == wanted.name.casefold()]
+    if not found:
+        refusal = Refusal(
+            "DP104",
+            f'there is no table "{wanted.name}"',
+            "A table that the policy does not list for this role does not exist.",
+            f"Known: {', '.join(r.name for r in known)}.",
+            wanted.place,
+        )
+        raise Refused(refusal, text=text)
+    return COLUMN_COLUMNS, list(found[0].columns)

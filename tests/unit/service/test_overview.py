@@ -1,0 +1,76 @@
+"""SHOW TABLES and DESCRIBE say what the policy lists for a role, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.services import service
+
+from dpsql.diagnostics.refusal import Refused
+from dpsql.service import Service, plain
+from dpsql.service.overview import overview_of
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Service]:
+    with service("shop", "shop") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "text", ["SHOW TABLES", "show tables ;", r"\d", r"\dt", "-- all\nSHOW TABLES"]
+)
+def test_tables_are_shown(shop: Service, text: str) -> None:
+    reply = shop.session("analyst").execute(text)
+    assert [c.name for c in reply.columns] == ["table_name", "type", "unit", "description"]
+    assert [(r[0], r[2]) for r in plain.rows(reply)] == [
+        (t.name, t.unit) for t in shop.policy.tables.values()
+    ]
+    assert not reply.cost.epsilon
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["DESCRIBE orders", "desc Orders;", 'DESCRIBE TABLE public."orders"', "SHOW COLUMNS FROM orders",
+     "show columns in main.orders", r"\d orders", "/* a */ describe /* b */ orders"],
+)  # fmt: skip
+def test_columns_are_described(shop: Service, text: str) -> None:
+    rows = plain.rows(shop.session("analyst").execute(text))
+    orders = shop.policy.tables["orders"]
+    assert [r[0] for r in rows] == list(orders.columns)
+    assert [r[1] for r in rows] == [c.declared for c in orders.columns.values()]
+    assert {r[0]: r[3] for r in rows}["channel"] == "web, shop, phone"
+
+
+def test_what_a_role_does_not_see_is_not_there() -> None:
+    def hide(text: str) -> str:
+        return text.replace(
+            "  analyst:\n", "  analyst:\n    tables: [countries, visits, customers]\n"
+        )
+
+    with service("shop", "shop", hide) as opened:
+        session = opened.session("analyst")
+        assert "orders" not in [r[0] for r in plain.rows(session.execute("SHOW TABLES"))]
+        with pytest.raises(Refused) as hidden:
+            session.execute("DESCRIBE orders")
+        with pytest.raises(Refused) as missing:
+            session.execute("DESCRIBE nowhere")
+        assert hidden.value.first.code == missing.value.first.code == "DP104"
+        assert "orders" not in hidden.value.first.instead
+        assert hidden.value.first.instead == missing.value.first.instead
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1",
+        "SHOW TABLES x",
+        "DESCRIBE",
+        "DESCRIBE SELECT 1",
+        "DESCRIBE a.b",
+        "SHOW dpsql.budget",
+    ],
+)
+def test_anything_else_is_something_else(text: str) -> None:
+    assert overview_of(text) is None
