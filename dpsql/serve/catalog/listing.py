@@ -16,6 +16,8 @@ _SETS = frozenset({"@>", "<@", "&&", "^@"})
 _SHOWN = ("regclass", "regtype", "regnamespace", "json", "jsonb", "name", "varchar", "bpchar")
 _REWRITTEN = frozenset({
     "list_transform", "struct_pack", "pgx_login", "pgx_series", "pgx_must_be",
+    "pgx_matched",
+    "pgx_names",
     *(f"pgx_{kind}" for kind in REG - {"regprocedure"}),
     *(f"pgx_{kind}_name" for kind in REG - {"regprocedure"}),
     *(f"pgx_as_{name}" for name in _SHOWN),

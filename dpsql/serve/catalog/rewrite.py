@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from dpsql.serve.catalog.casts import packed
+from dpsql.serve.catalog.forms import plain_forms
+from dpsql.serve.catalog.operand import last_name, take_operand
 from dpsql.serve.catalog.privileges import looked_up
 from dpsql.serve.catalog.types import CAST, PROCEDURES
 from dpsql.serve.catalog.words import (
@@ -27,6 +29,10 @@ from dpsql.serve.pgwire.errors import NO_FUNCTION, SYNTAX, WireError
 from dpsql.serve.pgwire.parameters import items
 from dpsql.serve.tokens import Token
 
+_HIDDEN = frozenset({"tableoid", "xmin"})
+_FROZEN = 2
+"""The transaction of rows that are older than all others."""
+_CONSTANT = re.compile(r"'(?:[^']|'')*+'|NULL")
 _EXPANDED = re.compile(r"\( pgf__pg_expandarray \((.*)\) \)", re.DOTALL)
 _NUMBERED = (
     "unnest(list_transform({}, lambda v, i: {{'x': v, 'n': CAST(i AS INTEGER)}}),"
@@ -81,30 +87,33 @@ class Rewrite:
             self._schema(name)
         elif following == "(" and not after_dot and token.word not in NO_NAMES:
             self._call(name)
-        elif name == "tableoid" and self._peek(-1) != "as" and self._own_relation() is not None:
-            self._tableoid()
+        elif name in _HIDDEN and self._peek(-1) != "as" and self._own_relation() is not None:
+            self._hidden(name)
         elif token.word in BARE and not after_dot and self._peek(-1) != "as" and following != ".":
             self.out.append(BARE[token.word])
             self._at += 1
         else:
-            self.out.append(token.text)
+            # A word of the engine's own: PostgreSQL has it for times with a zone only.
+            reserved = token.word == "at" and following != "time"
+            self.out.append('"at"' if reserved else token.text)
             self._at += 1
             if name in VECTORS and self._peek() == "[":
                 self._subscript()
 
     def _own_relation(self) -> int | None:
-        """The oid of the relation whose hidden column ``tableoid`` is asked for here."""
+        """The oid of the relation whose hidden column is asked for here."""
         if self._peek(-1) == ".":
             return self._numbers.get(self._in[self._at - 2].name)
         return next(iter(self._numbers.values())) if len(self._numbers) == 1 else None
 
-    def _tableoid(self) -> None:
-        number = self._own_relation()
+    def _hidden(self, name: str) -> None:
+        """A column that every relation has and none shows: its oid, and who wrote the row."""
+        number = self._own_relation() if name == "tableoid" else _FROZEN
         if self._peek(-1) == ".":
             del self.out[-2:]
         self.out.append(f"CAST({number} AS UINTEGER)")
         if self._peek(1) in ("", ",", "from"):
-            self.out.append("AS tableoid")
+            self.out.append(f"AS {name}")
         self._at += 1
 
     def _dropped_dot(self) -> bool:
@@ -227,7 +236,7 @@ class Rewrite:
         """``(composite).*``: one column for each of its parts."""
         if self._peek(1) != "*" or not self.out or self.out[-1] != ")":
             return False
-        operand = self._operand()
+        operand = take_operand(self.out)
         listed = _EXPANDED.fullmatch(operand)
         self.out.append(f"unnest({operand})" if listed is None else _NUMBERED.format(listed[1]))
         self._at += 2
@@ -253,7 +262,11 @@ class Rewrite:
         return True
 
     def collate(self) -> bool:
-        """``COLLATE pg_catalog."default"``: there is one order here."""
+        """``COLLATE pg_catalog."default"``: there is one order here. It may be a name, too."""
+        if self._peek(-1) in ("as", "."):
+            self.out.append('"collate"')
+            self._at += 1
+            return True
         self._at += 4 if self._peek(2) == "." else 2
         return True
 
@@ -289,8 +302,8 @@ class Rewrite:
     def _cast(self, stop: int, *, constant: bool) -> None:
         """The type at this place, applied to the operand that was written last."""
         name, array = self._type(stop)
-        operand = self._operand()
-        if CAST.get(name) == "VARCHAR" and _last_name(operand) in PROCEDURES and not array:
+        operand = take_operand(self.out)
+        if CAST.get(name) == "VARCHAR" and last_name(operand) in PROCEDURES and not array:
             self.out.append(f"pgx_regproc_name({operand})")
             return
         if name in REG:
@@ -305,13 +318,34 @@ class Rewrite:
         """An oid where it is compared, a name where it is shown."""
         kind = "regproc" if name == "regprocedure" else name
         if array:
-            return f"list_transform({operand}, lambda z: pgx_{kind}(z))"
+            return self._reg_list(kind, operand, stop)
         text = self._peek() == "::" and self._peek(1) in ("text", "varchar", "name")
         ends = self._at >= len(self._in) or self._peek() in ("as", ",", "from", ")")
         shown = text or (not constant and ends and stop == len(self._in))
         if constant and operand.startswith("'"):
             return f"pgx_must_be(pgx_{kind}{'_name' if shown else ''}({operand}), {operand}, '{MISSING[kind]}')"
         return f"pgx_{kind}_name({operand})" if shown else f"pgx_{kind}({operand})"
+
+    def _reg_list(self, kind: str, operand: str, stop: int) -> str:
+        """Oids where they are compared, names where they become texts."""
+        if operand.startswith("["):
+            return "[" + ", ".join(f"pgx_{kind}({c})" for c in _CONSTANT.findall(operand)) + "]"
+        if self._becomes_text(0) or self._becomes_text(self._behind_brackets(stop)):
+            return f"pgx_names({operand}, '{kind}')"
+        return f"CAST({operand} AS UINTEGER[])"
+
+    def _becomes_text(self, ahead: int) -> bool:
+        """Whether a cast to a list of texts stands there."""
+        after = [self._peek(ahead + n) for n in range(4)]
+        return after in (["::", "text", "[", "]"], ["::", "name", "[", "]"])
+
+    def _behind_brackets(self, stop: int) -> int:
+        """How far it is to what stands behind the call that this place is in."""
+        depth, ahead = 0, 0
+        while self._at + ahead < stop and depth >= 0:
+            depth += (self._peek(ahead) in ("(", "[")) - (self._peek(ahead) in (")", "]"))
+            ahead += 1
+        return ahead
 
     def _type(self, stop: int) -> tuple[str, bool]:
         if self._peek(1) == ".":
@@ -328,42 +362,6 @@ class Rewrite:
         array = self._peek() == "[" and self._peek(1) == "]"
         self._at += 2 if array else 0
         return name, array
-
-    def _operand(self) -> str:
-        """Take back the primary expression that was written last."""
-        if not self.out:
-            raise WireError(SYNTAX, "syntax error at or near a cast")
-        start = len(self.out) - 1
-        while self.out[start] in (")", "]"):
-            start = self._back_over(start)
-            if start > 0 and _is_name(self.out[start - 1]) and self.out[start] in ("(", "["):
-                start -= 1
-                break
-            if self.out[start] == "(" or start == 0:
-                break
-            start -= 1
-        while start > 1 and self.out[start - 1] == ".":
-            start -= 2
-        taken = " ".join(self.out[start:])
-        del self.out[start:]
-        return taken
-
-    def _back_over(self, at: int) -> int:
-        depth = 0
-        while at >= 0:
-            depth += (self.out[at] in (")", "]")) - (self.out[at] in ("(", "["))
-            if depth == 0:
-                return at
-            at -= 1
-        raise WireError(SYNTAX, "syntax error at or near a cast")
-
-
-def _is_name(text: str) -> bool:
-    return (text[:1].isalpha() or text[:1] in '_"') and text.lower() not in NO_NAMES - {"array"}
-
-
-def _last_name(operand: str) -> str:
-    return operand.rpartition(". ")[2].strip('"')
 
 
 def quoted(value: str) -> str:
@@ -389,4 +387,4 @@ _READERS: dict[str, Callable[[Rewrite], bool]] = {
 
 def rewritten(tokens: Sequence[Token], macros: frozenset[str], numbers: Mapping[str, int]) -> str:
     """The query as the engine is given it."""
-    return Rewrite(packed(looked_up(tokens)), macros, numbers).result()
+    return Rewrite(plain_forms(packed(looked_up(tokens))), macros, numbers).result()
