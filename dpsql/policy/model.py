@@ -85,6 +85,7 @@ class View:
 
     name: str
     sql: str
+    dialect: str = "postgres"
 
 
 @dataclass(frozen=True, slots=True)

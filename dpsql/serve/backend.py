@@ -124,7 +124,7 @@ class RoleSession:
         count = parameter_count(query, oids)
         known = (*oids, *([0] * count))[:count]
         if self._route(query) == "catalog":
-            found = self._shared.catalog.columns(query, self._who, None)
+            found = self._shared.catalog.columns(query, self._who, None, self._session.views())
             merged = tuple(
                 oid or other for oid, other in zip(known, found.oids[:count], strict=False)
             )
@@ -260,12 +260,12 @@ class RoleSession:
         query = ask.query
         if (known := self._shared.catalog_answers.get(self._catalog_key(ask))) is not None:
             return known
-        values = list(ask.values)
+        values, views = list(ask.values), self._session.views()
         if self._shared.described.get(self._key(query, ask.oids)) is not None:
             values = self._reread(query, values, ask.oids) or values
         answer = self._with(
             query, values, ask.oids,
-            lambda values: self._shared.catalog.answer(query, self._who, values, place),
+            lambda values: self._shared.catalog.answer(query, self._who, values, place, views),
         )  # fmt: skip
         if self._wise(query, answer):
             self._shared.catalog_answers.put(self._catalog_key(ask), answer)
@@ -360,7 +360,8 @@ class RoleSession:
     def restore(self, settings: object | None) -> None:
         """Back to an earlier role and settings; or, keeping the role, to the defaults."""
         if not isinstance(settings, tuple):
-            self._session.settings = self._start
+            views = self._session.settings.views  # which only DISCARD drops
+            self._session.settings = replace(self._start, views=views)
             return
         role, earlier = settings
         if role != self._taken:
@@ -383,7 +384,8 @@ class RoleSession:
         return self._shared.balances.generation, self._key(query, values)
 
     def _catalog_key(self, ask: Run) -> Hashable:
-        return ask.query.text, _named(ask.values), ask.oids, self._who
+        views = self._session.settings.views
+        return ask.query.text, _named(ask.values), ask.oids, self._who, views
 
     def _route(self, query: Query) -> Route:
         hinted(self._session.settings, query.text)  # a wrong one is refused, whoever answers

@@ -19,6 +19,7 @@ from dpsql.serve.routes import Route
 from dpsql.serve.salts import looks
 from dpsql.serve.users import User, hash_token
 from dpsql.service import Service
+from dpsql.service.views import ViewShape
 
 
 class Who(NamedTuple):
@@ -35,13 +36,17 @@ class Catalog(Protocol):
         """Whether a catalog relation is called this."""
         ...
 
-    def columns(self, query: Query, who: Who, values: Sequence[Value] | None) -> Description:
+    def columns(
+        self, query: Query, who: Who, values: Sequence[Value] | None,
+        views: Sequence[ViewShape] = (),
+    ) -> Description:  # fmt: skip
         """What a catalog query takes and returns."""
         ...
 
     def answer(
-        self, query: Query, who: Who, values: Sequence[Value], place: Place | None = None
-    ) -> Answer:
+        self, query: Query, who: Who, values: Sequence[Value], place: Place | None = None,
+        views: Sequence[ViewShape] = (),
+    ) -> Answer:  # fmt: skip
         """The rows of a catalog query; without a place it is only described, and stops nobody."""
         ...
 

@@ -18,12 +18,12 @@ from dpsql.policy.types import Kind
 
 Row = Sequence[object]
 Columns = tuple[tuple[str, Kind], ...]
-_SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
-_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
-_TABLES = re.compile(rf"{_SPACE}*(?:show{_SPACE}+tables|\\dt?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
+SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
+NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
+_TABLES = re.compile(rf"{SPACE}*(?:show{SPACE}+tables|\\dt?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
 _COLUMNS = re.compile(
-    rf"{_SPACE}*(?:(?:describe|desc)(?:{_SPACE}+table)?|show{_SPACE}+columns{_SPACE}+(?:from|in)|\\d)"
-    rf"{_SPACE}+(?:(?:public|main)\s*\.\s*)?({_NAME})\s*;?\s*",
+    rf"{SPACE}*(?:(?:describe|desc)(?:{SPACE}+table)?|show{SPACE}+columns{SPACE}+(?:from|in)|\\d)"
+    rf"{SPACE}+(?:(?:public|main)\s*\.\s*)?({NAME})\s*;?\s*",
     re.IGNORECASE | re.DOTALL,
 )
 TABLE_COLUMNS: Columns = (
@@ -66,9 +66,12 @@ def overview_of(text: str) -> Wanted | None:
     found = _COLUMNS.fullmatch(text)
     if found is None:
         return None
-    name = found[1]
-    plain = name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
-    return Wanted(plain, Span(*found.span(1)))
+    return Wanted(plain_name(found[1]), Span(*found.span(1)))
+
+
+def plain_name(written: str) -> str:
+    """A name without its quotes; without quotes it is in small letters."""
+    return written[1:-1].replace('""', '"') if written.startswith('"') else written.lower()
 
 
 def rows(wanted: Wanted, relations: Iterable[Relation], text: str) -> tuple[Columns, list[Row]]:

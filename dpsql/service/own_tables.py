@@ -29,6 +29,7 @@ from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import ARROW
 from dpsql.service.overview import Columns, Relation, Row
 from dpsql.service.reply import Remaining
+from dpsql.service.views import ViewShape
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.own import ESTIMATE, ESTIMATED, estimated
 from dpsql.sql.parse import Source, parse
@@ -215,16 +216,19 @@ def _policy(service: Service, role: str) -> Iterator[Row]:
             yield relation.name, name, kind, nullable, relation.unit, values, shown
 
 
-def relations(service: Service, role: str) -> Iterator[Relation]:
-    """The tables and views that the role sees."""
+def relations(
+    service: Service, role: str, temporary: Sequence[ViewShape] = ()
+) -> Iterator[Relation]:
+    """The tables and views that the role sees, and temporary ones of its session."""
     visible = service.catalog(role).visible
     for table in service.policy.tables.values():
         if table.name in visible:
             columns = tuple(map(_column, table.columns.values()))
             yield Relation(table.name, "table", table.unit, table.description or None, columns)
-    for view in service.views.values():
-        if view.name in visible:
-            yield Relation(view.name, "view", view.unit, None, tuple(map(_column, view.columns)))
+    seen = [view for view in service.views.values() if view.name in visible]
+    for kind, views in (("view", seen), ("temporary view", temporary)):
+        for view in views:
+            yield Relation(view.name, kind, view.unit, None, tuple(map(_column, view.columns)))
 
 
 def _column(column: Column) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -17,19 +17,21 @@ from dpsql.execution import interrupt
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.store import Note
+from dpsql.memory.pool import POOL, Use
+from dpsql.memory.sizes import size_of
 from dpsql.pipeline import Act, Payer, admit, admit_part, answer, kept_of, planned, priced
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
 from dpsql.plan.show import show
-from dpsql.policy.model import QueryLimit, Role
+from dpsql.policy.model import QueryLimit, Role, View
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.cost import Cost
 from dpsql.release.finish import Finishing, finish
 from dpsql.release.nonnegative import nonnegative
 from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
-from dpsql.service import own_tables, searching
+from dpsql.service import own_tables, searching, temporary
 from dpsql.service import settings as s
 from dpsql.service.accuracy import cheapest, error_unknown, widest_error
 from dpsql.service.batch import Rehearsal, Tile, whole
@@ -39,8 +41,10 @@ from dpsql.service.overview import overview_of, rows
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.remaining import estimates
 from dpsql.service.reply import Remaining, Reply, made
+from dpsql.service.views import ViewShape, shape_of
+from dpsql.sql.bind import bind
 from dpsql.sql.parameters import builtins
-from dpsql.sql.parse import Source
+from dpsql.sql.parse import Source, parse
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -61,9 +65,46 @@ class Session:
             self._limit = QueryLimit(
                 min(self._limit.epsilon, other.epsilon), min(self._limit.delta, other.delta)
             )
-        self.settings = s.Settings()
+        self._settings, self._hold = (
+            s.Settings(),
+            POOL.hold(Use.SESSIONS, 0, (service.policy.path, behind or role)),
+        )
         self._timely = False
         self._accounts()
+
+    @property
+    def settings(self) -> s.Settings:
+        """Its settings as they are now."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: s.Settings) -> None:
+        """Its temporary views are counted for as long as it has them."""
+        if settings.views != self._settings.views:
+            self._hold.resize(sum(size_of(v.name, v.sql) for v in settings.views))
+        self._settings = settings
+
+    def views(self) -> tuple[ViewShape, ...]:
+        """The temporary views of this session that can be read, and what they look like."""
+        if not self.settings.views:
+            return ()
+        shapes = []
+        mine = temporary.by_name(self.settings.views)
+        with limit_effort():
+            for view in mine.values():
+                try:
+                    shapes.append(self._shape(view, mine))
+                except Refused:  # what it reads is gone
+                    continue
+        return tuple(shapes)
+
+    def _shape(self, view: View, views: Mapping[str, View]) -> ViewShape:
+        catalog = replace(self._service.catalog(self.role), temporary=views)
+        with limit_effort():
+            bind(
+                parse(Source(view.sql, view.dialect)), catalog
+            )  # what is wrong is told of its own text
+            return shape_of(view.name, catalog)
 
     @property
     def role(self) -> str:
@@ -88,9 +129,13 @@ class Session:
         name = s.shown(text)
         if name is not None:
             return self._show(name)
+        views = temporary.with_views(self.settings, text, self._service.policy, self._shape)
+        if views is not None:
+            tag, self.settings = views
+            return made(tag, (), ())
         wanted = overview_of(text)
         if wanted is not None:
-            relations = own_tables.relations(self._service, self.role)
+            relations = own_tables.relations(self._service, self.role, self.views())
             return made("SHOW", *rows(wanted, relations, text))
         inner = s.explained(text)
         if inner is not None:
@@ -138,7 +183,8 @@ class Session:
         self, text: str, parameters: Parameters, now: datetime, mine: s.Settings
     ) -> PricedPlan:
         source = Source(text, mine.dialect, parameters)
-        catalog = self._service.catalog(self.role, now)
+        views = temporary.by_name(mine.views)
+        catalog = replace(self._service.catalog(self.role, now), temporary=views)
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
         wanted, request = widest_error(mine), self._request(mine)

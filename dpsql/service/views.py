@@ -41,19 +41,20 @@ def described(
     for name in policy.views:
         place = policy.places.get((name,), str(policy.path))
         try:
-            found[name] = _described(name, catalog)
+            found[name] = shape_of(name, catalog)
         except Refused as refused:
             first = refused.first
             said = f"{place}: view {name}: {first.headline} ({first.code})"
             problems.append(f"{said}; {first.why}")
             continue
-        problems += [f"{place}: view {name} {problem}" for problem in _names(found[name])]
+        problems += [f"{place}: view {name} {problem}" for problem in twice(found[name])]
     if problems:
         raise PolicyError(*problems)
     return found
 
 
-def _described(name: str, catalog: Catalog) -> ViewShape:
+def shape_of(name: str, catalog: Catalog) -> ViewShape:
+    """What a view looks like; refused if it cannot be read."""
     bound = _read("*", name, catalog)
     state = bound.relation.privacy
     check(_read("COUNT(*)", name, catalog) if isinstance(state, Private) else bound)
@@ -83,8 +84,8 @@ def _column(column: Bound_) -> Column:
     )  # fmt: skip
 
 
-def _names(view: ViewShape) -> list[str]:
+def twice(view: ViewShape) -> list[str]:
     """What is wrong with the names of its columns: no two may be one to somebody."""
     folded = [c.name.casefold() for c in view.columns]
-    twice = dict.fromkeys(c.name for c in view.columns if folded.count(c.name.casefold()) > 1)
-    return [f'has two columns called "{name}"; rename one: ... AS another' for name in twice]
+    names = dict.fromkeys(c.name for c in view.columns if folded.count(c.name.casefold()) > 1)
+    return [f'has two columns called "{name}"; rename one: ... AS another' for name in names]

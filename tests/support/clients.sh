@@ -1,6 +1,7 @@
 #!/bin/sh
 # Fetches clients of the endpoint that are not in the lock: the JDBC and ODBC drivers, node-postgres,
-# DuckDB's postgres scanner and, when asked for everything (clients.sh all), dbt; or Apache Superset
+# DuckDB's postgres scanner and, when asked for everything (clients.sh all), dbt, pgcli, Django, ibis,
+# pgAdmin 4, Sequelize and drizzle-kit; or Apache Superset
 # (clients.sh superset); or Cube (clients.sh cube), in the newest version that needs no library from outside
 # npm. What cannot be had is left out, and its tests are skipped, unless whoever asked for it requires it.
 set -u
@@ -34,6 +35,26 @@ if [ "${1:-}" = all ] && [ ! -x "$place/dbt/bin/dbt" ]; then
     python3 -m venv "$place/dbt" &&
         "$place/dbt/bin/python" -m pip install -q "dbt-core<1.11" "dbt-postgres<1.10" ||
         echo "dbt cannot be had" >&2
+fi
+if [ "${1:-}" = all ]; then
+    # Each in an environment of its own: name, then what is installed.
+    while read -r name packages; do
+        [ -x "$place/$name/bin/python" ] && continue
+        # shellcheck disable=SC2086
+        python3 -m venv "$place/$name" && "$place/$name/bin/python" -m pip install -q $packages || {
+            echo "$name cannot be had" >&2
+            rm -rf "${place:?}/$name"
+        }
+    done <<END
+pgcli pgcli
+django django psycopg[binary]
+ibis ibis-framework[postgres] packaging pandas
+pgadmin pgadmin4 psycopg[binary]
+END
+    if [ ! -d "$place/node_modules/drizzle-kit" ] && command -v npm >/dev/null 2>&1; then
+        npm install --silent --no-progress --prefix "$place" pg pg-cursor sequelize pg-hstore \
+            drizzle-kit drizzle-orm || echo "Sequelize and drizzle-kit cannot be had" >&2
+    fi
 fi
 if [ "${1:-}" = superset ] && [ ! -x "$place/superset/bin/superset" ]; then
     python3 -m venv "$place/superset" &&

@@ -36,6 +36,8 @@ class Side:
     password: str = PASSWORD
     database: str = DATABASE
     host: str = "127.0.0.1"
+    viewer: str = ROLE
+    """A role that may have temporary views, which PostgreSQL allows together with tables."""
 
     @property
     def dsn(self) -> str:
@@ -130,8 +132,10 @@ def postgres(server: Server, like: Endpoint) -> Iterator[Side]:
         _fill(owner)
         _comment(owner, like)
         owner.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {ROLE}")
+        owner.execute(f"CREATE ROLE viewer LOGIN PASSWORD '{PASSWORD}' IN ROLE {ROLE}")
+        owner.execute(f"GRANT TEMPORARY ON DATABASE {DATABASE} TO viewer")
         owner.commit()
-    yield Side(server.port)
+    yield Side(server.port, viewer="viewer")
 
 
 def _fill(owner: psycopg.Connection) -> None:

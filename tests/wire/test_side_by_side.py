@@ -27,6 +27,10 @@ with warnings.catch_warnings():
     side_by_side.read_clients()
 
 
+SLOW = ("dbt", "pgcli", "Django", "ibis", "Sequelize", "drizzle-kit")
+"""Clients that take long to fetch and to run: `make clients` has them."""
+
+
 @functools.cache
 def _missing(client: str) -> str:
     """Why a client is left out; empty when it is here."""
@@ -38,6 +42,11 @@ def _missing(client: str) -> str:
         "psqlODBC": odbc.available(),
         "psql": shutil.which("psql") is not None,
         "dbt": dbt.program() is not None,
+        "pgcli": programs.python("pgcli") is not None,
+        "Django": programs.python("django") is not None,
+        "ibis": programs.python("ibis") is not None,
+        "Sequelize": programs.package("sequelize") is not None,
+        "drizzle-kit": programs.package("drizzle-kit") is not None,
         "DuckDB": duckdb_scanner.program() is not None,
     }
     return "" if here.get(client, True) else f"{client} is not here: tests/support/clients.sh"
@@ -52,7 +61,7 @@ def sides() -> Iterator[tuple[Side, Side]]:
 
 @pytest.mark.parametrize(
     ("client", "name"),
-    [pytest.param(*key, marks=pytest.mark.slow if key[0] == "dbt" else ()) for key in CHECKS],
+    [pytest.param(*key, marks=pytest.mark.slow if key[0] in SLOW else ()) for key in CHECKS],
 )
 def test_a_client_sees_what_it_sees_of_postgres(
     sides: tuple[Side, Side], client: str, name: str

@@ -26,7 +26,7 @@ from dpsql.serve.catalog.failures import RESOURCES, failed
 from dpsql.serve.catalog.listing import listing
 from dpsql.serve.catalog.names import shown_names
 from dpsql.serve.catalog.rewrite import quoted, rewritten
-from dpsql.serve.catalog.rows import Row, policy_rows
+from dpsql.serve.catalog.rows import Row, policy_rows, temporary_rows
 from dpsql.serve.catalog.sessions import EFFECTIVE, Deeds, about
 from dpsql.serve.catalog.types import (
     CHAR_TYPE,
@@ -37,7 +37,7 @@ from dpsql.serve.catalog.types import (
     oid_of,
     shape_of,
 )
-from dpsql.serve.catalog.words import INFORMATION
+from dpsql.serve.catalog.words import INFORMATION, TEMPORARY, WITH_TEMPORARY
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
@@ -198,18 +198,21 @@ class RoleCatalog:
         """Whether a catalog relation is called this; the policy's own tables come first."""
         return name not in self._own_tables and f"pg_catalog.{name}" in relations()
 
-    def columns(self, query: Query, who: Who, values: Sequence[Value] | None) -> Description:
+    def columns(
+        self, query: Query, who: Who, values: Sequence[Value] | None,
+        views: Sequence[ViewShape] = (),
+    ) -> Description:  # fmt: skip
         """What a catalog query takes and returns."""
         if values is not None:
-            return Description(self.answer(query, who, values).columns)
+            return Description(self.answer(query, who, values, None, views).columns)
         count = parameter_count(query, ())
         types, values = inferred(query.tokens, [0] * count, lambda _: False)
         try:
-            found = self.answer(query, who, values)
+            found = self.answer(query, who, values, None, views)
         except WireError as error:
             if error.sqlstate in ABOUT_TYPES:
                 types, _ = inferred(query.tokens, [0] * count, lambda v: self._takes(query, who, v))
-            found = self.answer(query, who, [None] * count)
+            found = self.answer(query, who, [None] * count, None, views)
         return Description(found.columns, types)
 
     def _takes(self, query: Query, who: Who, values: Sequence[Value]) -> bool:
@@ -223,9 +226,13 @@ class RoleCatalog:
         return True
 
     def answer(
-        self, query: Query, who: Who, values: Sequence[Value], place: Place | None = None
-    ) -> Answer:
-        """The rows of a catalog query; without a place it is only described, and stops nobody."""
+        self, query: Query, who: Who, values: Sequence[Value], place: Place | None = None,
+        views: Sequence[ViewShape] = (),
+    ) -> Answer:  # fmt: skip
+        """The rows of a catalog query; without a place it is only described, and stops nobody.
+
+        ``views`` are the temporary ones of the session that asks.
+        """
         numbers: dict[str, int] = {}
         for named in tables(query.tokens):
             schema = named.schema or "pg_catalog"
@@ -233,7 +240,8 @@ class RoleCatalog:
             if schema not in CATALOG_SCHEMAS or f"{schema}.{named.name}" not in relations():
                 shown = f"{named.schema}.{named.name}" if named.schema else named.name
                 raise WireError("42P01", f'relation "{shown}" does not exist')
-        return self._run(query, query.tokens, who, values, numbers, place or Place())
+        tokens = _with_temporary(query.tokens) if views else query.tokens
+        return self._run(query, tokens, who, values, numbers, place or Place(), views)
 
     def interrupt(self, thread: int) -> None:
         """Stop what another thread asks."""
@@ -252,7 +260,7 @@ class RoleCatalog:
 
     def _run(
         self, query: Query, tokens: Sequence[Token], who: Who, values: Sequence[Value],
-        numbers: Mapping[str, int], place: Place,
+        numbers: Mapping[str, int], place: Place, views: Sequence[ViewShape] = (),
     ) -> Answer:  # fmt: skip
         check_size(query.tokens)
         check_words(query.tokens)
@@ -267,7 +275,10 @@ class RoleCatalog:
         deeds = Deeds(place)
         statement = Statement(
             self._made(), sql, parameters,
-            {"database": who.database, "login": who.login, **about(place, named)},
+            {
+                "database": who.database, "login": who.login, **about(place, named),
+                "views": temporary_rows(views),
+            },
             deeds if named & EFFECTIVE else None,
         )  # fmt: skip
         try:
@@ -315,6 +326,17 @@ class RoleCatalog:
         known = {t.name: tuple(t.columns.values()) for t in self._policy.tables.values()}
         known |= {view.name: view.columns for view in self._views.values()}
         return {name: c for name, c in known.items() if c and name in self._own_tables}
+
+
+def _with_temporary(tokens: Sequence[Token]) -> list[Token]:
+    """The statement over relations that have temporary views too."""
+    found = list(tokens)
+    for named in reversed(tables(tokens)):
+        if named.schema in ("", "pg_catalog") and named.name in WITH_TEMPORARY:
+            own = found[named.end - 1]
+            where = [own._replace(kind="word", text=TEMPORARY), own._replace(kind="op", text=".")]
+            found[named.at : named.end] = [*where, own]
+    return found
 
 
 def role_catalog(service: Service, role: str) -> RoleCatalog:

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpsql.engines.allowlist import OPERATORS, PLAIN_TYPES, Listing
-from dpsql.serve.catalog.words import BUILTIN, ELSEWHERE, INFORMATION, REG
+from dpsql.serve.catalog.words import (
+    BUILTIN,
+    ELSEWHERE,
+    INFORMATION,
+    REG,
+    TEMPORARY,
+    WITH_TEMPORARY,
+)
 
 _JSON = frozenset({"->>", "to_json"})
 _SETS = frozenset({"@>", "<@", "&&", "^@"})
@@ -35,8 +42,9 @@ def listing(
     kept = frozenset(macros)
     called = frozenset(name for name in kept if name.startswith("pgf_"))
     functions = OPERATORS | BUILTIN | frozenset(ELSEWHERE.values()) | _JSON | _SETS | _REWRITTEN
+    temporary = {(TEMPORARY, relation) for relation in WITH_TEMPORARY}
     return Listing(
-        relations=frozenset(named | {(shapes, table.lower()) for table, _ in own}),
+        relations=frozenset(named | temporary | {(shapes, table.lower()) for table, _ in own}),
         functions=functions | called,
         rows=_ROWS | (kept - called),
         windows=BUILTIN | {"count_star"},

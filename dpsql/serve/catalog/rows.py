@@ -117,6 +117,16 @@ def _view(rows: Rows, view: ViewShape, role: str) -> None:
     _described(rows, table, view.about)
 
 
+def temporary_rows(views: Sequence[ViewShape]) -> list[list[str | None]]:
+    """The columns of a session's own views, as its statements are told of them."""
+    return [
+        [view.name, str(oid("temporary", view.name)), column.name, *map(str, pg_type(column)),
+         str(position), "f" if column.nullable else "t"]
+        for view in views
+        for position, column in enumerate(view.columns, 1)
+    ]  # fmt: skip
+
+
 def _class(number: int, name: str, **more: Any) -> Row:
     return {
         "oid": number, "relname": name, "relnamespace": PUBLIC_SCHEMA, "reloftype": 0,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 INFORMATION = "pgx_information"
 """Where the information schema is kept."""
+TEMPORARY = "pgx_temporary"
+"""Where relations are that have a session's temporary views too."""
+WITH_TEMPORARY = frozenset({"pg_class", "pg_attribute", "pg_namespace"})
 OWN = ("pgf_", "pgt_", "pgx_")
 """How names begin that only a rewrite writes: functions, schemas and tables that stand behind the catalog."""
 SCHEMAS = ("pg_catalog", "information_schema")

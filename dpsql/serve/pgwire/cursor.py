@@ -20,6 +20,10 @@ class Cursor:
         """Where the token before this place ends."""
         return self._tokens[self._at - 1].end if self._at else self._before
 
+    def passed_word(self) -> str:
+        """The word before this place."""
+        return self._tokens[self._at - 1].word if self._at else ""
+
     @property
     def gap(self) -> str:
         """What stands between the token before this place and the one at it: comments, maybe."""

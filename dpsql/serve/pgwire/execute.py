@@ -159,7 +159,7 @@ def _reset(session: Session, command: c.Reset, *_: object) -> str:
     return "RESET"
 
 
-def _discard(session: Session, command: c.Discard, *_: object) -> str:
+def _discard(session: Session, command: c.Discard, *_: object) -> Steps:
     if command.what == "all":
         if session.transaction.status is not Status.IDLE:
             raise WireError("25001", "DISCARD ALL cannot run inside a transaction block")
@@ -168,6 +168,8 @@ def _discard(session: Session, command: c.Discard, *_: object) -> str:
         session.backend.restore(None)
         session.names.prepared.clear()
         session.names.portals.clear()
+    if command.what in ("all", "temp", "temporary"):
+        yield asking.RunOwn("DISCARD TEMP")
     return f"DISCARD {command.what.upper()}"
 
 

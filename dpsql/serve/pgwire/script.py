@@ -85,8 +85,22 @@ def _refused(word: str) -> WireError:
         PRIVILEGE,
         f"{word.upper()} is not allowed: dpsql answers queries and changes nothing",
         "Tables, temporary ones too, are neither made nor changed through this endpoint.",
-        "Send a SELECT.",
+        "Send a SELECT. CREATE TEMP VIEW names a query for this session.",
     )
+
+
+def _view(cursor: Cursor) -> c.Command:
+    """``CREATE TEMP VIEW`` and ``DROP VIEW``: the service keeps a session's own views."""
+    word = cursor.passed_word()
+    if word == "create":
+        if cursor.skip("or"):
+            cursor.expect("replace")
+        if not cursor.skip("temp", "temporary"):
+            raise _refused(word)
+    if not cursor.skip("view"):
+        raise _refused(word)
+    cursor.rest()
+    return c.Own(cursor.text, returns_rows=False)
 
 
 def query(cursor: Cursor) -> c.Query:
@@ -370,13 +384,15 @@ _READERS: dict[str, Callable[[Cursor], c.Command]] = {
     "copy": _copy,
     "explain": _explain,
     "table": _table,
+    "create": _view,
+    "drop": _view,
     "describe": _describe,
     "desc": _describe,
     "listen": _nothing("LISTEN"),
     "unlisten": _nothing("UNLISTEN"),
 }
 _WRITES = frozenset({
-    "alter", "analyse", "analyze", "call", "checkpoint", "cluster", "comment", "create", "delete",
-    "do", "drop", "grant", "import", "insert", "load", "lock", "merge", "notify", "reassign",
+    "alter", "analyse", "analyze", "call", "checkpoint", "cluster", "comment", "delete",
+    "do", "grant", "import", "insert", "load", "lock", "merge", "notify", "reassign",
     "refresh", "reindex", "revoke", "security", "truncate", "update", "vacuum",
 })  # fmt: skip

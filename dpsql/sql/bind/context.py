@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refusal, Refused
-from dpsql.policy.model import Policy
+from dpsql.policy.model import Policy, View
 from dpsql.policy.types import Scalar
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.spans import span_of
@@ -27,7 +27,7 @@ class Catalog:
 
     ``public_values`` holds the rows' values of each ``values_from: table.column``. ``now`` is
     the moment that CURRENT_DATE and CURRENT_TIMESTAMP stand for. ``schemas`` are those that its
-    tables may be named with.
+    tables may be named with. ``temporary`` are the session's own views, which see what it sees.
     """
 
     policy: Policy
@@ -35,6 +35,7 @@ class Catalog:
     visible: frozenset[str]
     public_values: Mapping[tuple[str, str], tuple[Scalar, ...]] = field(default_factory=dict)
     schemas: tuple[str, ...] = ("public", "main")
+    temporary: Mapping[str, View] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
-"""Views: queries of the policy that stand where a table is named.
+"""Views: queries of the policy, or of the session, that stand where a table is named.
 
 Claim: a query over a view is the query with the view's text in its place. So whatever is refused,
-bounded, priced or recalled is so for the written-out query.
+bounded, priced or recalled is so for the written-out query. A view of the policy reads all tables,
+as its owner may; a session's own view reads what the session may, and is no view of the policy's.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from dpsql.sql.spans import span_of
 
 
 def view_of(name: str, catalog: Catalog) -> View | None:
-    """The view of that name, if the role may see it."""
+    """The view of that name: the policy's, if the role may see it, or the session's own."""
     found = (v for key, v in catalog.policy.views.items() if same(key, name))
     view = next(found, None)
-    return view if view is not None and view.name in catalog.visible else None
+    if view is not None and view.name in catalog.visible:
+        return view
+    return next((v for key, v in catalog.temporary.items() if same(key, name)), None)
 
 
 def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Output:
-    """The view's query, bound as its owner wrote it: over all tables, whatever the role sees."""
+    """The view's query, bound over what whoever wrote it may see: of the policy's views, all tables."""
     if view.name in context.views:
         raise refuse(
             "DP115",
@@ -37,10 +40,8 @@ def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Ou
         )
     body = _placed(view, node)
     copied(body, context, node)
-    policy = context.catalog.policy
     catalog, parameters = context.catalog, context.parameters
-    everything = frozenset(policy.tables) | frozenset(policy.views)
-    context.catalog, context.parameters = replace(catalog, visible=everything), ()
+    context.catalog, context.parameters = _seen(view, catalog), ()
     context.views += (view.name,)
     try:
         return query(body, context, Scope())
@@ -49,9 +50,18 @@ def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Ou
         context.views = context.views[:-1]
 
 
+def _seen(view: View, catalog: Catalog) -> Catalog:
+    """What the view's query may name."""
+    if catalog.temporary.get(view.name) is view:
+        return catalog
+    policy = catalog.policy
+    everything = frozenset(policy.tables) | frozenset(policy.views)
+    return replace(catalog, visible=everything, temporary={})
+
+
 def _placed(view: View, node: exp.Expr) -> exp.Expr:
     """The view's tree, all of it where the analyst named it: refusals point there."""
-    body, place = _tree(view.sql).copy(), span_of(node)
+    body, place = _tree(view.sql, view.dialect).copy(), span_of(node)
     assert place is not None, "a name has a place"
     for part in body.walk():
         part.meta.update(start=place.start, end=place.end - 1)
@@ -60,5 +70,5 @@ def _placed(view: View, node: exp.Expr) -> exp.Expr:
 
 
 @lru_cache(maxsize=256)
-def _tree(sql: str) -> exp.Query:
-    return parse(Source(sql)).tree
+def _tree(sql: str, dialect: str) -> exp.Query:
+    return parse(Source(sql, dialect)).tree

@@ -47,7 +47,9 @@ def _java(side: Side) -> Sequence[str]:
 
 def names(file: str) -> list[str]:
     """The checks of a program, read from its text."""
-    return re.findall(r'^\s*check\("([^"]+)"', (CLIENTS / file).read_text(), re.MULTILINE)
+    return re.findall(
+        r'^\s*(?:await )?check\("([^"]+)"', (CLIENTS / file).read_text(), re.MULTILINE
+    )
 
 
 @functools.cache
@@ -55,7 +57,7 @@ def _outcomes(command: Callable[[Side], Sequence[str]], side: Side) -> dict[str,
     try:
         done = subprocess.run(
             command(side), capture_output=True, text=True, check=False, timeout=280,
-            env={**os.environ, **side.environment, "NODE_PATH": str(TOOLS / "node_modules"), "TZ": "UTC"},
+            env={**os.environ, **side.environment, "PGVIEWER": side.viewer, "NODE_PATH": str(TOOLS / "node_modules"), "TZ": "UTC"},
         )  # fmt: skip
     except subprocess.TimeoutExpired as hung:
         seen = re.findall(rb'"check":("[^"]+")', hung.stdout or b"")
@@ -69,5 +71,27 @@ def _register(client: str, file: str, command: Callable[[Side], Sequence[str]]) 
         CHECKS[client, name] = lambda side, name=name: _outcomes(command, side)[name]
 
 
+def python(name: str) -> Path | None:
+    """The interpreter of an environment that ``clients.sh`` made."""
+    found = TOOLS / name / "bin" / "python"
+    return found if found.is_file() else None
+
+
+def package(name: str) -> Path | None:
+    """A package of node's."""
+    found = TOOLS / "node_modules" / name
+    return found if shutil.which("node") and found.is_dir() else None
+
+
+def _script(file: str, environment: str = "") -> Callable[[Side], Sequence[str]]:
+    program = str(python(environment)) if environment else "node"
+    return lambda _: [program, str(CLIENTS / "scripts" / file)]
+
+
+_register("pgcli", "scripts/pgcli_4.py", _script("pgcli_4.py", "pgcli"))
+_register("Django", "scripts/django_5.py", _script("django_5.py", "django"))
+_register("ibis", "scripts/ibis_10.py", _script("ibis_10.py", "ibis"))
+_register("Sequelize", "scripts/sequelize.js", _script("sequelize.js"))
+_register("drizzle-kit", "scripts/drizzle_kit.js", _script("drizzle_kit.js"))
 _register("node-postgres", "node_postgres.js", _node)
 _register("JDBC", "Jdbc.java", _java)

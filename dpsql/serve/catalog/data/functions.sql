@@ -31,7 +31,7 @@ CREATE MACRO pgf_pg_cancel_backend(a) AS pgx_stop(CAST(a AS BIGINT), false);
 CREATE MACRO pgf_pg_terminate_backend(a) AS pgx_stop(CAST(a AS BIGINT), true), (a, b) AS pgx_stop(CAST(a AS BIGINT), b >= 0);
 CREATE MACRO pgf_pg_is_in_recovery() AS false;
 CREATE MACRO pgf_pg_is_wal_replay_paused() AS false;
-CREATE MACRO pgf_pg_my_temp_schema() AS 0::UINTEGER;
+CREATE MACRO pgf_pg_my_temp_schema() AS CASE WHEN len(getvariable('views')::VARCHAR[][]) > 0 THEN 99 ELSE 0 END::UINTEGER;
 CREATE MACRO pgf_pg_is_other_temp_schema(a) AS false;
 CREATE MACRO pgf_pg_advisory_unlock_all() AS {'pgx_void': ''};
 CREATE MACRO pgf_pg_postmaster_start_time() AS TIMESTAMP '2000-01-01 00:00:00';

@@ -1,0 +1,106 @@
+"""Temporary views: queries that a session names, for as long as it lasts.
+
+They are text of the session's settings: whatever is remembered under settings knows them, a rollback
+takes them back, and DISCARD drops them.
+
+Claim: where such a view is named, its text is bound in its place, over what the session may see
+    (``sql.bind.views``). So a question over it is refused, priced and recalled as if it were written
+    out. It hides no table or view of the policy, and reads only views that were there before it:
+    one that comes to read itself is refused where it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.policy.model import Policy, View
+from dpsql.service.overview import NAME, SPACE, plain_name
+from dpsql.service.settings import Settings
+from dpsql.service.views import ViewShape, twice
+from dpsql.sql.parse import LONGEST_NAME
+
+MOST, LONGEST = 32, 20_000
+"""Views of a session, and the characters of each."""
+_CREATE = re.compile(
+    rf"{SPACE}*create{SPACE}+(or{SPACE}+replace{SPACE}+)?temp(?:orary)?{SPACE}+view{SPACE}+"
+    rf"({NAME}){SPACE}+as(?={SPACE}|\()(.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_DROP = re.compile(
+    rf"{SPACE}*drop{SPACE}+view{SPACE}+(if{SPACE}+exists{SPACE}+)?"
+    rf"({NAME}(?:\s*,\s*{NAME})*)(?:\s+(?:cascade|restrict))?\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_DISCARD = re.compile(r"\s*discard\s+(?:all|temp|temporary)\s*;?\s*", re.IGNORECASE)
+Shape = Callable[[View, Mapping[str, View]], ViewShape]
+"""What a view would look like beside others; refused if it cannot be."""
+
+
+def by_name(views: tuple[View, ...]) -> dict[str, View]:
+    """The views as a catalog has them."""
+    return {view.name: view for view in views}
+
+
+def with_views(
+    settings: Settings, text: str, policy: Policy, shape: Shape
+) -> tuple[str, Settings] | None:
+    """The tag and the settings after CREATE TEMP VIEW, DROP VIEW or DISCARD; None for anything else."""
+    if _DISCARD.fullmatch(text):
+        return "DISCARD", replace(settings, views=())
+    created = _CREATE.fullmatch(text)
+    if created is not None:
+        view = View(plain_name(created[2]), created[3].strip().rstrip(";"), settings.dialect)
+        return "CREATE VIEW", _created(settings, view, policy, shape, again=bool(created[1]))
+    dropped = _DROP.fullmatch(text)
+    if dropped is not None:
+        names = [plain_name(name) for name in re.findall(NAME, dropped[2])]
+        return "DROP VIEW", _dropped(settings, names, missing=bool(dropped[1]))
+    return None
+
+
+def _created(
+    settings: Settings, view: View, policy: Policy, shape: Shape, *, again: bool
+) -> Settings:
+    taken = {name.casefold() for name in (*policy.tables, *policy.views)}
+    others = tuple(v for v in settings.views if v.name.casefold() != view.name.casefold())
+    if view.name.casefold() in taken or view.name.lower().startswith("pg_"):
+        raise Refused(
+            _taken(view.name, "A temporary view hides nothing of the policy or the catalog.")
+        )
+    if len(others) < len(settings.views) and not again:
+        raise Refused(_taken(view.name, "This session has a view of that name."))
+    if len(others) >= MOST or len(view.sql) > LONGEST or len(view.name) > LONGEST_NAME:
+        raise Refused(_too_many())
+    problems = twice(shape(view, by_name((*others, view))))
+    if problems:
+        why = "Each column of a view has a name of its own."
+        raise Refused(Refusal("DP106", f"the view {problems[0]}", why))
+    return replace(settings, views=(*others, view))
+
+
+def _dropped(settings: Settings, names: list[str], *, missing: bool) -> Settings:
+    known = {view.name.casefold() for view in settings.views}
+    for name in names:
+        if name.casefold() not in known and not missing:
+            why = "Views of the policy are its owner's; a session drops those that it has created."
+            raise Refused(Refusal("DP104", f'there is no temporary view "{name}"', why))
+    gone = {name.casefold() for name in names}
+    return replace(
+        settings, views=tuple(v for v in settings.views if v.name.casefold() not in gone)
+    )
+
+
+def _taken(name: str, why: str) -> Refusal:
+    return Refusal("DP106", f'"{name}" is another\'s name', why, "Choose another name.")
+
+
+def _too_many() -> Refusal:
+    return Refusal(
+        "DP115",
+        f"a session has at most {MOST} temporary views of {LONGEST} characters",
+        "They are kept in memory for as long as the session lasts.",
+        "DROP VIEW those that are not needed any more.",
+    )
