@@ -48,7 +48,7 @@ if [ "${1:-}" = all ]; then
     done <<END
 pgcli pgcli
 django django psycopg[binary]
-ibis ibis-framework[postgres] packaging pandas
+ibis ibis-framework[postgres] packaging pandas sqlglot<28
 pgadmin pgadmin4 psycopg[binary]
 END
     if [ ! -d "$place/node_modules/drizzle-kit" ] && command -v npm >/dev/null 2>&1; then

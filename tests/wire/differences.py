@@ -8,6 +8,7 @@ _WHOLE = (
 _CONSTANT = "constants are computed by another engine: some have another type, or no error"
 _SIZES = "how large a table is, is private"
 _FEW = "one policy is one database; there are no templates, text searches or settings of a server"
+_KEYS = "keys are the policy's word; PostgreSQL's information schema shows them to owners only"
 
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("asyncpg", "parameters beside integers"): _WHOLE,
@@ -27,6 +28,9 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("psycopg 3", "SELECT pg_typeof(1)"): _CONSTANT,
     ("psycopg 3", "SELECT 1 UNION SELECT 'a'"): _CONSTANT,
     ("psycopg 3", "SELECT sum(country) FROM countries"): "a refusal says what SUM takes (42804)",
+    ("Django", "inspectdb"): "rows of a private table are not shown",
+    ("drizzle-kit", "primary keys"): _KEYS,
+    ("Sequelize", "primary keys"): _KEYS,
     ("psql", r"\dt+"): _SIZES,
     ("psql", r"\dF"): _FEW,
     ("psql", r"\l"): _FEW,

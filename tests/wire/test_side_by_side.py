@@ -27,7 +27,7 @@ with warnings.catch_warnings():
     side_by_side.read_clients()
 
 
-SLOW = ("dbt", "pgcli", "Django", "ibis", "Sequelize", "drizzle-kit")
+SLOW = ("dbt", "pgcli", "Django", "ibis", "pgAdmin 4", "Sequelize", "drizzle-kit")
 """Clients that take long to fetch and to run: `make clients` has them."""
 
 
@@ -45,6 +45,7 @@ def _missing(client: str) -> str:
         "pgcli": programs.python("pgcli") is not None,
         "Django": programs.python("django") is not None,
         "ibis": programs.python("ibis") is not None,
+        "pgAdmin 4": programs.python("pgadmin") is not None,
         "Sequelize": programs.package("sequelize") is not None,
         "drizzle-kit": programs.package("drizzle-kit") is not None,
         "DuckDB": duckdb_scanner.program() is not None,

@@ -118,10 +118,10 @@ def _view(rows: Rows, view: ViewShape, role: str) -> None:
 
 
 def temporary_rows(views: Sequence[ViewShape]) -> list[list[str | None]]:
-    """The columns of a session's own views, as its statements are told of them."""
+    """The columns of a session's own views, as its statements are told of them; any may be NULL there."""
     return [
         [view.name, str(oid("temporary", view.name)), column.name, *map(str, pg_type(column)),
-         str(position), "f" if column.nullable else "t"]
+         str(position), "f"]
         for view in views
         for position, column in enumerate(view.columns, 1)
     ]  # fmt: skip

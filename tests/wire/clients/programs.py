@@ -48,7 +48,7 @@ def _java(side: Side) -> Sequence[str]:
 def names(file: str) -> list[str]:
     """The checks of a program, read from its text."""
     return re.findall(
-        r'^\s*(?:await )?check\("([^"]+)"', (CLIENTS / file).read_text(), re.MULTILINE
+        r'^\s*(?:await )?check\(\s*"([^"]+)"', (CLIENTS / file).read_text(), re.MULTILINE
     )
 
 
@@ -91,6 +91,7 @@ def _script(file: str, environment: str = "") -> Callable[[Side], Sequence[str]]
 _register("pgcli", "scripts/pgcli_4.py", _script("pgcli_4.py", "pgcli"))
 _register("Django", "scripts/django_5.py", _script("django_5.py", "django"))
 _register("ibis", "scripts/ibis_10.py", _script("ibis_10.py", "ibis"))
+_register("pgAdmin 4", "scripts/pgadmin_4.py", _script("pgadmin_4.py", "pgadmin"))
 _register("Sequelize", "scripts/sequelize.js", _script("sequelize.js"))
 _register("drizzle-kit", "scripts/drizzle_kit.js", _script("drizzle_kit.js"))
 _register("node-postgres", "node_postgres.js", _node)

@@ -29,8 +29,8 @@ def completion():
 
 
 def builtin_functions():
-    return [[f.func_name, f.arg_types, f.return_type] for f in server.functions()
-            if f.func_name in ("substr", "translate", "date_trunc")]  # fmt: skip
+    return sorted([f.func_name, f.arg_types, f.return_type] for f in server.functions()
+            if f.func_name in ("substr", "translate", "date_trunc"))  # fmt: skip
 
 
 def ran(sql):
