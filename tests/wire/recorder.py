@@ -20,8 +20,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parents[1] / "fixtures" / "wire"
-LONGEST = 20_000
-"""Bytes of a conversation that is worth keeping."""
+LONGEST = 60_000
+"""Bytes of a conversation that is worth keeping. Of a longer one, statements are kept."""
+MOST = 12
+"""As many of them."""
 
 
 @dataclass
@@ -99,6 +101,21 @@ def _split(data: bytes) -> list[bytes]:
     return found
 
 
+def _statements(name: str, messages: list[bytes]) -> Iterator[Conversation]:
+    """The longest statements of a conversation that is too long, each by itself."""
+    texts = dict.fromkeys(_text(m) for m in messages if m[:1] in b"QP")
+    whole = [t for t in texts if b"$1" not in t and b"SELECT" in t.upper()]
+    for number, text in enumerate(sorted(whole, key=len, reverse=True)[:MOST], 1):
+        asked = b"Q" + (len(text) + 5).to_bytes(4, "big") + text + b"\0"
+        yield Conversation(f"{name}, statement {number}", [asked])
+
+
+def _text(message: bytes) -> bytes:
+    """The statement of a Query or a Parse message."""
+    parts = message[5:].split(b"\0")
+    return parts[0 if message[:1] == b"Q" else 1].strip()
+
+
 def main(wanted: list[str]) -> None:
     """Record the clients that are named, or all."""
     sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "support")]
@@ -119,6 +136,8 @@ def main(wanted: list[str]) -> None:
                     check(side)
                 for number, talk in enumerate(talks, 1):
                     messages = _split(bytes(talk))
+                    if len(talk) > LONGEST:
+                        kept |= {one.name: one for one in _statements(name, messages)}
                     if len(messages) > 1 and len(talk) <= LONGEST:
                         one = Conversation(f"{name} {number}", messages)
                         kept.setdefault(b"".join(messages).hex(), one)

@@ -20,6 +20,8 @@ FILES = {
     "primary_key_columns.sql", "table_columns.sql", "has_oids.sql", "get_parent_oid.sql",
     "get_primary_key.sql", "stats.sql", "coll_stats.sql", "get_schemas.sql", "get_indexes.sql",
 }  # fmt: skip
+OTHERS = {"ppas", "gpdb", "subscriptions"}
+"""Other servers, and what they have: how one logs in there is no matter of a reader."""
 SELECTS = re.compile(r"\s*(/\*.*?\*/\s*|--[^\n]*\n\s*)*(SELECT|WITH)\b", re.IGNORECASE | re.DOTALL)
 EMPTY = re.compile(r"=\s*(::|,|\)|AND\b|$)|\bNone\b|\bAND\s*\)", re.IGNORECASE)
 VERSION = 15
@@ -41,7 +43,7 @@ def templates():
     found = {}
     for path in ROOT.glob("**/templates/**/*.sql"):
         named = re.fullmatch(r"(\d+)_plus|default", path.parent.name)
-        if path.name not in FILES or named is None or {"ppas", "gpdb"} & set(path.parts):
+        if path.name not in FILES or named is None or OTHERS & set(path.parts):
             continue
         version, key = int(named[1] or 0), (path.parent.parent, path.name)
         if version <= VERSION and version >= found.get(key, (0, path))[0]:
@@ -51,7 +53,7 @@ def templates():
 
 server = psycopg.connect(autocommit=True, password=os.environ["PGPASSWORD"])
 places = [str(place) for place in ROOT.glob("**/templates")]
-render = jinja2.Environment(loader=jinja2.FileSystemLoader(places), extensions=["jinja2.ext.do"])  # noqa: S701
+render = jinja2.Environment(loader=jinja2.FileSystemLoader(places), extensions=["jinja2.ext.do"])
 render.filters |= {
     "qtLiteral": literal, "qtIdent": identifier, "qtTypeIdent": identifier,
     "hasAny": lambda *_: True,
@@ -73,6 +75,7 @@ def about():
         "last_system_oid": 16383, "show_sysobj": False, "show_system_objects": False,
         "data": {"schema": "public", "name": "orders", "table": "orders"}, "server_type": "pg",
         "catalog_name": "pg_catalog", "username": os.environ["PGUSER"], "inherits": 0, "nodes": [],
+        "lid": number("SELECT min(oid) FROM pg_language"),
     }  # fmt: skip
 
 
