@@ -85,6 +85,12 @@ class View:
 
     name: str
     sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryView(View):
+    """A view of a session: bound as the session's, in the dialect that it was written in."""
+
     dialect: str = "postgres"
 
 

@@ -24,7 +24,7 @@ from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
 from dpsql.plan.show import show
-from dpsql.policy.model import QueryLimit, Role, View
+from dpsql.policy.model import QueryLimit, Role, TemporaryView
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.cost import Cost
 from dpsql.release.finish import Finishing, finish
@@ -98,7 +98,7 @@ class Session:
                     continue
         return tuple(shapes)
 
-    def _shape(self, view: View, views: Mapping[str, View]) -> ViewShape:
+    def _shape(self, view: TemporaryView, views: Mapping[str, TemporaryView]) -> ViewShape:
         catalog = replace(self._service.catalog(self.role), temporary=views)
         with limit_effort():
             bind(

@@ -13,7 +13,7 @@ from dpsql.exact import parse_exact
 from dpsql.ledger.accounts import LONGEST_SESSION_NAME
 from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.request import Mechanism
-from dpsql.policy.model import View
+from dpsql.policy.model import TemporaryView
 from dpsql.sql.dialects.tables import DIALECTS
 from dpsql.sql.terms import LEAST_DELTA, SMALLEST
 
@@ -40,7 +40,7 @@ class Settings:
     nonnegative: bool = False
     consistent: bool = False
     empty_groups: EmptyGroups = "auto"
-    views: tuple[View, ...] = ()
+    views: tuple[TemporaryView, ...] = ()
     """Temporary ones, which ``dpsql.service.temporary`` makes."""
 
 

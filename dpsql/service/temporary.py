@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dpsql.diagnostics.refusal import Refusal, Refused
-from dpsql.policy.model import Policy, View
+from dpsql.policy.model import Policy, TemporaryView
 from dpsql.service.overview import NAME, SPACE, plain_name
 from dpsql.service.settings import Settings
 from dpsql.service.views import ViewShape, twice
@@ -35,11 +35,11 @@ _DROP = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DISCARD = re.compile(r"\s*discard\s+(?:all|temp|temporary)\s*;?\s*", re.IGNORECASE)
-Shape = Callable[[View, Mapping[str, View]], ViewShape]
+Shape = Callable[[TemporaryView, Mapping[str, TemporaryView]], ViewShape]
 """What a view would look like beside others; refused if it cannot be."""
 
 
-def by_name(views: tuple[View, ...]) -> dict[str, View]:
+def by_name(views: tuple[TemporaryView, ...]) -> dict[str, TemporaryView]:
     """The views as a catalog has them."""
     return {view.name: view for view in views}
 
@@ -52,7 +52,9 @@ def with_views(
         return "DISCARD", replace(settings, views=())
     created = _CREATE.fullmatch(text)
     if created is not None:
-        view = View(plain_name(created[2]), created[3].strip().rstrip(";"), settings.dialect)
+        view = TemporaryView(
+            plain_name(created[2]), created[3].strip().rstrip(";"), settings.dialect
+        )
         return "CREATE VIEW", _created(settings, view, policy, shape, again=bool(created[1]))
     dropped = _DROP.fullmatch(text)
     if dropped is not None:
@@ -62,7 +64,7 @@ def with_views(
 
 
 def _created(
-    settings: Settings, view: View, policy: Policy, shape: Shape, *, again: bool
+    settings: Settings, view: TemporaryView, policy: Policy, shape: Shape, *, again: bool
 ) -> Settings:
     taken = {name.casefold() for name in (*policy.tables, *policy.views)}
     others = tuple(v for v in settings.views if v.name.casefold() != view.name.casefold())

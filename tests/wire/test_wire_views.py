@@ -36,7 +36,7 @@ def test_the_catalog_has_them_for_their_session_alone(
     assert columns(conn, "adults") == []
     done = conn.execute(f"CREATE TEMPORARY VIEW adults AS {ADULTS}")
     assert done.statusmessage == "CREATE VIEW"
-    wanted = [("country", "text", True), ("age", "bigint", True)]
+    wanted = [("country", "text", True), ("age", "integer", True)]
     assert columns(conn, "adults") == wanted
     assert [row[0] for row in columns(conn, "orders")] == [
         "customer_id",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refusal, Refused
-from dpsql.policy.model import Policy, View
+from dpsql.policy.model import Policy, TemporaryView
 from dpsql.policy.types import Scalar
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.spans import span_of
@@ -35,7 +35,7 @@ class Catalog:
     visible: frozenset[str]
     public_values: Mapping[tuple[str, str], tuple[Scalar, ...]] = field(default_factory=dict)
     schemas: tuple[str, ...] = ("public", "main")
-    temporary: Mapping[str, View] = field(default_factory=dict)
+    temporary: Mapping[str, TemporaryView] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from dpsql.policy.model import View
+from dpsql.policy.model import TemporaryView, View
 from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
 from dpsql.sql.bind.scope import Scope, same
 from dpsql.sql.clauses import moved
@@ -52,7 +52,7 @@ def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Ou
 
 def _seen(view: View, catalog: Catalog) -> Catalog:
     """What the view's query may name."""
-    if catalog.temporary.get(view.name) is view:
+    if isinstance(view, TemporaryView):
         return catalog
     policy = catalog.policy
     everything = frozenset(policy.tables) | frozenset(policy.views)
@@ -61,7 +61,8 @@ def _seen(view: View, catalog: Catalog) -> Catalog:
 
 def _placed(view: View, node: exp.Expr) -> exp.Expr:
     """The view's tree, all of it where the analyst named it: refusals point there."""
-    body, place = _tree(view.sql, view.dialect).copy(), span_of(node)
+    dialect = view.dialect if isinstance(view, TemporaryView) else "postgres"
+    body, place = _tree(view.sql, dialect).copy(), span_of(node)
     assert place is not None, "a name has a place"
     for part in body.walk():
         part.meta.update(start=place.start, end=place.end - 1)
