@@ -34,22 +34,22 @@ _TURN = threading.Lock()
 class _Effort:
     """What is left of the work of one statement, which one thread plans."""
 
-    __slots__ = ("left", "look_below", "turn")
+    __slots__ = ("floor", "left", "look_below", "turn")
 
     def __init__(self) -> None:
-        self.left, self.turn = MOST_STEPS, False
+        self.left, self.floor, self.turn = MOST_STEPS, 0, False
         self.look_below = self.left - BETWEEN_LOOKS
 
     def look(self) -> None:
         """Raise where the execution is to end or too many steps were counted; else note when to look again."""
         check()
-        if self.left < 0:
+        if self.left < self.floor:
             raise Refused(_too_much())
         if not self.turn and self.left < MOST_STEPS - LIGHT:
             self.turn = _TURN.acquire(blocking=False)
             if not self.turn:
                 rest(PAUSE)
-        self.look_below = max(0, self.left - BETWEEN_LOOKS)
+        self.look_below = max(self.floor, self.left - BETWEEN_LOOKS)
 
 
 class _Current(threading.local):
@@ -83,6 +83,22 @@ def step(count: int = 1) -> None:
         effort.left -= count
         if effort.left < effort.look_below:
             effort.look()
+
+
+@contextmanager
+def limit_part(steps: int) -> Iterator[None]:
+    """Limit the steps inside to so many of those that are left; ``step`` raises ``Refused`` for more."""
+    effort = _CURRENT.effort
+    if effort is None:
+        with limit_effort(), limit_part(steps):
+            yield
+        return
+    before, effort.floor = effort.floor, max(effort.floor, effort.left - steps)
+    effort.look_below = max(effort.floor, effort.look_below)
+    try:
+        yield
+    finally:
+        effort.floor = before
 
 
 def is_planning() -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import Ended, LedgerFailed, Refused
@@ -46,6 +46,9 @@ from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
 from dpsql.sql.render import parameters
+from dpsql.sql.suggest import suggested
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,19 @@ def prepare(
     source: Source, catalog: Catalog, request: Request, enumerator: Enumerator
 ) -> PricedPlan:
     """The pure stages. Raises ``Refused``; depends on text, policy and settings only."""
-    return priced(planned(source, catalog, enumerator), source, request)
+
+    def ask(asked: Source) -> PricedPlan:
+        return priced(planned(asked, catalog, enumerator), asked, request)
+
+    return with_suggestion(ask, source, catalog)
+
+
+def with_suggestion(ask: Callable[[Source], Found], source: Source, catalog: Catalog) -> Found:
+    """What planning gives; where that is a refusal, it tells the nearest statement that is answered."""
+    try:
+        return ask(source)
+    except Refused as refused:
+        raise suggested(refused, source, ask, sorted(catalog.visible)) from None
 
 
 def planned(

@@ -8,25 +8,19 @@ Instead: ``SELECT COUNT(*) FROM orders``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from dpsql.checks.rule import rewritten
+from dpsql.aggregates.mode import few
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.relations import (
-    Aggregate,
-    Distinct,
-    Filter,
-    Join,
-    Limit,
-    Private,
-    Project,
-    Scan,
-    Sort,
-    Union,
-    walk,
-)
+from dpsql.sql.expressions import Column
+from dpsql.sql.relations import Aggregate, Private, Scan, walk
+
+_ALONE = re.compile(r"[a-z_]\w*", re.IGNORECASE)
+"""Names of columns that can be told by."""
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -44,21 +38,41 @@ def check(bound: Bound) -> Iterator[Refusal]:
         if grouped
         else f'this query returns rows of "{table}", not aggregates over them',
         f"Every output row would be about one {unit}. Noise cannot hide a row that is shown.",
-        _counted(bound, table, grouped=grouped),
+        "Count the rows, average the numbers, or group by what many share.",
         spans[0] if spans else tables[0].span,
+        edits=(_averages(bound) if grouped else _summary(bound), Edit("count_rows")),
     )
 
 
-def _counted(bound: Bound, table: str, *, grouped: bool) -> str:
-    """How many rows the analyst's query has: its list replaced, or the query as a subquery."""
-    top = bound.relation
-    plain = isinstance(top, Project) and isinstance(top.input, Filter | Join | Scan)
-    if isinstance(top, Project) and plain and top.values and not grouped:
-        first, last = top.values[0].span, top.values[-1].span
-        if first is not None and last is not None:
-            return rewritten(bound, first.cover(last), "COUNT(*)")
-    if any(isinstance(r, Limit | Distinct | Union | Sort) for r in walk(top)):
-        return f"SELECT COUNT(*) FROM {spelled(table)}"
-    text = bound.source.text.strip().rstrip(";")
-    end = "\n" if "--" in text else ""
-    return f"SELECT COUNT(*) FROM ({text}{end}) AS rows_of_one"
+def _summary(bound: Bound) -> Edit:
+    """What each output becomes: a key of groups, the month of one, an average, or nothing."""
+    units = {
+        f.number
+        for scan in walk(bound.relation)
+        if isinstance(scan, Scan)
+        for f in scan.unit_fields
+    }
+    return Edit("summarize", None, " ".join(_word(column, units) for column in bound.columns))
+
+
+def _averages(bound: Bound) -> Edit:
+    """The numbers of each unit, averaged over the units."""
+    groups = [r for r in walk(bound.relation) if isinstance(r, Aggregate)]
+    keys = {f.number for r in groups for f in r.fields[: len(r.keys)]}
+    means = [
+        spelled(c.name)
+        for c in bound.columns
+        if c.shape.kind.numeric and c.number not in keys and _ALONE.fullmatch(c.name)
+    ]
+    return Edit("count_rows", None, "\n".join(means))
+
+
+def _word(column: Column, units: set[int]) -> str:
+    kind = column.shape.kind
+    if column.identifier or column.number in units or kind.element is not None:
+        return "skip"
+    if few(column.shape):
+        return "key"
+    if kind.numeric:
+        return "mean"
+    return "month" if kind.temporal else "key"

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import ceil, floor
 
 from dpsql.aggregates.mode import few
-from dpsql.checks.rule import frontier, rewritten, short, written
+from dpsql.checks.rule import frontier, short, written
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import Aggregated, Column
+from dpsql.sql.expressions import Aggregated, Expression
 
 WIDEST = 2**400
+_BOUND = "Clamp the value, LEAST(GREATEST(x, 0), 100), or ask the data owner to declare a `range`."
 _SUMMED = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
 _PAIRED = (
     "covar_pop",
@@ -55,9 +58,16 @@ def _not_listed(bound: Bound, call: Aggregated) -> Refusal:
         "DP203",
         f'"{text}" has no public list of values to choose the commonest from',
         "A value that only one unit has must not be answered because it is there.",
-        rewritten(bound, call.span, "COUNT(*)"),
+        "Give the policy a list of `values` for the column, or count each of its values.",
         call.args[0].span,
+        _counts(bound, call),
     )
+
+
+def _counts(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:
+    """How many rows each value has."""
+    text, count = written(bound, call.args[0].span), Edit("replace", call.span, "COUNT(*)")
+    return (Edit("values", call.span, text), count) if text else (count,)
 
 
 def _ordered(call: Aggregated) -> bool:
@@ -76,8 +86,9 @@ def _ranked(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
             f'"{text}" has no bounds to choose a value from',
             "A value that only one unit has must not be answered because it is there; it is chosen "
             "from a public range.",
-            _clamped(bound, call),
+            _BOUND,
             value.span,
+            _clamped(bound, call),
         )
 
 
@@ -90,42 +101,52 @@ def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
             "DP203",
             f'"{text}" has no bounds, so {name}({text}) has no sensitivity',
             "One unit could move this by any amount; no finite noise would cover that.",
-            _clamped(bound, call),
+            _BOUND,
             value.span,
+            _clamped(bound, call),
         )
     elif max(abs(low), abs(high)) > WIDEST:
         yield Refusal(
             "DP204",
             f'the bounds of "{text}" are too wide',
             "Noise is as wide as the bounds; beyond 1e120 it could not be added exactly.",
-            _clamped(bound, call),
+            "Clamp the value: LEAST(GREATEST(x, 0), 100).",
             value.span,
+            _clamped(bound, call),
         )
 
 
-def _clamped(bound: Bound, call: Aggregated) -> str:
-    """The statement with a clamp that keeps the meaning.
+def _clamped(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:
+    """Clamps that keep the meaning: between what is known of the ends, and as far on the other side of zero.
 
     Where NULL must stay NULL, LEAST alone would not do.
     """
-    span = call.args[0].span
-    text = written(bound, span)
+    value = call.args[0]
+    text = written(bound, value.span)
     if not text:
-        return ""
-    if call.args[0].shape.kind.temporal:
-        return _within(bound, call, text)
-    low, high = 0, 200
+        return ()
+    if value.shape.kind.temporal:
+        period = "DATE '2020-01-01' AND DATE '2029-12-31'"
+        note = "only values of a period: write the one that you know"
+        return (
+            Edit("replace", value.span, f"CASE WHEN {text} BETWEEN {period} THEN {text} END", note),
+        )
+    low, high = _ends(value)
     clamp = f"LEAST(GREATEST({text}, {low}), {high})"
-    if call.function != "sum" and call.args[0].shape.nullable:
+    if call.function != "sum" and value.shape.nullable:
         clamp = f"CASE WHEN {text} IS NOT NULL THEN {clamp} END"
-    statement = rewritten(bound, span, clamp)
-    return f"{statement}\n-- values outside {low}..{high} count as the nearer limit"
+    note = f"values outside {low}..{high} count as the nearer limit: write the limits that you know"
+    return (Edit("replace", value.span, clamp, note),)
 
 
-def _within(bound: Bound, call: Aggregated, text: str) -> str:
-    """For dates and times: only those of a period count."""
-    if not isinstance(call.args[0], Column):
-        return f"Take it of a column with a range, or of one period: CASE WHEN {text} BETWEEN ..."
-    period = "DATE '2020-01-01' AND DATE '2029-12-31'"
-    case = f"CASE WHEN {text} BETWEEN {period} THEN {text} END"
-    return rewritten(bound, call.args[0].span, case)
+def _ends(value: Expression) -> tuple[int, int]:
+    """Limits for a clamp: 0 only where no value is below."""
+    low, high = numbers(value.shape.domain)
+    most = MOST_CLAMPED if high is None or high > MOST_CLAMPED else max(1, ceil(high))
+    if low is None or low < 0:
+        return -most, most
+    return floor(low) if 2 * low <= most else 0, most
+
+
+MOST_CLAMPED = 200
+"""How far from zero a suggested clamp reaches; the analyst knows better limits."""

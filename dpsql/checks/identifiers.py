@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.checks.rule import frontier
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.expressions import columns
-from dpsql.sql.relations import Scan, walk
+from dpsql.sql.expressions import Column, columns
+from dpsql.sql.relations import Aggregate, Scan, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -29,21 +30,28 @@ def check(bound: Bound) -> Iterator[Refusal]:
                     f'"{named[0].name}" identifies people and cannot be a group',
                     "A group of this name would say that its bearer is in the data, whatever "
                     "noise its count carries.",
-                    _shared(bound, named[0].number),
+                    "Group by something that many share.",
                     named[0].span or aggregate.span,
+                    _shared(bound, aggregate, named[0]),
                 )
 
 
-def _shared(bound: Bound, number: int) -> str:
-    """A query whose groups many people share: by another column of the same table."""
+def _shared(bound: Bound, aggregate: Aggregate, key: Column) -> tuple[Edit, ...]:
+    """Groups that many people share, by another column of the same table; or the query without the key."""
+    edits: list[Edit] = []
+    taken = {c.number for other in aggregate.keys for c in columns(other)}
     for scan in walk(bound.relation):
-        if isinstance(scan, Scan) and any(f.number == number for f in scan.fields):
+        if isinstance(scan, Scan) and any(f.number == key.number for f in scan.fields):
             units = {f.number for f in scan.unit_fields}
-            others = [f for f in scan.fields if not f.identifier and f.number not in units]
+            others = [f for f in scan.fields if not f.identifier and f.number not in units | taken]
             public = [f for f in others if f.shape.domain.members is not None]
-            table = spelled(scan.table.name)
-            for field in (*public, *others):
-                name = spelled(field.name)
-                return f"SELECT {name}, COUNT(*) FROM {table} GROUP BY {name}"
-            return f"SELECT COUNT(*) FROM {table}"
-    return "Group by something that many share."
+            edits += [
+                Edit(
+                    "rename",
+                    key.span,
+                    spelled(f.name),
+                    f'by "{f.name}", which many share, instead of "{key.name}"',
+                )
+                for f in (public or others)[:1]
+            ]
+    return (*edits, Edit("leave_out", key.span))

@@ -30,6 +30,6 @@ def check(bound: Bound) -> Iterator[Refusal]:
                         "DP100",
                         "an interval is of a noised number, and here are rows",
                         "It tells how far noise may be off; rows have none, and are not shown.",
-                        "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) FROM orders",
+                        "Name a noised number of the same SELECT: COUNT(*) AS n, DP_INTERVAL_LOW(n).",
                         part.span,
                     )

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.aggregates.mode import few
-from dpsql.checks.rule import frontier, rewritten, short, visible, written
+from dpsql.checks.rule import frontier, short, visible, written
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.expressions import Aggregated, Column
@@ -47,9 +48,16 @@ def _no_order(bound: Bound, call: Aggregated) -> Refusal:
         f"{name} of {kind} without public values is not answered: it would be one unit's value",
         "Extremes are chosen within a public range, or from a public list: what the policy gives "
         "as `range` or `values`. There is none here, and the value itself is somebody's.",
-        rewritten(bound, call.span, "COUNT(*)"),
+        "Count each value, or ask the data owner to declare `values` or a `range`.",
         call.span,
+        (*_values(bound, call, 0), Edit("replace", call.span, "COUNT(*)")),
     )
+
+
+def _values(bound: Bound, call: Aggregated, place: int) -> tuple[Edit, ...]:
+    """How many rows each value has."""
+    text = written(bound, call.args[place].span)
+    return (Edit("values", call.span, text),) if text else ()
 
 
 def _no_row(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
@@ -59,24 +67,28 @@ def _no_row(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
         f"{name} is not answered: the row that it finds belongs to one unit",
         "The value beside an extreme is that unit's own. Over groups it is answered: the first of "
         f"the groups by their MAX or MIN, or {name}(key, n) of a subquery that counts by key.",
-        _first_group(bound, aggregate, call) or rewritten(bound, call.span, "COUNT(*)"),
+        "Group by the value, and order the groups.",
         call.span,
+        (
+            *_first_group(bound, aggregate, call),
+            *_values(bound, call, 0),
+            Edit("replace", call.span, "COUNT(*)"),
+        ),
     )
 
 
-def _first_group(bound: Bound, aggregate: Aggregate, call: Aggregated) -> str:
+def _first_group(bound: Bound, aggregate: Aggregate, call: Aggregated) -> tuple[Edit, ...]:
     """The query as the first of the groups by their extremes, where that is all it asks for."""
     value, by = call.args
     top = bound.relation
     alone = isinstance(top, Project) and top.input is aggregate and top.fields == bound.columns
     if not alone or aggregate.keys or len(aggregate.calls) > 1 or call.where is not None:
-        return ""
-    if not few(value.shape) or not by.shape.domain.bounded or "--" in bound.source.text:
-        return ""
-    key, order = written(bound, value.span), written(bound, by.span)
+        return ()
+    if not few(value.shape) or not by.shape.domain.bounded:
+        return ()
     extreme, way = ("MAX", "DESC") if call.function == "arg_max" else ("MIN", "ASC")
-    text = rewritten(bound, call.span, key).strip().rstrip(";")
-    return f"{text}\nGROUP BY {key} ORDER BY {extreme}({order}) {way} LIMIT 1"
+    order = f"{extreme}({written(bound, by.span)}) {way}"
+    return (Edit("first_group", call.span, f"{written(bound, value.span)}\n{order}"),)
 
 
 def _distinct(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
@@ -92,6 +104,16 @@ def _distinct(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
         "Whether a value counts depends on whether others have it too, so that one unit's rows "
         "change more than their own share. Units and values can be counted, and the different "
         f"values of each unit taken: SELECT DISTINCT {unit}, {short(value)} FROM ... below.",
-        rewritten(bound, call.span, f"{name}({value})"),
+        f"Take {name} of all values.",
         call.span,
+        tuple(
+            Edit(
+                "replace",
+                call.span,
+                f"{name}({value})",
+                f"{name} of all values, not of different ones",
+            )
+            for _ in call.args[:1]
+            if value
+        ),
     )

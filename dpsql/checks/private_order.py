@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.checks.rule import rewritten
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 from dpsql.sql.relations import Limit, Private, walk
@@ -27,7 +27,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
                 "LIMIT is not answered over private rows",
                 "Which rows come first depends on the rows of other units, so one unit could "
                 "change everything that is kept.",
-                rewritten(bound, relation.span, "")
-                + "\n-- without LIMIT; after the aggregation it may stand, and cuts noisy groups",
+                "After the aggregation LIMIT may stand, and cuts noisy groups.",
                 relation.span,
+                (Edit("leave_out", relation.span),),
             )

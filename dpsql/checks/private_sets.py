@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dpsql.checks.rule import mixed
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
-from dpsql.sql.bind.scope import spelled
 from dpsql.sql.bind.set_operations import of_one_unit
-from dpsql.sql.relations import Distinct, Private, Relation, Scan, Union, inputs, walk
+from dpsql.sql.relations import Distinct, Private, Relation, Union, inputs, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -37,7 +36,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
                 f"{name} is not answered over private rows",
                 "Rows of different units would be compared, and what is left would depend on more "
                 "than one unit's rows.",
-                _counted(relation) or "Aggregate each part, then combine the noisy results.",
+                "Aggregate each part, then combine the noisy results.",
                 relation.span,
             )
 
@@ -46,12 +45,3 @@ def _keeps_units(relation: Relation) -> bool:
     """UNION ALL of rows of one kind of unit: each row stays with its unit."""
     every = isinstance(relation, Union) and relation.operation == "union all"
     return every and of_one_unit(list(inputs(relation)))
-
-
-def _counted(relation: Distinct | Union) -> str:
-    """The number of units, for whoever wanted the number of different rows of one table."""
-    scans = [r for r in walk(relation) if isinstance(r, Scan)]
-    if isinstance(relation, Union) or len(scans) != 1 or not scans[0].unit_fields:
-        return ""
-    key = ", ".join(spelled(f.name) for f in scans[0].unit_fields)
-    return f"SELECT COUNT(DISTINCT {key}) FROM {spelled(scans[0].table.name)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
@@ -23,14 +24,6 @@ def frontier(bound: Bound) -> Iterator[Aggregate]:
 def is_measured(relation: Aggregate) -> bool:
     """Whether this aggregate is where noise is added."""
     return isinstance(relation.input.privacy, Private) and isinstance(relation.privacy, Released)
-
-
-def rewritten(bound: Bound, span: Span | None, replacement: str) -> str:
-    """The analyst's statement with one place written differently."""
-    text = bound.source.text
-    if span is None:
-        return ""
-    return text[: span.start] + replacement + text[span.end :]
 
 
 def short(text: str) -> str:
@@ -60,4 +53,5 @@ def mixed(word: str, units: Iterable[str], span: Span | None) -> Refusal:
         "kind: a row of both would change with either.",
         "Aggregate one kind in a subquery of its own; its noisy result may be joined, or compared.",
         span,
+        (Edit("leave_out", span),),
     )

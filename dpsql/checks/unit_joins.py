@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dpsql.checks.rule import mixed, rewritten, written
+from dpsql.checks.rule import mixed, written
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.join_rules import joined_on_unit
 from dpsql.sql.relations import Join, Private, walk
@@ -43,9 +43,8 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
                 f"this join pairs rows of different units ({left.unit})",
                 "One unit's row would meet rows of any number of others, so one person could add "
                 "any number of rows.",
-                _on_key(bound, join)
-                or f"Join on the key of {left.unit}, which both sides must have among their "
-                "columns.",
+                f"Join on the key of {left.unit}, which both sides must have among their columns.",
+                *([Edit("on", join.span, join.on_unit)] if join.on_unit else []),
             )
         elif join.kind == "full":
             yield _unitless(bound, join)
@@ -90,34 +89,24 @@ def _with_public(bound: Bound, join: Join) -> Iterator[Refusal]:
         )
 
 
-def _on_key(bound: Bound, join: Join) -> str:
-    """The statement with the join on the unit's key; empty where that cannot be written."""
-    text, condition, place = written(bound, join.span), join.condition, join.span
-    if not join.on_unit or place is None or re.search(r"\bUSING\b", text, re.IGNORECASE):
-        return ""
-    if condition is not None:
-        there = written(bound, condition.span)
-        also = f"({there})" if re.search(r"\bOR\b", there, re.IGNORECASE) else there
-        return rewritten(bound, condition.span, f"{join.on_unit} AND {also}") if there else ""
-    before = bound.source.text[: place.start].rstrip()
-    if before.endswith(","):
-        return rewritten(bound, Span(len(before) - 1, place.end), f" JOIN {text} ON {join.on_unit}")
-    return rewritten(bound, place, f"{_OUTER.sub('JOIN', text, count=1)} ON {join.on_unit}")
-
-
-_OUTER = re.compile(r"((FULL|LEFT|RIGHT)(\s+OUTER)?|CROSS)\s+JOIN", re.IGNORECASE)
+_SIDE = re.compile(r"\b(FULL|LEFT|RIGHT)\b", re.IGNORECASE)
+_SAID = {"semi": "EXISTS or IN over", "anti": "NOT EXISTS or NOT IN over"}
 
 
 def _unitless(bound: Bound, join: Join) -> Refusal:
+    side = _SIDE.match(written(bound, join.span))
+    kind = side[1].upper() if side else join.kind.upper()
+    what = f"a {kind} join" if join.kind not in _SAID else f"{_SAID[join.kind]} a private table"
     return _refusal(
         join,
         "DP303",
-        f"a {join.kind.upper()} join makes rows that belong to no unit",
+        f"{what} makes rows that belong to no unit",
         "Rows of the other side without a partner would be kept; whether one is there tells "
         "whether a unit is.",
-        rewritten(bound, join.span, _OUTER.sub("JOIN", written(bound, join.span), count=1)),
+        "Write JOIN: it keeps what both sides have.",
+        Edit("inner", join.span),
     )
 
 
-def _refusal(join: Join, code: str, headline: str, why: str, instead: str) -> Refusal:
-    return Refusal(code, headline, why, instead, join.span)
+def _refusal(join: Join, code: str, headline: str, why: str, instead: str, *edits: Edit) -> Refusal:
+    return Refusal(code, headline, why, instead, join.span, edits)

@@ -8,10 +8,10 @@ Instead: ``PARTITION BY customer_id``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from dpsql.checks.rule import rewritten, visible, written
+from dpsql.checks.rule import visible
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import Bound
@@ -31,24 +31,15 @@ def check(bound: Bound) -> Iterator[Refusal]:
                         f"this window mixes rows of different units ({unit})",
                         "Each value would be computed from rows of several units, so one of them "
                         "could change all the others'.",
-                        _partitioned(bound, relation, window.span)
-                        or f"PARTITION BY the key of {unit}, or use the window over the groups "
+                        f"PARTITION BY the key of {unit}, or use the window over the groups "
                         "of an aggregation.",
                         window.span,
+                        _partitioned(relation, window.span),
                     )
 
 
-def _partitioned(bound: Bound, relation: Windowed, span: Span | None) -> str:
-    """The statement with the unit's key in the PARTITION BY, where the key can be named."""
+def _partitioned(relation: Windowed, span: Span | None) -> tuple[Edit, ...]:
+    """The unit's key in the PARTITION BY, where the key can be named."""
     assert isinstance(relation.privacy, Private)
     names = [visible(relation.input, component) for component in relation.privacy.key]
-    text = written(bound, span)
-    opening = _OVER.search(text)
-    if opening is None or not names or not all(names):
-        return ""
-    keys = "PARTITION BY " + ", ".join(names) + (", " if opening[1] else " ")
-    window = text[: opening.start()] + f"OVER ({keys}" + text[opening.end() :]
-    return rewritten(bound, span, window.replace(" )", ")"))
-
-
-_OVER = re.compile(r"\bOVER\s*\(\s*(PARTITION\s+BY\s+)?", re.IGNORECASE)
+    return (Edit("partition", span, ", ".join(names)),) if names and all(names) else ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpsql.diagnostics.codes import CODES
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.quote import LINE, LINES, STATEMENT, line, listed
 from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.render import refusal_text
@@ -16,7 +17,8 @@ class Refusal:
     """One reason not to answer.
 
     ``headline`` stands alone (many BI tools show only it); ``why`` says what one person could do
-    or reveal; ``instead`` is SQL to paste, or names who can change what.
+    or reveal; ``instead`` is SQL to paste, or names who can change what. ``edits`` are the changes that
+    may lead to such SQL, the nearest one first: each is tried before it is shown.
     """
 
     code: str
@@ -24,6 +26,7 @@ class Refusal:
     why: str
     instead: str = ""
     span: Span | None = None
+    edits: tuple[Edit, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Only listed codes exist, and what is quoted of a statement is cut."""

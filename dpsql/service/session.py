@@ -19,7 +19,17 @@ from dpsql.ledger.balance import Balance
 from dpsql.ledger.store import Note
 from dpsql.memory.pool import POOL, Use
 from dpsql.memory.sizes import size_of
-from dpsql.pipeline import Act, Payer, admit, admit_part, answer, kept_of, planned, priced
+from dpsql.pipeline import (
+    Act,
+    Payer,
+    admit,
+    admit_part,
+    answer,
+    kept_of,
+    planned,
+    priced,
+    with_suggestion,
+)
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
@@ -43,6 +53,7 @@ from dpsql.service.remaining import estimates
 from dpsql.service.reply import Remaining, Reply, made
 from dpsql.service.views import ViewShape, shape_of
 from dpsql.sql.bind import bind
+from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parameters import builtins
 from dpsql.sql.parse import Source, parse
 
@@ -185,6 +196,10 @@ class Session:
         source = Source(text, mine.dialect, parameters)
         views = temporary.by_name(mine.views)
         catalog = replace(self._service.catalog(self.role, now), temporary=views)
+        return with_suggestion(lambda asked: self._asked(asked, catalog, mine), source, catalog)
+
+    def _asked(self, source: Source, catalog: Catalog, mine: s.Settings) -> PricedPlan:
+        """The priced plan of a statement, or of one that may be suggested in its place."""
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
         wanted, request = widest_error(mine), self._request(mine)

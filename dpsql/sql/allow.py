@@ -273,6 +273,9 @@ _HINTS = {
 """What to write for some of what is not listed."""
 
 
+LEAVE_OUT = "Leave it out; the README lists what is answered."
+
+
 def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:
     function = isinstance(node, exp.Func) and type(node) not in ALLOWED
     said = written(node) if function and not isinstance(node, exp.Anonymous) else ""
@@ -283,7 +286,7 @@ def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:
         "everything else is refused, whatever the data.",
         instead=_HINTS.get(
             name.strip('"').upper() if function else name,
-            "See the README: what is answered, and what is not.",
+            LEAVE_OUT,
         ),
         span=span_of(place),
     )

@@ -248,7 +248,7 @@ def _nowhere(place: Span | None) -> Refusal:
         "DP406",
         "WITH DIFFERENTIAL_PRIVACY belongs to a SELECT that aggregates",
         "It says how the answer of that SELECT is noised.",
-        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.1) COUNT(*) FROM orders",
+        "Write it behind the SELECT: WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.1).",
         place,
     )
 

@@ -64,6 +64,26 @@ class Parsed:
 def parse(source: Source) -> Parsed:
     """Read one query; anything unexpected, of whatever cause, is a refusal."""
     text = source.text
+    tokens, tree = read(source)
+    try:
+        if not isinstance(tree, exp.Query):
+            raise Refused(_not_a_query(Span(tokens[0].start, tokens[0].end + 1)))
+        check_text(tokens, text, source.dialect)
+        resolve_tables(tree)
+        mark_group_all(tree)
+        translate(tree, source.dialect)
+        resolve_aliases(tree)
+    except Refused as refused:
+        raise refused.within(text) from None
+    problems = allow.refusals(tree)
+    if problems:
+        raise Refused(*problems[:5], text=text)
+    return Parsed(source, tree)
+
+
+def read(source: Source) -> tuple[list[Token], exp.Expr]:
+    """The tokens and the tree of one statement as it is written; each node knows its place."""
+    text = source.text
     if len(text) > LONGEST_TEXT:
         raise Refused(_too_large(f"{LONGEST_TEXT} characters"))
     strange = STRANGE.search(text)
@@ -85,19 +105,9 @@ def parse(source: Source) -> Parsed:
         locate(tree, taken.tokens)
         attach_clauses(tree, taken)
         attach_bounds(tree, taken)
-        if not isinstance(tree, exp.Query):
-            raise Refused(_not_a_query(Span(tokens[0].start, tokens[0].end + 1)))
-        check_text(tokens, text, source.dialect)
-        resolve_tables(tree)
-        mark_group_all(tree)
-        translate(tree, source.dialect)
-        resolve_aliases(tree)
     except Refused as refused:
         raise refused.within(text) from None
-    problems = allow.refusals(tree)
-    if problems:
-        raise Refused(*problems[:5], text=text)
-    return Parsed(source, tree)
+    return tokens, tree
 
 
 def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:

@@ -35,18 +35,17 @@ def refused_for(case: Case, text: str) -> Refused | None:
 
 
 def run(case: Case) -> str:
-    """The refusal, and whether its suggestions are accepted."""
+    """The refusal, and whether its suggestion is accepted, which mends all that is refused."""
     verb, code = case.words
     assert verb == "refuse", case
     refused = refused_for(case, case.text)
     assert refused is not None, f"{case}: answered"
     assert refused.code == code, f"{case}: {refused.code}"
-    printed, alone = [refusal_text(refused)], len(refused.refusals) == 1
-    for one in refused.refusals:
-        if is_sql(one.instead) and not one.instead.startswith("SET ") and alone:
-            again = refused_for(case, one.instead)
-            assert again is None, f"{case}: the suggestion is refused\n{one.instead}\n{again}"
-            printed.append("(the suggestion is answered)")
+    printed, instead = [refusal_text(refused)], refused.instead
+    if is_sql(instead) and not instead.startswith("SET "):
+        again = refused_for(case, instead)
+        assert again is None, f"{case}: the suggestion is refused\n{instead}\n{again}"
+        printed.append("(the suggestion is answered)")
     return "\n".join(printed)
 
 

@@ -21,6 +21,7 @@ from dpsql.plan.request import Request
 from dpsql.policy.against_source import columns_of
 from dpsql.policy.load import load
 from dpsql.policy.source import TableDescription
+from dpsql.service import own_tables
 from dpsql.sql.bind import Bound, bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
@@ -60,9 +61,16 @@ def priced(
     request: Request = ANALYST,
     dialect: str = "postgres",
 ) -> PricedPlan:
-    """The whole line of pure stages."""
+    """The whole line of pure stages, over dpsql's own tables too, as a session asks it."""
     source = Source(sql, dialect, parameters)  # type: ignore[arg-type]
-    return pipeline.prepare(source, catalog(policy), request, _evaluator())
+
+    def ask(asked: Source) -> PricedPlan:
+        own = own_tables.asked_for(asked)
+        seen = own_tables.catalog(catalog(policy), asked) if own else catalog(policy)
+        plan = pipeline.planned(asked, seen, _evaluator())
+        return pipeline.priced(plan, asked, request)
+
+    return pipeline.with_suggestion(ask, source, catalog(policy))
 
 
 def outcome(sql: str, parameters: Sequence[object] = (), **options: object) -> PricedPlan | Refused:

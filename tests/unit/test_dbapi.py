@@ -227,7 +227,7 @@ def test_a_refusal_is_readable_where_it_is_printed(connection: dbapi.Connection)
     assert refused.headline.startswith("this query returns rows")
     assert str(refused).startswith(f"DP101: {refused.headline}\n  at line 1, column 8")
     assert "why:" in str(refused)
-    assert refused.instead in str(refused)
+    assert all(line in str(refused) for line in refused.instead.splitlines())
     assert refused.sqlstate == "0A000"
     with pytest.raises(dpsql.InterfaceError):
         cursor.fetchall()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.policy.model import Policy, TemporaryView
 from dpsql.policy.types import Scalar
@@ -82,6 +83,10 @@ def copied(body: exp.Expr, context: Context, node: exp.Expr) -> None:
         raise refuse("DP115", node, "its views and WITH queries are used too often", why)
 
 
-def refuse(code: str, node: exp.Expr, headline: str, why: str, instead: str = "") -> Refused:
-    """A refusal that points at a syntax-tree node; the caller raises it."""
-    return Refused(Refusal(code, headline, why, instead, span_of(node)))
+def refuse(
+    code: str, node: exp.Expr, headline: str, why: str, instead: str = "", *edits: Edit
+) -> Refused:
+    """A refusal that points at a syntax-tree node, where edits without a place are made; the caller raises it."""
+    place = span_of(node)
+    there = tuple(edit if edit.span is not None else replace(edit, span=place) for edit in edits)
+    return Refused(Refusal(code, headline, why, instead, place, there))

@@ -117,7 +117,7 @@ def interval_end(self: Scalars, node: exp.Expr) -> Expression:
             node,
             f"an interval is around a number, not {value.shape.kind.value}",
             "Noise is added to numbers.",
-            "SELECT COUNT(*) AS n, DP_INTERVAL_LOW(n) FROM orders",
+            "Name a noised number of the same SELECT: COUNT(*) AS n, DP_INTERVAL_LOW(n).",
         )
     return Call(own(node), (value,), Shape(Kind.DOUBLE), span=span_of(node))
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dpsql.diagnostics.edit import Edit
+from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.sql.bind.aggregate_calls import NAMES
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.bind.scope import folded
+from dpsql.sql.bind.scope import folded, spelled
+from dpsql.sql.expressions import Column
+from dpsql.sql.spans import span_of
 
 
 def star(node: exp.Expr) -> exp.Expr | None:
@@ -78,3 +82,26 @@ def holds_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query | exp.Subquery):
         return False
     return any(holds_aggregate(child) for child in node.iter_expressions())
+
+
+def ungrouped(node: exp.Expr, column: Column, *, grouped: bool) -> Refused:
+    """A column of rows among groups; or among rows, where only HAVING or ORDER BY speaks of groups."""
+    name, place = spelled(column.name), column.span or span_of(node)
+    average = f", AVG({name})" if column.shape.kind.numeric else ""
+    means = (
+        [Edit("replace", place, f"AVG({name})", f"AVG({name}) instead of {name}")]
+        if average
+        else []
+    )
+    return Refused(
+        Refusal(
+            "DP111" if grouped else "DP101",
+            f'"{column.name}" is neither grouped nor inside an aggregate'
+            if grouped
+            else f'this query returns rows: "{column.name}" is of one row, and nothing is grouped',
+            "A group has many rows, of many people; showing one row's value would show one person's.",
+            f'Add "{column.name}" to GROUP BY, or aggregate it: COUNT(*){average}.',
+            place,
+            (Edit("group", place, name), *means),
+        )
+    )

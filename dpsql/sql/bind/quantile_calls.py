@@ -33,6 +33,8 @@ def bind_quantile(scalars: Scalars, node: exp.Expr) -> tuple[str, Expression, st
     """The function, the value whose rank is meant, and the fraction as an exact number."""
     call, ordered = node, None
     if isinstance(node, exp.WithinGroup):
+        if node.expression is None:
+            raise _unclear(node)
         call, ordered = node.this, node.expression.expressions[0]
     name = QUANTILES.get(type(call), "")
     given = call.args.get("quantile") or call.args.get("expression")

@@ -12,6 +12,7 @@ from sqlglot import exp
 from dpsql.diagnostics.refusal import Refused
 from dpsql.effort import step
 from dpsql.policy.types import INSTANT, Kind
+from dpsql.sql.allow import LEAVE_OUT
 from dpsql.sql.bind import cases, literals, operators, steps, times
 from dpsql.sql.bind.casts import bind_at_time_zone, bind_cast
 from dpsql.sql.bind.context import Context, refuse
@@ -181,7 +182,7 @@ def _misplaced(node: exp.Expr) -> Refused:
         node,
         "this construct cannot stand here",
         "Only constructs whose effect on one person's privacy is known are run.",
-        "See the README: what is answered, and what is not.",
+        LEAVE_OUT,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refused
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.expressions import Column, Expression
@@ -154,7 +155,7 @@ class Scope:
         found = _matching(self.fields, name)
         numbers = {f.number for f in found}
         if len(numbers) > 1 and not any(same(name, m) for m in self.merged):
-            raise _ambiguous(node, name)
+            raise _ambiguous(node, name, self)
         if found:
             return replace(found[0], span=span_of(node))
         for alias, value in self.aliases.items():
@@ -182,7 +183,7 @@ class Scope:
         if not found:
             raise _unknown(node, name, sources[0].fields)
         if len({f.number for f in found}) > 1:
-            raise _ambiguous(node, name)
+            raise _ambiguous(node, name, self)
         return replace(found[0], span=span_of(node))
 
 
@@ -197,33 +198,47 @@ def _matching(fields: Iterable[Column], name: str) -> list[Column]:
     return exact or [f for f in everything if same(f.name, name)]
 
 
-def _unknown(node: exp.Expr, name: str, fields: tuple[Column, ...]) -> Refused:
+def _unknown(node: exp.Column, name: str, fields: tuple[Column, ...]) -> Refused:
     near = difflib.get_close_matches(name, [f.name for f in fields], 3)
     known = ", ".join(near or [f.name for f in fields][:12])
+    table = node.args.get("table")
+    front = "" if table is None else f"{spelled(folded(table))}."
     return refuse(
         "DP105",
         node,
         f'there is no column "{name}" here',
         "A column that the policy does not list does not exist for analysts.",
         f"Known here: {known}." if known else "",
+        *(Edit("replace", sql=front + spelled(column)) for column in near),
     )
 
 
 def _unknown_source(node: exp.Expr, table: str, scope: Scope) -> Refused:
+    aliases = [s.alias for s in scope.sources if s.alias]
+    near = difflib.get_close_matches(table, aliases, 1) or aliases[: len(aliases) == 1]
     return refuse(
         "DP105",
         node,
         f'"{table}" is not a table or alias of this FROM clause',
         "Columns are taken from the tables that the query reads.",
-        f"Known here: {', '.join(s.alias for s in scope.sources)}.",
+        f"Known here: {', '.join(aliases)}.",
+        *(
+            Edit("replace", sql=f"{spelled(alias)}.{spelled(node.name)}")
+            for alias in near
+            if node.name
+        ),
     )
 
 
-def _ambiguous(node: exp.Expr, name: str) -> Refused:
+def _ambiguous(node: exp.Expr, name: str, scope: Scope) -> Refused:
+    owners = [
+        s.alias for s in scope.sources if s.alias and any(same(f.name, name) for f in s.fields)
+    ]
     return refuse(
         "DP106",
         node,
         f'"{name}" is a column of more than one table here',
         "The answer would depend on which one is meant.",
-        f'Write the table in front: t."{name}".',
+        f"Write the table in front: {' or '.join(f'{spelled(a)}.{spelled(name)}' for a in owners)}.",
+        *(Edit("replace", sql=f"{spelled(alias)}.{spelled(name)}") for alias in owners),
     )

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dpsql.diagnostics.refusal import Refused
 from dpsql.diagnostics.span import Span
 from dpsql.effort import step
 from dpsql.sql.bind import privacy
@@ -20,7 +19,14 @@ from dpsql.sql.bind.grouping_calls import GroupingCalls
 from dpsql.sql.bind.join_graph import arranged
 from dpsql.sql.bind.limits import limited
 from dpsql.sql.bind.options import with_terms
-from dpsql.sql.bind.outputs import aggregates, holds_aggregate, ordinal, output_name, star
+from dpsql.sql.bind.outputs import (
+    aggregates,
+    holds_aggregate,
+    ordinal,
+    output_name,
+    star,
+    ungrouped,
+)
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, folded, same
 from dpsql.sql.bind.sources import bind_from
@@ -303,8 +309,13 @@ class _Grouped(_Plain):
         replaced = substitute(value, known.get)
         for column in columns(replaced):
             if column.number not in made:
-                raise _ungrouped(node, column)
+                raise ungrouped(node, column, grouped=self._is_grouped())
         return replaced
+
+    def _is_grouped(self) -> bool:
+        """Whether the statement says GROUP BY, or aggregates in its list."""
+        group = self.select.args.get("group")
+        return group is not None or any(holds_aggregate(item) for item in self.select.expressions)
 
     def _aggregate(self) -> Relation:
         assert self.calls is not None
@@ -385,15 +396,3 @@ def _over_outputs(
         "A row kept once may stand for several with different other columns.",
         "Add the column to the SELECT list.",
     )
-
-
-def _ungrouped(node: exp.Expr, column: Column) -> Refused:
-    refusal = refuse(
-        "DP111",
-        node,
-        f'"{column.name}" is neither grouped nor inside an aggregate',
-        "A group has many rows, of many people; showing one row's value would show one person's.",
-        f'Add "{column.name}" to GROUP BY, or aggregate it: COUNT(*), AVG({column.name}).',
-    )
-    span = column.span or refusal.first.span
-    return Refused(replace(refusal.first, span=span))

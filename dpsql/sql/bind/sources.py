@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.model import Column as Declared
 from dpsql.policy.model import Table
@@ -209,19 +210,25 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
     other = _item(node.this, context, ctes, query)
     taken = {s.alias.casefold() for s in current.scope.sources}
     for source in other.scope.sources:
-        if source.alias.casefold() in taken:
+        if source.alias and source.alias.casefold() in taken:
             raise refuse(
                 "DP106",
                 node,
                 f'"{source.alias}" names two tables of this FROM clause',
                 "Columns could be taken from either.",
                 f"{source.alias} AS another_name",
+                Edit("alias", sql=_free(source.alias, taken)),
             )
     kind = _kind(node)
     both = replace(current.scope, sources=current.scope.sources + other.scope.sources)
     condition, merged = _condition(node, current, other, both, context)
     if condition is None and kind != "cross":
-        raise refuse("DP102", node, "this join has no condition", "ON or USING says what pairs.")
+        on_unit = _on_unit(current, other)
+        raise refuse(
+            "DP102", node, "this join has no condition", "ON or USING says what pairs.",
+            "Write ON a.column = b.column, or USING (column).",
+            *([Edit("on", sql=on_unit)] if on_unit else _shared(current, other)),
+        )  # fmt: skip
     if kind == "right":
         # The same rows, with the side that is kept whole on the left.
         relation = join("left", other.relation, current.relation, condition)
@@ -230,6 +237,26 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
     relation = replace(relation, span=span_of(node), on_unit=_on_unit(current, other))
     scope = replace(both, merged=both.merged | merged).with_fields(relation.fields)
     return From(relation, scope)
+
+
+def _free(alias: str, taken: set[str]) -> str:
+    """A name like this one that no table of the FROM clause has."""
+    return next(name for i in range(2, 200) if (name := f"{alias}_{i}").casefold() not in taken)
+
+
+def _shared(left: From, right: From) -> list[Edit]:
+    """The join on the columns that both sides have under one name."""
+    pairs = [
+        f"{_in(left, f)} = {_in(right, g)}"
+        for f in left.scope.fields
+        for g in right.scope.fields
+        if f.name == g.name and f.shape.kind is g.shape.kind
+    ]
+    return [Edit("on", sql=pair) for pair in pairs[:2]]
+
+
+def _in(side: From, column: Column) -> str:
+    return _spelled(side.scope, frozenset({column.number}))
 
 
 def _on_unit(left: From, right: From) -> str:

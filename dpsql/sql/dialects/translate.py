@@ -94,7 +94,7 @@ def _unknown(node: exp.Expr, dialect: Dialect) -> Refusal:
         f"{name} is not in the SQL that dpsql answers in {dialect.title}'s dialect",
         "Only constructs whose meaning there is known are run; everything else is refused, "
         "whatever the data.",
-        "See the README: Dialects.",
+        f"Leave it out; the README lists what is read in {dialect.title}'s dialect.",
         span_of(node),
     )
 

@@ -1,0 +1,152 @@
+"""What to write instead of a statement that is refused: the nearest one that is answered.
+
+A refusal says where and why; here statements near it are made on the syntax tree, and the nearest ones are
+asked first, as they would be asked by anybody: bound, checked, planned and priced. One that is refused is
+not shown; what is near to it is tried next. So a statement with two faults is mended twice.
+
+Claim: a suggestion depends on the text, the policy and the settings alone, and names no table or column that
+    the role may not see.
+Argument: only the pure stages ask for it, with the same catalog as the statement itself. Names come from the
+    statement, from that catalog, or from the scope of a statement that is bound by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+
+from sqlglot import exp
+
+from dpsql.diagnostics.quote import STATEMENT, quote
+from dpsql.diagnostics.refusal import NotAdmitted, Refusal, Refused
+from dpsql.diagnostics.render import is_sql
+from dpsql.effort import limit_part, step
+from dpsql.sql.parse import Source, read
+from dpsql.sql.suggest.candidate import LOOK_UP, Candidate, Case, Change
+from dpsql.sql.suggest.change import changed
+from dpsql.sql.suggest.leave_out import left_out
+from dpsql.sql.suggest.names import catalog_question, renamed_table
+from dpsql.sql.suggest.places import innermost, upward
+from dpsql.sql.suggest.respell import respelled
+from dpsql.sql.suggest.words import respelled_words
+from dpsql.sql.suggest.writer import write
+
+MOST_TRIED = 12
+"""Statements that are asked for one suggestion."""
+MOST_STEPS = 60_000
+"""The work of planning that they may take together: a twentieth of what a statement may."""
+LONGEST = STATEMENT // 2
+"""Longer statements get no suggestion in SQL: nobody would read it."""
+_FAREST = 30
+
+Ask = Callable[[Source], object]
+"""Plans a statement; raises ``Refused`` where it is not answered."""
+
+
+def suggested(refused: Refused, source: Source, ask: Ask, visible: Sequence[str]) -> Refused:
+    """The same refusal, with the nearest statement that is answered, if one was found in time."""
+    first = refused.first
+    if len(source.text) > LONGEST or is_sql(first.instead):
+        return refused
+    try:
+        with limit_part(MOST_STEPS):
+            found = _Search(source, ask, visible).nearest(refused)
+    except (Refused, RecursionError):  # the work is used up: nothing nearer is known
+        found = None
+    if found is None:
+        return refused
+    instead = "\n".join((found.text, *(f"-- {_note(note)}" for note in _notes(found, first))))
+    told = replace(first, instead=instead)
+    if told.instead != instead:  # it is too long to be shown whole
+        return refused
+    rest = [told if refusal is first else refusal for refusal in refused.refusals]
+    return type(refused)(*rest, text=refused.text)
+
+
+def _notes(found: Candidate, refusal: Refusal) -> Iterator[str]:
+    """What the suggestion does not keep, and then what the rule says in its own words."""
+    yield from dict.fromkeys(found.notes)
+    if found.loses and "README" not in refusal.instead and refusal.instead:
+        yield refusal.instead
+
+
+def _note(text: str) -> str:
+    return quote(" ".join(text.split()), 200)
+
+
+@dataclass(slots=True)
+class _Search:
+    """The statements that are still to be tried, the nearest ones first."""
+
+    source: Source
+    ask: Ask
+    visible: Sequence[str]
+    waiting: list[tuple[int, int, Candidate]] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+    def nearest(self, refused: Refused) -> Candidate | None:
+        """The first one that is answered."""
+        self.seen.add(self.source.text.strip())
+        self._spread(Candidate(self.source.text, 0), refused)
+        for _ in range(MOST_TRIED):
+            if not self.waiting:
+                return None
+            candidate = heappop(self.waiting)[-1]
+            try:
+                self.ask(self._source(candidate.text))
+            except Refused as again:
+                step()
+                self._spread(candidate, again)
+            except NotAdmitted:  # a defect of dpsql, which is not this statement's
+                continue
+            else:
+                return candidate
+        return None
+
+    def _spread(self, candidate: Candidate, refused: Refused) -> None:
+        """Let what is near to a refused candidate wait for its turn."""
+        for near in _near(self._source(candidate.text), refused.first, self.visible):
+            text = near.text.strip()
+            distance = candidate.distance + near.distance
+            if text and text not in self.seen and distance < _FAREST and len(text) <= STATEMENT:
+                self.seen.add(text)
+                notes, loses = (*candidate.notes, *near.notes), candidate.loses or near.loses
+                whole = Candidate(text, distance, notes, loses)
+                heappush(self.waiting, (distance, len(self.seen), whole))
+
+    def _source(self, text: str) -> Source:
+        return replace(self.source, text=text)
+
+
+def _near(source: Source, refusal: Refusal, visible: Sequence[str]) -> Iterator[Candidate]:
+    """Statements that do without what a refusal points at."""
+    for near in respelled_words(source, refusal, visible):
+        yield replace(near, loses=bool(near.notes) and near.distance < LOOK_UP)
+    try:
+        _, tree = read(source)
+    except Refused:
+        return
+    case = Case(source, tree)
+    for change in _changes(case, refusal, visible):
+        text = write(change.tree, source)
+        if text:
+            yield Candidate(text, change.distance, change.notes, change.loses)
+    if refusal.code == "DP104" or _in_from(tree, refusal):
+        yield from catalog_question(source)
+
+
+def _in_from(tree: exp.Expr, refusal: Refusal) -> bool:
+    """Whether what is refused stands where tables do."""
+    found = innermost(tree, refusal.span)
+    return refusal.code in ("DP100", "DP107") and any(
+        isinstance(n, exp.Table) for n in upward(found)
+    )
+
+
+def _changes(case: Case, refusal: Refusal, visible: Sequence[str]) -> Iterator[Change]:
+    yield from changed(case, refusal.edits)
+    if refusal.code == "DP104":
+        yield from renamed_table(case, refusal.span, visible)
+    yield from respelled(case, refusal)
+    yield from left_out(case, refusal.span)
