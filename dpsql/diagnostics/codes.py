@@ -48,7 +48,11 @@ _ALL = (
     Code("DP301", UNSUPPORTED, "a join that pairs rows of different units"),
     Code("DP302", UNSUPPORTED, "tables of different kinds of unit in one query"),
     Code("DP303", UNSUPPORTED, "rows that would belong to no unit"),
-    Code("DP304", UNSUPPORTED, "a join whose fan-out is not bounded"),
+    Code(
+        "DP304",
+        UNSUPPORTED,
+        "a join whose fan-out is not bounded, or is more than a million rows for one unit",
+    ),
     Code("DP305", UNSUPPORTED, "identifiers shown or grouped by"),
     Code("DP306", UNSUPPORTED, "what strict timing has no steady form for"),
     # DP4xx: budget and settings
