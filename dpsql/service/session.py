@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -34,7 +34,7 @@ from dpsql.plan.priced import PricedPlan
 from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
 from dpsql.plan.show import show
-from dpsql.policy.model import QueryLimit, Role, TemporaryView
+from dpsql.policy.model import QueryLimit, Role
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.cost import Cost
 from dpsql.release.finish import Finishing, finish
@@ -51,11 +51,10 @@ from dpsql.service.overview import overview_of, rows
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.remaining import estimates
 from dpsql.service.reply import Remaining, Reply, made
-from dpsql.service.views import ViewShape, shape_of
-from dpsql.sql.bind import bind
+from dpsql.service.views import ViewShape
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parameters import builtins
-from dpsql.sql.parse import Source, parse
+from dpsql.sql.parse import Source
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service
@@ -97,25 +96,8 @@ class Session:
 
     def views(self) -> tuple[ViewShape, ...]:
         """The temporary views of this session that can be read, and what they look like."""
-        if not self.settings.views:
-            return ()
-        shapes = []
-        mine = temporary.by_name(self.settings.views)
-        with limit_effort():
-            for view in mine.values():
-                try:
-                    shapes.append(self._shape(view, mine))
-                except Refused:  # what it reads is gone
-                    continue
-        return tuple(shapes)
-
-    def _shape(self, view: TemporaryView, views: Mapping[str, TemporaryView]) -> ViewShape:
-        catalog = replace(self._service.catalog(self.role), temporary=views)
-        with limit_effort():
-            bind(
-                parse(Source(view.sql, view.dialect)), catalog
-            )  # what is wrong is told of its own text
-            return shape_of(view.name, catalog)
+        views = self.settings.views
+        return temporary.shapes(views, self._service.catalog(self.role)) if views else ()
 
     @property
     def role(self) -> str:
@@ -140,7 +122,7 @@ class Session:
         name = s.shown(text)
         if name is not None:
             return self._show(name)
-        views = temporary.with_views(self.settings, text, self._service.policy, self._shape)
+        views = temporary.with_views(self.settings, text, self._service.catalog(self.role))
         if views is not None:
             tag, self.settings = views
             return made(tag, (), ())

@@ -12,15 +12,18 @@ Claim: where such a view is named, its text is bound in its place, over what the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dpsql.diagnostics.refusal import Refusal, Refused
-from dpsql.policy.model import Policy, TemporaryView
+from dpsql.effort import limit_effort
+from dpsql.policy.model import TemporaryView
 from dpsql.service.overview import NAME, SPACE, plain_name
 from dpsql.service.settings import Settings
-from dpsql.service.views import ViewShape, twice
-from dpsql.sql.parse import LONGEST_NAME
+from dpsql.service.views import ViewShape, shape_of, twice
+from dpsql.sql.bind import bind
+from dpsql.sql.bind.context import Catalog
+from dpsql.sql.parse import LONGEST_NAME, Source, parse
 
 MOST, LONGEST = 32, 20_000
 """Views of a session, and the characters of each."""
@@ -35,8 +38,6 @@ _DROP = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _DISCARD = re.compile(r"\s*discard\s+(?:all|temp|temporary)\s*;?\s*", re.IGNORECASE)
-Shape = Callable[[TemporaryView, Mapping[str, TemporaryView]], ViewShape]
-"""What a view would look like beside others; refused if it cannot be."""
 
 
 def by_name(views: tuple[TemporaryView, ...]) -> dict[str, TemporaryView]:
@@ -44,10 +45,32 @@ def by_name(views: tuple[TemporaryView, ...]) -> dict[str, TemporaryView]:
     return {view.name: view for view in views}
 
 
-def with_views(
-    settings: Settings, text: str, policy: Policy, shape: Shape
-) -> tuple[str, Settings] | None:
-    """The tag and the settings after CREATE TEMP VIEW, DROP VIEW or DISCARD; None for anything else."""
+def shapes(views: tuple[TemporaryView, ...], catalog: Catalog) -> tuple[ViewShape, ...]:
+    """What those views look like that can be read."""
+    found = []
+    mine = by_name(views)
+    with limit_effort():
+        for view in views:
+            try:
+                found.append(_shape(view, mine, catalog))
+            except Refused:  # what it reads is gone
+                continue
+    return tuple(found)
+
+
+def _shape(view: TemporaryView, views: Mapping[str, TemporaryView], catalog: Catalog) -> ViewShape:
+    """What a view looks like beside others; refused if it cannot be read."""
+    beside = replace(catalog, temporary=views)
+    with limit_effort():
+        bind(parse(Source(view.sql, view.dialect)), beside)  # errors have places in its own text
+        return shape_of(view.name, beside)
+
+
+def with_views(settings: Settings, text: str, catalog: Catalog) -> tuple[str, Settings] | None:
+    """The tag and the settings after CREATE TEMP VIEW, DROP VIEW or DISCARD; None for anything else.
+
+    ``catalog`` is what the session may see without its own views.
+    """
     if _DISCARD.fullmatch(text):
         return "DISCARD", replace(settings, views=())
     created = _CREATE.fullmatch(text)
@@ -55,7 +78,7 @@ def with_views(
         view = TemporaryView(
             plain_name(created[2]), created[3].strip().rstrip(";"), settings.dialect
         )
-        return "CREATE VIEW", _created(settings, view, policy, shape, again=bool(created[1]))
+        return "CREATE VIEW", _created(settings, view, catalog, again=bool(created[1]))
     dropped = _DROP.fullmatch(text)
     if dropped is not None:
         names = [plain_name(name) for name in re.findall(NAME, dropped[2])]
@@ -63,9 +86,8 @@ def with_views(
     return None
 
 
-def _created(
-    settings: Settings, view: TemporaryView, policy: Policy, shape: Shape, *, again: bool
-) -> Settings:
+def _created(settings: Settings, view: TemporaryView, catalog: Catalog, *, again: bool) -> Settings:
+    policy = catalog.policy
     taken = {name.casefold() for name in (*policy.tables, *policy.views)}
     others = tuple(v for v in settings.views if v.name.casefold() != view.name.casefold())
     if view.name.casefold() in taken or view.name.lower().startswith("pg_"):
@@ -76,7 +98,7 @@ def _created(
         raise Refused(_taken(view.name, "This session has a view of that name."))
     if len(others) >= MOST or len(view.sql) > LONGEST or len(view.name) > LONGEST_NAME:
         raise Refused(_too_many())
-    problems = twice(shape(view, by_name((*others, view))))
+    problems = twice(_shape(view, by_name((*others, view)), catalog))
     if problems:
         why = "Each column of a view has a name of its own."
         raise Refused(Refusal("DP106", f"the view {problems[0]}", why))

@@ -13,7 +13,8 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.effort import step
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.parse import STRANGE, Source, read
+from dpsql.sql.parameters import STRANGE
+from dpsql.sql.parse import Source, read
 from dpsql.sql.suggest.candidate import CHANGE, LEAVE_OUT, LOOK_UP, MEND, SUMMARIZE, Candidate
 from dpsql.sql.suggest.names import CATALOG
 from dpsql.sql.suggest.writer import text_of
