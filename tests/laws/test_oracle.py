@@ -173,7 +173,7 @@ FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] =
     "HAVING dropped": (
         _without_having,
         " HAVING ",
-        ("COUNT(*) > 100", "COUNT(*) > 0", "COUNT(*) >= 2", "COUNT(*) > 1", "MAX(age) > 0"),
+        ("COUNT(*) > 100", "COUNT(*) > 0", "COUNT(*) >= 2", "COUNT(*) > 1", "MAX(age) > 0", "GROUPING(city) AS g"),
     ),
     "a condition dropped": (
         _without_last_conjunct,
@@ -181,7 +181,7 @@ FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] =
         (
             "started < '2024-03-03'", "<> 'va'", "IN ('de', 'fr', 'it')", "IN ('web', 'shop')",
             "IN ('europe', 'asia')", "age BETWEEN 20 AND 25", "channel IS NOT NULL GROUP",
-            "WHERE amount IS NOT NULL", "IS NOT NULL LIMIT", "ORDER BY population DESC", "NOT EXISTS",
+            "WHERE amount IS NOT NULL", "IS NOT NULL LIMIT", "ORDER BY population DESC", "ORDER BY price DESC", "NOT EXISTS",
             "'2024-01-05' GROUP", "AS t WHERE n <= 5", "l.who = p.s)",  # of units, and a semi join
         ),
     ),

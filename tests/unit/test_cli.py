@@ -90,8 +90,9 @@ def test_demo_data_are_what_they_were(data: Path, tmp_path: Path) -> None:
 def test_a_table_shows_values_intervals_and_cost(policy: Path, capsys: Output) -> None:
     sql = "SELECT country, COUNT(*) AS n, AVG(age) AS age FROM customers GROUP BY country"
     assert ask(policy, sql) == 0
-    header, rule, *rows, footer = capsys.readouterr().out.splitlines()
+    header, rule, *rows, note, footer = capsys.readouterr().out.splitlines()
     assert header.split() == ["country", "n", "age"]
+    assert note == "country: all public groups are shown, those without rows too"
     assert set(rule) == {"─"}
     assert len(rows) == 8
     assert all("± " in row and " … " in row for row in rows)
