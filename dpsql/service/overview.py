@@ -18,13 +18,14 @@ from dpsql.policy.types import Kind
 
 Row = Sequence[object]
 Columns = tuple[tuple[str, Kind], ...]
-SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
-NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
-_TABLES = re.compile(rf"{SPACE}*(?:show{SPACE}+tables|\\dt?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
+SPACE = r"(?:\s|--[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)"
+"""White space or a comment. Whatever repeats it is possessive: no text makes the reader try it twice."""
+NAME = r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)'
+_TABLES = re.compile(rf"{SPACE}*+(?:show{SPACE}++tables|\\dt?)\s*+;?\s*+", re.IGNORECASE)
 _COLUMNS = re.compile(
-    rf"{SPACE}*(?:(?:describe|desc)(?:{SPACE}+table)?|show{SPACE}+columns{SPACE}+(?:from|in)|\\d)"
-    rf"{SPACE}+(?:(?:public|main)\s*\.\s*)?({NAME})\s*;?\s*",
-    re.IGNORECASE | re.DOTALL,
+    rf"{SPACE}*+(?:(?:describe|desc)(?:{SPACE}++table)?|show{SPACE}++columns{SPACE}++(?:from|in)|\\d)"
+    rf"{SPACE}++(?:(?:public|main)\s*+\.\s*+)?({NAME})\s*+;?\s*+",
+    re.IGNORECASE,
 )
 TABLE_COLUMNS: Columns = (
     ("table_name", Kind.TEXT), ("type", Kind.TEXT), ("unit", Kind.TEXT), ("description", Kind.TEXT),

@@ -28,16 +28,16 @@ from dpsql.sql.parse import LONGEST_NAME, Source, parse
 MOST, LONGEST = 32, 20_000
 """Views of a session, and the characters of each."""
 _CREATE = re.compile(
-    rf"{SPACE}*create{SPACE}+(or{SPACE}+replace{SPACE}+)?temp(?:orary)?{SPACE}+view{SPACE}+"
-    rf"({NAME}){SPACE}+as(?={SPACE}|\()(.+)",
+    rf"{SPACE}*+create{SPACE}++(or{SPACE}++replace{SPACE}++)?temp(?:orary)?{SPACE}++view{SPACE}++"
+    rf"({NAME}){SPACE}++as(?={SPACE}|\()(.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _DROP = re.compile(
-    rf"{SPACE}*drop{SPACE}+view{SPACE}+(if{SPACE}+exists{SPACE}+)?"
-    rf"({NAME}(?:\s*,\s*{NAME})*)(?:\s+(?:cascade|restrict))?\s*;?\s*",
-    re.IGNORECASE | re.DOTALL,
+    rf"{SPACE}*+drop{SPACE}++view{SPACE}++(if{SPACE}++exists{SPACE}++)?"
+    rf"({NAME}(?:\s*+,\s*+{NAME})*+)(?:\s++(?:cascade|restrict))?\s*+;?\s*+",
+    re.IGNORECASE,
 )
-_DISCARD = re.compile(r"\s*discard\s+(?:all|temp|temporary)\s*;?\s*", re.IGNORECASE)
+_DISCARD = re.compile(r"\s*+discard\s++(?:all|temp|temporary)\s*+;?\s*+", re.IGNORECASE)
 
 
 def by_name(views: tuple[TemporaryView, ...]) -> dict[str, TemporaryView]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,8 @@ from support.services import service
 from dpsql.diagnostics.refusal import Refused
 from dpsql.service import Service, plain
 from dpsql.service.overview import overview_of
+from dpsql.service.settings import Settings
+from dpsql.service.temporary import with_views
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +77,20 @@ def test_what_a_role_does_not_see_is_not_there() -> None:
 )
 def test_anything_else_is_something_else(text: str) -> None:
     assert overview_of(text) is None
+
+
+HOSTILE = (
+    "/**/" * 200, "/* * */" * 200 + "x", " " * 20_000 + "x", "-- \n" * 5_000,
+    "show" + " " * 20_000 + "tables" + " " * 20_000 + "x", "desc a" + " " * 20_000 + "x",
+    "create" + "/**/" * 200, "create temp view a" + "/**/" * 200, "drop view " + "a , " * 5_000,
+    "drop view a" + " " * 20_000 + "x", 'drop view "' + '""' * 10_000, "discard" + " " * 20_000,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_text_is_read_again_and_again(text: str) -> None:
+    """Comments that could be read in several ways took for ever, and stopped all threads."""
+    begun = time.process_time()
+    assert overview_of(text) is None
+    assert with_views(Settings(), text, None) is None  # type: ignore[arg-type]  # none is made
+    assert time.process_time() - begun < 2
