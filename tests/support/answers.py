@@ -25,7 +25,7 @@ def rows(table: pa.Table) -> list[Row]:
 
 def _plain(value: object) -> object:
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return int(value) if value.as_tuple().exponent == 0 else float(value)
     return tuple(map(_plain, value)) if isinstance(value, list) else value
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from endpoint import Endpoint, endpoint
 
-collect_ignore = ["superset", "cube"]
-"""What BI tools read, in environments of their own."""
+collect_ignore = ["superset", "cube", "clients/scripts"]
+"""What BI tools and clients read, in environments of their own."""
 
 
 @pytest.fixture(scope="session")

@@ -97,9 +97,6 @@ FROM (
 FULL JOIN (
   SELECT "c"."country" AS "country", COUNT(1) AS "visits" FROM "public"."visits" "v" INNER JOIN "public"."customers" "c" ON ("v"."customer_id" = "c"."customer_id") GROUP BY 1
 ) "t1" ON (("t0"."country" = "t1"."country") OR (("t0"."country" IS NULL) AND ("t1"."country" IS NULL)))
--- plain:
-SELECT p.country, (SELECT COUNT(*) FROM orders JOIN customers c USING (customer_id) WHERE c.country = p.country),
-  (SELECT COUNT(*) FROM visits JOIN customers c USING (customer_id) WHERE c.country = p.country) FROM countries p
 
 -- name: tableau23 standard deviation
 SELECT "visits"."page" AS "page", STDDEV_SAMP("visits"."seconds") AS "std:seconds:ok", VAR_POP("visits"."seconds") AS "vrp:seconds" FROM "public"."visits" "visits" GROUP BY 1

@@ -24,7 +24,7 @@ SELECT count(*) FROM visits WHERE extract(epoch from started) >= 1735689600 AND 
 SELECT to_timestamp(floor(extract(epoch from started)/86400)*86400) AS "time", count(*) AS value
 FROM visits WHERE started >= '2025-05-01' AND started < '2025-05-08' GROUP BY 1 ORDER BY 1
 -- plain:
-SELECT date_trunc('day', started), count(*) FROM visits WHERE started >= '2025-05-01' AND started < '2025-05-08' GROUP BY 1
+SELECT date_trunc('day', started) AT TIME ZONE 'UTC', count(*) FROM visits WHERE started >= '2025-05-01' AND started < '2025-05-08' GROUP BY 1
 
 -- name: grafana05 metric column
 SELECT date_trunc('day', started) AS "time", page AS metric, count(*) AS value
