@@ -154,7 +154,7 @@ class RoleSession:
         return text, exact_values(left)
 
     def _accepts(self, query: Query, values: Sequence[Value]) -> bool:
-        self._session.prepare(*self._sent(query, values))
+        self._session.prepare(*self._sent(query, values), suggest=False)
         return True
 
     def columns(
@@ -182,12 +182,9 @@ class RoleSession:
         return planned_columns(priced, intervals=self._session.settings.intervals)
 
     def _with(
-        self,
-        query: Query,
-        values: Sequence[Value],
-        oids: Sequence[int],
+        self, query: Query, values: Sequence[Value], oids: Sequence[int],
         do: Callable[[Sequence[Value]], T],
-    ) -> T:
+    ) -> T:  # fmt: skip
         """Do something with the values as they came; when refused, with the types the binder sees."""
         try:
             return do(values)

@@ -152,10 +152,13 @@ class Session:
         interrupt(thread, at_once=at_once)
 
     @one_execution
-    def prepare(self, text: str, parameters: Parameters = ()) -> PricedPlan:
+    def prepare(
+        self, text: str, parameters: Parameters = (), *, suggest: bool = True
+    ) -> PricedPlan:
         """The priced plan of a query: no data is read, nothing is spent.
 
-        Bounds that were searched for are in it, where they are stored.
+        Bounds that were searched for are in it, where they are stored. Without ``suggest`` a refusal
+        does not look for the nearest statement that is answered.
         """
         who = self.role, self._behind
         mine = s.hinted(self.settings, text)
@@ -164,7 +167,7 @@ class Session:
         self._timely = False
 
         def make(now: datetime) -> PricedPlan:
-            found = self._planned(text, values, now, mine)
+            found = self._planned(text, values, now, mine, suggest=suggest)
             self._timely = getattr(now, "asked", True)
             return found
 
@@ -173,11 +176,13 @@ class Session:
             return searching.known(base, self._service)
 
     def _planned(
-        self, text: str, parameters: Parameters, now: datetime, mine: s.Settings
+        self, text: str, parameters: Parameters, now: datetime, mine: s.Settings, *, suggest: bool
     ) -> PricedPlan:
         source = Source(text, mine.dialect, parameters)
         views = temporary.by_name(mine.views)
         catalog = replace(self._service.catalog(self.role, now), temporary=views)
+        if not suggest:
+            return self._asked(source, catalog, mine)
         return with_suggestion(lambda asked: self._asked(asked, catalog, mine), source, catalog)
 
     def _asked(self, source: Source, catalog: Catalog, mine: s.Settings) -> PricedPlan:

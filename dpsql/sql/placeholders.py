@@ -84,7 +84,7 @@ def set_values(tree: exp.Expr, values: Sequence[object], dialect: str) -> None:
             constant.meta.update(node.this.meta)
             _put(place, value, constant, dialect)
         elif place is not node:
-            place.replace(node)
+            _swap(place, node)
 
 
 def _place(node: exp.Expr, value: object) -> exp.Expr:
@@ -115,7 +115,18 @@ def _put(node: exp.Expr, value: object, constant: exp.Literal, dialect: str) -> 
             count, unit = read_interval(text) or ("", "")
             around.set("unit", exp.Var(this=unit.upper()))
             new = exp.Literal.string(str(count))
-    node.replace(new)
+    _swap(node, new)
+
+
+def _swap(node: exp.Expr, new: exp.Expr) -> None:
+    """``node.replace(new)``, which looks at each of the list that the node is in: lists are long."""
+    around, key, index = node.parent, node.arg_key, node.index
+    if index is None or around is None or key is None:
+        node.replace(new)
+        return
+    around.args[key][index] = new
+    new.parent, new.arg_key, new.index = around, key, index
+    node.parent = node.arg_key = node.index = None
 
 
 def _constant(value: object) -> exp.Literal | None:

@@ -82,11 +82,17 @@ def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) ->
         left[0] -= len(values)
         return left[0] > 0 and accepts(values)
 
+    openings: list[int] = []
     for at, token in enumerate(tokens):
-        if token.kind == "param" and not found[int(token.text[1:]) - 1]:
+        if token.text == "(":
+            openings.append(at)
+        elif token.text == ")" and openings:
+            openings.pop()
+        elif token.kind == "param" and not found[int(token.text[1:]) - 1]:
             position = int(token.text[1:]) - 1
             found[position] = _beside(tokens, at)
-            if (word := _word_of(tokens, at)) is not None:
+            word = _word_of(tokens, at, openings[-1] if openings else 0)
+            if word is not None:
                 found[position], words[position] = found[position] or oids.TEXT, word
     lists = listed(tokens)
     for _ in range(2):
@@ -127,11 +133,13 @@ _LATER = dict.fromkeys(("to_char", "to_date", "to_timestamp"), "YYYY")
 _BEHIND = {"zone": "UTC", "interval": "1 day"}
 
 
-def _word_of(tokens: Sequence[Token], at: int) -> str | None:
+def _word_of(tokens: Sequence[Token], at: int, opening: int) -> str | None:
     """A text for a place where few mean something: a unit, a format, a zone, an interval.
 
+    ``opening`` is the bracket around it, or 0.
+
     >>> from dpsql.serve.tokens import tokens as read
-    >>> _word_of(read("to_char(min(x), $1)"), 7), _word_of(read("lower($1)"), 2)
+    >>> _word_of(read("to_char(min(x), $1)"), 7, 1), _word_of(read("lower($1)"), 2, 1)
     ('YYYY', None)
     """
     before = tokens[at - 1].word if at else ""
@@ -139,10 +147,6 @@ def _word_of(tokens: Sequence[Token], at: int) -> str | None:
         return _BEHIND[before]
     if before not in ("(", ","):
         return None
-    depth, opening = 0, at - 1
-    while opening > 0 and (depth or tokens[opening].text != "("):
-        depth += (tokens[opening].text == ")") - (tokens[opening].text == "(")
-        opening -= 1
     name = tokens[opening - 1].name if opening else ""
     return (_FIRST if opening == at - 1 else _LATER).get(name)
 
