@@ -32,11 +32,9 @@ _OWN: dict[type, frozenset[exp.DType]] = {
     float: frozenset({_TYPES.FLOAT, _TYPES.DOUBLE}),
     bool: frozenset({_TYPES.BOOLEAN}),
     dt.date: frozenset({_TYPES.DATE}),
+    dt.datetime: frozenset({_TYPES.TIMESTAMP}),
 }
-"""Types of which a value is already: a cast to one says nothing about it.
-
-Of a moment it does: whether it is an instant.
-"""
+"""Types of which a value is already: a cast to one says nothing about it."""
 _BITS = {_TYPES.SMALLINT: 16, _TYPES.INT: 32, _TYPES.BIGINT: 64}
 _POSITIONS = (exp.Ordered, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Distinct)
 """Where a number that is written is the position of a column. A value is none."""
@@ -91,6 +89,8 @@ def _place(node: exp.Expr, value: object) -> exp.Expr:
     """The parameter, or the outermost cast around it that says nothing about its value."""
     around = node.parent
     while isinstance(around, exp.Cast) and _is_own(value, around.args["to"]):
+        if isinstance(around.parent, exp.AtTimeZone):  # it asks whether this is an instant
+            break
         node, around = around, around.parent
     return node
 
@@ -152,6 +152,8 @@ def _constant(value: object) -> exp.Literal | None:
 def _is_own(value: object, target: exp.DataType) -> bool:
     kind = target.this
     if kind not in _OWN.get(type(value), ()) or target.expressions:
+        return False
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return False
     size = 1 << (_BITS.get(kind, 64) - 1)
     return type(value) is not int or -size <= value < size
