@@ -470,7 +470,9 @@ def test_the_choice_errs_as_predicted(session: Session) -> None:
     session.execute("SET dpsql.fresh = on")
     [one] = session._service.plans.plan(  # the plan before anything was found
         ("analyst", session.settings, "x", ()), session._service.clock(),
-        lambda now: session._planned("SELECT COUNT(*) FROM orders", (), now, session.settings),
+        lambda now: session._planned(
+            "SELECT COUNT(*) FROM orders", (), now, session.settings, suggest=False
+        ),
     ).searches  # fmt: skip
     [item] = one.priced.parts[0].noised
     plain = session._service.tools.engine._engine._root.cursor()  # type: ignore[attr-defined]
