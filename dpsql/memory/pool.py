@@ -215,5 +215,7 @@ class Pool:
             return {use.name.lower(): (n[0], n[1]) for use, n in self._lookups.items()}
 
 
-POOL = Pool(250 * 10**6)
+USUAL = 250 * 10**6
+"""Bytes of the pool where ``endpoint.memory`` is not written."""
+POOL = Pool(USUAL)
 """Of this process; ``dpsql serve`` gives it the size that ``endpoint.memory`` leaves for it."""

@@ -225,4 +225,4 @@ def test_a_hold_that_is_not_released_would_be_noticed(monkeypatch: pytest.Monkey
 def test_the_pool_of_the_process_has_the_default_share() -> None:
     from dpsql.policy.shares import shares
 
-    assert shares(None, "4GB").pool == 250 * 10**6 == pools.POOL.most
+    assert shares(None, "4GB").pool == pools.USUAL
