@@ -9,7 +9,7 @@ import pytest
 from support.services import real_service
 
 from dpsql.memory.cache import Cache
-from dpsql.memory.pool import POOL, Use
+from dpsql.memory.pool import POOL, USUAL, Use
 
 PACKAGE = Path(__file__).parents[3] / "dpsql"
 _KEPT = re.compile(r"lru_cache|OrderedDict|^@cache\b|functools\.cache", re.MULTILINE)
@@ -69,14 +69,14 @@ def _served() -> dict[Use, int]:
 
 def test_questions_are_counted_in_every_cache() -> None:
     POOL.limit(0)
-    POOL.limit(375 * 10**6)
+    POOL.limit(USUAL)
     grown = _served()
     assert all(grown[use] > 1_000 for use in USES), grown
 
 
 def test_caches_that_do_not_count_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     POOL.limit(0)
-    POOL.limit(375 * 10**6)
+    POOL.limit(USUAL)
     monkeypatch.setattr(Cache, "_count", lambda *_: None)
     assert not any(_served().values())
     monkeypatch.undo()
@@ -90,4 +90,4 @@ def test_without_room_everything_is_answered_and_nothing_is_remembered() -> None
     try:
         assert not any(_served().values())
     finally:
-        POOL.limit(375 * 10**6)
+        POOL.limit(USUAL)
