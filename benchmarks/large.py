@@ -3,7 +3,8 @@
 python -m benchmarks.large [--rows 10000000] [--only WORD ..] [--data DIR] [--out DIR]
 
 Memory is the highest that a process of its own ever held: one that runs the query plainly in
-DuckDB, one that asks dpsql; what the second has more is dpsql's.
+DuckDB, one that asks dpsql; what the second has more is dpsql's. It does not depend on how busy the
+machine is, so more than the goal ends with status 1. Times that miss their goals are named.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def memory(number: int, rows: int, kept: Path) -> dict[str, float]:
     return found
 
 
-def main() -> None:
-    """Print a line for each."""
+def main() -> int:
+    """Print a line for each; 1 where dpsql takes more memory than it may, else 0."""
     parser = options(__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument(
@@ -83,20 +84,28 @@ def main() -> None:
     if chosen.child is not None:
         side, number = chosen.child
         child(side, int(number), chosen.rows, chosen.data)
-        return
+        return 0
     report = Report("large", chosen.out)
     wanted = [i for i, c in enumerate(CASES) if any(word in c.name for word in chosen.only)]
     for i in wanted:
         case = CASES[i]
         with opened(case.data, chosen.rows, chosen.data) as service:
             report.add(figure(case, service, chosen.rows, chosen.repeat))
+    heavy = []
     for i in wanted if chosen.data is not None else []:
         found = memory(i, chosen.rows, chosen.data)
         more = found["dpsql"] - found["plain"]
         said = f"{more:.0f} MB more than the engine's {found['plain']:.0f} MB, goal {LIMIT}"
         report.note(f"memory, {CASES[i].name}", said)
+        if not more <= LIMIT:  # also where it is not known
+            heavy.append(CASES[i].name)
     report.close()
+    if heavy:
+        print(
+            f"more memory than {LIMIT} MB beyond the engine's: {'; '.join(heavy)}", file=sys.stderr
+        )
+    return int(bool(heavy))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

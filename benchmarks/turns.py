@@ -57,6 +57,12 @@ class Ratio:
         """What is drawn."""
         return self.wall
 
+    @property
+    def missed(self) -> str:
+        """By how much the goal is missed, by both kinds of time; empty where it is not, or none."""
+        least = min(self.wall.median, self.cpu.median)
+        return f"{least:.2f}x, goal {self.goal:.1f}x" if 0 < self.goal < least else ""
+
     def line(self) -> str:
         """One line of the table."""
         goal = f"{self.goal:.1f}x" if self.goal else ""
@@ -87,6 +93,12 @@ class Taken:
     def bar(self) -> Spread:
         """What is drawn."""
         return self.wall
+
+    @property
+    def missed(self) -> str:
+        """By how much the goal is missed, by both kinds of time; empty where it is not, or none."""
+        least = min(self.wall.median, self.cpu.median)
+        return f"{least:.3f}ms, goal {self.goal:g}ms" if 0 < self.goal < least else ""
 
     def line(self) -> str:
         """One line of the table."""
@@ -170,8 +182,20 @@ class Report:
         self.notes[about] = value
         print(f"{about}: {value}", flush=True)
 
+    @property
+    def missed(self) -> list[str]:
+        """The figures that miss their goal, and by how much."""
+        return [f"{f.about}, {f.size:,} rows: {f.missed}" for f in self.found if f.missed]
+
     def close(self) -> None:
-        """Write both files."""
+        """Say which goals are missed, and write both files."""
+        goals = sum(f.goal > 0 for f in self.found)
+        if goals:
+            print(
+                f"{goals - len(self.missed)} of {goals} goals are met",
+                *self.missed,
+                sep="\nmissed: ",
+            )
         if self.out is None:
             return
         self.out.mkdir(parents=True, exist_ok=True)
@@ -179,6 +203,7 @@ class Report:
             "machine": f"{os.cpu_count()} cores, {platform.machine()}",
             "versions": {"python": platform.python_version(), "duckdb": duckdb.__version__},
             "figures": [asdict(f) for f in self.found],
+            "missed": self.missed,
             "notes": self.notes,
         }
         (self.out / f"{self.name}.json").write_text(json.dumps(made, indent=1, default=str))

@@ -1,8 +1,9 @@
 """How much work the planning of one statement may take, counted in steps.
 
 A step is about a microsecond of one processor. Steps are counted where work is done, not by a clock: so
-the same text is always planned or always refused, however busy the machine is. What is remembered of a
-statement is counted only once. Where steps are counted, a thread also notices that its execution is to end.
+the same text is always planned or always refused, however busy the machine is. What is remembered of
+another statement is counted as if it were worked out here: whoever asked before, a text is refused or
+not. What one statement needs several times is counted once. Where steps are counted, a thread also notices that its execution is to end.
 
 Python runs one thread at a time. So of the large statements one is planned at full speed, and the others
 wait a little at each look until it is their turn. A small statement then shares the processor with one
@@ -14,7 +15,7 @@ Claim: planning contacts no engine with data and charges nothing, so it may be s
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from dpsql.diagnostics.refusal import Refusal, Refused
@@ -34,10 +35,11 @@ _TURN = threading.Lock()
 class _Effort:
     """What is left of the work of one statement, which one thread plans."""
 
-    __slots__ = ("floor", "left", "look_below", "turn")
+    __slots__ = ("counted", "floor", "left", "look_below", "turn")
 
     def __init__(self) -> None:
         self.left, self.floor, self.turn = MOST_STEPS, 0, False
+        self.counted = set[Hashable]()
         self.look_below = self.left - BETWEEN_LOOKS
 
     def look(self) -> None:
@@ -54,6 +56,7 @@ class _Effort:
 
 class _Current(threading.local):
     effort: _Effort | None = None
+    total: int = 0
 
 
 _CURRENT = _Current()
@@ -78,11 +81,31 @@ def limit_effort() -> Iterator[None]:
 
 def step(count: int = 1) -> None:
     """Count steps: raises ``Refused`` for too many, ``Stopped`` where the execution is to end."""
+    _CURRENT.total += count
     effort = _CURRENT.effort
     if effort is not None:
         effort.left -= count
         if effort.left < effort.look_below:
             effort.look()
+
+
+def total() -> int:
+    """The steps that this thread has counted, in all statements: what lies between two of them took as many."""
+    return _CURRENT.total
+
+
+def count_known(what: Hashable, steps: int) -> None:
+    """Count the steps that something took which is remembered; once for each statement."""
+    effort = _CURRENT.effort
+    if effort is not None and what not in effort.counted:
+        effort.counted.add(what)
+        step(steps)
+
+
+def note_known(what: Hashable) -> None:
+    """Say that something was worked out for this statement, which counted its steps."""
+    if _CURRENT.effort is not None:
+        _CURRENT.effort.counted.add(what)
 
 
 @contextmanager
@@ -99,6 +122,19 @@ def limit_part(steps: int) -> Iterator[None]:
         yield
     finally:
         effort.floor = before
+
+
+@contextmanager
+def pause_counting() -> Iterator[None]:
+    """Work whose steps do not count: what is done depends on what was looked up of the data.
+
+    It must be bounded by work that is counted.
+    """
+    effort, _CURRENT.effort = _CURRENT.effort, None
+    try:
+        yield
+    finally:
+        _CURRENT.effort = effort
 
 
 def is_planning() -> bool:

@@ -28,7 +28,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
     if not isinstance(bound.relation.privacy, Private):
         return
     tables = [r for r in walk(bound.relation) if isinstance(r, Scan) and not r.table.public]
-    table = tables[0].table.name
+    table = tables[0].view or tables[0].table.name
     grouped = any(isinstance(r, Aggregate) for r in walk(bound.relation))
     unit = bound.relation.privacy.unit
     spans = [c.span for c in bound.columns if c.span is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 
@@ -11,25 +12,41 @@ from dpsql.cli.exits import ANSWERED, FAILED
 from dpsql.policy.load import load
 from dpsql.selftest import Finding
 from dpsql.selftest import run as audit
+from dpsql.selftest.power import Power, described
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Every question, with what epsilon is at least; the exit code says whether all passed."""
     made = terminal.table(
-        ("table", "scenario", "question", "epsilon at least", "charged", "delta", "samples", ""),
-        (3, 4, 5, 6),
-    )
+        (
+            "table", "scenario", "question", "epsilon at least", "charged", "delta", "samples",
+            "noticed from", "",
+        ),
+        (3, 4, 5, 6, 7),
+    )  # fmt: skip
     seconds, policy, findings = chosen.seconds, load(chosen.policy), []
     for found in audit(policy, chosen.samples, seconds=seconds, jobs=chosen.jobs):
         findings.append(found)
         made.add_row(
             terminal.plain(found.table), found.scenario, terminal.plain(found.question),
             f"{found.bound:.3f}", f"{found.charged.epsilon:.3f}", f"{found.charged.delta:.3g}",
-            str(found.samples), terminal.plain(found.said),
+            str(found.samples), _noticed(found), terminal.plain(found.said),
         )  # fmt: skip
     terminal.show(made)
-    sys.stdout.write(f"\n{_verdict(findings)}\n")
+    sys.stdout.write("\n" + "".join(f"{line}\n" for line in described(_powers(findings))))
+    sys.stdout.write(f"{_verdict(findings)}\n")
     return ANSWERED if findings and all(found.passed for found in findings) else FAILED
+
+
+def _powers(findings: Sequence[Finding]) -> list[Power]:
+    return [found.power for found in findings if found.power is not None]
+
+
+def _noticed(found: Finding) -> str:
+    """From which epsilon on answers would be noticed; nothing where no samples could show it."""
+    if found.power is None:
+        return ""
+    return "never" if math.isinf(found.power.least) else f"{found.power.least:.2f}"
 
 
 def _verdict(findings: Sequence[Finding]) -> str:

@@ -354,12 +354,21 @@ class Constants:
 
     def count(self, sql: str) -> int:
         """How many rows the query has (remembered: it depends on nothing but its text)."""
-        found = self._counts.get(sql)
+        found, counting = self._counts.get(sql), f"SELECT count(*) FROM ({sql}) AS c"
+        self._admit(counting)  # its steps count, also where the number is known
         if found is None:
             with self._alone():
-                found = self._counted(f"SELECT count(*) FROM ({sql}) AS c")
+                found = self._counted(counting)
             self._counts.put(sql, found)
         return found
+
+    def _admit(self, sql: str) -> None:
+        try:
+            self._check.check(sql)
+            return
+        except NotListed as error:
+            failure = failed("count values", error, sql)
+        raise failure
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -374,12 +383,11 @@ class Constants:
     def _counted(self, sql: str) -> int:
         failure: EngineFailed | Ended
         try:
-            self._check.check(sql)
             with stoppable(self._connection.interrupt):
                 [(found,)] = self._connection.execute(sql).fetchall()
             return int(found)
         except duckdb.OutOfMemoryException:
             failure = TooLarge()
-        except (duckdb.Error, NotListed) as error:
+        except duckdb.Error as error:
             failure = Stopped() if ended() else failed("count values", error, sql)
         raise failure

@@ -29,6 +29,10 @@ class Reader(Protocol):
         """The rows of a statement that reads public tables only."""
         ...
 
+    def admit_public(self, sql: str, /) -> None:
+        """Raise unless it is one."""
+        ...
+
 
 class PublicGroups:
     """Counts and lists public groups. Safe to use from several threads."""
@@ -45,9 +49,10 @@ class PublicGroups:
 
     def count_public(self, sql: str) -> int:
         """How many rows a query over public tables has."""
-        found = self._counts.get(sql)
+        found, counting = self._counts.get(sql), f"SELECT count(*) AS n FROM ({sql}) AS c"
+        self._reader.admit_public(counting)  # its steps count, also where the number is known
         if found is None:
-            table = self._reader.read_public(f"SELECT count(*) AS n FROM ({sql}) AS c")
+            table = self._reader.read_public(counting)
             found = int(table.column(0)[0].as_py())
             self._counts.put(sql, found)
         return found
@@ -55,6 +60,7 @@ class PublicGroups:
     def read_public(self, sql: str) -> PublicRows:
         """The rows of a query over public tables, in the order that it asks for."""
         found = self._rows.get(sql)
+        self._reader.admit_public(sql)
         if found is None:
             table = self._reader.read_public(sql)
             found = PublicRows(table, _digest(table))

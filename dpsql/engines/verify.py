@@ -9,7 +9,8 @@ Argument: each requirement of the declarations is a query that the engine answer
     answered for the same state of the same file (``engines.facts_file``). One row refuses the policy,
     and so does a query that could not be answered.
 
-Of public tables it is looked up how many rows share a value (``plan.fan_outs``). What private ones keep beyond
+Of public tables it is looked up how many rows share a value (``plan.fan_outs``), and which rows they are
+(``plan.contents``). What private ones keep beyond
 their declarations only chooses cheaper statements (``plan.kept``, ``guard.seen``). It is
 looked up here too, and what could not be looked up is not relied on.
 """
@@ -26,6 +27,7 @@ from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.guard.listed import listed
 from dpsql.engines.guard.seen import lookups as seen_lookups
+from dpsql.plan.contents import content_lookups
 from dpsql.plan.declarations import requirements
 from dpsql.plan.fan_outs import fan_out_lookups
 from dpsql.plan.kept import crowded, heavy, lookups, too_many
@@ -47,7 +49,7 @@ def verify(
     optional = dict.fromkeys(
         pair for pair in (*lookups(policy), *seen_lookups(policy, _places(policy)))
     )
-    numbers = tuple(fan_out_lookups(policy))
+    numbers = tuple(_public_lookups(policy))
     looks = _Looks(engine, stored, progress, len(required) + len(optional) + len(numbers))
     for table, query in required:
         if not looks.ask(table, query):
@@ -67,7 +69,7 @@ def _beyond(
 ) -> Facts:  # fmt: skip
     for table, query in optional:
         looks.try_ask(table, query)
-    for table, query in fan_out_lookups(policy):
+    for table, query in _public_lookups(policy):
         looks.count(table, query)
     kept = dict(_kept(policy, engine, looks))
     places = listed(policy, shelf).keys() - _places(policy) | {(HEAVY, name) for name in kept}
@@ -75,6 +77,11 @@ def _beyond(
         looks.try_ask(table, query, stays=False)
     looks.save()
     return Facts(looks.found, kept, looks.numbers)
+
+
+def _public_lookups(policy: Policy) -> Iterable[tuple[str, str]]:
+    yield from fan_out_lookups(policy)
+    yield from content_lookups(policy)
 
 
 def _places(policy: Policy) -> set[tuple[str, str]]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from dpsql.aggregates.registry import AGGREGATES
-from dpsql.aggregates.statistic import Lowered, Rows, Statistic, Total
+from dpsql.aggregates.statistic import Lowered, Statistic
 from dpsql.checks import Checked
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refused
-from dpsql.plan import ends
+from dpsql.plan import ends, missing_groups
 from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.centred import centred
 from dpsql.plan.constant_keys import with_constants, without_constants
+from dpsql.plan.contents import contents
 from dpsql.plan.declared import declared
 from dpsql.plan.empty_groups import (
     Above,
@@ -21,14 +21,16 @@ from dpsql.plan.empty_groups import (
     above,
     counting_units,
     drops_empty,
+    hides_noise,
     keeps_empty,
     note,
     with_units,
+    without_noise,
 )
 from dpsql.plan.group_means import over_rows
 from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted
-from dpsql.plan.missing_groups import no_public_groups, no_whole_groups, too_many_groups
+from dpsql.plan.lower import adds_up, finish, lower
 from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.policy.types import Kind
@@ -191,23 +193,24 @@ class _Builder:
     def _public(self, relation: Relation, needed: Numbers) -> Relation:
         there = _unique(relation.fields)
         fields = tuple(f for f in there if needed is None or f.number in needed) or there[:1]
-        return self._read(Writer().select(relation, fields), fields)
+        return self._read(Writer().select(relation, fields), fields, contents(relation))
 
-    def _read(self, sql: str, fields: tuple[Column, ...]) -> Stored:
+    def _read(self, sql: str, fields: tuple[Column, ...], contents: Iterable[object]) -> Stored:
         """A stored table of public rows; the same query is read once."""
         for known in self.publics:
             if known.sql == sql:
                 return Stored(known.name, fields, Public())
         name = f"p{len(self.publics)}"
-        self.publics.append(PublicQuery(name, sql, fields))
+        self.publics.append(PublicQuery(name, sql, fields, tuple(contents)))
         return Stored(name, fields, Public())
 
     def _listed(self, aggregate: Aggregate, cells: Cells) -> Relation:
         """GROUP BY without aggregates over public groups: the groups themselves, for free."""
-        names = ", ".join(f.name for f in aggregate.fields)
+        names = ", ".join(aggregate.key_names)
         self.notes.append(f"{names}: all that the policy lists; no row was looked at")
         items = ", ".join(f"k{i} AS {quoted(alias(f))}" for i, f in enumerate(aggregate.fields))
-        return self._read(f"SELECT {items} FROM ({cells.sql}) AS c", aggregate.fields)
+        sql = f"SELECT {items} FROM ({cells.sql}) AS c"
+        return self._read(sql, aggregate.fields, [] if cells.rows is None else [cells.identity])
 
     def _measure(self, aggregate: Aggregate, state: Above) -> Relation:
         """A measurement, and above it the projection that finishes each aggregate."""
@@ -219,7 +222,7 @@ class _Builder:
         """A call as constants where the owner lets the policy answer it, else as statistics."""
         found = declared(aggregate, call)
         if found is None:
-            return _lowered(aggregate, call)
+            return lower(aggregate, call)
         self.notes.append(found.note)
         return found.lowered
 
@@ -233,11 +236,18 @@ class _Builder:
         dropped = cells is not None and drops_empty(aggregate, state, self.empty_groups)
         if cells is not None and not aggregate.calls and not dropped:
             return self._listed(aggregate, cells)
-        said = note(aggregate, state, public=cells is not None, dropped=dropped)
+        hidden = hides_noise(aggregate, state, self.empty_groups)
+        said = note(aggregate, state, public=cells is not None, dropped=dropped or hidden)
         self.notes += [] if said is None else [said]
         lowered = centred(lowered)
-        measurement, source = self._added(aggregate, lowered, cells, dropped=dropped)
-        return finished(aggregate, source, measurement.key_fields, measurement, lowered)
+        measurement, source = self._added(
+            aggregate, lowered, cells, dropped=dropped, counted=hidden
+        )
+        found = finish(aggregate, source, measurement.key_fields, measurement, lowered)
+        if not hidden:
+            return found
+        whole = next(m for m in self.measurements if m.name == measurement.name)
+        return without_noise(aggregate, found, whole)
 
     def _settle(self, aggregate: Aggregate) -> Aggregate:
         """The aggregate over rows as the engine will read them."""
@@ -248,11 +258,13 @@ class _Builder:
         return settled
 
     def _added(
-        self, aggregate: Aggregate, lowered: list[Lowered], cells: Cells | None, *, dropped: bool
-    ) -> tuple[Measurement, Relation]:
+        self, aggregate: Aggregate, lowered: list[Lowered], cells: Cells | None, *, dropped: bool,
+        counted: bool = False,
+    ) -> tuple[Measurement, Relation]:  # fmt: skip
         """The measurement of an aggregate, or an equal one of this query: each is released once.
 
-        And its released groups; those that may have no rows are ``dropped`` by their number of units.
+        And its released groups; those that may have no rows are ``dropped`` by their number of units,
+        or stay with it (``counted``).
         """
         privacy = aggregate.input.privacy
         assert isinstance(privacy, Private)
@@ -273,10 +285,11 @@ class _Builder:
         if place == len(self.measurements):
             self.measurements.append(measurement)
         known = self.measurements[place]
-        if dropped:
+        if dropped or counted:
             known = self.measurements[place] = counting_units(known, self.numbers)
         own = known.columns[: len(statistics)]
-        source = with_units(known) if dropped else Stored(known.name, known.key_fields + own)
+        shown = known.columns if counted else own
+        source = with_units(known) if dropped else Stored(known.name, known.key_fields + shown)
         return replace(known, statistics=statistics, columns=own), source
 
     def _levels(self, aggregate: Aggregate, state: Above) -> Relation:
@@ -300,10 +313,14 @@ class _Builder:
             keys=tuple(aggregate.keys[k] for k in chosen),
             fields=tuple(aggregate.fields[k] for k in chosen) + calls,
             sets=(),
+            called=aggregate.called_at(chosen),
         )
-        lowered = [_lowered(part, call) for call in part.calls]
+        lowered = [lower(part, call) for call in part.calls]
         dropped = drops_empty(aggregate, state, self.empty_groups)
-        summed = None if dropped else self._added_up(aggregate, part)
+        hidden = hides_noise(part, state, self.empty_groups)
+        summed = None if dropped or hidden else self._added_up(aggregate, part)
+        said = None if summed is None else note(part, state, public=True, dropped=False)
+        self.notes += [] if said is None else [said]
         below = summed or self._answered(part, lowered, state)
         values = tuple(
             f if k in chosen else Literal(None, f.shape)
@@ -320,9 +337,9 @@ class _Builder:
         finest = replace(whole, sets=())
         if tuple(range(len(whole.keys))) not in whole.sets:
             return None
-        lowered = centred([_lowered(finest, call) for call in finest.calls])
+        lowered = centred([lower(finest, call) for call in finest.calls])
         cells, coarse = self._cells(finest), self._cells(part)
-        additive = all(_adds_up(s) for low in lowered for s in low.statistics)
+        additive = all(adds_up(s) for low in lowered for s in low.statistics)
         if cells is None or coarse is None or not additive or not finest.calls:
             return None
         if cells.count > coarse.count * len(whole.sets) ** 2:
@@ -335,7 +352,7 @@ class _Builder:
         totals = tuple(replace(c, number=next(self.numbers)) for c in measurement.columns)
         stored = Stored(measurement.name, measurement.key_fields + measurement.columns)
         summed = Aggregate(stored, keys, sums, keys + totals, Released(), whole.span)
-        return finished(part, summed, keys, replace(measurement, columns=totals), lowered)
+        return finish(part, summed, keys, replace(measurement, columns=totals), lowered)
 
     def _column(self, statistic: Statistic, position: int) -> Column:
         return Column(next(self.numbers), f"s{position}", statistic.shape)
@@ -345,38 +362,19 @@ class _Builder:
         chosen = wanted == "threshold" and bool(aggregate.keys)
         found = None if chosen else self._public_cells(aggregate)
         if found is None and keeps_empty(aggregate):
-            raise Refused(no_whole_groups(aggregate))
+            raise Refused(missing_groups.no_whole_groups(aggregate))
         if wanted == "public" and found is None:
-            raise Refused(no_public_groups(aggregate))
+            raise Refused(missing_groups.no_public_groups(aggregate))
+        self.notes += [] if found is None else missing_groups.left_out(aggregate, found)
         return found
 
     def _public_cells(self, aggregate: Aggregate) -> Cells | None:
         try:
             return cells(aggregate.keys, aggregate.input, self.enumerator, self.most_cells)
         except TooManyCells as many:
-            raise Refused(too_many_groups(aggregate, many.count, self.most_cells)) from None
-
-
-def _adds_up(statistic: Statistic) -> bool:
-    """Whether the number of a coarser group is the sum of its finer ones."""
-    return isinstance(statistic, Rows | Total) and statistic.cap is None
-
-
-def _lowered(aggregate: Aggregate, call: Aggregated) -> Lowered:
-    """An aggregate call as statistics."""
-    privacy = aggregate.input.privacy
-    assert isinstance(privacy, Private)
-    return AGGREGATES[call.function](call, privacy)
-
-
-def finished(
-    aggregate: Aggregate, source: Relation, keys: tuple[Column, ...], measurement: Measurement,
-    lowered: list[Lowered],
-) -> Project:  # fmt: skip
-    """The aggregate's columns, computed from the released columns of ``source``."""
-    noisy = dict(zip(measurement.statistics, measurement.columns, strict=True))
-    values = tuple(low.finish(tuple(noisy[s] for s in low.statistics)) for low in lowered)
-    return Project(source, (*keys, *values), aggregate.fields, Released(), aggregate.span)
+            raise Refused(
+                missing_groups.too_many_groups(aggregate, many.count, self.most_cells)
+            ) from None
 
 
 def _reads_tables(relation: Relation) -> bool:

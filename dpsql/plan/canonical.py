@@ -19,6 +19,7 @@ from typing import assert_never
 
 from dpsql.aggregates.statistic import Statistic
 from dpsql.aggregates.statistic import Values as Different
+from dpsql.plan.contents import content
 from dpsql.plan.nodes import Measurement
 from dpsql.sql.expressions import (
     Aggregated,
@@ -290,7 +291,8 @@ class _Canon:
         return _Block({number: text}, [], terms)
 
     def _scan(self, scan: Scan) -> _Block:
-        text = _words("table", scan.table.name, str(scan.lean), type(scan.privacy).__name__)
+        state = type(scan.privacy).__name__
+        text = _words("table", scan.table.name, str(scan.lean), state, *content(scan))
         columns = {f.number: f"{f.name} {f.shape.kind.value}" for f in scan.fields}
         owners = {f.number: f"{f.name} of the unit" for f in scan.unit_fields}
         return self._source(text, {**owners, **columns})

@@ -10,19 +10,17 @@ Argument: columns of a public table have the values of one of its rows, and of o
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from datetime import date
-from fractions import Fraction
 from math import prod
 
 from dpsql.effort import step
 from dpsql.plan.covered import is_covered
 from dpsql.plan.listings import Below, is_match, settled_later
 from dpsql.plan.nodes import Cells, Enumerator
-from dpsql.policy.types import Kind, Scalar
+from dpsql.plan.value_lists import values_sql, whole_ends
+from dpsql.policy.types import Kind
 from dpsql.sql.blocks import Block
-from dpsql.sql.domain import Domain
 from dpsql.sql.expressions import (
     Call,
     Case,
@@ -34,7 +32,7 @@ from dpsql.sql.expressions import (
     substitute,
 )
 from dpsql.sql.relations import Relation
-from dpsql.sql.render import expression, key_text, literal
+from dpsql.sql.render import expression, key_text
 
 MOST_BASE_VALUES = 2_000_000
 """Combinations that enumeration may walk through to find the distinct groups."""
@@ -103,10 +101,17 @@ class _Groups:
         if count > most:
             raise TooManyCells(count)
         sure = self.below.conditions
-        doubtful = (p for p in parts if not all(_is_sure(a, sure) for a in p.atoms))
+        tied = [p for p in parts if any(self._is_tied(i, p) for i in p.listings)]
+        doubtful = [p for p in parts if p in tied or not all(_is_sure(a, sure) for a in p.atoms)]
         sql = self._query(parts, keys)
         rows = self.enumerator.read_public(sql) if any(p.listings for p in parts) else None
-        return Cells(sql, count, frozenset(k for p in doubtful for k in p.keys), rows)
+        doubts = frozenset(k for p in doubtful for k in p.keys)
+        return Cells(sql, count, doubts, rows, frozenset(k for p in tied for k in p.keys))
+
+    def _is_tied(self, listing: int, part: _Component) -> bool:
+        """Whether columns are listed together because a foreign key says so, which rows may not keep."""
+        several = sum(a.listing == listing for a in part.atoms) > 1
+        return several and self.below.listings[listing].declared
 
     def _told(self, key: Expression) -> Expression:
         """A key over columns of public tables, where it is computed from them or equals one."""
@@ -206,7 +211,7 @@ class _Groups:
             f"{key_text(substitute(keys[i], swap.get), names)} AS k{i}" for i in part.keys
         )
         sources = [
-            f"({_values_sql(a.column.shape)}) AS a{a.column.number}"
+            f"({values_sql(a.column.shape)}) AS a{a.column.number}"
             for a in part.atoms
             if a.listing is None
         ]
@@ -259,24 +264,21 @@ def _listable(shape: Shape) -> bool:
     return shape.kind is Kind.DATE or domain.grain is not None or domain.integral
 
 
+_PER_DAY = {"hour": 24, "minute": 1440, "second": 86400}
+_LEAST_DAYS = {"week": 7, "month": 28, "quarter": 90, "year": 365}
+
+
 def _size(shape: Shape) -> int:
     domain = shape.domain
     if domain.members is not None:
         return len(domain.members) + shape.nullable
     low, high = domain.low, domain.high
     if isinstance(low, date) and isinstance(high, date):
-        per_day = {"hour": 24, "minute": 1440, "second": 86400}.get(domain.grain or "day", 1)
-        return ((high - low).days + 2) * per_day
-    ends = _whole(domain)
+        days = (high - low).days
+        grain = domain.grain or "day"
+        return (days // _LEAST_DAYS.get(grain, 1) + 2) * _PER_DAY.get(grain, 1)
+    ends = whole_ends(domain)
     return ends[1] - ends[0] + 2 if ends is not None else 2**62
-
-
-def _whole(domain: Domain) -> tuple[int, int] | None:
-    """The first and the last whole number of a range."""
-    low, high = domain.low, domain.high
-    if not isinstance(low, int | Fraction) or not isinstance(high, int | Fraction):
-        return None
-    return math.ceil(low), math.floor(high)
 
 
 @dataclass(slots=True)
@@ -343,44 +345,3 @@ def _once(part: _Component, keys: tuple[Expression, ...]) -> bool:
 def _counted(shape: Shape) -> bool:
     """Whether values are listed by counting from the first to the last: no two are equal."""
     return shape.domain.members is None and shape.kind in (Kind.INTEGER, Kind.DATE)
-
-
-def _values_sql(shape: Shape) -> str:
-    """A query for the values of a listable shape in a column ``v``."""
-    text = _present_sql(shape)
-    return f"{text} UNION ALL SELECT NULL" if shape.nullable else text
-
-
-def _present_sql(shape: Shape) -> str:
-    domain, kind = shape.domain, shape.kind
-    type_name = {Kind.INTEGER: "BIGINT", Kind.DOUBLE: "DOUBLE", Kind.TEXT: "VARCHAR"}.get(kind)
-    if domain.members is not None:
-        rows = ", ".join(f"({literal(v, kind)})" for v in domain.members)
-        cast = f"CAST(v AS {type_name})" if type_name else "v"
-        empty = f"SELECT CAST(NULL AS {type_name or kind.value}) AS v WHERE FALSE"
-        return f"SELECT {cast} AS v FROM (VALUES {rows}) AS m(v)" if rows else empty
-    low, high = domain.low, domain.high
-    if isinstance(low, date) and isinstance(high, date):
-        return _dates_sql(low, high, kind, domain.grain)
-    ends = _whole(domain)
-    assert ends is not None
-    first, last = ends
-    return f"SELECT CAST(v AS {type_name}) AS v FROM range({first}, {max(first, last + 1)}) AS r(v)"
-
-
-def _dates_sql(low: date, high: date, kind: Kind, grain: str | None) -> str:
-    if kind is Kind.DATE:
-        days = max(0, (_day(high) - _day(low)).days + 1)
-        start = literal(_day(low), Kind.DATE)
-        return f"SELECT {start} + CAST(v AS INTEGER) AS v FROM range(0, {days}) AS r(v)"
-    unit = grain or "day"
-    ends = f"{_stamp(low)}, {_stamp(high)}"
-    return f"SELECT v FROM generate_series({ends}, INTERVAL '1 {unit}') AS r(v)"
-
-
-def _day(value: date) -> date:
-    return date(value.year, value.month, value.day)
-
-
-def _stamp(value: Scalar) -> str:
-    return f"CAST({literal(value, Kind.TIMESTAMP)} AS TIMESTAMP)"

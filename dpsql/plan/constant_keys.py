@@ -18,6 +18,7 @@ def without_constants(aggregate: Aggregate) -> Aggregate:
         keys=tuple(keys[i] for i in others),
         fields=(*(aggregate.fields[i] for i in others), *aggregate.fields[count:]),
         sets=tuple(tuple(place[k] for k in chosen if k in place) for chosen in aggregate.sets),
+        called=aggregate.called_at(others),
     )
 
 

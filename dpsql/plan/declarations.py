@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsql.plan.kept import over_limit
+from dpsql.plan.kept import find_other_units, over_limit
 from dpsql.policy.model import Policy, Table
 from dpsql.policy.source import SourceDescription, TableDescription
 from dpsql.policy.unit_columns import without_table
@@ -120,6 +120,25 @@ def _referenced_keys(policy: Policy, source: SourceDescription) -> Iterator[Requ
             )  # fmt: skip
 
 
+def _same_units(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:  # noqa: ARG001
+    """A row is of the unit of the row that its foreign key leads to, where both have one."""
+    for table in policy.tables.values():
+        for step in table.foreign_keys:
+            if not step.same_unit:
+                continue
+            pairs = find_other_units(table, step, policy.tables[step.references])
+            columns = ", ".join(step.columns)
+            yield Requirement(
+                "same unit", table.name, _place(policy, table.name),
+                f"SELECT 1 AS v FROM ({pairs}) AS b LIMIT 1",
+                f"SELECT count(*)::BIGINT AS rows FROM ({pairs}) AS b",
+                f"({columns}) of table {table.name} leads to rows of {step.references} of the same"
+                f" {table.unit}, as `same_unit` says, but {{0}} rows lead to another one's",
+                f"remove `same_unit`; a join then says whose rows it pairs, by the key of"
+                f" {table.unit} on both sides",
+            )  # fmt: skip
+
+
 def _one_row(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:  # noqa: ARG001
     """A unit has at most one row in a table with ``max_rows_per_unit: 1``."""
     for table in policy.tables.values():
@@ -193,6 +212,10 @@ DECLARATIONS = (
     Declaration(
         "one row per unit", "verified", "dpsql.engines.verify.verify",
         ("dpsql.plan.bounding", "dpsql.sql.bind.privacy"), _one_row,
+    ),
+    Declaration(
+        "same unit", "verified", "dpsql.engines.verify.verify",
+        ("dpsql.sql.bind.join_rules", "dpsql.sql.bind.determined"), _same_units,
     ),
     Declaration(
         "column type", "verified", "dpsql.policy.against_source.compare",

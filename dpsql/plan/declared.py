@@ -58,8 +58,8 @@ def declared(aggregate: Aggregate, call: Aggregated) -> Declared | None:
         return None
     values = tuple(_at(value, column, end) for end in _ends(column.shape.domain))
     answer = apply("least" if call.function == "min" else "greatest", *values)
-    name = f"{scan.table.name}.{column.name}"
-    note = f"{call.function.upper()} of {name} is what the policy declares; no row was looked at"
+    what = f"over view {scan.view}" if scan.view else f"of {scan.table.name}.{column.name}"
+    note = f"{call.function.upper()} {what} is what the policy declares; no row was looked at"
     return Declared(Lowered((), lambda _: answer), note)
 
 

@@ -27,7 +27,10 @@ from dpsql.policy.types import Kind
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.privacy.mechanisms.zeros import zero_threshold
 from dpsql.sql.expressions import (
+    NULL,
+    Aggregated,
     Call,
+    Case,
     Column,
     Expression,
     Parameter,
@@ -45,6 +48,7 @@ from dpsql.sql.relations import (
     Join,
     Limit,
     Project,
+    Public,
     Relation,
     Released,
     Scan,
@@ -74,8 +78,13 @@ class Above(IntEnum):
 def above(relation: Relation, below: Relation, state: Above) -> Above:
     """What stands above one of the inputs of a relation that has ``state`` above it."""
     match relation:
-        case Project() | Filter() | Sort() | Limit() | Union(operation="union all"):
+        case Project() | Sort() | Union(operation="union all"):
             return state
+        case Filter(predicate=predicate, input=groups):
+            plain = state is Above.NOTHING or _is_of_keys(predicate, groups)
+            return state if plain else Above.MORE
+        case Limit():
+            return state if state is Above.NOTHING else Above.MORE
         case Join(left=left, right=right):
             return state if _has_one_row(right if below is left else left) else Above.MORE
         case Aggregate(keys=keys, calls=calls) if calls and _adds_zeros(relation):
@@ -102,12 +111,46 @@ def _has_one_row(relation: Relation) -> bool:
 
 
 def _adds_zeros(relation: Aggregate | Windowed) -> bool:
-    """Whether nothing is computed but sums of what is 0 in a group without rows, over all rows."""
-    zero = _zeros(relation.input)
+    """Whether nothing is computed but sums of what is 0 in a group without rows, over rows chosen by keys."""
+    below = relation.input
+    zero = _zeros(below)
+    calls: tuple[Window | Aggregated, ...]
     if isinstance(relation, Windowed):
-        plain = all(not (w.order or w.frame or w.distinct) for w in relation.windows)
-        return plain and all(w.function == "sum" and _in(w.args, zero) for w in relation.windows)
-    return all(c.function == "sum" and not c.distinct and _in(c.args, zero) for c in relation.calls)
+        calls, parts = relation.windows, [p for w in relation.windows for p in w.partition]
+        if any(w.order or w.frame for w in relation.windows):
+            return False
+    else:
+        calls, parts = relation.calls, list(relation.keys)
+    parts += [call.where for call in calls if call.where is not None]
+    sums = all(c.function == "sum" and not c.distinct and _in(c.args, zero) for c in calls)
+    return sums and all(_is_of_keys(part, below) for part in parts)
+
+
+def _is_of_keys(value: Expression, relation: Relation) -> bool:
+    """Whether a value is computed from keys of groups and from public columns alone."""
+    known = _keys(relation)
+    return all(column.number in known for column in columns(value))
+
+
+def _keys(relation: Relation) -> set[int]:
+    """Columns that are known of a group whether it has rows or not."""
+    match relation:
+        case Aggregate(input=below, keys=keys, fields=fields):
+            told = is_measured(relation) or not isinstance(below.privacy, Released)
+            return {
+                f.number
+                for f, key in zip(fields, keys, strict=False)
+                if told or _is_of_keys(key, below)
+            }
+        case Project(input=below, values=values, fields=fields):
+            pairs = zip(fields, values, strict=True)
+            return {f.number for f, v in pairs if _is_of_keys(v, below)}
+        case Windowed(input=below):
+            return _keys(below)
+        case _ if isinstance(relation.privacy, Public):
+            return {f.number for f in relation.fields}
+        case _:
+            return {number for below in inputs(relation) for number in _keys(below)}
 
 
 def _in(args: tuple[Expression, ...], known: set[int]) -> bool:
@@ -149,6 +192,36 @@ def drops_empty(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool
     if not aggregate.calls and _is_chosen(aggregate.input, aggregate.keys):
         return True
     return wanted == "drop" or (wanted == "auto" and state is Above.MORE)
+
+
+def hides_noise(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool:
+    """Whether groups that a LEFT JOIN keeps have NULL for all but counts where they may lack rows.
+
+    SQL has NULL there, which averages and ranks pass over. What was released is noise.
+    """
+    if not aggregate.keys or not keeps_empty(aggregate) or not _beside_counts(aggregate):
+        return False
+    return wanted == "drop" or (wanted == "auto" and state is Above.MORE)
+
+
+def _beside_counts(aggregate: Aggregate) -> bool:
+    """Whether it has values that SQL has not for a group without rows."""
+    return any(call.function != "count" for call in aggregate.calls)
+
+
+def without_noise(aggregate: Aggregate, finished: Project, measurement: Measurement) -> Project:
+    """The finished groups, with NULL for what is not a count where the number of units is too small."""
+    enough, place = _enough(measurement), len(aggregate.keys)
+    values = list(finished.values)
+    for i, call in enumerate(aggregate.calls, place):
+        if call.function != "count":
+            shape = values[i].shape.optional()
+            values[i] = Case(((enough, values[i]),), replace(NULL, shape=shape), shape)
+    fields = tuple(
+        replace(f, shape=v.shape) if i >= place else f
+        for i, (f, v) in enumerate(zip(finished.fields, values, strict=True))
+    )
+    return replace(finished, values=tuple(values), fields=fields)
 
 
 def _is_chosen(relation: Relation, keys: tuple[Expression, ...]) -> bool:
@@ -199,13 +272,16 @@ def _is_number_of_units(statistic: Statistic, measurement: Measurement) -> bool:
 
 def with_units(measurement: Measurement) -> Relation:
     """The released groups whose number of units is not taken for the noise of a zero."""
+    fields = measurement.key_fields + measurement.columns
+    return Filter(Stored(measurement.name, fields), _enough(measurement), fields, Released())
+
+
+def _enough(measurement: Measurement) -> Call:
+    """Whether the released number of units is more than the noise of a zero."""
     count = measurement.unit_count
     assert count is not None
-    fields = measurement.key_fields + measurement.columns
-    least = Parameter(count.least, _WHOLE)
-    args = (measurement.columns[count.position], least)
-    enough = Call("ge", args, FUNCTIONS["ge"].shape(args, ""))
-    return Filter(Stored(measurement.name, fields), enough, fields, Released())
+    args = (measurement.columns[count.position], Parameter(count.least, _WHOLE))
+    return Call("ge", args, FUNCTIONS["ge"].shape(args, ""))
 
 
 def least_units(measurement: Measurement, noises: tuple[NoiseSum, ...]) -> int:
@@ -215,9 +291,18 @@ def least_units(measurement: Measurement, noises: tuple[NoiseSum, ...]) -> int:
     return max(zero_threshold(noise, CHANCE, groups) for noise in noises)
 
 
+_HIDDEN = (
+    "only groups with enough units, by a noised number, have more than counts; one without rows does in"
+    " at most 1 of 20 answers"
+)
+_SHOWN = "groups without rows are there too; what is not a count is 0 or noise in them"
+
+
 def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> str | None:
     """What an answer says of groups: which are there, and which took part."""
-    names = ", ".join(dict.fromkeys(f.name for f in aggregate.fields[: len(aggregate.keys)]))
+    names = ", ".join(aggregate.key_names)
+    if names and keeps_empty(aggregate) and _beside_counts(aggregate):
+        return f"{names}: {_HIDDEN if dropped else _SHOWN}"
     if not names or keeps_empty(aggregate):
         return None
     if not public:

@@ -15,9 +15,9 @@ from dpsql.aggregates.build import whole
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.counted_groups import Groups, groups_of, is_over, key_swap, present
-from dpsql.sql.bind.join_graph import conjunction
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Aggregated, Column, Expression, Shape, integer, substitute
+from dpsql.sql.narrow import conjunction
 from dpsql.sql.relations import Aggregate, Private, Project, Released
 
 MANY_GROUPS = 100
@@ -132,7 +132,7 @@ class _Rows:
 
 
 def _note(groups: Groups) -> str:
-    names = ", ".join(getattr(key, "name", getattr(key, "function", "key")) for key in groups.keys)
+    names = ", ".join(dict.fromkeys(groups.names))
     return f"{names}: averaged over the number of groups with rows, which is measured"
 
 

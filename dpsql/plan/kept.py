@@ -14,7 +14,7 @@ from fractions import Fraction
 from dpsql.plan.added import FEW
 from dpsql.plan.copies import total_of
 from dpsql.plan.grid import ends
-from dpsql.policy.model import Policy, Table
+from dpsql.policy.model import ForeignKey, Policy, Table
 from dpsql.policy.types import Kind
 from dpsql.policy.version import digest
 from dpsql.sql.blocks import Block, Writer
@@ -90,6 +90,24 @@ def over_limit(table: Table) -> str:
         f"SELECT {named}, count(*) AS n{block.tail()} GROUP BY {', '.join(key)}"
         f" HAVING count(*) > {table.max_rows_per_unit}"
     )
+
+
+def find_other_units(table: Table, key: ForeignKey, target: Table) -> str:
+    """The units of rows that a foreign key pairs, where they are different ones."""
+    own, other = _keyed(table, key.columns), _keyed(target, key.key)
+    paired = " AND ".join(f"a.k{i} = b.k{i}" for i in range(len(key.columns)))
+    differ = " OR ".join(f"a.u{i} <> b.u{i}" for i in range(len(table.unit_columns)))
+    units = ", ".join(f"a.u{i} AS u{i}" for i in range(len(table.unit_columns)))
+    return f"SELECT {units} FROM ({own}) AS a JOIN ({other}) AS b ON {paired} WHERE {differ}"
+
+
+def _keyed(table: Table, columns: tuple[str, ...]) -> str:
+    """Columns of the rows of a table, with the key of their unit."""
+    block, units = _rows(table)
+    numbers = {f.name: f.number for f in _fields(table)}
+    items = [f"{block.items[numbers[name]]} AS k{i}" for i, name in enumerate(columns)]
+    items += [f"{block.items[f.number]} AS u{i}" for i, f in enumerate(units)]
+    return f"SELECT {', '.join(items)}{block.tail()}"
 
 
 def beyond(table: Table, column: str) -> str:

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan.nodes import Lifted
 from dpsql.policy.types import Kind
-from dpsql.sql.bind.join_graph import conjunction
 from dpsql.sql.expressions import (
     Aggregated,
     Call,
@@ -35,7 +34,7 @@ from dpsql.sql.expressions import (
     columns,
 )
 from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.narrow import conjuncts
+from dpsql.sql.narrow import conjunction, conjuncts
 from dpsql.sql.relations import (
     Aggregate,
     Filter,

@@ -3,7 +3,8 @@
 Claim: whatever is computed from a ``Below`` depends on no private row. Its listings read public tables
     and constants alone, and its conditions are text of the statement.
 Claim: a private row that reaches the grouping meets a row of each listing that is not ``optional``, and
-    then satisfies every condition; of an optional one it may meet none, and has NULLs there.
+    then satisfies every condition; of an optional one it may meet none, and has NULLs there. Of a
+    ``declared`` one it may meet none either, where the owner's word does not hold.
 Argument: filters, inner joins and groupings of single units leave only rows (or groups of rows) of which
     all that stands below them holds. What stands below the right side of a LEFT JOIN is given up.
 """
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field, replace
 
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind
-from dpsql.sql.bind.join_graph import conjunction
 from dpsql.sql.bind.join_rules import equalities
 from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.expressions import (
@@ -28,7 +28,7 @@ from dpsql.sql.expressions import (
     substitute,
     walk,
 )
-from dpsql.sql.narrow import conjuncts
+from dpsql.sql.narrow import conjunction, conjuncts
 from dpsql.sql.relations import (
     Aggregate,
     Distinct,
@@ -55,11 +55,13 @@ class Listing:
     """A public relation that private rows are joined with, and the conditions of that join on it alone.
 
     ``optional``: a row that meets none of its rows is there too, with NULL in its columns.
+    ``declared``: no join finds the row, a foreign key says that there is one.
     """
 
     relation: Relation
     optional: bool
     conditions: tuple[Expression, ...] = ()
+    declared: bool = False
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -176,7 +178,8 @@ class Below:
 def _declared(scan: Scan, *, sure: bool) -> Iterator[Listing]:
     """Columns whose values are together those of one row of a public table, by a foreign key.
 
-    They have ``values_from`` that very table one by one, and the owner is taken at his word as there.
+    They have ``values_from`` that very table one by one. That a row has a listed combination of them is
+    the owner's word, which nothing holds him to: rows with another one are in no group.
     """
     columns, own = scan.table.columns, {f.name: f for f in scan.fields}
     for key in scan.table.foreign_keys:
@@ -186,7 +189,7 @@ def _declared(scan: Scan, *, sure: bool) -> Iterator[Listing]:
         table = Table(key.references, {b: replace(columns[a], name=b) for a, b in pairs})
         fields = tuple(replace(own[a], name=b) for a, b in pairs)
         nullable = any(columns[a].nullable for a, _ in pairs)
-        yield Listing(Scan(table, fields, (), Public()), nullable or not sure)
+        yield Listing(Scan(table, fields, (), Public()), nullable or not sure, declared=True)
 
 
 def settled_later(node: Expression) -> bool:

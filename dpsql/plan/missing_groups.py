@@ -1,9 +1,18 @@
-"""Refusals of groups: those that are not public where they must be, and too many that are."""
+"""Groups that are not there: refusals of such as must be public, or too many; rows that are in none."""
 
 from __future__ import annotations
 
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.plan.nodes import Cells
 from dpsql.sql.relations import Aggregate, Join, walk
+
+
+def left_out(aggregate: Aggregate, cells: Cells) -> list[str]:
+    """What an answer says where a foreign key lists combinations of keys, and rows may have others."""
+    names = aggregate.called or tuple(f.name for f in aggregate.fields)
+    tied = ", ".join(dict.fromkeys(names[k] for k in sorted(cells.tied)))
+    said = "rows with a combination that is not listed are in no group"
+    return [f"{tied}: {said}"] if tied else []
 
 
 def too_many_groups(aggregate: Aggregate, count: int, most: int) -> Refusal:
@@ -20,7 +29,7 @@ def too_many_groups(aggregate: Aggregate, count: int, most: int) -> Refusal:
 def no_whole_groups(aggregate: Aggregate) -> Refusal:
     """Groups without rows are asked for, and which there are is not public."""
     joins = [r for r in walk(aggregate.input) if isinstance(r, Join) and r.whole]
-    names = ", ".join(f'"{f.name}"' for f in aggregate.fields[: len(aggregate.keys)])
+    names = ", ".join(f'"{name}"' for name in aggregate.key_names)
     return Refusal(
         "DP303",
         f"this LEFT join keeps groups without rows, and the groups of {names} are not public",

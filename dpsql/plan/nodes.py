@@ -43,13 +43,14 @@ class Cells:
 
     ``open`` has the positions of keys with values that rows may have and that are in no group.
     ``rows`` are the groups themselves where the query reads public tables, and so means nothing where
-    those are not.
+    those are not. Of the ``open`` keys ``tied`` are those whose combinations a foreign key lists.
     """
 
     sql: str
     count: int
     open: frozenset[int] = frozenset()
     rows: PublicRows | None = None
+    tied: frozenset[int] = frozenset()
 
     @property
     def identity(self) -> str:
@@ -114,12 +115,13 @@ class PublicQuery:
     """Public rows that the answer needs: read exactly, for free.
 
     ``sql`` names its columns as ``fields`` are aliased. It reads public tables, or only constants:
-    the public groups of a GROUP BY without aggregates.
+    the public groups of a GROUP BY without aggregates. ``contents`` say which rows those tables have.
     """
 
     name: str
     sql: str
     fields: tuple[Column, ...]
+    contents: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

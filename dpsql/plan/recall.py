@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from dpsql.aggregates.statistic import Quantile, Rows, Total, Units, Values
 from dpsql.plan.canonical import NotCanonical, Question, question
+from dpsql.plan.contents import contents
 from dpsql.plan.covered import is_within_ends
 from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
@@ -150,7 +151,7 @@ def pieces(priced: PricedPlan, answers_key: str) -> tuple[Piece, ...]:
         slots = tuple(_all(part, i) for i, part in enumerate(priced.parts))
         asked = [_asked(part, slot.columns) for part, slot in zip(priced.parts, slots, strict=True)]
         lookups = [[v.name, v.form, Writer().select(v.relation)] for v in plan.lookups]
-        publics = [[p.name, p.sql] for p in plan.publics]
+        publics = [[p.name, p.sql, *p.contents] for p in plan.publics]
         return (_piece(priced, slots, [answers_key, asked, lookups, publics]),)
     return tuple(
         piece
@@ -266,7 +267,7 @@ def _asked(part: PricedMeasurement, chosen: tuple[int, ...]) -> list[object]:
     measurement, words = part.measurement, _question(part)
     least = None if measurement.terms is None else measurement.terms.least
     asked: list[object] = [
-        part.sql if words is None else words.words(chosen),
+        _with_contents(part) if words is None else words.words(chosen),
         _cells(measurement.cells),
         repr(replace(part.bounding, bits=0, ranked=False)),  # the same number, read otherwise
         [_constants(part, i) for i in chosen],
@@ -277,6 +278,12 @@ def _asked(part: PricedMeasurement, chosen: tuple[int, ...]) -> list[object]:
         asked.append("canonical labels")  # releases without it may be named by one row's bytes
     # Groups below a least number of units are left out: a lower threshold is no better answer.
     return asked if least is None else [*asked, least]
+
+
+def _with_contents(part: PricedMeasurement) -> object:
+    """The statement, and which rows the public tables have that it reads."""
+    found = contents(part.measurement.input)
+    return [part.sql, *found] if found else part.sql
 
 
 def _constants(part: PricedMeasurement, position: int) -> list[str]:

@@ -51,7 +51,28 @@ def _foreign_key(
         return None
     if not listing.has_columns(target, key, part.at("key"), part.label):
         return None
-    return _paired(table, part, ForeignKey(columns, target, key), listing)
+    same = bool(part.get("same_unit", bool)) and _within_a_unit(table, target, part, units, listing)
+    return _paired(table, part, ForeignKey(columns, target, key, same), listing)
+
+
+def _within_a_unit(
+    table: str, target: str, part: Section, units: dict[str, Unit], listing: Listing
+) -> bool:
+    """Whether rows of both tables have a unit that may be the same one; else it is reported."""
+    mine, theirs = (listing.tables[name].get("unit", str) for name in (table, target))
+    if listing.public(table) or listing.public(target):
+        names = " and ".join(name for name in (table, target) if listing.public(name))
+        why = f"{names} is public, so its rows are of no unit"
+    elif mine != theirs:
+        why = f"rows of {table} are of unit {mine}, rows of {target} of unit {theirs}"
+    elif mine in units and units[mine].is_row:
+        why = f"each row is a unit {mine} of its own"
+    else:
+        return True
+    listing.problems.add(
+        part.at("same_unit"), f"{part.label} says `same_unit`, but {why}; remove `same_unit`"
+    )
+    return False
 
 
 def _key_of(target: str, units: dict[str, Unit], listing: Listing) -> tuple[str, ...]:

@@ -211,6 +211,7 @@ FOREIGN_KEY = Record(
         Key("columns", Names(), "columns of this table", required=True),
         Key("references", Name(), "the table they lead to", required=True),
         Key("key", Names(), "its columns they equal", "the key of that table"),
+        Key("same_unit", Flag(), "both rows are of one unit, on another way than this", "false"),
     ),
 )
 TABLE_ACCOUNT = Record(

@@ -41,11 +41,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """``columns`` of this table are the ``key`` columns of table ``references``."""
+    """``columns`` of this table are the ``key`` columns of table ``references``.
+
+    ``same_unit`` says that both rows belong to one unit, though the way to it is another one.
+    """
 
     columns: tuple[str, ...]
     references: str
     key: tuple[str, ...]
+    same_unit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Table:
     """What may be spent on this table alone."""
     fan_outs: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     """Of a public table, once its data is open: how many rows at most share values of columns."""
+    content: int | None = None
+    """Of a public table, once its data is open: a number that other rows would not have."""
 
     @property
     def public(self) -> bool:

@@ -62,17 +62,22 @@ def _onward(
     """For every table not yet found, its foreign keys onto those that are."""
     known = set() if unit.is_row else set(found)
     return {
-        name: [key for key in table.foreign_keys if key.references in known]
+        name: [key for key in _ways(table) if key.references in known]
         for name, table in tables.items()
         if name not in found
     }
+
+
+def _ways(table: Table) -> list[ForeignKey]:
+    """The foreign keys that may say whose row it is."""
+    return [key for key in table.foreign_keys if not key.same_unit]
 
 
 def _direct(table: Table, unit: Unit) -> list[ForeignKey]:
     """The foreign keys that hold the key of the unit itself."""
     return [
         key
-        for key in table.foreign_keys
+        for key in _ways(table)
         if unit.key and key.references == unit.table and set(key.key) == set(unit.key)
     ]
 
@@ -111,7 +116,7 @@ def _only_one(table: Table, leads: list[ForeignKey], unit: Unit, listing: Listin
     listing.problems.add(
         section.at("foreign_keys"),
         f"{section.label} reaches unit {unit.name} equally by {' and by '.join(ways)}; "
-        "remove the foreign key that does not say whose row it is",
+        "remove the foreign key that does not say whose row it is, or write `same_unit: true` in it",
     )
 
 
@@ -146,6 +151,8 @@ def _where_to(table: Table, tables: dict[str, Table], listing: Listing) -> str:
     targets = list(dict.fromkeys(key.references for key in table.foreign_keys))
     if not targets:
         return "it has no foreign keys"
+    if not _ways(table):
+        return "every foreign key says `same_unit`, so none of them says whose row it is"
     if _circle(table.name, tables):
         return f"its foreign keys (to {', '.join(targets)}) lead in a circle"
     public = [name for name in targets if listing.public(name)]

@@ -60,6 +60,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "description": _WORK,
         "account": _TERMS,
         "fan_outs": _WORK,  # not the policy's; how it bounds a measurement is in that one's key
+        "content": _WORK,  # not the policy's; it is in the key of what reads the table
     },
     m.Column: {
         "name": _ANSWERS,
@@ -74,7 +75,12 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "max_length": _ANSWERS,
         "description": _WORK,
     },
-    m.ForeignKey: {"columns": _ANSWERS, "references": _ANSWERS, "key": _ANSWERS},
+    m.ForeignKey: {
+        "columns": _ANSWERS,
+        "references": _ANSWERS,
+        "key": _ANSWERS,
+        "same_unit": _ANSWERS,
+    },
     m.View: {"name": _TERMS, "sql": _TERMS},
     m.Allowance: {"epsilon": _TERMS, "delta": _TERMS, "composition": _TERMS, "per": _TERMS},
     m.QueryLimit: {"epsilon": _TERMS, "delta": _TERMS},

@@ -31,9 +31,10 @@ from dpsql.engines.scratch import made
 from dpsql.engines.verify import verify
 from dpsql.ledger.open import open_ledger
 from dpsql.policy.model import Policy
-from dpsql.selftest.bound import Claim, Found, lower_bound
+from dpsql.selftest.bound import Claim, Found, alpha_of_end, lower_bound
 from dpsql.selftest.copies import derived, statements
 from dpsql.selftest.matrix import matrix
+from dpsql.selftest.power import Power, least_noticed
 from dpsql.selftest.probes import PREPARED
 from dpsql.selftest.questions import Question, of_table
 from dpsql.selftest.scenarios import ALL, Scenario
@@ -71,6 +72,8 @@ class Finding:
     """How it was refused, where it was."""
     explained: str = ""
     """Why this policy may refuse it."""
+    power: Power | None = None
+    """What it would have noticed; None where it was not answered."""
 
     @property
     def passed(self) -> bool:
@@ -236,18 +239,34 @@ def _found(
         asked += 1
         if not all([one.ask(), other.ask()]):
             break
+        if asked == 1 and one.charge[1] > 0:  # no more than the delta of the copy is enough for
+            times = min(
+                times, math.floor(float(pair[0].policy.dataset.delta) / one.charge[1] + 1e-6)
+            )
     faults, found = _faults(one, other), Found(0.0, claims_of(one.charge)[0])
     samples = [column for side in (one, other) for column in side.columns[:1]]
-    count = len(samples[0]) if samples else 0
+    count, power = len(samples[0]) if samples else 0, None
     if len(samples) == 2 and len(samples[0]) == len(samples[1]):
         claims = claims_of(min(one.charge, other.charge))
         found = lower_bound(one.columns, other.columns, claims, work.alpha)
+        power = _power(count, len(one.columns), claims, found.plain, work.alpha)
     refused = one.refused or other.refused
     return Finding(
         question.table, work.scenario.name, question.name, found.bound, found.claim, count, faults,
         f"{refused.code}: {refused.headline}" if refused else "",
-        explained(work.policy, refused.code) if refused else "",
+        explained(work.policy, refused.code) if refused else "", power,
     )  # fmt: skip
+
+
+def _power(
+    samples: int, columns: int, claims: tuple[Claim, ...], shown: float, alpha: float
+) -> Power | None:
+    """What so many samples would notice of the first claim, which is the charge itself."""
+    epsilon, delta = claims[0].epsilon, claims[0].delta
+    if epsilon <= 0:
+        return None
+    end = alpha_of_end(alpha, columns, len(claims))
+    return Power(epsilon, shown, least_noticed(samples, epsilon, delta, end))
 
 
 def _faults(one: Side, other: Side) -> str:

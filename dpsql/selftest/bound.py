@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ NULL = -(2.0**61)
 _NAN = -(2.0**59)
 _PRECISE = 1e-9
 """How near to the true bounds those are that are computed, relatively."""
+_FEATURES = 3
+"""Ways in which the samples of a column are looked at."""
 _EXACT = 3
 """Of so many events the bounds are computed exactly; the others were never near."""
 _BINS = 160
@@ -48,6 +50,8 @@ class Found:
 
     bound: float
     claim: Claim
+    plain: float = 0.0
+    """What epsilon is at least by the first claim's delta."""
 
     @property
     def excess(self) -> float:
@@ -60,7 +64,7 @@ def lower_bound(
 ) -> Found:
     """What comes nearest to disproving a claim, over columns of samples, features and directions."""
     halves = [codes for pair in zip(one, other, strict=True) for codes in _features(*pair)]
-    each = alpha / (4 * len(halves) * len(claims))
+    each = alpha_of_end(alpha, len(one), len(claims))
     events = [
         event
         for codes in halves
@@ -69,7 +73,13 @@ def lower_bound(
     ]
     likely = sorted(events, key=lambda event: event.guess, reverse=True)[:_EXACT]
     found = [Found(0.0, claim) for claim in claims] + [event.found(each) for event in likely]
-    return max(found, key=lambda f: f.excess)
+    plain = max((e for e in events if e.claim == claims[0]), key=lambda event: event.guess)
+    return replace(max(found, key=lambda f: f.excess), plain=plain.found(each).bound)
+
+
+def alpha_of_end(alpha: float, columns: int, claims: int) -> float:
+    """The share of ``alpha`` that each end of each bound has: of two ends, in two directions."""
+    return alpha / (4 * _FEATURES * columns * claims)
 
 
 def _features(one: Samples, other: Samples) -> Iterator[tuple[Codes, Codes]]:

@@ -41,8 +41,6 @@ _TURNS = 3
 """Steps through the scenarios from one pair to the next: all are met, since ten have no third."""
 _SHARE = 8
 """How many times fewer samples a pair has than what is asked in every scenario."""
-_FEW = 20
-"""Askings about everybody, who are one cell: what is gross shows, and whether neighbours differ."""
 
 _MANY = (
     ("COUNT(*)", "v", 2), ("SUM(x)", "v", 6), ("AVG(x)", "v", 3), ("MEDIAN(x)", "v", 3),
@@ -79,9 +77,7 @@ def _bounded(text: str, way: str, law: Mechanism, scenario: Scenario) -> Questio
     name = f"{text} by {way}, {law}"
     if way == "unit totals":
         sql = f"SELECT 1 AS {CELL}, {text} FROM {ROWS} WHERE {CELL} = 1"
-        return Question(
-            name, ROWS, sql, SEVERAL, law, way, scenarios=(scenario,), cells=1, askings=_FEW
-        )
+        return Question(name, ROWS, sql, SEVERAL, law, way, scenarios=(scenario,), cells=1)
     table = PREPARED if way == "prepared rows" else ROWS
     sql = f"SELECT {CELL}, {text} FROM {table} GROUP BY {CELL}"
     return Question(name, table, sql, SEVERAL, law, way, scenarios=(scenario,), share=_SHARE)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.request import Mechanism
 from dpsql.policy.model import Policy, Table
 from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
@@ -36,9 +37,11 @@ class Question:
     """One statement; its last column is looked at, by the cell in its first.
 
     ``cells`` is for what cannot be asked about all cells at once: an answer has so many samples,
-    and ``askings`` is how many answers are asked for: 240 show faults of several times the charge.
+    and ``askings`` is how many answers are asked for: 240 show faults of several times the charge,
+    20 would show none.
     ``share`` is for what has many like it: so many times fewer samples than of others.
-    ``search`` lets bounds be searched for, ``consistent`` has levels add up.
+    ``search`` lets bounds be searched for, ``consistent`` has levels add up. Empty groups are kept,
+    so that each gives a sample, but where it is asked whether they are left out.
     """
 
     name: str
@@ -51,10 +54,11 @@ class Question:
     steps: tuple[Step, ...] = ONCE
     scenarios: tuple[Scenario, ...] = SCENARIOS
     cells: int | None = None
-    askings: int = 200
+    askings: int = 240
     share: int = 1
     search: bool = False
     consistent: bool = False
+    empty_groups: EmptyGroups = "keep"
 
     def text(self, step: Step, number: int) -> str:
         """The statement of a step as it is asked for the ``number``-th time."""

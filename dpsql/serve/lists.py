@@ -27,6 +27,8 @@ def with_lists(
 
     >>> with_lists("a = ANY($1) AND b = $2", tokens("a = ANY($1) AND b = $2"), [["x", "y"], 3])[0]
     "a IN ('x', 'y') AND b = $1"
+    >>> with_lists("a=ANY($1)", tokens("a=ANY($1)"), [[1]])[0]
+    'a IN (1)'
     """
     gone: set[int] = set()
     pieces, taken = list[str](), 0
@@ -41,7 +43,8 @@ def with_lists(
             gone.add(int(first.text[1:]) - 1)
         word = _MEANT[read[at].word, read[at + 1].word]
         listed = f"{word} ({', '.join(members)})" if members else _OF_NOTHING[word]
-        pieces += text[taken : read[at].start], listed
+        before = text[taken : read[at].start]
+        pieces += before, listed if before[-1:].isspace() else f" {listed}"
         taken = read[end].end
     if not pieces:
         return text, read, list(values)

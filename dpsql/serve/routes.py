@@ -16,9 +16,11 @@ Route = Literal["catalog", "service"]
 def route(query: Query, in_catalog: Callable[[str], bool]) -> Route:
     """The one whose relations it names; the catalog where it names none, and never both.
 
-    What is too long is the service's, which refuses it unread.
+    What is too long is the service's, which refuses it unread. So is what leaves a bracket open: where
+    its tables are named cannot be told, and the service says where it does not parse.
     """
-    if len(query.text) > LONGEST_TEXT:
+    words = [token.word for token in query.tokens]
+    if len(query.text) > LONGEST_TEXT or words.count("(") != words.count(")"):
         return "service"
     is_catalog = [
         named.schema in CATALOG_SCHEMAS or (not named.schema and in_catalog(named.name))

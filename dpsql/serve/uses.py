@@ -52,10 +52,13 @@ class _Level:
 class _Scan:
     tokens: Sequence[Token]
     found: list[Named] = field(default_factory=list)
-    ctes: set[str] = field(default_factory=set)
+    ctes: dict[str, int] = field(default_factory=dict)
+    """Names of WITH queries, and the first token at which each may be read."""
     levels: list[_Level] = field(default_factory=lambda: [_Level(reads=True)])
     opening: dict[int, int] = field(default_factory=dict)
     """Of each bracket that closes, where it was opened: matched once, for all that is named before."""
+    closing: dict[int, int] = field(default_factory=dict)
+    recursive: bool = False
 
     def run(self) -> None:
         opened: list[int] = []
@@ -64,6 +67,7 @@ class _Scan:
                 opened.append(at)
             elif token.word == ")" and opened:
                 self.opening[at] = opened.pop()
+                self.closing[self.opening[at]] = at
         at = 0
         while at < len(self.tokens):
             at = self._step(at)
@@ -115,8 +119,9 @@ class _Scan:
         while self._word_at(at) == "." and at + 1 < len(self.tokens):
             parts.append(self.tokens[at + 1].name)
             at += 2
-        self.levels[-1].expects = False
-        if self._word_at(at) != "(":
+        # TABLE(f(..)) is the rows of a function: what is in its brackets is what is read.
+        self.levels[-1].expects = parts == ["table"] and self._word_at(at) == "("
+        if self._word_at(at) != "(" or len(parts) > 2:  # no catalog's function is in a database
             schema = parts[-2] if len(parts) > 1 else ""
             alias = self._alias(at) or parts[-1]
             self.found.append(Named(schema, parts[-1], start, at, alias))
@@ -130,12 +135,21 @@ class _Scan:
         return token.name if token and named and token.word not in _NOT_AN_ALIAS else ""
 
     def _cte(self, at: int) -> None:
-        """``name AS (`` or ``name (columns) AS (`` behind WITH or a comma."""
+        """``name AS (`` or ``name (columns) AS (`` behind WITH or a comma.
+
+        Within the query of that name it is another table's, unless the WITH is recursive.
+        """
         back = at - 1
         if self._word_at(back) == ")":
             back = self.opening.get(back, 0) - 1
         if back > 0 and self._word_at(back - 1) in ("with", "recursive", ","):
-            self.ctes.add(self.tokens[back].name)
+            self.recursive = self.recursive or self._word_at(back - 1) == "recursive"
+            body = at + 1
+            while self._word_at(body) in ("not", "materialized"):
+                body += 1
+            end = at if self.recursive else self.closing.get(body, at)
+            name = self.tokens[back].name
+            self.ctes[name] = min(end, self.ctes.get(name, end))
 
     def _word_at(self, at: int) -> str:
         return self.tokens[at].word if 0 <= at < len(self.tokens) else ""
@@ -145,7 +159,7 @@ def tables(tokens: Sequence[Token]) -> list[Named]:
     """Every table that a statement reads, without its own WITH names."""
     scan = _Scan(tokens)
     scan.run()
-    return [n for n in scan.found if n.schema or n.name not in scan.ctes]
+    return [n for n in scan.found if n.schema or n.at < scan.ctes.get(n.name, len(tokens))]
 
 
 def in_database(text: str, found: Sequence[Token], database: str) -> str:

@@ -27,8 +27,11 @@ def cheapest(
 ) -> PricedPlan:
     """The plan with the smallest epsilon whose every error is within what is wanted.
 
-    ``best`` is the one at the ``limit``.
+    ``best`` is the one at the ``limit``. Where there is no number, as for values that are only shown,
+    an error says nothing, and the answer costs what it costs without one.
     """
+    if not any(part.noised for part in best.parts):
+        return best
     if _widest(best) > wanted:
         raise Refused(
             Refusal(

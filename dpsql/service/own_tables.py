@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -24,7 +25,7 @@ from dpsql.execution import check, take
 from dpsql.ledger.charge import ATTO, NANO
 from dpsql.plan.nodes import Plan
 from dpsql.policy.model import Column, Policy, Table
-from dpsql.policy.types import Kind
+from dpsql.policy.types import Kind, type_name
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import ARROW
 from dpsql.service.overview import Columns, Relation, Row
@@ -223,7 +224,7 @@ def relations(
     visible = service.catalog(role).visible
     for table in service.policy.tables.values():
         if table.name in visible:
-            columns = tuple(map(_column, table.columns.values()))
+            columns = tuple(_column(_seen(c, service, visible)) for c in table.columns.values())
             yield Relation(table.name, "table", table.unit, table.description or None, columns)
     seen = [view for view in service.views.values() if view.name in visible]
     for kind, views in (("view", seen), ("temporary view", temporary)):
@@ -231,9 +232,18 @@ def relations(
             yield Relation(view.name, kind, view.unit, None, tuple(map(_column, view.columns)))
 
 
+def _seen(column: Column, service: Service, visible: AbstractSet[str]) -> Column:
+    """The column as a role may know it: where its values are those of a hidden table, the values."""
+    source = column.values_from
+    if source is None or source[0] in visible:
+        return column
+    return replace(column, values_from=None, values=service.public_values[source])
+
+
 def _column(column: Column) -> Row:
-    values, about = _values(column), column.description or None
-    return column.name, column.declared, column.nullable, values, about
+    """A column of a table, or of a view over it, which says the same of its type and its values."""
+    declared = type_name(column.declared) or column.declared
+    return column.name, declared, column.nullable, _values(column), column.description or None
 
 
 def _values(column: Column) -> str | None:
@@ -241,4 +251,6 @@ def _values(column: Column) -> str | None:
         return f"{column.range[0]} .. {column.range[1]}"
     if column.values_from is not None:
         return f"those of {'.'.join(column.values_from)}"
-    return None if column.values is None else ", ".join(map(str, column.values))
+    if column.values is None or set(column.values) == {False, True}:
+        return None
+    return ", ".join(map(str, column.values))

@@ -33,6 +33,7 @@ from dpsql.ledger.terms import adopt
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.pipeline import Remembrance, Tools
+from dpsql.plan.contents import with_contents
 from dpsql.plan.fan_outs import with_fan_outs
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
@@ -84,7 +85,8 @@ class Service:
         self.stored_facts: FactsFile | None = None
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
         self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
-        self.policy = policy = with_fan_outs(policy, self.facts.number)
+        policy = with_contents(with_fan_outs(policy, self.facts.number), self.facts.number)
+        self.policy = policy
         guarded = Guarded(engine, policy, self.shelf, self.facts)
         self.tools = Tools(
             guarded, ledger, entropy or Entropy(),

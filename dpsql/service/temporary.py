@@ -5,7 +5,7 @@ takes them back, and DISCARD drops them.
 
 Claim: where such a view is named, its text is bound in its place, over what the session may see
     (``sql.bind.views``). So a question over it is refused, priced and recalled as if it were written
-    out. It hides no table or view of the policy, and reads only views that were there before it:
+    out. It hides no table or view that the session may see, and reads only views that were there before it:
     one that comes to read itself is refused where it is read.
 """
 
@@ -87,8 +87,8 @@ def with_views(settings: Settings, text: str, catalog: Catalog) -> tuple[str, Se
 
 
 def _created(settings: Settings, view: TemporaryView, catalog: Catalog, *, again: bool) -> Settings:
-    policy = catalog.policy
-    taken = {name.casefold() for name in (*policy.tables, *policy.views)}
+    # Of names that the session may not see it hears nothing: see test_temporary_views.
+    taken = {name.casefold() for name in catalog.visible}
     others = tuple(v for v in settings.views if v.name.casefold() != view.name.casefold())
     if view.name.casefold() in taken or view.name.lower().startswith("pg_"):
         raise Refused(

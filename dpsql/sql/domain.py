@@ -22,8 +22,8 @@ from dpsql.policy.types import Scalar
 class Domain:
     """Values between ``low`` and ``high`` (None: unbounded); only ``members`` where given.
 
-    ``integral`` says that every value is whole, whatever the type; ``grain`` that a timestamp
-    is the start of a period of that name; ``longest`` that a text has no more characters.
+    ``integral`` says that every value is whole, whatever the type; ``grain`` that a date or
+    a timestamp is the start of a period of that name; ``longest`` that a text has no more characters.
     """
 
     low: Scalar | None = None

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
+from functools import reduce
 
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
+from dpsql.sql.functions import FUNCTIONS
 
 _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
@@ -43,6 +45,16 @@ def conjuncts(condition: Expression) -> list[Expression]:
     if isinstance(condition, Call) and condition.function == "and":
         return [part for arg in condition.args for part in conjuncts(arg)]
     return [condition]
+
+
+def conjunction(parts: list[Expression]) -> Expression:
+    """All of the parts, as one condition."""
+    return reduce(_both, parts)
+
+
+def _both(a: Expression, b: Expression) -> Expression:
+    span = a.span.cover(b.span) if a.span and b.span else a.span
+    return Call("and", (a, b), FUNCTIONS["and"].shape((a, b), ""), span=span)
 
 
 def _apply(fields: tuple[Column, ...], part: Expression) -> tuple[Column, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -75,6 +75,14 @@ def _moment(value: dt.datetime) -> Any:
         return UNKNOWN
 
 
+def _members(values: Iterator[object], count: int) -> Any:
+    """The values of a list, of which none is a list."""
+    members = () if count > MOST_PARAMETERS else tuple(values)
+    if count > len(members) or any(issubclass(type(m), list | tuple) for m in members):
+        return UNKNOWN
+    return tuple(map(builtin, members))
+
+
 _READERS: dict[type, Callable[[Any], Any]] = {
     type(None): lambda _: None,
     bool: bool,
@@ -86,6 +94,8 @@ _READERS: dict[type, Callable[[Any], Any]] = {
     dt.datetime: _moment,
     UUID: lambda value: str(UUID(int=int.__int__(UUID.__dict__["int"].__get__(value)))),
     dt.date: lambda value: dt.date.fromordinal(dt.date.toordinal(value)),
+    list: lambda value: _members(list.__iter__(value), list.__len__(value)),
+    tuple: lambda value: _members(tuple.__iter__(value), tuple.__len__(value)),
 }
 """The first that a value's class is, or is derived from, reads it."""
 

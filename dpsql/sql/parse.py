@@ -21,7 +21,9 @@ from dpsql.sql import allow
 from dpsql.sql.clauses import Taken, attach_bounds, attach_clauses, take
 from dpsql.sql.dialects.translate import check_text, translate
 from dpsql.sql.group_all import mark_group_all
+from dpsql.sql.grouping_brackets import add_brackets, without_brackets
 from dpsql.sql.intervals import whole_intervals
+from dpsql.sql.lists import resolve_lists
 from dpsql.sql.own import resolve_aliases, resolve_tables
 from dpsql.sql.parameters import STRANGE
 from dpsql.sql.parser import MOST_JOINS, MOST_TYPES, nests_joins, nests_types, read_statements
@@ -69,6 +71,7 @@ def parse(source: Source) -> Parsed:
         if not isinstance(tree, exp.Query):
             raise Refused(_not_a_query(Span(tokens[0].start, tokens[0].end + 1)))
         check_text(tokens, text, source.dialect)
+        resolve_lists(tree)
         resolve_tables(tree)
         mark_group_all(tree)
         translate(tree, source.dialect)
@@ -128,13 +131,16 @@ def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
         if nests_joins(tokens):
             raise Refused(_too_large(f"{MOST_JOINS} joins that wait for their ON"))
         plain = taken.tokens == tokens and not glued
-        trees = read_statements(tokens if plain else taken.marked(), source.text, source.dialect)
+        parsed = add_brackets(tokens if plain else taken.marked())
+        trees = read_statements(parsed, source.text, source.dialect)
     except ParseError as error:
         raise Refused(_syntax(_place(error, tokens)), text=source.text) from None
     except (Refused, Stopped):  # too much work, or the end of its time
         raise
     except Exception:  # noqa: BLE001 (as above)
         raise Refused(_syntax(None), text=source.text) from None
+    for tree in filter(None, trees):
+        without_brackets(tree)
     return tokens, taken, trees
 
 

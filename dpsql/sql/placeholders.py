@@ -21,7 +21,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.sql.intervals import read_interval
-from dpsql.sql.parameters import STRANGE, builtin
+from dpsql.sql.lists import quantified
+from dpsql.sql.parameters import MOST_PARAMETERS, STRANGE, builtin
 from dpsql.sql.spans import span_of
 
 _LARGEST_EXPONENT = 300
@@ -47,20 +48,28 @@ _NAMES = frozenset({"alias", "using"})
 def numbered(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with each ``?`` as the parameter of its number: trees are not in text order.
 
+    The tokenizer takes ``?::`` for one operator, which no dialect that is answered has.
     ``$1``, which a dialect may take for a name, is one in all of them: drivers write it.
     """
     found: list[Token] = []
     count = 0
     for token in tokens:
         number = token.text[1:] if token.token_type is TokenType.VAR else ""
-        if token.token_type is TokenType.PLACEHOLDER:
+        cast = token.token_type is TokenType.QDCOLON
+        if cast or token.token_type is TokenType.PLACEHOLDER:
             count += 1
             number = str(count)
         elif not (token.text.startswith("$") and number.isascii() and number.isdigit()):
             found.append(token)
             continue
-        for kind, text in ((TokenType.PARAMETER, "$"), (TokenType.NUMBER, number)):
-            place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
+        end = token.start if cast else token.end
+        pieces = [
+            (TokenType.PARAMETER, "$", token.start, end),
+            (TokenType.NUMBER, number, token.start, end),
+        ]
+        pieces += [(TokenType.DCOLON, "::", end + 1, token.end)] if cast else []
+        for kind, text, start, stop in pieces:
+            place = {"line": token.line, "col": token.col, "start": start, "end": stop}
             found.append(Token(kind, text, **place, comments=token.comments))
     return found
 
@@ -71,11 +80,18 @@ def set_values(tree: exp.Expr, values: Sequence[object], dialect: str) -> None:
     wanted = max((int(node.name) for node in parameters), default=0)
     if len(values) > wanted:
         raise Refused(_too_many(len(values), wanted))
+    listed = 0
     for node in parameters:
         if isinstance(node.parent, _NAMED) or node.arg_key in _NAMES:
             raise Refused(_no_name(node))
         position = int(node.name) - 1
         value = builtin(values[position]) if 0 <= position < len(values) else None
+        if isinstance(value, tuple):
+            listed += len(value)
+            if listed > MOST_PARAMETERS:
+                raise Refused(_no_list(node))
+            _put_list(node, value)
+            continue
         place = _place(node, value)
         constant = _constant(value)
         if constant is not None:
@@ -116,6 +132,43 @@ def _put(node: exp.Expr, value: object, constant: exp.Literal, dialect: str) -> 
             around.set("unit", exp.Var(this=unit.upper()))
             new = exp.Literal.string(str(count))
     _swap(node, new)
+
+
+def _put_list(node: exp.Expr, values: Sequence[object]) -> None:
+    """A list in the place of a parameter of ANY, SOME or ALL; there is no other place for one."""
+    around = node.parent
+    while isinstance(around, exp.Paren | exp.Cast):
+        around = around.parent
+    if not isinstance(around, exp.Expr) or not quantified(around)[0]:
+        raise Refused(_no_list(node))
+    members = []
+    for value in values:
+        member = _member(value)
+        if member is None:
+            raise Refused(_no_list(node))
+        member.meta.update(node.this.meta)
+        members.append(member)
+    _swap(node, exp.Array(expressions=members))
+
+
+def _member(value: object) -> exp.Expr | None:
+    """A value of a list as it is written; None where it is not."""
+    match value:
+        case None:
+            return exp.Null()
+        case bool():
+            return exp.Boolean(this=value)
+        case dt.datetime():
+            kind = _TYPES.TIMESTAMP if value.tzinfo is None else _TYPES.TIMESTAMPTZ
+            return _cast(value.isoformat(" "), kind)
+        case dt.date():
+            return _cast(value.isoformat(), _TYPES.DATE)
+        case _:
+            return _constant(value)
+
+
+def _cast(text: str, kind: exp.DType) -> exp.Cast:
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=kind))
 
 
 def _swap(node: exp.Expr, new: exp.Expr) -> None:
@@ -177,6 +230,17 @@ def _no_name(node: exp.Expr) -> Refusal:
         "a parameter stands for a value, not for a name",
         "Tables, columns and aliases are known before values are.",
         "Write the name itself.",
+        span_of(node),
+    )
+
+
+def _no_list(node: exp.Expr) -> Refusal:
+    return Refusal(
+        "DP113",
+        "a list is given where none is answered",
+        "Lists of texts, finite numbers, dates and timestamps may be given to ANY or ALL, with at most "
+        f"{MOST_PARAMETERS:,} values together.",
+        "x = ANY($1), or x <> ALL($1)",
         span_of(node),
     )
 

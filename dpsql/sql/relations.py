@@ -6,7 +6,7 @@ computed from that unit's rows and public data only) or ``Released`` (noised and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dpsql.diagnostics.span import Span
@@ -84,6 +84,8 @@ class Scan:
     """Set where a plan is written as a statement, if there is a prepared copy."""
     heavy: str | None = None
     """What an engine keeps of the table, where only those rows are read: see ``plan.upheld``."""
+    view: str = field(default="", compare=False)
+    """The view of the policy that reads it: whoever asks may not see the table itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ class Aggregate:
     """GROUP BY ``keys``; fields are the keys, then the calls.
 
     ``sets`` are the grouping sets, as positions in ``keys``; none means one set with all keys.
-    ``terms`` are what a differential privacy clause asks for its measurement.
+    ``terms`` are what a differential privacy clause asks for its measurement. ``called`` names
+    the keys as whoever asks knows them; none means that they are called as the fields.
     """
 
     input: Relation
@@ -134,6 +137,17 @@ class Aggregate:
     span: Span | None = field(default=None, compare=False)
     sets: tuple[tuple[int, ...], ...] = ()
     terms: Terms | None = None
+    called: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """What an answer or a refusal calls the keys, each name once."""
+        names = self.called or tuple(f.name for f in self.fields[: len(self.keys)])
+        return tuple(dict.fromkeys(names))
+
+    def called_at(self, positions: Iterable[int]) -> tuple[str, ...]:
+        """What ``called`` is for some of the keys."""
+        return tuple(self.called[k] for k in positions) if self.called else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +201,13 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """SELECT DISTINCT."""
+    """SELECT DISTINCT; ``called`` names the columns as whoever asks knows them."""
 
     input: Relation
     fields: tuple[Column, ...]
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
+    called: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from dpsql.plan.bounding import Bounding
 from dpsql.plan.request import Request
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
-from dpsql.release import choose, noise
+from dpsql.release import choose, lookups, noise
 from dpsql.release.finish import finish
 from dpsql.selftest import scenarios as s
 from dpsql.selftest.scenarios import Scenario
@@ -328,6 +328,27 @@ def exact_units(change: Patch) -> None:
     change.setattr(noise, "_selected", selected)
 
 
+def by_true_units(least: int) -> Callable[[Patch], None]:
+    """Public groups take part by their true number of units: with one, where any has rows."""
+
+    def patch(change: Patch) -> None:
+        real, added = noise._noised_part, noise.added
+
+        def noised(table: Any, part: Any, entropy: Any) -> Any:
+            count = part.measurement.unit_count
+            units = None if count is None else part.noised[count.position]
+            with pytest.MonkeyPatch.context() as inner:
+                inner.setattr(
+                    noise, "added", lambda n, item, e: n if item is units else added(n, item, e)
+                )
+                return real(table, part, entropy)
+
+        change.setattr(lookups, "least_units", lambda *_: least)
+        change.setattr(noise, "_noised_part", noised)
+
+    return patch
+
+
 def backwards(change: Patch) -> None:
     real = noise._noised
 
@@ -395,6 +416,8 @@ PLANTED = (
     Planted("no threshold", all_shown, HIDDEN, s.ALONE),
     Planted("a threshold of rows instead of units", written(r"count\(\*\) AS units", "CAST(coalesce(sum(s0), 0) AS BIGINT) AS units"), HIDDEN, s.TWICE),
     Planted("a threshold without noise", exact_units, HIDDEN, s.TWICE),
+    Planted("groups without rows left out", by_true_units(1), "SUM(x) of groups with enough units, laplace", s.EMPTY, 2_000),
+    Planted("groups with few units left out by their true number", by_true_units(13), "MAX above groups with enough units, laplace", s.CROWD, 2_000),
     Planted("an average that is not centred, priced as one that is", uncentred, MADE_OF, s.CROWD, 100_000),
     Planted("exact halves under an average", halves_unnoised, MADE_OF, s.CROWD),
     Planted("twice the epsilon that is charged", greedy, "COUNT(*)", s.TWICE),

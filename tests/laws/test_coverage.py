@@ -45,7 +45,6 @@ def _recorded() -> dict[str, dict[str, str]]:
     return found
 
 
-@pytest.mark.xdist_group("coverage")
 @pytest.mark.parametrize("corpus", CORPORA, ids=lambda c: c.name)
 def test_every_query_has_its_recorded_outcome(corpus: Corpus, rewrite: bool) -> None:
     recorded = _recorded()
@@ -66,7 +65,6 @@ def test_every_query_has_its_recorded_outcome(corpus: Corpus, rewrite: bool) -> 
     assert not wrong, "renew with --rewrite where it is right:\n" + "\n".join(wrong)
 
 
-@pytest.mark.xdist_group("coverage")
 @pytest.mark.parametrize("corpus", CORPORA, ids=lambda c: c.name)
 def test_answers_are_right_and_refusals_help(corpus: Corpus) -> None:
     outcomes = _outcomes(corpus.name)

@@ -165,6 +165,34 @@ def test_every_group_that_a_unit_is_in_may_be_rounded_up(epsilon: Fraction, size
     assert list(broken(part, before[0], after[0])) == []
 
 
+def test_both_halves_of_every_group_are_rounded_up() -> None:
+    """A unit that moves each half of each group by a little more than ten steps moves it by eleven.
+
+    What others have there is short of the next step by one row's share of it. The price is reached,
+    so that one which allows a single step for each group, not one for each half, is noticed.
+    """
+    groups, rows, epsilon, half = 64, 5, Fraction(1, 2**28), 2**15 + 1
+    bounding = Bounding(rows=rows, groups=rows, bits=20)
+    total = Total(integer(1), Fraction(0), Fraction(2 * half), centre=Fraction(half))
+    share = Share("laplace", 2, epsilon, *3 * (Fraction(0),))
+    noise, moved = DiscreteLaplace(Fraction(1)), Sensitivity(Fraction(1), Fraction(1))
+    items = tuple(Noised(s, 0, moved, noise) for s in (total, Rows()))
+    [of, _] = [
+        i.halves
+        for i in paired(items, bounding, share, WIDEST_NOISE, None, Cells("", groups))
+        if isinstance(i, Noised)
+    ]
+    assert of is not None
+    assert of.reach == half
+    weight = rows * 2**20 // groups
+    others = ((1 << of.coarse >> 1) - 1) // of.reach
+    values = np.zeros(groups, dtype=np.int64)
+    sides = [halves(values, values + count, of) for count in (others, others + weight)]
+    steps = [abs(one - other) for one, other in zip(*sides, strict=True)]
+    assert {int(n) for step in steps for n in step} == {11}
+    assert of.l1 - 1 < sum(int(step.sum()) for step in steps) <= of.l1
+
+
 @pytest.mark.parametrize("digits", range(6, 40, 3))
 def test_halves_that_rounding_would_drown_are_none(digits: int) -> None:
     bounding = Bounding(rows=1, groups=1, bits=1)

@@ -44,11 +44,12 @@ def shop_units(*units: int) -> tuple[str, ...]:
 
 
 def trade_units(*units: tuple[str, int]) -> tuple[str, ...]:
-    """Deletes customers of far.yaml, their orders, lines and returns."""
+    """Deletes customers of far.yaml, their orders, lines, returns and refunds."""
     pairs = ", ".join(f"('{region}', {number})" for region, number in units)
     theirs = f"SELECT order_id FROM orders WHERE (customer_region, customer_number) IN ({pairs})"
     return (
         f"DELETE FROM returns WHERE order_id IN ({theirs})",
+        f"DELETE FROM refunds WHERE (customer_region, customer_number) IN ({pairs})",
         f"DELETE FROM lineitem WHERE order_id IN ({theirs})",
         f"DELETE FROM orders WHERE (customer_region, customer_number) IN ({pairs})",
         f"DELETE FROM customer WHERE (region, number) IN ({pairs})",
@@ -203,6 +204,7 @@ def test_so_it_does_where_units_keep_one_group(entry: Entry) -> None:
     assert not found, found[0]
 
 
+@pytest.mark.no_cover  # plans what the first law plans
 @pytest.mark.parametrize("entry", PRIVATE[::3], ids=str)
 def test_an_empty_table_and_one_unit_are_neighbours(entry: Entry) -> None:
     if entry.world.data != "shop" or entry.world.policy == "rows":
@@ -218,6 +220,7 @@ def test_an_empty_table_and_one_unit_are_neighbours(entry: Entry) -> None:
             assert list(broken(part, before, after)) == []
 
 
+@pytest.mark.no_cover  # plans what the first law plans
 def test_rows_of_nobody_are_in_no_measurement() -> None:
     """A unit key that is NULL, in the table itself or behind its foreign key, is no unit."""
     connection = _data("dirty")
@@ -262,6 +265,7 @@ def nobody() -> tuple[str, ...]:
 RATED = [e for e in PRIVATE if e.world.policy == "ratings"]
 
 
+@pytest.mark.no_cover  # plans what the first law plans
 @pytest.mark.parametrize("entry", RATED[::2], ids=str)
 def test_so_it_is_where_the_key_stands_on_the_tables(entry: Entry) -> None:
     connection = _data("ratings_dirty")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -123,10 +124,15 @@ def _only(strategy: str) -> Callable[..., Iterator[Bounding]]:
 def test_every_way_to_bound_gives_the_same_answer(
     strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody is above the declared limits, so no bounding changes anything."""
+    """Nobody is above the declared limits, so no bounding changes anything.
+
+    Each strategy has its own part of the corpus here, and all of it every night.
+    """
     monkeypatch.setattr(price, "candidates", _only(strategy))
     several = [e for e in CORPUS if "visits" in e.sql or "orders" in e.sql or "lineitem" in e.sql]
     several += [e for e in CORPUS if e.world.policy == "ratings"][::6]
+    if os.environ.get("HYPOTHESIS_PROFILE") != "nightly":
+        several = several[STRATEGIES.index(strategy) % 3 :: 3]
     prepared = strategy == PREPARED
     wrong = {e.sql: said for e in several if (said := differs(e, prepared=prepared))}
     assert wrong == {}, "\n".join(f"{k}: {v}" for k, v in wrong.items())
@@ -182,7 +188,7 @@ FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] =
             "started < '2024-03-03'", "<> 'va'", "IN ('de', 'fr', 'it')", "IN ('web', 'shop')",
             "IN ('europe', 'asia')", "age BETWEEN 20 AND 25", "channel IS NOT NULL GROUP",
             "WHERE amount IS NOT NULL", "IS NOT NULL LIMIT", "ORDER BY population DESC", "ORDER BY price DESC", "NOT EXISTS",
-            "'2024-01-05' GROUP", "AS t WHERE n <= 5", "l.who = p.s)",  # of units, and a semi join
+            "'2024-01-05' GROUP", "AS t WHERE n <= 5", "s WHERE m >", "s WHERE w >", "<> ALL('{}')", "l.who = p.s)",  # of units, and a semi join
         ),
     ),
     "DISTINCT ignored": (_without_distinct, "DISTINCT ", ("FROM customers WHERE age > 40", "IS DISTINCT FROM", "SELECT DISTINCT", "MIN(DISTINCT", "BOOL_OR(DISTINCT", "DISTINCT age * NULL")),

@@ -39,7 +39,10 @@ MANY_VISITS = "INSERT INTO visits SELECT v.* FROM visits AS v, range(3) WHERE cu
 TWICE = "INSERT INTO customers SELECT * FROM customers WHERE customer_id % 2 = 0"
 NOBODYS = "INSERT INTO orders SELECT * REPLACE (NULL AS customer_id) FROM orders LIMIT 5"
 STRANGERS = "INSERT INTO orders SELECT * REPLACE (123456 AS customer_id) FROM orders LIMIT 5"
-MANY_LINES = "INSERT INTO lineitem SELECT l.* FROM lineitem AS l, range(100) WHERE order_id = 7"
+MANY_LINES = (
+    "INSERT INTO lineitem SELECT l.* REPLACE ((line + 7 * i)::SMALLINT AS line)"
+    " FROM lineitem AS l, range(1, 101) AS r(i) WHERE order_id = 7"
+)
 ORDER_TWICE = "INSERT INTO orders SELECT * FROM orders WHERE order_id = 7"
 NO_ORDER = "INSERT INTO lineitem SELECT * REPLACE (-5 AS order_id) FROM lineitem LIMIT 4"
 BEYOND = "UPDATE orders SET amount = amount * 1000 WHERE customer_id = 97"

@@ -56,7 +56,8 @@ _NAMES = {
     "bool_or": "`BOOL_OR(c)`: TRUE where some rows are",
     "mode": "`MODE(x)` of a public list of values",
     "quantile_cont": "`MEDIAN(x)`, `PERCENTILE_CONT(f) WITHIN GROUP (ORDER BY x)`, "
-    "`QUANTILE_CONT(x, f)`; `f` may be a list, `ARRAY[0.25, 0.75]`",
+    "`QUANTILE_CONT(x, f)`: of an even number of rows one of the two middle values, not their mean;"
+    " `f` may be a list, `ARRAY[0.25, 0.75]`",
     "quantile_disc": "`PERCENTILE_DISC(f) WITHIN GROUP (ORDER BY x)`, `QUANTILE(x, f)`, "
     "`QUANTILE_DISC(x, f)`, `APPROX_QUANTILE(x, f)`, `APPROX_PERCENTILE(x, f)`; "
     "`APPROX_QUANTILES(x, n)`: MIN, n - 1 quantiles and MAX as a list",

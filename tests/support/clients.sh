@@ -17,17 +17,17 @@ command -v npm >/dev/null 2>&1 || wanted="$wanted npm"
 if [ -n "$wanted" ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -q >/dev/null
     for package in $wanted; do
-        timeout 90 apt-get install -y -q --no-install-recommends "$package" >/dev/null ||
+        timeout 240 apt-get install -y -q --no-install-recommends "$package" >/dev/null ||
             echo "$package cannot be had" >&2
     done
 fi
 if [ ! -d "$place/node_modules/pg-cursor" ] && command -v npm >/dev/null 2>&1; then
-    timeout 60 npm install --silent --no-progress --prefix "$place" pg pg-cursor ||
+    timeout 240 npm install --silent --no-progress --prefix "$place" pg pg-cursor ||
         echo "node-postgres cannot be had" >&2
 fi
 if [ ! -d "$place/duckdb" ]; then
     python3 -m venv "$place/duckdb" &&
-        timeout 90 "$place/duckdb/bin/python" -m pip install -q "duckdb==1.5.5" \
+        timeout 240 "$place/duckdb/bin/python" -m pip install -q "duckdb==1.5.5" \
             "duckdb-extension-postgres-scanner==1.5.5" ||
         echo "DuckDB's postgres scanner cannot be had" >&2
 fi

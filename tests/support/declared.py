@@ -51,6 +51,16 @@ tables:
     max_rows_per_unit: 1
     columns:
       code: {type: text}
+  refunds:
+    unit: person
+    foreign_keys:
+      - {columns: person_id, references: people}
+      - {columns: order_id, references: orders, key: order_id, same_unit: true}
+    max_rows_per_unit: 5
+    columns:
+      person_id: {type: bigint}
+      order_id: {type: bigint}
+      paid: {type: integer, range: [0, 100]}
   countries:
     public: true
     key: country
@@ -76,6 +86,8 @@ CREATE TABLE profiles (person_id BIGINT, age INTEGER);
 INSERT INTO profiles SELECT i, 20 + i FROM range(1, 31) AS r(i);
 CREATE TABLE notes (code VARCHAR);
 INSERT INTO notes SELECT code FROM orders WHERE order_id % 10 = 1;
+CREATE TABLE refunds (person_id BIGINT, order_id BIGINT, paid INTEGER);
+INSERT INTO refunds SELECT person_id, order_id, 1 + order_id % 50 FROM orders WHERE order_id % 3 = 0;
 """
 BROKEN = {
     "unit key": "INSERT INTO people SELECT person_id, 'de' FROM people WHERE person_id <= 7",
@@ -84,6 +96,7 @@ BROKEN = {
     "referenced key of others": "UPDATE orders SET code = 'o11' WHERE order_id = 20",
     "one row per unit": "INSERT INTO profiles VALUES (5, 30), (5, 31)",
     "one row per unit by a path": "INSERT INTO notes VALUES ('o10'), ('o12')",
+    "same unit": "UPDATE refunds SET person_id = 39 WHERE person_id = 2",
     "public key": "INSERT INTO countries VALUES ('de', 85)",
 }
 """By what it breaks."""
@@ -92,6 +105,7 @@ INSERT INTO people VALUES (NULL, 'at'), (NULL, 'at');
 INSERT INTO orders VALUES (NULL, 1, NULL, 7), (NULL, 2, NULL, 8), (9001, NULL, 'p', 9), (9002, 777, 'q', 10);
 INSERT INTO items VALUES (NULL, 'de', 1), ('nowhere', 'de', 2), ('p', 'de', 3);
 INSERT INTO profiles VALUES (NULL, 1), (NULL, 2);
+INSERT INTO refunds VALUES (NULL, 20, 3), (777, 9002, 4), (5, NULL, 5), (5, 9001, 6), (5, 123456, 7);
 INSERT INTO notes VALUES (NULL), (NULL), ('nowhere'), ('nowhere');
 """
 """Rows of no unit and keys that are NULL: they break nothing."""

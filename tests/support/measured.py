@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -81,6 +81,22 @@ class Listening:
         return getattr(self.engine, name)
 
 
+class Values(Mapping[str, Value]):
+    """The salt, and what the query would hand to its statements: asked once, when it is looked up."""
+
+    def __init__(self, ask: Callable[[], Mapping[str, Value]]) -> None:
+        self._ask = functools.cache(ask)
+
+    def __getitem__(self, name: str) -> Value:
+        return SALT if name == "salt" else self._ask()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({"salt", *self._ask()})
+
+    def __len__(self) -> int:
+        return len({"salt", *self._ask()})
+
+
 @functools.cache
 def constants(sql: str, world: World) -> Mapping[str, Value]:
     """Values for the parameters of a query's statements: what was released before is public."""
@@ -89,12 +105,16 @@ def constants(sql: str, world: World) -> Mapping[str, Value]:
 
 def values_in(sql: str, here: Service, dialect: str = "postgres") -> Mapping[str, Value]:
     """The same, for a query to a service."""
-    listening = Listening(here._engine)
-    ears = Service(here.policy, listening, FreeLedger(), clock=here.clock, facts=here.facts)  # type: ignore[arg-type]
-    session = ears.session(next(iter(here.policy.roles)))
-    session.execute(f"SET dpsql.dialect = '{dialect}'")
-    session.execute(sql)
-    return listening.heard | {"salt": SALT}
+
+    def heard() -> Mapping[str, Value]:
+        listening = Listening(here._engine)
+        ears = Service(here.policy, listening, FreeLedger(), clock=here.clock, facts=here.facts)  # type: ignore[arg-type]
+        session = ears.session(next(iter(here.policy.roles)))
+        session.execute(f"SET dpsql.dialect = '{dialect}'")
+        session.execute(sql)
+        return listening.heard
+
+    return Values(heard)
 
 
 def forced(
@@ -133,7 +153,7 @@ def exact(
     found: dict[str, Exact] = {}
     for part in parts:
         if part.sql not in found:
-            used = {name: v for name, v in given.items() if name in parameters(part.sql)}
+            used = {name: given[name] for name in parameters(part.sql) if name in given}
             rows = connection.execute(part.sql, used or None).fetchall()
             keys = len(part.measurement.keys)
             found[part.sql] = {_key(row[:keys]): tuple(row[keys:]) for row in rows}

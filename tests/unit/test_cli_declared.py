@@ -173,6 +173,15 @@ def test_who_is_left_out_is_told_and_true(tmp_path: Path, capsys: Output) -> Non
         "3 rows of items lead to no person: they are nobody's, and in no answer",
         "2 rows of profiles have no person_id: they are nobody's, and in no answer",
         "4 rows of notes lead to no person: they are nobody's, and in no answer",
+        "1 rows of refunds have no person_id: they are nobody's, and in no answer",
+        (
+            "1 rows of refunds have a (person_id) that people lacks: each is a person of its own in answers"
+            " about refunds; an inner join with people leaves them out"
+        ),
+        (
+            "1 rows of refunds have a (order_id) that orders lacks: answers about refunds alone count them;"
+            " an inner join with orders leaves them out"
+        ),
     ]
     with duckdb.connect() as plain:
         for sql in (DATA, NOBODYS):

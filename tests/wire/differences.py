@@ -1,6 +1,15 @@
-"""Where clients see something else than with PostgreSQL, and why. Everything else is equal."""
+"""Where clients see something else than with PostgreSQL, and why. Everything else is equal.
+
+What dpsql says there is kept in ``fixtures/wire/differences.json``; ``--rewrite`` renews it.
+"""
 
 from __future__ import annotations
+
+import functools
+import json
+import re
+import subprocess
+from pathlib import Path
 
 _WHOLE = (
     "whole numbers are 64 bits and fractions double precision, for noise has no type of its own"
@@ -38,3 +47,31 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("psql", r"\d pg_class"): "constraints of PostgreSQL's own tables are told as indexes",
     ("psql", r"SELECT 1 AS one, 'a' AS b, count(*) FROM orders \gdesc"): _WHOLE,
 }
+
+_KEPT = Path(__file__).parents[2] / "fixtures" / "wire" / "differences.json"
+_PSQL = "psql (PostgreSQL) 15"
+"""Whose tables are kept: other versions draw the same rows with other columns."""
+
+
+def kept() -> dict[str, dict[str, str]]:
+    """What dpsql says, by client and check."""
+    found: dict[str, dict[str, str]] = json.loads(_KEPT.read_text(encoding="utf-8"))
+    return found
+
+
+def keep(client: str, name: str, said: str) -> None:
+    """Write down what dpsql says now."""
+    found = kept() if _KEPT.exists() else {}
+    found.setdefault(client, {})[name] = said
+    _KEPT.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def is_kept(client: str, name: str) -> bool:
+    """Whether what dpsql says is written down, of a client that draws rows as the one here does."""
+    return name in kept().get(client, {}) and (client != "psql" or _is_same_psql())
+
+
+@functools.cache
+def _is_same_psql() -> bool:
+    told = subprocess.run(["psql", "--version"], capture_output=True, text=True, check=False)
+    return bool(re.match(re.escape(_PSQL) + r"\b", told.stdout))

@@ -12,8 +12,15 @@ from dpsql.diagnostics.operation.events import LoginFailed
 
 HOSTILE = int(os.environ.get("DPSQL_HOSTILE", "50000"))
 """Messages with mistakes in them; `make hostile` sends a million."""
+SEED = int(os.environ.get("DPSQL_HOSTILE_SEED", "0"))
+"""Which messages: the same ones unless it is set; `make hostile` sets it anew, and says to what."""
 LONGEST = 5.0
 """Seconds of work that any message may cause; each takes milliseconds."""
+
+
+def luck_of(number: int) -> random.Random:
+    """The luck of one of several streams of messages, for this run's seed."""
+    return random.Random(f"{SEED}/{number}")
 
 
 def hostile(data: bytes, luck: random.Random) -> bytes:

@@ -26,6 +26,7 @@ from serving import serving
 from support.services import policy_file, real_service
 
 from dpsql.cli import main
+from dpsql.diagnostics.refusal import Refused
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import ServiceHouse
@@ -153,6 +154,25 @@ def test_refusals_are_those_of_every_face(world: World, sql: str, code: str) -> 
         assert found["code"] == code
         assert found["headline"]
         assert found["instead"]
+        assert "also" not in found
+
+
+def test_everything_that_is_wrong_is_told_at_once(world: World) -> None:
+    sql = "SELECT o.amount, ROW_NUMBER() OVER (ORDER BY o.amount) FROM orders AS o LIMIT 5"
+    with pytest.raises(Refused) as refused:
+        world.service.session("analyst").prepare(sql)
+    assert len(refused.value.refusals) > 1
+    found = world.robot.post("/v1/query", json={"sql": sql}).json()
+    told = [found, *found["also"]]
+    assert {(one["code"], one["headline"]) for one in told} == {
+        (one.code, one.headline) for one in refused.value.refusals
+    }
+    assert all(one["why"] for one in told)
+    assert [one["position"] for one in found["also"]] == [
+        one.span.start + 1 if one.span else None
+        for one in refused.value.refusals
+        if one is not refused.value.first
+    ]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +180,8 @@ def test_refusals_are_those_of_every_face(world: World, sql: str, code: str) -> 
     [
         (b"", "not JSON"), (b"[" * 1_000, "not JSON"), (b"[" * 100_000, "lists and objects"), (b'{"sql": NaN}', "not JSON"), (b"[]", "missing"),
         (b'{"sql": 1}', "missing"), (b'{"sql": "x", "nope": 1}', "not known"), (b"\xff", "not JSON"),
-        (b'{"sql": "x", "parameters": [[1]]}', "list of values"),
+        (b'{"sql": "x", "parameters": [[[1]]]}', "list of values"),
+        (b'{"sql": "x", "parameters": [[{}]]}', "list of values"),
         (b'{"sql": "x", "parameters": [9223372036854775808]}', "list of values"),
         (b'{"sql": "x", "parameters": [1' + b", 1" * 10_000 + b"]}", "more than 10000 parameters"),
         (b'{"sql": "x", "session": 1}', "not a name"), (b'{"sql": "x", "settings": []}', "not an object"),

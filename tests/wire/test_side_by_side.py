@@ -10,17 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 import side_by_side
-from differences import DIFFERENCES
+from differences import DIFFERENCES, is_kept, keep, kept
 from endpoint import endpoint
 from postgres_server import shared_server
 from sides import CHECKS, Side, postgres
 from support.required import leave_out
 from talk import fields, messages
 
-pytestmark = [
-    pytest.mark.xdist_group("sides"),
-    pytest.mark.filterwarnings("ignore"),  # clients have warnings of their own
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # clients have warnings of their own
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -65,14 +62,21 @@ def sides() -> Iterator[tuple[Side, Side]]:
     [pytest.param(*key, marks=pytest.mark.slow if key[0] in SLOW else ()) for key in CHECKS],
 )
 def test_a_client_sees_what_it_sees_of_postgres(
-    sides: tuple[Side, Side], client: str, name: str
+    sides: tuple[Side, Side], client: str, name: str, rewrite: bool
 ) -> None:
+    """What differs is listed with its reason, and is what was written down of dpsql: not anything else."""
     if _missing(client):
         leave_out(_missing(client))
     ours, theirs = (CHECKS[client, name](side) for side in sides)
     assert "FAILED" not in repr(ours) + repr(theirs)
     if (client, name) in DIFFERENCES:
         assert repr(ours) != repr(theirs), "they are equal now: take it out of differences.py"
+        if rewrite:
+            keep(client, name, repr(ours))
+        if is_kept(client, name):
+            assert repr(ours) == kept()[client][name], (
+                "read the difference, and renew with --rewrite"
+            )
     else:
         assert repr(ours) == repr(theirs)
 
@@ -93,6 +97,8 @@ def test_tls_is_asked_for_once_as_with_postgres(sides: tuple[Side, Side]) -> Non
 def test_differences_are_about_checks_that_exist() -> None:
     assert set(DIFFERENCES) <= set(CHECKS)
     assert len(CHECKS) >= 120
+    written = {(client, name) for client, names in kept().items() for name in names}
+    assert {key for key in DIFFERENCES if key[0] not in SLOW} <= written <= set(DIFFERENCES)
 
 
 def test_the_table_is_fresh() -> None:

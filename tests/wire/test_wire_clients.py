@@ -261,9 +261,19 @@ def test_a_suspended_portal_reads_one_answer(shop: Endpoint) -> None:
 
 
 def test_sql_prepare_and_execute(conn: psycopg.Connection) -> None:
-    conn.execute("PREPARE q (int) AS SELECT count(*) FROM customers WHERE age > $1")
-    first = conn.execute("EXECUTE q (50)").fetchall()
-    assert conn.execute("EXECUTE q (50)").fetchall() == first
+    """Each execution is the statement with its own value in the parameter's place.
+
+    Answers of the statements as they are written are recalled, number for number; so a parameter
+    that is ignored, or taken from another execution, is noticed.
+    """
+    older = "SELECT count(*) FROM customers WHERE age > {}"
+    written = {age: conn.execute(older.format(age)).fetchall() for age in (20, 50)}
+    assert written[20] != written[50]
+    before = conn.execute("SHOW dpsql.budget").fetchall()
+    conn.execute(f"PREPARE q (int) AS {older.format('$1')}")
+    for age in (50, 20, 50):
+        assert conn.execute(f"EXECUTE q ({age})").fetchall() == written[age]
+    assert conn.execute("SHOW dpsql.budget").fetchall() == before, "each of them was recalled"
     conn.execute("DEALLOCATE q")
     with pytest.raises(psycopg.errors.InvalidSqlStatementName):
         conn.execute("EXECUTE q (50)")

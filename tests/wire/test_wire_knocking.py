@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 from endpoint import ROLE, Endpoint, certificate, endpoint
-from mistakes import HOSTILE, LONGEST, beyond_logins, hostile, misspelt
+from mistakes import HOSTILE, LONGEST, beyond_logins, hostile, luck_of, misspelt
 from talk import Client, FixedHouse, kinds, message, startup
 
 from dpsql.serve.pgwire.handshake import encrypted
@@ -50,7 +50,7 @@ def test_hostile_log_ins_never_break_it(
     shop: Endpoint, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each message takes a bounded time, and nobody gets in."""
-    luck, reached = random.Random(seed), 0
+    luck, reached = luck_of(seed), 0
     for _ in range(HOSTILE // 25):
         client = Client(FixedHouse(shop.house))
         for data in _knock(luck):
@@ -118,7 +118,7 @@ def test_a_handshake_ends_with_its_connection(
 
 def _break_in(port: int, hello: bytes, seed: int) -> None:
     """One connection that goes wrong somewhere, and is left in one of several ways."""
-    luck = random.Random(seed)
+    luck = luck_of(seed)
     sock = socket.create_connection(("127.0.0.1", port), timeout=5)
     with contextlib.suppress(OSError):
         way = luck.randrange(6)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import random  # noqa: TID251 (where bytes are cut needs no good randomness)
+import re
 import struct
 import time
 from collections.abc import Iterable
@@ -11,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 from endpoint import PASSWORD, ROLE, Endpoint
-from mistakes import HOSTILE, LONGEST, hostile, misspelt
+from mistakes import HOSTILE, LONGEST, hostile, luck_of, misspelt
 from talk import (
     SYNC,
     Client,
@@ -142,7 +144,7 @@ def test_hostile_bytes_never_break_it(
 ) -> None:
     """Any bytes give messages, errors or the end: no exception, defect, endless loop or leak."""
     held = 0
-    luck = random.Random(seed)
+    luck = luck_of(seed)
     whole = [part for name, part in CONVERSATIONS.items() if name != "catalog"]
     count = 0
     while count < HOSTILE // WORKERS:
@@ -199,14 +201,39 @@ def test_a_bad_beginning_ends_the_connection(shop: Endpoint, data: bytes, state:
     assert errors(client.received[client.received.index(b"E") :]) == [state]
 
 
+def _refusal(shop: Endpoint, role: str, password: str) -> list[tuple[str, bytes]]:
+    """All that is said in a log-in which fails, but for the name that was given and the salt."""
+    client = Client(FixedHouse(shop.house))
+    client.login(role, password)
+    assert client.closed
+    assert errors(client.received) == ["28P01"]
+    given = f'"{role}"'.encode()
+    return [
+        (kind, _SALT.sub(_without_salt, body.replace(given, b'"name"')))
+        for kind, body in messages(client.received)
+    ]
+
+
+_SALT = re.compile(rb",s=([A-Za-z0-9+/=]+),")
+
+
+def _without_salt(found: re.Match[bytes]) -> bytes:
+    return b",s=%d bytes," % len(base64.b64decode(found[1], validate=True))
+
+
 @pytest.mark.parametrize(
-    ("role", "password"), [(ROLE, "wrong"), ("nobody", PASSWORD), ("pure", "")]
+    ("role", "password"),
+    [(ROLE, ""), ("pure", "wrong"), ("pure", ""), ("nobody", PASSWORD), ("somebody else", "wrong")],
 )
 def test_wrong_passwords_look_alike(shop: Endpoint, role: str, password: str) -> None:
-    client = Client(FixedHouse(shop.house))
-    said = client.login(role, password)
-    assert errors(said) == ["28P01"]
-    assert client.closed
+    """Every message is the same, whether the role is there, has a password, or has another one.
+
+    It catches a refusal that says more of a role than that the password was wrong, a number of
+    iterations or a length of the salt that only known roles have, and an exchange cut short.
+    """
+    expected = _refusal(shop, ROLE, "wrong")
+    assert [kind for kind, _ in expected] == ["R", "R", "E"]
+    assert _refusal(shop, role, password) == expected
 
 
 def test_an_unknown_user_looks_like_some_user(

@@ -25,6 +25,7 @@ WRONG = {
     "SELECT ¿email FROM customers": "email",
     "SELECT ¿nope FROM orders": "nope",
     "¿) SELECT 1 FROM orders": ")",
+    "SELECT COUNT(* ¿FROM orders": "FROM",
     "SELECT 'ünïcødé 🎈' AS t, ¿nope FROM orders": "nope",
     "SELECT COUNT(*)\nFROM orders\n\tWHERE ¿nope = 1": "nope",
     "SELECT COUNT(*) FROM ¿nothing": "nothing",

@@ -196,9 +196,21 @@ def test_passwords_are_taken_over_tls_where_a_policy_says_so() -> None:
             pass
 
 
-def test_passwords_are_not_asked_for_otherwise(shop: Endpoint) -> None:
-    with pytest.raises(psycopg.OperationalError, match="authentication"):
-        psycopg.connect(shop.dsn(sslmode="require", require_auth="password"))
+@pytest.mark.parametrize("sslmode", ["require", "disable"])
+def test_passwords_are_not_asked_for_otherwise(shop: Endpoint, sslmode: str) -> None:
+    """A client that gives nothing but its password is asked for a proof, and leaves."""
+    said = 'method requirement "password" failed: server requested SASL authentication'
+    with pytest.raises(psycopg.OperationalError, match=said):
+        psycopg.connect(shop.dsn(sslmode=sslmode, require_auth="password"))
+
+
+def test_passwords_are_not_asked_for_without_tls() -> None:
+    """Also where the policy takes them over TLS: nobody between may read one."""
+    with (
+        endpoint(lambda t: generous(t) + "cleartext: true\n", tls=True) as found,
+        pytest.raises(psycopg.OperationalError, match="server requested SASL authentication"),
+    ):
+        psycopg.connect(found.dsn(sslmode="disable", require_auth="password"))
 
 
 # -- previews

@@ -65,16 +65,28 @@ def test_options_are_read_as_a_command_line(options: str, settings: dict[str, st
     assert found.settings == settings
 
 
-def _read(sql: str) -> object:
-    return with_lists(sql, tokens(sql), [[1], 2])
+def _read(sql: str) -> tuple[str, list[object]]:
+    text, _, values = with_lists(sql, tokens(sql), [[1], 2])
+    return text, values
 
 
-@pytest.mark.parametrize(
-    "sql", ["a=any(" * 4_000, "a=any($1) " * 4_000, "a=any(" * 4_000 + ")" * 4_000,
-            "a=any(array[" * 4_000 + "1"]
-)  # fmt: skip
-def test_lists_in_one_another(sql: str) -> None:
+NESTED = [
+    ("a=any(" * 4_000, "a=any(" * 4_000, [[1], 2]),
+    ("a=any($1) " * 4_000, "a IN (1) " * 4_000, [2]),
+    ("a=any(" * 4_000 + ")" * 4_000, "a=any(" * 4_000 + ")" * 4_000, [[1], 2]),
+    ("a=any(array[" * 4_000 + "1", "a=any(array[" * 4_000 + "1", [[1], 2]),
+    ("(" * 4_000 + "a=any($1)" + ")" * 4_000, "(" * 4_000 + "a IN (1)" + ")" * 4_000, [2]),
+    ("a=any($1) and b=$2 and (" * 2_000, "a IN (1) and b=$1 and (" * 2_000, [2]),
+    ("a=any(" * 4_000 + "array[1, 2])" + ")" * 3_999,
+     "a=any(" * 3_999 + "a IN (1, 2)" + ")" * 3_999, [[1], 2]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "text", "values"), NESTED)
+def test_lists_in_one_another(sql: str, text: str, values: list[object]) -> None:
+    """Lists are read in time that grows with the text, each where it stands, and nothing else is."""
     assert _worked(lambda: _read(sql)) < LONG
+    assert _read(sql) == (text, values)
 
 
 def test_many_parameters_close_ranks() -> None:

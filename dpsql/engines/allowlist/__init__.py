@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 
-from dpsql.effort import is_planning
+from dpsql.effort import count_known, is_planning, note_known, total
 from dpsql.engines.allowlist.listing import OPERATORS, PLAIN_TYPES, Listing, NotListed
 from dpsql.engines.allowlist.walk import walk
 from dpsql.engines.syntax_tree import TooDeep, Unreadable, own_views, query_tree
@@ -34,7 +34,8 @@ class StatementCheck:
         """Nothing is known yet."""
         own = own_views() - {name for _, name in listing.relations}
         self._listing = replace(listing, hidden=listing.hidden | own)
-        self._known: set[bytes] = set()
+        self._known: dict[bytes, int] = {}
+        """What was admitted, and how many steps it took to look at it."""
         self._lock = threading.Lock()
 
     def check(self, sql: str, relations: Iterable[str] = ()) -> None:
@@ -43,8 +44,11 @@ class StatementCheck:
         known = blake2b(
             "\0".join([*names, sql]).encode("utf-8", "surrogatepass"), digest_size=32
         ).digest()
-        if known in self._known:
+        steps = self._known.get(known)
+        if steps is not None:
+            count_known(known, steps)
             return
+        before = total()
         try:
             tree = query_tree(sql)
         except Unreadable as error:
@@ -55,4 +59,5 @@ class StatementCheck:
         with self._lock:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            self._known.add(known)
+            self._known[known] = total() - before
+        note_known(known)

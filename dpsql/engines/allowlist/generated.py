@@ -6,7 +6,7 @@ writer must not reach more than what writers are known to need.
 
 from __future__ import annotations
 
-from dpsql.engines.allowlist.listing import OPERATORS, PLAIN_TYPES, Listing
+from dpsql.engines.allowlist.listing import JOINS, OPERATORS, PLAIN_TYPES, Listing
 
 _SCALARS = frozenset({
     "abs", "ceil", "chr", "coalesce", "date_trunc", "epoch_us", "exp", "floor", "greatest", "isnan", "least",
@@ -29,5 +29,6 @@ GENERATED = Listing(
     rows=frozenset({"generate_series", "range"}),
     windows=_AGGREGATES | _WINDOWS,
     types=PLAIN_TYPES,
+    joins=JOINS | {"SEMI", "ANTI"},
 )
 """Relations are named with each statement."""

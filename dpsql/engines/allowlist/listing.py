@@ -23,6 +23,10 @@ PLAIN_TYPES = frozenset({
 """Types of single values, and lists of them."""
 
 
+JOINS = frozenset({"INNER", "LEFT", "RIGHT", "FULL"})
+"""Kinds of joins that PostgreSQL has too."""
+
+
 class NotListed(Exception):
     """A statement that the engine does not run.
 
@@ -55,6 +59,8 @@ class Listing:
     types: frozenset[str]
     columns: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
+    joins: frozenset[str] = JOINS
+    """To PostgreSQL, and so to clients, SEMI and ANTI are names of the table before them."""
 
     def with_relations(self, names: Iterable[str]) -> Listing:
         """The same with more relations."""

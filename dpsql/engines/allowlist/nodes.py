@@ -248,9 +248,16 @@ def _one(value: Any, *_: Any) -> Iterable[Task]:
     return ()
 
 
+def _join_type(value: Any, _: Scope, listing: Listing) -> Iterable[Task]:
+    """One of the words that stand before JOIN."""
+    if not isinstance(value, str) or value not in listing.joins:
+        raise form(value)
+    return ()
+
+
 _relations["JOIN"] = record({
     **_FROM, "left": RELATION, "right": RELATION, "condition": _SOME,
-    "join_type": words("INNER LEFT RIGHT FULL"),
+    "join_type": _join_type,
     "ref_type": words("REGULAR CROSS NATURAL"), "using_columns": each(text),
     "delim_flipped": nothing, "duplicate_eliminated_columns": nothing, "is_implicit": flag,
     "ranking_expression": nothing, "nearest_count": _one,

@@ -25,11 +25,12 @@ import re
 import threading
 from collections.abc import Mapping
 from hashlib import blake2b
+from itertools import count
 
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Ended, EngineFailed, NotAdmitted, Refused
-from dpsql.effort import is_planning
+from dpsql.effort import count_known, is_planning, note_known, pause_counting, total
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts import Facts
@@ -87,6 +88,9 @@ def _compared(found: re.Match[str]) -> str:
     return f"{number}0" if number else f"{text}''" if text else found[0]
 
 
+_NUMBERS = count()
+
+
 class Guard:
     """Checks statements over the tables of one policy."""
 
@@ -97,8 +101,9 @@ class Guard:
         self._seen = None if holds is None else Seen(policy, holds)
         self._tables: Mapping[Place, Listed] = _listed(policy, shelf or Shelf())
         self._steady = policy.limits.strict_timing
-        self._lock = threading.Lock()
-        self._known: set[tuple[bytes, str]] = set()
+        self._lock, self._number = threading.Lock(), next(_NUMBERS)
+        self._known: dict[tuple[bytes, str], int] = {}
+        """What passed, and how many steps it took to walk it."""
 
     def list_kept(self, name: str, table: str) -> None:
         """Let statements read what is kept of a table under a name."""
@@ -112,9 +117,12 @@ class Guard:
         """
         form = blake2b(_form(sql).encode("utf-8", "surrogatepass"), digest_size=32).digest()
         ways = ("public",) if over_public else ("text",) if by_text else ("text", "data")
-        if any((form, way) in self._known for way in ways):
-            return
-        tree, way = parsed(sql), ways[0]
+        for way in ways:
+            steps = self._known.get((form, way))
+            if steps is not None:
+                count_known((self._number, form), steps + 2 * len(sql))
+                return
+        tree, way, before = parsed(sql), ways[0], total()
         if over_public:
             public(tree, self._tables)
         else:
@@ -122,7 +130,8 @@ class Guard:
         with self._lock:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            self._known.add((form, way))
+            self._known[form, way] = total() - before
+        note_known((self._number, form))
 
     def _measured(self, tree: Node, *, by_text: bool) -> str:
         """By its text alone; or, where that does not do, with what is seen of the data."""
@@ -182,7 +191,10 @@ class Guarded:
         if lighter is None:
             return Admitted(sql)
         try:
-            self._check(lighter, NotAdmitted)
+            with (
+                pause_counting()
+            ):  # as much work as the own one, but which there is the data decides
+                self._check(lighter, NotAdmitted)
         except NotAdmitted:
             return Admitted(sql)
         return Admitted(lighter)

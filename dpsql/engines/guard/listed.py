@@ -76,11 +76,19 @@ def listed(policy: Policy, shelf: Shelf) -> Mapping[Place, Listed]:
     """The tables of a policy, and their copies, by the names that a statement may use."""
     tables = {("", name): _table(policy, table) for name, table in policy.tables.items()}
     for name, copy in shelf.copies.items():
-        tables[CATALOG, name] = _copy(tables["", name], copy)
+        tables[CATALOG, name] = _copy(tables["", name], copy, _key_types(policy, name))
     return tables
 
 
-def _copy(table: Listed, copy: Companion) -> Listed:
+def _key_types(policy: Policy, name: str) -> tuple[str, ...]:
+    """What the parts of the unit's key are declared as, where the path of a table ends."""
+    table = policy.tables[name]
+    holder = policy.tables[table.path[-1].references] if table.path else table
+    declared = [holder.columns[column].declared for column in table.unit_columns]
+    return tuple(_HELD.get(word, word) for word in declared)
+
+
+def _copy(table: Listed, copy: Companion, key: tuple[str, ...]) -> Listed:
     """A copy has the columns of its table, and those that it was given."""
     steps = {s.name: (s.low, s.high) for s in copy.steps.values()}
     if not table.parts:
@@ -88,7 +96,7 @@ def _copy(table: Listed, copy: Companion) -> Listed:
     columns = table.columns | frozenset(copy.unit_columns)
     return replace(
         table, columns=columns, unit=copy.unit_columns, whole={**steps, RANK: (1, _MOST)},
-        strays=False,
+        held={**table.held, **dict(zip(copy.unit_columns, key, strict=True))}, strays=False,
     )  # fmt: skip
 
 

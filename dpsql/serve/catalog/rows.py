@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
 from typing import Any
 
@@ -39,7 +40,7 @@ def policy_rows(
     linked |= {key.references for t in visible for key in t.foreign_keys}
     for table in visible:
         _table(rows, table, role, linked=table.name in linked)
-        _described(rows, table, _about_table(policy, table))
+        _described(rows, table, _about_table(policy, table), names)
         for number, key in enumerate(table.foreign_keys):
             if key.references in names:
                 _foreign_key(rows, policy, table, number)
@@ -114,7 +115,7 @@ def _rights(role: str) -> list[str]:
 def _view(rows: Rows, view: ViewShape, role: str) -> None:
     table = Table(view.name, {c.name: c for c in view.columns})
     _table(rows, table, role, linked=False, letter="v")
-    _described(rows, table, view.about)
+    _described(rows, table, view.about, frozenset())
 
 
 def temporary_rows(views: Sequence[ViewShape]) -> list[list[str | None]]:
@@ -208,10 +209,10 @@ def _constraint(number: int, name: str, kind: str, table: int, **more: Any) -> R
     }  # fmt: skip
 
 
-def _described(rows: Rows, table: Table, about: str) -> None:
+def _described(rows: Rows, table: Table, about: str, visible: AbstractSet[str]) -> None:
     number = oid("table", table.name)
     words = {0: about}
-    words |= {position: _about_column(column) for position, column in _columns(table)}
+    words |= {position: _about_column(column, visible) for position, column in _columns(table)}
     for position, text in words.items():
         if text:
             _add(
@@ -232,7 +233,8 @@ def _about_table(policy: Policy, table: Table) -> str:
     return f"{table.description} ({said})" if table.description else said
 
 
-def _about_column(column: Column) -> str:
+def _about_column(column: Column, visible: AbstractSet[str]) -> str:
+    """What the policy says of a column, without the names of tables that are not visible."""
     parts = [column.description] if column.description else []
     if column.identifier:
         parts.append("identifier: never shown, never grouped by")
@@ -242,7 +244,7 @@ def _about_column(column: Column) -> str:
     if column.values is not None:
         shown = ", ".join(_shown(v) for v in column.values[:20])
         parts.append(f"values {shown}" + (", ..." if len(column.values) > 20 else ""))
-    if column.values_from is not None:
+    if column.values_from is not None and column.values_from[0] in visible:
         parts.append("values of {}.{}".format(*column.values_from))
     if column.max_length is not None:
         parts.append(f"at most {column.max_length} characters")

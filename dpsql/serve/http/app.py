@@ -19,6 +19,7 @@ from dpsql.diagnostics.refusal import (
     EngineFailed,
     LedgerFailed,
     OutOfBudget,
+    Refusal,
     Refused,
 )
 from dpsql.memory.pool import Full
@@ -263,7 +264,7 @@ def _guarded(user: User, work: Callable[[], Response]) -> Response:
     except EngineFailed as failed:
         return _wrong(500, str(failed), "", "", "DP901")
     except Exception as error:  # noqa: BLE001 (whatever it is, the client is told one thing)
-        return _wrong(500, f"a defect in dpsql (incident {defect(error)})", "", "")
+        return _wrong(500, f"a defect in dpsql (incident {defect(error)})", "", "", "DP903")
 
 
 def _query(session: Session, asked: Question) -> Response:
@@ -323,8 +324,14 @@ def _stopped(reason: Reason) -> Response:
 
 
 def _refused(refused: Refused, status: int) -> Response:
-    told = _error(refused.code, refused.headline, refused.why, refused.instead)
-    return JSONResponse({**told, "position": refused.position}, status)
+    others = [one for one in refused.refusals if one is not refused.first]
+    also = {"also": [_one(other) for other in others]} if others else {}
+    return JSONResponse({**_one(refused.first), **also}, status)
+
+
+def _one(refusal: Refusal) -> dict[str, Any]:
+    told = _error(refusal.code, refusal.headline, refusal.why, refusal.instead)
+    return {**told, "position": refusal.span.start + 1 if refusal.span else None}
 
 
 def _wrong(status: int, headline: str, why: str, instead: str, code: str = "") -> Response:

@@ -23,6 +23,11 @@ _ERROR = {
             "minimum": 1,
             "description": "the first character of the statement is 1",
         },
+        "also": {
+            "type": "array",
+            "description": "what else is wrong with the statement",
+            "items": {"$ref": "#/components/schemas/Error"},
+        },
     },
 }
 _COST = {
@@ -98,7 +103,11 @@ QUESTION: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "sql": {"type": "string", "description": "one statement"},
-        "parameters": {"type": "array", "items": _VALUE, "description": "for $1, $2 and so on"},
+        "parameters": {
+            "type": "array",
+            "items": {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]},
+            "description": "for $1, $2 and so on; lists are for = ANY($1) and <> ALL($1)",
+        },
         "session": {"type": "string", "description": "the session account that is charged"},
         "settings": {
             "type": "object",

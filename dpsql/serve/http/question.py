@@ -86,9 +86,14 @@ def _parameters(given: Any) -> tuple[Any, ...]:
             f"there are more than {MOST_PARAMETERS} parameters",
             "Ask for fewer values, or name them by a condition: x BETWEEN ? AND ?",
         )
-    if not isinstance(given, list) or not all(map(_is_value, given)):
+    if not isinstance(given, list) or not all(map(_is_parameter, given)):
         raise _bad('"parameters" is not a list of values', '"parameters": ["web", 3, null]')
     return tuple(given)
+
+
+def _is_parameter(value: Any) -> bool:
+    """Whether it is a value, or a list of values for ANY or ALL."""
+    return all(map(_is_value, value)) if isinstance(value, list) else _is_value(value)
 
 
 def _is_value(value: Any) -> bool:

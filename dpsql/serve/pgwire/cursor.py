@@ -39,6 +39,13 @@ class Cursor:
         at = self._at + ahead
         return self._tokens[at].word if at < len(self._tokens) else ""
 
+    def peek_inside(self) -> str:
+        """The first word from this place on that is no opening bracket."""
+        ahead = 0
+        while self.peek(ahead) == "(":
+            ahead += 1
+        return self.peek(ahead)
+
     def next(self) -> Token:
         """The token at this place, passed over."""
         if self._at >= len(self._tokens):

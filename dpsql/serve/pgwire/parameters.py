@@ -14,6 +14,7 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.errors import BAD_BINARY, BAD_TEXT, PROTOCOL, WireError
 from dpsql.serve.pgwire.messages import decoded
 from dpsql.serve.pgwire.values import EPOCH
+from dpsql.sql.lists import elements
 
 Value = Any
 """None, bool, int, float, Decimal, str, date, time, datetime (UTC), bytes, UUID or a list."""
@@ -70,29 +71,12 @@ def items(text: str) -> list[str | None]:
     >>> items('{a,"b,c",NULL}')
     ['a', 'b,c', None]
     """
-    body = text.strip(_BLANK)
-    if not (body.startswith("{") and body.endswith("}")):
+    found = elements(text)
+    if found is None:
         raise WireError(BAD_TEXT, "malformed array literal")
-    found: list[str | None] = []
-    at, end = 1, len(body) - 1
-    while at < end:
-        item = _ITEM.match(body, at, end)
-        if item is None:
-            raise WireError(BAD_TEXT, "malformed array literal")
-        plain, quoted = item.groups()
-        if quoted is not None:
-            found.append(re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL))
-        else:
-            word = plain.strip(_BLANK)
-            found.append(None if word.upper() == "NULL" else word)
-        at = item.end()
     return found
 
 
-_BLANK = " \t\n\r\v\f"
-_ITEM = re.compile(
-    r'(?:([^",{}]+)|[ \t\n\r\v\f]*+("(?:[^"\\]|\\.)*+")[ \t\n\r\v\f]*+)(?:,|\Z)', re.DOTALL
-)
 _AFTER_DATE = re.compile(r"(?:[T ][\d:.]+)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)?")
 _ZONE = re.compile(r"(?<!\s)\s*+(Z|[+-]\d\d(?::?\d\d)?)$")
 

@@ -333,7 +333,9 @@ def _deallocate(cursor: Cursor) -> c.Command:
 
 
 def _explain(cursor: Cursor) -> c.Command:
-    if cursor.peek() in ("analyze", "analyse", "verbose", "("):
+    first = cursor.peek_inside()
+    query = cursor.peek() != "(" or first in ("select", "with", "values", "table")
+    if first in ("analyze", "analyse", "verbose") or not query:
         raise WireError(
             UNSUPPORTED, "EXPLAIN takes no options here",
             "It runs nothing, and its lines are text.", "EXPLAIN SELECT ...",

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import Refused
-from dpsql.policy.types import INSTANT, Kind
+from dpsql.policy.types import INSTANT, Kind, digits_of
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import copied
@@ -56,7 +56,7 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
         return _OF_CONSTANTS[target.this](value, node, target)
     if kind is Kind.TEXT:
         check_written(value, node)
-    away = has(node, ROUNDS_AWAY) or isinstance(_number(node.this), exp.Literal)
+    away = has(node, ROUNDS_AWAY) or _is_decimal(node.this, value)
     if kind is Kind.INTEGER and value.shape.kind is Kind.DOUBLE and away:
         value = self.call("round", (value,), node)
     instant = target.this is exp.DType.TIMESTAMPTZ
@@ -95,11 +95,18 @@ def _interval(value: Expression, node: exp.Expr, _: exp.Expr) -> Expression:
 _OF_CONSTANTS = {exp.DType.UUID: _as_uuid, exp.DType.INTERVAL: _interval}
 
 
-def _number(node: exp.Expr) -> exp.Expr:
-    """What a sign or brackets are around: a constant with a point is a decimal, and no double."""
+def _is_decimal(node: exp.Expr, value: Expression) -> bool:
+    """Whether a value is a decimal to the analyst, which rounds halves away from zero; doubles do not.
+
+    So is a column of a decimal type, a sum of it, a constant with a point, and what is cast to one.
+    """
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
-    return node
+    if isinstance(node, exp.Cast):
+        return bool(node.args["to"].this is exp.DType.DECIMAL)
+    while isinstance(value, Call) and value.function in ("negate", "abs"):
+        value = value.args[0]
+    return isinstance(node, exp.Literal) or digits_of(value.shape.type_name) is not None
 
 
 def bind_at_time_zone(self: Scalars, node: exp.Expr) -> Expression:

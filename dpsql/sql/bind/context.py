@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal, Refused
-from dpsql.policy.model import Policy, TemporaryView
+from dpsql.policy.model import Policy, TemporaryView, View
 from dpsql.policy.types import Scalar
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.spans import span_of
@@ -48,13 +48,19 @@ class Context:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     tables: list[str] = field(default_factory=list)
     copied: int = 0
-    views: tuple[str, ...] = ()
+    views: tuple[View, ...] = ()
     """Views that are being read, from the outermost on."""
+    hidden_by: str = ""
+    """The outermost view of the policy that is being read: nobody need see what it reads."""
     query: QueryBinder | None = None
 
     def column(self, name: str, shape: Shape, *, identifier: bool = False) -> Column:
         """A new column with a number of its own."""
         return Column(next(self._numbers), name, shape, identifier=identifier)
+
+    def called(self, *names: str) -> tuple[str, ...]:
+        """Names of keys as whoever asks may know them: what a view of the policy reads has none."""
+        return tuple(f"view {self.hidden_by}" if self.hidden_by else name for name in names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context
-from dpsql.sql.bind.join_graph import conjunction
-from dpsql.sql.bind.join_rules import join
+from dpsql.sql.bind.determined import unit_of
+from dpsql.sql.bind.join_rules import equalities, join, led_to_one_unit, units_equal
 from dpsql.sql.bind.subqueries import equal, free_columns, pulled
 from dpsql.sql.expressions import Call, Column, Expression, Subquery, columns, substitute, walk
-from dpsql.sql.narrow import conjuncts
-from dpsql.sql.relations import Aggregate, Project, Relation
+from dpsql.sql.narrow import conjunction, conjuncts
+from dpsql.sql.relations import Aggregate, Private, Project, Relation
 
 _NULL_OF_NOTHING = ("sum", "avg", "min", "max")
 """Aggregates that are NULL where there is no row, as a left join without a match is."""
@@ -31,7 +31,7 @@ def decorrelated(
     parts = []
     for part in conjuncts(condition):
         for subquery in [p for p in walk(part) if isinstance(p, Subquery)]:
-            grouped = _grouped(subquery, context)
+            grouped = _grouped(subquery, relation, context)
             if grouped is not None:
                 relation = join("left", relation, grouped.relation, grouped.condition)
                 relation = replace(relation, span=subquery.span)
@@ -49,8 +49,12 @@ class _Found:
     column: Column
 
 
-def _grouped(subquery: Subquery, context: Context) -> _Found | None:
-    """The subquery grouped by what its conditions compare with the row around it."""
+def _grouped(subquery: Subquery, around: Relation, context: Context) -> _Found | None:
+    """The subquery grouped by what its conditions compare with the row around it.
+
+    And by the unit, where foreign keys say that it is the unit of that row: such groups are of that
+    unit alone, and none of them is hidden.
+    """
     outer = free_columns(subquery.relation)
     if subquery.form != "scalar" or not outer or subquery.column is None:
         return None
@@ -70,15 +74,23 @@ def _grouped(subquery: Subquery, context: Context) -> _Found | None:
         return None
     keys = tuple(pairs)
     fields = tuple(_key_field(k, context) for k in keys)
+    matches = [equal(f, other) for f, other in zip(fields, pairs.values(), strict=True)]
+    if led_to_one_unit(around, inner, equalities(matches)) and units_equal(around, inner):
+        unit = unit_of(inner, keys)
+        keys, fields = (*keys, *unit), (*fields, *unit)
     whole = fields + relation.fields
     state = privacy.grouped(inner.privacy, keys, whole)
-    made: Relation = Aggregate(inner, keys, relation.calls, whole, state, relation.span)
+    made: Relation = Aggregate(
+        inner, keys, relation.calls, whole, state, relation.span,
+        called=context.called(*(f.name for f in fields)),
+    )  # fmt: skip
     for output in reversed(outputs):
         values, shown = output.values + fields, output.fields + fields
         made = Project(made, values, shown, state, output.span)
     if free_columns(made):
         return None
-    matches = [equal(f, other) for f, other in zip(fields, pairs.values(), strict=True)]
+    if isinstance(state, Private) and len(keys) > len(pairs):
+        matches += units_equal(around, made)
     column = replace(subquery.column, shape=subquery.column.shape.optional())
     return _Found(made, conjunction(matches), column)
 

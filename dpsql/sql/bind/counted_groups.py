@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
-from dpsql.sql.bind.join_graph import conjunction
 from dpsql.sql.expressions import (
     Aggregated,
     Call,
@@ -26,7 +25,7 @@ from dpsql.sql.expressions import (
     walk,
 )
 from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.narrow import narrow
+from dpsql.sql.narrow import conjunction, narrow
 from dpsql.sql.relations import (
     Aggregate,
     Distinct,
@@ -74,13 +73,14 @@ def over_rows(counting: Counting) -> Counting:
 class Groups:
     """Groups of private rows: the rows, the keys, and what each column above says of a row.
 
-    ``calls`` has the columns that are aggregates of a group's rows.
+    ``calls`` has the columns that are aggregates of a group's rows; ``names`` are those of the keys.
     """
 
     rows: Relation
     keys: tuple[Expression, ...]
     known: Mapping[int, Expression]
     calls: Mapping[int, Aggregated] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
 
 def groups_of(relation: Relation) -> Groups | None:
@@ -91,7 +91,7 @@ def groups_of(relation: Relation) -> Groups | None:
     match relation:
         case Aggregate(input=below, keys=keys, sets=(), terms=None) if keys:
             if not isinstance(below.privacy, Private):
-                return _coarser(groups_of(below), keys, relation.fields)
+                return _coarser(groups_of(below), keys, relation.fields, relation.key_names)
             state = privacy.grouped(below.privacy, keys, relation.fields)
             if isinstance(state, Private) or any(
                 isinstance(r, Join) and r.whole for r in rows(below)
@@ -99,9 +99,10 @@ def groups_of(relation: Relation) -> Groups | None:
                 return None
             known = {f.number: k for f, k in zip(relation.fields, keys, strict=False)}
             made = zip(relation.fields[len(keys) :], relation.calls, strict=True)
-            return Groups(below, keys, known, {f.number: call for f, call in made})
-        case Distinct(input=below, fields=fields):
-            return _coarser(groups_of(below), fields, fields)
+            calls = {f.number: call for f, call in made}
+            return Groups(below, keys, known, calls, relation.key_names)
+        case Distinct(input=below, fields=fields, called=called):
+            return _coarser(groups_of(below), fields, fields, called)
         case Sort(input=below):
             return groups_of(below)
         case Project(input=below, values=values, fields=fields):
@@ -129,14 +130,17 @@ def groups_of(relation: Relation) -> Groups | None:
 
 
 def _coarser(
-    found: Groups | None, keys: Sequence[Expression], fields: Sequence[Column]
+    found: Groups | None,
+    keys: Sequence[Expression],
+    fields: Sequence[Column],
+    names: tuple[str, ...],
 ) -> Groups | None:
     """Groups of groups are groups of the rows, by what their keys say of a row."""
     if found is None or not all(is_over(key, found.known) for key in keys):
         return None
     own = tuple(substitute(key, key_swap(found.known)) for key in keys)
     known = {f.number: key for f, key in zip(fields, own, strict=False)}
-    return Groups(found.rows, own, known)
+    return Groups(found.rows, own, known, names=names)
 
 
 def _kept(found: Groups, condition: Expression, place: Span | None) -> Groups:
@@ -146,7 +150,8 @@ def _kept(found: Groups, condition: Expression, place: Span | None) -> Groups:
     swap = key_swap({f.number: f for f in fields})
     keys = tuple(substitute(key, swap) for key in found.keys)
     calls = {n: with_arguments(c, lambda v: substitute(v, swap)) for n, c in found.calls.items()}
-    return Groups(kept, keys, {n: substitute(v, swap) for n, v in found.known.items()}, calls)
+    known = {n: substitute(v, swap) for n, v in found.known.items()}
+    return Groups(kept, keys, known, calls, found.names)
 
 
 def key_swap(known: Mapping[int, Expression]) -> Callable[[Expression], Expression | None]:

@@ -37,7 +37,8 @@ def _determining(scan: Scan) -> Iterator[list[int]]:
     """Sets of columns of a private table that one row, or one parent row, has."""
     if isinstance(scan.privacy, Private):
         own = {f.name: f.number for f in scan.fields}
-        sets = [scan.table.key, *(step.columns for step in scan.table.path[:1])]
+        steps = [*scan.table.path[:1], *(k for k in scan.table.foreign_keys if k.same_unit)]
+        sets = [scan.table.key, *(step.columns for step in steps)]
         for names in sets:
             if names and all(name in own for name in names):
                 yield [own[name] for name in names]

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from itertools import chain
 
 from dpsql.sql.bind.join_rules import (
     covers_key,
+    declared_same,
     equalities,
     fan_out,
     follows,
     implied,
     join,
+    of_one_unit,
     units_agree,
 )
 from dpsql.sql.bind.privacy import Equalities
 from dpsql.sql.expressions import Call, Column, Expression, columns
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.narrow import conjuncts
-from dpsql.sql.relations import Join, Private, Relation, Scan
+from dpsql.sql.narrow import conjunction, conjuncts
+from dpsql.sql.relations import Join, Private, Relation, Scan, written
 
 
 def arranged(relation: Relation, where: Expression | None) -> tuple[Relation, Expression | None]:
@@ -72,14 +72,25 @@ def _taken_apart(
 
 
 def _lean(leaves: list[_Leaf], conditions: list[Expression]) -> list[_Leaf]:
-    """Children whose parent is in the query take their unit from it: no second join is added."""
+    """Children whose parent is in the query take their unit from it: no second join is added.
+
+    Not where their unit is compared with that of a row on another way.
+    """
     known = equalities(conditions)
+    compared = _numbers(c for condition in conditions for c in columns(condition))
     scans = [leaf.relation for leaf in leaves if isinstance(leaf.relation, Scan)]
     kept: list[_Leaf] = []
     for leaf in leaves:
         scan = leaf.relation
         others = [p for p in scans if p is not scan]
-        if isinstance(scan, Scan) and any(follows(scan, p, known) for p in others):
+        if (
+            isinstance(scan, Scan)
+            and any(follows(scan, p, known) for p in others)
+            and not any(
+                declared_same(scan, p, known) or declared_same(p, scan, known) for p in others
+            )
+            and not compared & _numbers(scan.unit_fields)
+        ):
             kept.append(replace(leaf, relation=replace(scan, lean=True)))
         else:
             kept.append(leaf)
@@ -117,7 +128,7 @@ class _Graph:
         known = self._known(current, leaf)
         mine, theirs = current.privacy, leaf.privacy
         if isinstance(mine, Private) and isinstance(theirs, Private):
-            return units_agree(mine, theirs, known)
+            return units_agree(mine, theirs, known) or bool(of_one_unit(current, leaf, known))
         if isinstance(mine, Private) or isinstance(theirs, Private):
             return covers_key(leaf if isinstance(mine, Private) else current, known)
         return True
@@ -134,7 +145,7 @@ class _Graph:
 
     def _usable(self, current: Relation, leaf: Relation) -> list[Expression]:
         """Conditions that need both sides and nothing else."""
-        mine, theirs = _numbers(current.fields), _numbers(leaf.fields)
+        mine, theirs = written(current).keys(), written(leaf).keys()
         found = []
         for condition in self.conditions:
             needed = _numbers(columns(condition))
@@ -145,8 +156,10 @@ class _Graph:
     def _joined(self, current: Relation, leaf: Relation) -> Join:
         usable, known = self._usable(current, leaf), self._known(current, leaf)
         self.implied += implied(current, leaf, known)
-        self.used += usable
         self.conditions = [c for c in self.conditions if c not in usable]
+        usable += of_one_unit(current, leaf, known)
+        self.used += usable
+        known = Equalities((*equalities(self.used).pairs, *self.implied))
         condition = conjunction(usable) if usable else None
         return join("cross" if condition is None else "inner", current, leaf, condition, known)
 
@@ -159,13 +172,3 @@ def _anchors(relation: Relation) -> bool:
 
 def _numbers(fields: Iterable[Column]) -> set[int]:
     return {f.number for f in fields}
-
-
-def conjunction(parts: list[Expression]) -> Expression:
-    """All of the parts, as one condition."""
-    return reduce(_both, parts)
-
-
-def _both(a: Expression, b: Expression) -> Expression:
-    span = a.span.cover(b.span) if a.span and b.span else a.span
-    return Call("and", (a, b), FUNCTIONS["and"].shape((a, b), ""), span=span)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.privacy import Equalities
 from dpsql.sql.expressions import Call, Column, Expression
-from dpsql.sql.narrow import conjuncts, narrow
+from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.narrow import conjunction, conjuncts, narrow
 from dpsql.sql.relations import (
     Aggregate,
     Distinct,
@@ -23,6 +25,7 @@ from dpsql.sql.relations import (
     Sort,
     Values,
     walk,
+    written,
 )
 
 
@@ -43,17 +46,26 @@ def equalities(conditions: Iterable[Expression]) -> Equalities:
 
 
 def _compared(side: Expression) -> Expression:
-    """A date that is compared with a timestamp is still that date: no two become one."""
-    if isinstance(side, Call) and side.function == "cast" and side.shape.kind is Kind.TIMESTAMP:
+    """What is compared, without a cast that keeps different values apart.
+
+    A date that is compared with a timestamp is still that date. A key that only a path leads to is
+    read as its own type.
+    """
+    if isinstance(side, Call) and side.function == "cast":
         (value,) = side.args
-        return value if value.shape.kind is Kind.DATE else side
+        day = value.shape.kind is Kind.DATE and side.shape.kind is Kind.TIMESTAMP
+        return value if day or value.shape.kind is Kind.NULL else side
     return side
 
 
 def _exact(one: Column, other: Column) -> bool:
-    """Whether comparing the two keeps different values apart."""
+    """Whether comparing the two keeps different values apart.
+
+    A key that only a path leads to has no kind of its own. No analyst can name it: it is compared
+    with keys of its unit, which are of one type.
+    """
     kinds = {one.shape.kind, other.shape.kind}
-    return len(kinds) == 1 or all(kind.temporal for kind in kinds)
+    return len(kinds) == 1 or Kind.NULL in kinds or all(kind.temporal for kind in kinds)
 
 
 def told(relation: Relation) -> list[Expression]:
@@ -87,13 +99,27 @@ def implied(left: Relation, right: Relation, known: Equalities) -> list[tuple[in
     Argument: the parent's key is unique, so the joined row is the very row that the path finds.
     """
     found: list[tuple[int, int]] = []
-    for child, parents in ((left, right), (right, left)):
-        for below in scans(child):
-            for parent in scans(parents):
-                if follows(below, parent, known) or siblings(below, parent, known):
-                    pairs = zip(below.unit_fields, parent.unit_fields, strict=True)
-                    found += [(a.number, b.number) for a, b in pairs]
+    for below, parent in _pairs(left, right):
+        if follows(below, parent, known) or siblings(below, parent, known):
+            pairs = zip(below.unit_fields, parent.unit_fields, strict=True)
+            found += [(a.number, b.number) for a, b in pairs]
     return found
+
+
+def _pairs(left: Relation, right: Relation) -> Iterator[tuple[Scan, Scan]]:
+    """Tables of one side with tables of the other, in either order."""
+    mine, theirs = scans(left), scans(right)
+    for one, other in product(mine, theirs):
+        yield one, other
+        yield other, one
+
+
+def led_to_one_unit(left: Relation, right: Relation, known: Equalities) -> bool:
+    """Whether foreign keys say that the rows that are paired are of one unit."""
+    return any(
+        follows(a, b, known) or siblings(a, b, known) or declared_same(a, b, known)
+        for a, b in _pairs(left, right)
+    )
 
 
 def scans(relation: Relation) -> list[Scan]:
@@ -134,6 +160,63 @@ def siblings(one: Scan, other: Scan, known: Equalities) -> bool:
     return all(
         second[b] in known.closure(frozenset({first[a]}))
         for a, b in zip(mine.columns, theirs.columns, strict=True)
+    )
+
+
+def of_one_unit(left: Relation, right: Relation, known: Equalities) -> list[Expression]:
+    """What keeps rows of different units apart where a foreign key says that none are paired.
+
+    Claim: with these conditions the join pairs rows of one unit only, whatever the data is.
+    Argument: they compare each part of the unit's key. The declaration says only that they leave
+        out nothing but rows of nobody, so it bears on what is answered, not on who is protected.
+    """
+    mine, theirs = left.privacy, right.privacy
+    if not isinstance(mine, Private) or not isinstance(theirs, Private):
+        return []
+    declared = any(declared_same(a, b, known) for a, b in _pairs(left, right))
+    if not declared or units_agree(mine, theirs, known):
+        return []
+    return units_equal(left, right)
+
+
+def units_equal(left: Relation, right: Relation) -> list[Expression]:
+    """The conditions that rows of two relations are of one unit; none where a key is not there."""
+    mine, theirs = left.privacy, right.privacy
+    if not isinstance(mine, Private) or not isinstance(theirs, Private):
+        return []
+    sides = [_keys(left, mine), _keys(right, theirs)]
+    if mine.unit != theirs.unit or not all(sides):
+        return []
+    parts = [(_read_as(a, b), _read_as(b, a)) for a, b in zip(*sides, strict=True)]
+    return [Call("eq", pair, FUNCTIONS["eq"].shape(pair, "")) for pair in parts]
+
+
+def _read_as(column: Column, other: Column) -> Expression:
+    """A key that only a path leads to, as the kind of the key that it is compared with."""
+    kind = other.shape.kind
+    if column.shape.kind is not Kind.NULL or kind is Kind.NULL:
+        return column
+    return Call("cast", (column,), FUNCTIONS["cast"].shape((column,), kind.value), kind.value)
+
+
+def _keys(relation: Relation, state: Private) -> tuple[Column, ...]:
+    """The unit's key in the rows of a relation, shown or not; none where a part is not there."""
+    there, shown = written(relation), {f.number for f in relation.fields}
+    parts = [sorted(part & there.keys(), key=lambda n: (n not in shown, n)) for part in state.key]
+    return tuple(there[part[0]] for part in parts) if all(parts) else ()
+
+
+def declared_same(child: Scan, parent: Scan, known: Equalities) -> bool:
+    """Whether the two are joined by a foreign key that pairs rows of the same unit."""
+    mine, theirs = ({f.name: f.number for f in side.fields} for side in (child, parent))
+    return any(
+        step.same_unit
+        and step.references == parent.table.name
+        and all(
+            theirs[b] in known.closure(frozenset({mine[a]}))
+            for a, b in zip(step.columns, step.key, strict=True)
+        )
+        for step in child.table.foreign_keys
     )
 
 
@@ -187,6 +270,9 @@ def join(
     known: Equalities | None = None,
 ) -> Join:  # fmt: skip
     """The join of two relations, with what it does to columns and to privacy."""
+    if condition is not None and known is None:
+        apart = of_one_unit(left, right, equalities([condition]))
+        condition = conjunction([condition, *apart])
     fields = _optional(left.fields, kind in ("right", "full"))
     if kind not in ("semi", "anti"):
         fields += _optional(right.fields, kind in ("left", "full"))

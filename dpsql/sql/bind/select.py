@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dpsql.diagnostics.span import Span
 from dpsql.effort import step
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import Calls
@@ -14,6 +13,7 @@ from dpsql.sql.bind.context import Context, Output, QueryBinder, refuse
 from dpsql.sql.bind.correlated import decorrelated
 from dpsql.sql.bind.counted_groups import Counting, over_rows
 from dpsql.sql.bind.determined import unit_of
+from dpsql.sql.bind.distinct import without_repeats
 from dpsql.sql.bind.group_keys import Grouping, grouping
 from dpsql.sql.bind.grouping_calls import GroupingCalls
 from dpsql.sql.bind.join_graph import arranged
@@ -38,7 +38,6 @@ from dpsql.sql.group_all import is_group_all
 from dpsql.sql.narrow import narrow
 from dpsql.sql.relations import (
     Aggregate,
-    Distinct,
     Filter,
     Private,
     Project,
@@ -225,7 +224,7 @@ class _Grouped(_Plain):
             over_groups = self.over(window, self.select)
             assert isinstance(over_groups, Window)
             self.windows.found[position] = (column, over_groups)
-        relation = self._aggregate()
+        relation = self._aggregate(items)
         if condition is not None and having is not None:
             relation = Filter(
                 relation,
@@ -317,7 +316,7 @@ class _Grouped(_Plain):
         group = self.select.args.get("group")
         return group is not None or any(holds_aggregate(item) for item in self.select.expressions)
 
-    def _aggregate(self) -> Relation:
+    def _aggregate(self, items: tuple[_Item, ...]) -> Relation:
         assert self.calls is not None
         calls = tuple(call for _, call in self.calls.found)
         fields = (*self.key_fields, *self.levels.found.values(), *(c for c, _ in self.calls.found))
@@ -328,8 +327,16 @@ class _Grouped(_Plain):
         return Aggregate(
             relation, keys, calls, fields, state,
             span_of(self.select.args.get("group") or self.select.expressions[0]),
-            self.levels.with_constants,
+            self.levels.with_constants, called=self._called(items),
         )  # fmt: skip
+
+    def _called(self, items: tuple[_Item, ...]) -> tuple[str, ...]:
+        """The keys as the analyst knows them: columns by their names, others as outputs are called."""
+        shown = {i.value.number: i.name for i in reversed(items) if isinstance(i.value, Column)}
+        return self.context.called(*(
+            field.name if isinstance(key, Column) else shown.get(field.number, field.name)
+            for key, field in zip(self.keys, self.key_fields, strict=True)
+        ))  # fmt: skip
 
 
 def _is_all(node: exp.Expr) -> bool:
@@ -358,21 +365,13 @@ def _finish(select: exp.Select, context: Context, body: _Body) -> Output:
         )
     relation = Project(relation, tuple(i.value for i in body.items), outputs, relation.privacy)
     if distinct:
-        relation = _distinct(relation, outputs, span_of(select))
+        relation = without_repeats(relation, outputs, span_of(select), context)
         if body.order:
             keys = tuple(_over_outputs(k, body.items, outputs, select) for k in body.order)
             relation = Sort(
                 relation, keys, outputs, relation.privacy, span_of(select.args["order"])
             )
     return Output(limited(relation, select), outputs)
-
-
-def _distinct(relation: Relation, outputs: tuple[Column, ...], span: Span | None) -> Relation:
-    """DISTINCT; over private rows it is a GROUP BY of all outputs, with the rules of that."""
-    if not isinstance(relation.privacy, Private):
-        return Distinct(relation, outputs, relation.privacy, span)
-    state = privacy.grouped(relation.privacy, outputs, outputs)
-    return Aggregate(relation, outputs, (), outputs, state, span)
 
 
 def _output_field(context: Context, item: _Item) -> Column:

@@ -97,7 +97,8 @@ def _with_unit(
             relation = Filter(relation, there, relation.fields, state, place)
     if not every:
         grouped = privacy.grouped(state, fields, fields)
-        relation = Aggregate(relation, fields, (), fields, grouped, place)
+        called = context.called(*(f.name for f in fields))
+        relation = Aggregate(relation, fields, (), fields, grouped, place, called=called)
     return Output(relation, fields)
 
 

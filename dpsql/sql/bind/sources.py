@@ -148,7 +148,8 @@ def scan_of(table: Table, context: Context, node: exp.Expr) -> Scan:
         )
     else:
         unit_fields = tuple(own[name] for name in table.unit_columns)
-    return Scan(table, fields, unit_fields, _privacy(table, unit_fields), span_of(node))
+    state, view = _privacy(table, unit_fields), context.hidden_by
+    return Scan(table, fields, unit_fields, state, span_of(node), view=view)
 
 
 def _privacy(table: Table, unit_fields: tuple[Column, ...]) -> Privacy:

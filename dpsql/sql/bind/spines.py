@@ -19,6 +19,7 @@ from dpsql.sql.expressions import (
     Literal,
     columns,
 )
+from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import Filter, Join, Private, Public, Relation
 
 STRICT = frozenset(
@@ -40,17 +41,29 @@ def without_spine(
         partner has NULL in every column of the private side, so no call counts it; and the keys
         are of public columns, so it is in no group of others. Groups that only such rows make are
         left to the planner, which answers every public group and refuses ``whole`` joins
-        without them.
+        without them. Where a condition is false or unknown for rows without a partner, they make no
+        groups, and the join is an inner one. Another condition on private columns would decide by
+        private rows which of them there are: the join stays as it is, and is refused.
     """
     found = _spine(relation)
     if found is None:
         return relation
     own = {f.number for f in found.left.fields}
     absent = {f.number for f in found.right.fields}
+    conditions = [c for c in _conditions(relation) if absent & {f.number for f in columns(c)}]
+    if any(_fails(c, absent) for c in conditions):
+        return _inner(relation, whole=False)
     public = all(c.number in own for key in keys for c in columns(key))
-    if not public or not all(_passes_over(call, absent) for call in calls):
+    if (keys and conditions) or not public or not all(_passes_over(call, absent) for call in calls):
         return relation
-    return _inner(relation)
+    return _inner(relation, whole=True)
+
+
+def _conditions(relation: Relation) -> list[Expression]:
+    """What filters above the join demand of its rows."""
+    if not isinstance(relation, Filter):
+        return []
+    return [*conjuncts(relation.predicate), *_conditions(relation.input)]
 
 
 def _spine(relation: Relation) -> Join | None:
@@ -65,16 +78,17 @@ def _spine(relation: Relation) -> Join | None:
             return None
 
 
-def _inner(relation: Relation) -> Relation:
+def _inner(relation: Relation, *, whole: bool) -> Relation:
+    """The same with an inner join; ``whole``: rows without a partner make groups too."""
     match relation:
         case Filter(input=below):
-            changed = _inner(below)
+            changed = _inner(below, whole=whole)
             return replace(relation, input=changed, privacy=changed.privacy)
         case Join():
             # The private side first, as ``arranged`` has it: it finds its own unit.
             made = join("inner", relation.right, relation.left, relation.condition)
             fields, place = relation.fields, relation.span
-            return replace(made, fields=fields, span=place, on_unit=relation.on_unit, whole=True)
+            return replace(made, fields=fields, span=place, on_unit=relation.on_unit, whole=whole)
         case _:
             raise AssertionError(relation)
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from dpsql.effort import count_known, note_known, total
 from dpsql.policy.model import TemporaryView, View
 from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
 from dpsql.sql.bind.scope import Scope, same
@@ -31,7 +32,7 @@ def view_of(name: str, catalog: Catalog) -> View | None:
 
 def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Output:
     """The view's query, bound over what whoever wrote it may see: of the policy's views, all tables."""
-    if view.name in context.views:
+    if view in context.views:
         raise refuse(
             "DP115",
             node,
@@ -40,13 +41,15 @@ def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Ou
         )
     body = _placed(view, node)
     copied(body, context, node)
-    catalog, parameters = context.catalog, context.parameters
+    catalog, parameters, hidden_by = context.catalog, context.parameters, context.hidden_by
     context.catalog, context.parameters = _seen(view, catalog), ()
-    context.views += (view.name,)
+    context.views += (view,)
+    if not isinstance(view, TemporaryView):
+        context.hidden_by = hidden_by or view.name
     try:
         return query(body, context, Scope())
     finally:
-        context.catalog, context.parameters = catalog, parameters
+        context.catalog, context.parameters, context.hidden_by = catalog, parameters, hidden_by
         context.views = context.views[:-1]
 
 
@@ -61,8 +64,7 @@ def _seen(view: View, catalog: Catalog) -> Catalog:
 
 def _placed(view: View, node: exp.Expr) -> exp.Expr:
     """The view's tree, all of it where the analyst named it: refusals point there."""
-    dialect = view.dialect if isinstance(view, TemporaryView) else "postgres"
-    body, place = _tree(view.sql, dialect).copy(), span_of(node)
+    body, place = _tree(view), span_of(node)
     assert place is not None, "a name has a place"
     for part in body.walk():
         part.meta.update(start=place.start, end=place.end - 1)
@@ -70,6 +72,19 @@ def _placed(view: View, node: exp.Expr) -> exp.Expr:
     return body
 
 
+def _tree(view: View) -> exp.Query:
+    """The tree of a view, to be changed; that of a session's own is not kept for other sessions."""
+    if isinstance(view, TemporaryView):
+        return parse(Source(view.sql, view.dialect)).tree
+    tree, steps = _owners(view.sql)
+    count_known(("view", view.sql), steps)
+    return tree.copy()
+
+
 @lru_cache(maxsize=256)
-def _tree(sql: str, dialect: str) -> exp.Query:
-    return parse(Source(sql, dialect)).tree
+def _owners(sql: str) -> tuple[exp.Query, int]:
+    """A view of the policy, and the steps that reading it took."""
+    before = total()
+    tree = parse(Source(sql, "postgres")).tree
+    note_known(("view", sql))
+    return tree, total() - before

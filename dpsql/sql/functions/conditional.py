@@ -230,7 +230,12 @@ def _cast_domain(argument: Expression, target: Kind) -> Domain:
     if source.kind is Kind.DATE and target is Kind.TIMESTAMP:
         return as_kind(source.domain, target)
     if source.kind is Kind.TIMESTAMP and target is Kind.DATE:
-        return interval(_day(source.domain.low), _day(source.domain.high))
+        grain = (
+            source.domain.grain
+            if source.domain.grain in ("week", "month", "quarter", "year")
+            else None
+        )
+        return Domain(_day(source.domain.low), _day(source.domain.high), grain=grain)
     return ANYTHING
 
 

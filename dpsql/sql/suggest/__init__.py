@@ -106,7 +106,8 @@ class _Search:
 
     def _spread(self, candidate: Candidate, refused: Refused) -> None:
         """Let what is near to a refused candidate wait for its turn."""
-        for near in _near(self._source(candidate.text), refused.first, self.visible):
+        source, lost = self._source(candidate.text), candidate.loses
+        for near in _near(source, refused.first, self.visible, lost=lost):
             text = near.text.strip()
             distance = candidate.distance + near.distance
             if text and text not in self.seen and distance < _FAREST and len(text) <= STATEMENT:
@@ -119,8 +120,10 @@ class _Search:
         return replace(self.source, text=text)
 
 
-def _near(source: Source, refusal: Refusal, visible: Sequence[str]) -> Iterator[Candidate]:
-    """Statements that do without what a refusal points at."""
+def _near(
+    source: Source, refusal: Refusal, visible: Sequence[str], *, lost: bool
+) -> Iterator[Candidate]:
+    """Statements that do without what a refusal points at; ``lost``: after a part was left out."""
     for near in respelled_words(source, refusal, visible):
         yield replace(near, loses=bool(near.notes) and near.distance < LOOK_UP)
     try:
@@ -128,7 +131,7 @@ def _near(source: Source, refusal: Refusal, visible: Sequence[str]) -> Iterator[
     except Refused:
         return
     case = Case(source, tree)
-    for change in _changes(case, refusal, visible):
+    for change in _changes(case, refusal, visible, lost=lost):
         text = write(change.tree, source)
         if text:
             yield Candidate(text, change.distance, change.notes, change.loses)
@@ -144,8 +147,11 @@ def _in_from(tree: exp.Expr, refusal: Refusal) -> bool:
     )
 
 
-def _changes(case: Case, refusal: Refusal, visible: Sequence[str]) -> Iterator[Change]:
-    yield from changed(case, refusal.edits)
+def _changes(
+    case: Case, refusal: Refusal, visible: Sequence[str], *, lost: bool
+) -> Iterator[Change]:
+    # A column that went with its table is no misspelling of a column that is still there.
+    yield from changed(case, () if lost and refusal.code == "DP105" else refusal.edits)
     if refusal.code == "DP104":
         yield from renamed_table(case, refusal.span, visible)
     yield from respelled(case, refusal)

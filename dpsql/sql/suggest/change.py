@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 
 from sqlglot import exp
 
@@ -121,11 +122,18 @@ def _on(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
         return None
     condition, before = fragment(edit.sql, case.source.dialect), node.args.get("on")
     if before is not None and not isinstance(before, exp.Boolean):
-        before = exp.Paren(this=before) if isinstance(before, exp.Or) else before
-        condition = exp.And(this=condition, expression=before)
+        condition = _and(
+            exp.Paren(this=before) if isinstance(before, exp.Or) else before, condition
+        )
     touch(node)
     node.set("on", condition)
     return tree, _keep_both(node)
+
+
+def _and(before: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    """Both conditions, as the parser reads a list of them: from the left."""
+    parts = condition.flatten() if isinstance(condition, exp.And) else (condition,)
+    return reduce(lambda found, part: exp.And(this=found, expression=part), parts, before)
 
 
 def _inner(tree: exp.Expr, edit: Edit, _: Case) -> _Made:

@@ -45,19 +45,6 @@ def _pattern(node: exp.Expr) -> bool:
     return True
 
 
-def _any(node: exp.Expr) -> bool:
-    """``x = ANY (ARRAY[..])`` as IN."""
-    found = node.expression if isinstance(node, exp.EQ) else None
-    if not isinstance(found, exp.Any):
-        return False
-    values = found.this.this if isinstance(found.this, exp.Paren) else found.this
-    if not isinstance(values, exp.Array | exp.Tuple) or not values.expressions:
-        return False
-    listed = [value.copy() for value in values.expressions]
-    put(node, exp.In(this=node.this.copy(), expressions=listed))
-    return True
-
-
 def _star(node: exp.Expr) -> bool:
     """``COUNT(t.*)``."""
     if isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Star):
@@ -183,7 +170,6 @@ _OF_OTHER_TYPES: tuple[_Spelling, ...] = (
 """Aggregates of what is no number."""
 _SPELLINGS: tuple[_Spelling, ...] = (
     ((exp.RegexpLike, exp.RegexpILike, exp.SimilarTo), _pattern, MEND),
-    ((exp.EQ,), _any, MEND),
     ((exp.Count,), _star, MEND),
     ((exp.AggFunc,), _unordered, MEND),
     ((exp.RawString, exp.Heredoc), _text, MEND),

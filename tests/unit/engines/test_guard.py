@@ -26,6 +26,7 @@ from dpsql.engines.guard.statement import measured
 from dpsql.plan import search
 from dpsql.plan.added import Light
 from dpsql.plan.copies import companion
+from dpsql.plan.nodes import Plan
 from dpsql.plan.price import price
 from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.upheld import Lighter, lighter_of
@@ -52,13 +53,20 @@ def sure() -> Guard:
     return keyed(opened(SHOP).policy)
 
 
+@functools.cache
+def known(world: World, sql: str) -> tuple[Plan, tuple[PricedMeasurement, ...]]:
+    """A query's plan and each way to bound it, which no test here changes."""
+    plan = plan_of(sql, world)
+    return plan, tuple(every_way(plan, request(3, 1)))
+
+
 def statements(world: World, sql: str) -> Iterator[tuple[str, bool]]:
     """Every statement that a query may become, and whether it is over public tables."""
     try:
-        plan = plan_of(sql, world)
+        plan, parts = known(world, sql)
     except Refused:
         return
-    yield from {(part.sql, False) for part in every_way(plan, request(3, 1))}
+    yield from {(part.sql, False) for part in parts}
     yield from {(query.sql, True) for query in plan.publics}
 
 
@@ -98,7 +106,7 @@ def otherwise(mode: str, world: World, sql: str) -> Iterator[PricedMeasurement]:
     """The statements of a query under strict timing, over copies, or with a search before."""
     wanted = request(3, 1)
     try:
-        plan = plan_of(sql, strict(world) if mode == "strict" else world)
+        plan, parts = known(strict(world) if mode == "strict" else world, sql)
         if mode == "search":
             found = search.priced(plan, replace(wanted, search=True))
             for level in (0, 60, 10**6) if found.searches else ():
@@ -106,10 +114,12 @@ def otherwise(mode: str, world: World, sql: str) -> Iterator[PricedMeasurement]:
                 yield from search.settled(found, levels).parts
             yield from (part for one in found.searches for part in one.priced.parts)
         else:
-            shelf = _shelf(opened(world).policy) if mode == "prepared" else wanted.shelf
-            yield from every_way(plan, replace(wanted, shelf=shelf))
-            yield from lighter(every_way(plan, replace(wanted, shelf=shelf)))
-            yield from lighter(price(plan, replace(wanted, shelf=shelf)).parts)
+            if mode == "prepared":
+                wanted = replace(wanted, shelf=_shelf(opened(world).policy))
+                parts = tuple(every_way(plan, wanted))
+            yield from parts
+            yield from lighter(parts)
+            yield from lighter(price(plan, wanted).parts)
     except Refused:
         return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -14,7 +15,7 @@ from ledger_world import make_account, pure
 from dpsql.diagnostics.refusal import OutOfBudget
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.charge import ATTO, LARGEST, NANO, Charge
-from dpsql.ledger.filter import admits, rho_limit
+from dpsql.ledger.filter import admits, basic_delta, rho_limit, threshold_delta
 from dpsql.ledger.shortage import check_cap, less, more, out_of_budget
 from dpsql.policy.model import QueryLimit
 from dpsql.privacy.cost import Cost
@@ -83,6 +84,60 @@ def test_what_is_left_is_admitted_and_nothing_more(account, spent):
     assert not admits(account, spent + Charge.of(pure(epsilon + Fraction(1, NANO))))
     if delta:
         assert admits(account, spent + Charge.of(Cost(delta=delta, threshold_delta=delta)))
+
+
+FULL = make_account(epsilon=10**9, delta="0.1")
+"""An epsilon whose sums come near the 64 bits of a store."""
+NARROW = make_account(epsilon="0.01", delta="0.4")
+"""By rho alone it would admit a query that costs more than its whole epsilon."""
+
+
+def _edges(account, *, lowest):
+    """Spendings just below, at and above every limit of an account, in every combination."""
+    limits = (account.epsilon, basic_delta(account), rho_limit(account), threshold_delta(account))
+    sides = [sorted({max(0, n + d) for d in (-1, 0, 1)} | {lowest}) for n in limits]
+    return [Charge(*numbers) for numbers in itertools.product(*sides)]
+
+
+@pytest.mark.parametrize("account", [PURE, BASIC, ZCDP, FULL, NARROW])
+def test_what_is_left_at_the_edges_of_every_limit(account):
+    """The largest epsilon and the largest delta that are admitted, and no more than it has in all.
+
+    It catches each limit that is forgotten, or taken for reached one step too early or too late.
+    """
+    for spent in [*_edges(account, lowest=0), Charge(epsilon=LARGEST - 5)]:
+        epsilon, delta = Balance(account, spent).left
+        total, _ = Balance(account, Charge()).total
+        assert 0 <= epsilon <= total
+        assert epsilon == 0 or admits(account, spent + Charge.of(pure(epsilon))), spent
+        more = spent + Charge.of(pure(epsilon + Fraction(1, NANO)))
+        assert epsilon == total or not admits(account, more), spent
+        largest = int(delta * ATTO)
+        one_more = spent + Charge(delta=largest + 1, threshold=largest + 1)
+        assert delta >= 0
+        assert delta == 0 or admits(account, spent + Charge(delta=largest, threshold=largest)), (
+            spent
+        )
+        assert not admits(account, one_more), spent
+
+
+@pytest.mark.parametrize(
+    ("account", "spent", "left"),
+    [
+        (PURE, Charge(epsilon=2 * NANO), 0),
+        (BASIC, Charge(NANO // 4, MICRO), Fraction(3, 4)),
+        (BASIC, Charge(NANO // 4, MICRO + 1), 0),
+        (ZCDP, Charge(NANO // 4, MICRO // 2, rho_limit(ZCDP)), Fraction(3, 4)),
+        (ZCDP, Charge(NANO // 4, MICRO, rho_limit(ZCDP)), 0),
+        (ZCDP, Charge(NANO, 0, rho_limit(ZCDP) - NANO // 200, MICRO // 4), Fraction(1, 10)),
+        (ZCDP, Charge(NANO, 0, rho_limit(ZCDP) - NANO // 200, MICRO // 4 + 1), 0),
+        (NARROW, Charge(NANO // 200), Fraction(1, 100)),
+        (FULL, Charge(LARGEST - 5), Fraction(5, NANO)),
+    ],
+)  # fmt: skip
+def test_how_much_is_left(account, spent, left):
+    """A query of epsilon 0.1 has rho a little below 0.005."""
+    assert float(Balance(account, spent).left[0]) == pytest.approx(float(left), rel=2e-3)
 
 
 def test_a_basic_account_states_the_sums():

@@ -85,6 +85,7 @@ SAID_OF_DATA = {
     (model.ForeignKey, "columns"): "path to a unit",
     (model.ForeignKey, "references"): "referenced key",
     (model.ForeignKey, "key"): "referenced key",
+    (model.ForeignKey, "same_unit"): "same unit",
     (model.Table, "unit"): "public table",
     (model.Table, "key"): "table key",
     (model.Table, "foreign_keys"): "referenced key",
@@ -97,8 +98,8 @@ SAID_OF_DATA = {
     (model.Unit, "group_size"): "group size",
 }
 """What each part of a policy says of the data; ``extremes`` says what to answer, not what is there."""
-NAMES = {"name", "columns", "description", "account", "fan_outs"}
-"""``fan_outs`` is looked up of public tables, and nobody declares it."""
+NAMES = {"name", "columns", "description", "account", "fan_outs", "content"}
+"""``fan_outs`` and ``content`` are looked up of public tables, and nobody declares them."""
 
 
 def test_every_part_of_a_policy_that_speaks_of_data_is_listed() -> None:
@@ -124,7 +125,7 @@ def test_each_is_required_once_and_a_constraint_spares_the_look(tmp_path: Path) 
     assert [(n.declaration, n.table) for n in needed] == [
         ("unit key", "people"), ("table key", "orders"), ("table key", "countries"),
         ("referenced key", "orders"), ("one row per unit", "profiles"),
-        ("one row per unit", "notes"),
+        ("one row per unit", "notes"), ("same unit", "refunds"),
     ]  # fmt: skip
     (tmp_path / "constrained").mkdir()
     changes = ("CREATE TABLE p (person_id BIGINT PRIMARY KEY)", "INSERT INTO p SELECT person_id FROM people", "DROP TABLE people", "ALTER TABLE p RENAME TO people", "ALTER TABLE people ADD COLUMN country VARCHAR")  # fmt: skip

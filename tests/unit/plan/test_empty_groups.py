@@ -35,6 +35,13 @@ def _counts_units(plan: Plan) -> bool:
     f"SELECT RANK() OVER (ORDER BY n) FROM {BY_AGE} AS t",
     f"SELECT SUM(n) OVER (ORDER BY age) FROM {BY_AGE} AS t",
     f"SELECT SUM(s * s) OVER () FROM {BY_AGE} AS t",
+    f"SELECT SUM(n) FROM (SELECT n, SUM(s) OVER () AS w FROM {BY_AGE} AS t ORDER BY n LIMIT 5) AS u",
+    f"SELECT SUM(n) FROM {BY_AGE} AS t WHERE n > 2",
+    f"SELECT SUM(n) FILTER (WHERE n > 2) FROM {BY_AGE} AS t",
+    f"SELECT SUM(n) FILTER (WHERE n > 2) OVER () FROM {BY_AGE} AS t",
+    f"SELECT n, SUM(n) FROM {BY_AGE} AS t GROUP BY n",
+    f"SELECT SUM(n) OVER (PARTITION BY s) FROM {BY_AGE} AS t",
+    f"SELECT SUM(m) FROM (SELECT country, n AS x, SUM(n) AS m FROM {BY_AGE} AS t GROUP BY country, n) AS u WHERE x > 2",
     f"SELECT DISTINCT n FROM {BY_AGE} AS t",
     f"SELECT t.n, p.population FROM {BY_AGE} AS t JOIN countries AS p ON t.country = p.country",
     f"SELECT p.country, t.n FROM countries AS p LEFT JOIN {BY_AGE} AS t ON t.country = p.country",
@@ -68,7 +75,12 @@ def test_a_number_of_units_is_asked_where_a_group_without_rows_would_change_some
     f"SELECT SUM(m) FROM (SELECT country, SUM(n) AS m FROM {BY_AGE} AS t GROUP BY country) AS u",
     f"SELECT AVG(m) FROM (SELECT SUM(n) AS m FROM {BY_AGE} AS t) AS u",
     f"SELECT country, n * 1.0 / SUM(n) OVER (PARTITION BY country) FROM {BY_AGE} AS t",
-    f"SELECT SUM(n) FROM (SELECT n, SUM(s) OVER () AS w FROM {BY_AGE} AS t ORDER BY n LIMIT 5) AS u",
+    f"SELECT SUM(n) FROM (SELECT n, SUM(s) OVER () AS w FROM {BY_AGE} AS t ORDER BY n) AS u",
+    f"SELECT SUM(n) FROM {BY_AGE} AS t WHERE age > 50 AND country <> 'at'",
+    f"SELECT country, SUM(n) FILTER (WHERE age > 50) FROM {BY_AGE} AS t GROUP BY country",
+    f"SELECT older, SUM(n) FROM (SELECT age > 50 AS older, n FROM {BY_AGE} AS t) AS u GROUP BY older",
+    f"SELECT SUM(m) FROM (SELECT country, SUM(n) AS m FROM {BY_AGE} AS t GROUP BY country) AS u WHERE country < 'fr'",
+    f"SELECT SUM(o.n) FROM {ORDERS} AS o CROSS JOIN (SELECT population AS p FROM countries LIMIT 1) AS v WHERE v.p > 5",
     f"SELECT o.channel, o.n * 1.0 / t.everyone FROM {ORDERS} AS o CROSS JOIN {TOTAL} AS t",
     f"SELECT SUM(o.n) FROM {ORDERS} AS o CROSS JOIN {TOTAL} AS t",
     f"SELECT o.n, v.x FROM {ORDERS} AS o CROSS JOIN (VALUES (1)) AS v (x)",
@@ -102,6 +114,19 @@ def test_notes_say_which_groups_an_answer_is_of() -> None:
     assert _plan("SELECT COUNT(*) FROM customers").notes == ()
     spine = "SELECT p.country, COUNT(c.age) FROM countries AS p LEFT JOIN customers AS c ON p.country = c.country GROUP BY p.country"
     assert _plan(spine).notes == (), "SQL has these groups as well"
+
+
+@pytest.mark.parametrize(("sql", "name"), [
+    ("SELECT date_trunc('month', placed) AS month, COUNT(*) FROM orders GROUP BY 1", "month"),
+    ("SELECT COUNT(*), date_trunc('month', placed) AS month FROM orders GROUP BY date_trunc('month', placed)", "month"),
+    ("SELECT month, COUNT(*) FROM (SELECT date_trunc('month', placed) AS month FROM orders) AS t GROUP BY 1", "month"),
+    ("SELECT age > 50 AS older, country, COUNT(*) FROM customers GROUP BY ROLLUP (1, 2)", "older, country"),
+    ("SELECT DISTINCT age > 50 AS older FROM customers WHERE city = 'x'", "older"),
+    ("SELECT age > 50 AS older FROM customers GROUP BY 1", "older"),
+    ("SELECT COUNT(*) FROM orders GROUP BY date_trunc('month', placed)", "date_trunc"),
+])  # fmt: skip
+def test_notes_name_keys_as_the_analyst_does(sql: str, name: str) -> None:
+    assert f"{name}: " in " ".join(_plan(sql).notes)
 
 
 def test_a_number_that_is_there_is_not_asked_twice() -> None:
@@ -192,3 +217,23 @@ def test_a_comment_keeps_them_for_one_statement(shop: Session) -> None:
     sql = f"SELECT MIN(n) FROM {ORDERS} AS t"
     assert "1 of 20" in shop.execute(sql).notes[0]
     assert "1 of 20" not in shop.execute(f"/* dpsql.empty_groups = 'keep' */ {sql}").notes[0]
+
+
+def test_a_group_that_a_left_join_keeps_shows_no_noise_below_other_aggregates() -> None:
+    """SQL has NULL there for all but counts, and averages pass over it."""
+    spine = (
+        "SELECT c.country, {} AS x FROM countries AS c LEFT JOIN customers AS u"
+        " ON u.country = c.country GROUP BY c.country"
+    )
+    above = "SELECT AVG(x) FROM ({}) AS t"
+    both = spine.replace("{} AS x", "COUNT(u.age) AS n, AVG(u.age) AS x")
+    assert _plan(above.format(both)).measurements[0].unit_count is not None, (
+        "counts stay as they are"
+    )
+    for call, asked in (("COUNT(u.age)", False), ("SUM(u.age)", True), ("AVG(u.age)", True)):
+        plan = _plan(above.format(spine.format(call)))
+        assert (plan.measurements[0].unit_count is not None) is asked, call
+        assert any("more than counts" in note for note in plan.notes) is asked
+        top = _plan(spine.format(call))
+        assert top.measurements[0].unit_count is None, "at the top it is shown, and noted"
+        assert any("not a count" in note for note in top.notes) is asked

@@ -114,7 +114,7 @@ def test_groups_are_the_distinct_rows_of_public_tables(sql: str, groups: str) ->
     assert found is not None
     assert found.rows is not None
     assert found.count == found.rows.table.num_rows == _plain(groups)
-    assert not found.open, "every row is in one of them"
+    assert found.open == found.tied, "every row is in one of them, if foreign keys hold"
 
 
 @pytest.mark.parametrize(
@@ -245,3 +245,28 @@ def test_public_groups_pass_through_a_price_list() -> None:
     tiles = opened(SSB).session().price([f"SELECT s_name, COUNT(*) FROM {SUPPLIED} GROUP BY 1"] * 2)
     assert [tile.refused for tile in tiles] == [None, None]
     assert tiles[1].due.epsilon == 0
+
+
+TIED = "rows with a combination that is not listed are in no group"
+
+
+@pytest.mark.parametrize(
+    ("sql", "tied", "names"),
+    [
+        ("SELECT c_city, c_nation, COUNT(*) FROM customer GROUP BY 1, 2", {0, 1}, "c_city, c_nation"),
+        ("SELECT c_nation AS n, COUNT(*) FROM customer WHERE c_region = 'ASIA' GROUP BY 1", {0}, "c_nation"),
+        ("SELECT c_custkey > 5 AS old, c_city, c_nation, COUNT(*) FROM customer GROUP BY 1, 2, 3", {1, 2}, "c_city, c_nation"),
+        ("SELECT c_city, COUNT(*) FROM customer GROUP BY 1", set(), ""),
+        (f"SELECT s_city, s_nation, COUNT(*) FROM {SUPPLIED} GROUP BY 1, 2", set(), ""),
+    ],
+)  # fmt: skip
+def test_rows_that_a_foreign_key_does_not_tie_are_in_no_group_and_an_answer_says_so(
+    sql: str, tied: set[int], names: str
+) -> None:
+    """Nothing holds a row to a listed combination: coarser groups are not added up from these."""
+    plan = plan_of(sql, SSB)
+    (measurement,) = plan.measurements
+    assert measurement.cells is not None
+    assert measurement.cells.tied == tied
+    assert measurement.cells.open >= tied
+    assert [note for note in plan.notes if TIED in note] == ([f"{names}: {TIED}"] if names else [])

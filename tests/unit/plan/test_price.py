@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import mpmath
 import pytest
 from support.corpus import SHOP, World
 from support.measured import opened, plan_of
@@ -145,17 +146,44 @@ def test_a_unit_of_one_group_is_selected_by_the_truncated_law() -> None:
     assert isinstance(selection.units.noise, TruncatedGeometric)
 
 
-def test_several_units_raise_a_threshold() -> None:
-    def threshold(size: int) -> int:
-        selection = (
-            priced(BY_AMOUNT, replace(ONE, mechanism="laplace", sizes={"customer": size}))
-            .parts[0]
-            .selection
-        )
-        assert selection is not None
-        return selection.threshold
+REACHED = mpmath.mp.clone()
+REACHED.dps = 40
 
-    assert threshold(3) > threshold(1) + 2
+
+def reached(law: object, least: int) -> mpmath.mpf:
+    """P(X >= least), by the law itself."""
+    if isinstance(law, DiscreteLaplace):
+        q = REACHED.exp(-REACHED.mpf(law.scale.denominator) / law.scale.numerator)
+        return q**least / (1 + q)
+    assert isinstance(law, DiscreteGaussian)
+    double = 2 * REACHED.mpf(law.variance.numerator) / law.variance.denominator
+    weights = [REACHED.exp(-x * x / double) for x in range(least + int(40 * REACHED.sqrt(double)))]
+    return REACHED.fsum(weights[least:]) / (2 * REACHED.fsum(weights) - 1)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize(("sql", "size"), [
+    (BY_AMOUNT, 1), (BY_AMOUNT, 2), (BY_AMOUNT, 3), (BY_CITY, 2), (BY_CITY, 5),
+])  # fmt: skip
+def test_a_group_of_one_household_is_shown_with_the_probability_delta(
+    sql: str, size: int, mechanism: str
+) -> None:
+    """All of a household may be in each of its groups, which then has ``size`` units.
+
+    It catches a threshold that is for a single unit, or that is one too low or too high.
+    """
+    wanted = replace(ONE, mechanism=mechanism, sizes={"customer": size})  # type: ignore[arg-type]
+    [part] = priced(sql, wanted).parts
+    selection = part.selection
+    assert selection is not None
+    assert part.bounding.size == size
+    groups, law = part.bounding.groups * size, selection.units.noise
+
+    def shown(threshold: int) -> mpmath.mpf:
+        return 1 - (1 - reached(law, threshold - size)) ** groups
+
+    delta = float(part.share.selection_delta)
+    assert shown(selection.threshold) <= delta < shown(selection.threshold - 1)
 
 
 def test_a_plan_without_private_tables_is_free() -> None:

@@ -145,6 +145,7 @@ EDITS: Mapping[tuple[type, str], Edit] = {
     (m.Table, "description"): _table(description="others"),
     (m.Table, "account"): _table(account=replace(MORE, epsilon=Fraction(15))),
     (m.Table, "fan_outs"): _table(fan_outs={("amount",): 2}),
+    (m.Table, "content"): _table(content=7),
     (m.Column, "name"): _column("orders", "placed", name="day"),
     (m.Column, "declared"): _column("orders", "amount", declared="decimal(12, 2)"),
     (m.Column, "kind"): _column("orders", "amount", kind=Kind.INTEGER),
@@ -159,6 +160,7 @@ EDITS: Mapping[tuple[type, str], Edit] = {
     (m.ForeignKey, "columns"): _foreign_key(columns=("amount",)),
     (m.ForeignKey, "references"): _foreign_key(references="visits"),
     (m.ForeignKey, "key"): _foreign_key(key=("age",)),
+    (m.ForeignKey, "same_unit"): _foreign_key(same_unit=True),
     (m.View, "name"): lambda p: replace(p, views={**p.views, "old": replace(p.views["adults"], name="old")}),
     (m.View, "sql"): lambda p: replace(
         p, views={"adults": m.View("adults", "SELECT COUNT(*) AS n FROM customers AS c WHERE c.age > 40")}

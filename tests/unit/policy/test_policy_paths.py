@@ -45,6 +45,10 @@ def test_far_tables() -> None:
     assert tables["returns"].path == (to_line, to_orders)
     assert tables["returns"].max_rows_per_unit == tables["lineitem"].max_rows_per_unit == 150
     assert tables["lineitem"].max_rows_per_group == 20
+    to_customer, beside = tables["refunds"].foreign_keys
+    assert (to_customer.same_unit, beside.same_unit) == (False, True)
+    assert tables["refunds"].path == ()
+    assert tables["refunds"].unit_columns == ("customer_region", "customer_number")
 
 
 def test_rows_as_units() -> None:

@@ -12,7 +12,7 @@ from noise_streams import Recorded, Seeded
 from dpsql.privacy.accounting import rho_of_exponential
 from dpsql.privacy.entropy import Entropy
 from dpsql.privacy.events import ExponentialEvent, cost_of
-from dpsql.privacy.exponential import Candidates, choose
+from dpsql.privacy.exponential import SLACK, Candidates, choose
 from dpsql.privacy.mechanisms import Exponential, exponential_for, exponential_for_zcdp
 
 mp = mpmath.mp.clone()
@@ -43,6 +43,41 @@ def test_the_uniform_decides_as_the_exact_sums_say(slack: float) -> None:
         found = choose(Recorded(data), among(group), Fraction(3), slack)
         uniform = (mp.mpf(head) + mp.mpf("0.501960784")) / 2**64 * total
         assert found.tolist() == [sum(s <= uniform for s in sums)]
+
+
+FAR_OFF = [
+    (340, Fraction(2769, 350)), (332, Fraction(2921, 378)), (166, Fraction(1267, 328)),
+    (320, Fraction(2309, 310)), (334, Fraction(187, 24)), (85, Fraction(346, 175)),
+]  # fmt: skip
+"""Gaps and scales for which a float weight is off by more than 2**-47 of itself.
+
+Of a gap of about 43 scales a candidate of 2**62 equal ones weighs as much as the best one alone.
+"""
+
+
+@pytest.mark.parametrize(("gap", "scale"), FAR_OFF)
+def test_the_slack_covers_what_floats_err_by(gap: int, scale: Fraction) -> None:
+    """Uniforms next to the end of a candidate, on the side where the float sums say the other one.
+
+    The proof needs 2**-39 of the total for each of the two sums that are compared: exponents err by
+    2**-41 at most, and exponentials by 2**-40. A slack of 2**-50 is too small, as is seen here.
+    """
+    assert SLACK >= 2 * 2.0**-39
+    weight = mp.exp(-mp.mpf(gap * scale.denominator) / scale.numerator) * 2**62
+    end, group, wrong = int(weight / (1 + weight) * 2**64), among([(-gap, 2**62), (0, 1)]), 0
+    for distance in (-500, -2, 2, 500):
+        data = (end + distance).to_bytes(8, "little") + bytes(56)
+        expected = [int(distance > 0)]
+        assert choose(Recorded(data), group, scale).tolist() == expected
+        wrong += choose(Recorded(data), group, scale, 2.0**-50).tolist() != expected
+    assert wrong
+
+
+def test_exponentials_of_floats_err_by_no_more_than_the_slack_assumes() -> None:
+    for exponent in [*np.linspace(-745, 0, 4001), *(-(2.0**-k) for k in range(60))]:
+        exact = mp.exp(mp.mpf(float(exponent)))
+        off = abs(mp.mpf(float(np.exp(exponent))) - exact)
+        assert off <= exact * mp.mpf(2) ** -40 + mp.mpf(2) ** -1074
 
 
 def test_a_boundary_is_settled_by_the_digits_that_follow() -> None:

@@ -124,6 +124,21 @@ def test_sums_beyond_64_bits_are_exact() -> None:
     assert chosen(column(counts), of, Seeded(1)).to_pylist() == [2]
 
 
+@pytest.mark.parametrize("bits", range(58, 72))
+@pytest.mark.parametrize("fraction", [Fraction(0), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
+def test_utilities_about_as_large_as_64_bits_are_exact(bits: int, fraction: Fraction) -> None:
+    """They are as far apart as all weights together, times the units of a weight of one.
+
+    It catches sums that are taken for small enough for 64 bits, and wrap.
+    """
+    of = item(fraction)
+    units = 2 * fraction.denominator
+    total = 2**bits // units
+    for each in (total // 4, total // 4 - 1, total // 4 + 1):
+        counts = dict.fromkeys((1, 4, 5, 8), min(each, 2**63 - 1))
+        assert expanded(counts, of) == [u * units for u in defined(counts, of)]
+
+
 def rank(values: list[int], fraction: Fraction) -> int:
     """The discrete quantile."""
     place = max(1, -(-len(values) * fraction.numerator // fraction.denominator))

@@ -8,14 +8,20 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.corpus import SHOP
+from support.measured import plan_of
 from support.services import Seeded
 
 from dpsql.aggregates.statistic import Rows, Total
+from dpsql.diagnostics.refusal import EngineFailed
+from dpsql.engines.exact_rows import ExactRows
 from dpsql.plan.bounding import Sensitivity
+from dpsql.plan.price import price
 from dpsql.plan.priced import Noised
+from dpsql.plan.request import Request
 from dpsql.policy.types import Kind
 from dpsql.privacy.mechanisms import DiscreteLaplace
-from dpsql.release.noise import WrongShape, added, decoded, integers
+from dpsql.release.noise import WrongShape, added, decoded, integers, noise
 from dpsql.release.postprocess import typed
 from dpsql.sql.expressions import Column, Shape, integer
 
@@ -23,6 +29,7 @@ TINY = DiscreteLaplace(Fraction(1, 10**6))
 ONE = Sensitivity(Fraction(1), Fraction(1))
 HUGE = 3 * 2**100
 DECIMAL = pa.decimal128(38, 0)
+PURE = Request(Fraction(1), Fraction(0))
 
 
 def item(*, shift: int = 0, whole: bool = True) -> Noised:
@@ -99,3 +106,34 @@ def test_a_result_has_the_types_of_the_plan_whatever_the_engine_chose() -> None:
     assert typed(engine, (whole, real)).schema == pa.schema(
         [("o0", pa.int64()), ("o1", pa.float64())]
     )
+
+
+CHANNELS = "SELECT channel, COUNT(*) FROM orders GROUP BY channel"
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("surplus", [-4, -1, 1, 4])
+def test_public_groups_have_one_row_each(surplus: int, parts: int) -> None:
+    """Neither fewer nor more: a row that was not asked for may be another group than the public ones.
+
+    It catches an engine whose rows are taken as they come, and which adds some.
+    """
+    names = ["phone", "shop", "web", None]
+    part = next(iter(price(plan_of(CHANNELS, SHOP), PURE).parts))
+    assert part.measurement.cells is not None
+    assert part.measurement.cells.count == len(names)
+
+    def said(count: int) -> object:
+        keys = (names + ["fax"] * 4)[:count]
+        whole = pa.table(
+            {"k0": pa.array(keys, pa.string()), "p0": pa.array([5] * count, pa.int64())}
+        )
+        cuts = [
+            whole.slice(i * count // parts, (i + 1) * count // parts - i * count // parts)
+            for i in range(parts)
+        ]
+        return noise(ExactRows(iter(cuts)), part, Seeded(1))
+
+    said(len(names))
+    with pytest.raises(EngineFailed):
+        said(len(names) + surplus)

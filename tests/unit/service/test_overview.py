@@ -9,6 +9,7 @@ import pytest
 from support.services import service
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.serve.catalog.rows import policy_rows
 from dpsql.service import Service, plain
 from dpsql.service.overview import overview_of
 from dpsql.service.settings import Settings
@@ -62,6 +63,41 @@ def test_what_a_role_does_not_see_is_not_there() -> None:
         assert hidden.value.first.code == missing.value.first.code == "DP104"
         assert "orders" not in hidden.value.first.instead
         assert hidden.value.first.instead == missing.value.first.instead
+
+
+def _narrow(text: str) -> str:
+    return text.replace("  analyst:\n", "  analyst:\n    tables: [orders, customers]\n", 1)
+
+
+def test_values_from_a_hidden_table_are_told_and_its_name_is_not() -> None:
+    with service("shop", "shop", _narrow) as opened:
+        session = opened.session("analyst")
+        shown = {r[0]: r[3] for r in plain.rows(session.execute("DESCRIBE customers"))}
+        values = opened.public_values["countries", "country"]
+        assert shown["country"] == ", ".join(map(str, values))
+        policy = plain.rows(session.execute("SELECT * FROM dpsql.policy"))
+        catalog = policy_rows(opened.policy, "analyst", {}, opened.views)["pg_description"]
+        assert "countries" not in str(policy) + str(catalog)
+        everything = policy_rows(opened.policy, "pure", {}, opened.views)["pg_description"]
+        assert "values of countries.country" in str(everything)
+
+
+def test_a_view_over_a_table_is_described_as_the_table_is() -> None:
+    with service("types", "types") as opened:
+        session = opened.session("analyst")
+        session.execute("CREATE TEMP VIEW known AS SELECT * FROM buyers")
+        tables = {
+            name: plain.rows(session.execute(f"DESCRIBE {name}")) for name in ("buyers", "known")
+        }
+        numbers = [[r for r in rows if r[0] in ("balance", "points")] for rows in tables.values()]
+        assert numbers[0] == numbers[1] != []
+        assert numbers[0][0][1] == "decimal(9, 2)"
+
+
+def test_the_two_values_of_a_boolean_are_not_told(shop: Service) -> None:
+    session = shop.session("analyst")
+    session.execute("CREATE TEMP VIEW old AS SELECT age > 50 AS old FROM customers")
+    assert plain.rows(session.execute("DESCRIBE old"))[0][3] is None
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support import services
+from support.corpus import CORPUS, SHOP, Entry
 
 from dpsql import effort
 from dpsql.cli import serve
 from dpsql.diagnostics.refusal import Refused, Stopped
+from dpsql.engines import allowlist, guard
 from dpsql.execution import execution, interrupt
 from dpsql.serve import process
 from dpsql.service import Service, Session
+from dpsql.service.plan_cache import PlanCache
 
 SMALL = 60_000
 """Steps in these tests, so that statements can be small."""
@@ -312,3 +315,45 @@ def test_a_server_lets_its_loop_run_often() -> None:
         sys.setswitchinterval(before)
     assert seen == [pytest.approx(process.SWITCH_SECONDS)]
     assert before > process.SWITCH_SECONDS
+
+
+def _taken(found: Service, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The steps of planning an entry as if it had not been planned before."""
+    made: list[effort._Effort] = []
+
+    class Listed(effort._Effort):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(effort, "_Effort", Listed)
+    session = found.session()
+    session.execute(f"SET dpsql.dialect = '{entry.world.dialect}'")
+    found.plans = PlanCache()
+    made.clear()
+    session.prepare(entry.sql)
+    return sum(effort.MOST_STEPS - one.left for one in made)
+
+
+ASKED = [e for e in CORPUS if e.world is SHOP][::9]
+
+
+def _repeated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Entries whose planning takes other steps once they were planned."""
+    changed = []
+    with services.service(SHOP.policy, SHOP.data, SHOP.change) as fresh:
+        for entry in ASKED:
+            first, again = (_taken(fresh, entry, monkeypatch) for _ in range(2))
+            changed += [entry.name] if first != again else []
+    return changed
+
+
+def test_what_was_planned_before_changes_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else whether a text is refused would tell what others have asked."""
+    assert _repeated(monkeypatch) == []
+
+
+def test_a_memory_that_is_not_counted_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (guard, allowlist):
+        monkeypatch.setattr(module, "count_known", lambda *_: None)
+    assert len(_repeated(monkeypatch)) > len(ASKED) // 2

@@ -130,3 +130,13 @@ def test_a_role_is_told_of_the_tables_it_sees_and_no_others() -> None:
     assert set(reply.table.column(0).to_pylist()) == {"lineitem", "orders", "part", "region"}
     everything = service("far", "trade").session("strict").execute("SELECT * FROM dpsql.policy")
     assert "returns" in everything.table.column(0).to_pylist()
+
+
+def test_an_error_says_nothing_of_values_that_are_only_shown() -> None:
+    """They cost what they cost without one."""
+    with service("oracle", "shop") as opened:
+        session = opened.session()
+        plain = session.prepare("SELECT DISTINCT city FROM customers")
+        session.execute("SET dpsql.max_error = 5")
+        asked = session.prepare("SELECT DISTINCT city FROM customers")
+        assert asked.cost == plain.cost

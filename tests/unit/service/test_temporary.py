@@ -165,3 +165,23 @@ def test_its_memory_is_counted_while_it_lasts(shop: Service) -> None:
     assert POOL.bytes_by_use()[Use.SESSIONS.name.lower()] - before > 5_000
     session.execute("DROP VIEW a")
     assert POOL.bytes_by_use()[Use.SESSIONS.name.lower()] == before
+
+
+def _narrow(text: str) -> str:
+    """A role that sees one table, and a view that reads another view."""
+    views = "views: {sizes: SELECT country FROM hidden, hidden: SELECT country FROM countries}\n\naccounts:"
+    role = "\n  narrow: {tables: [countries, sizes], epsilon: 1e9, session: {epsilon: 1e9}, query: {epsilon: 1e9}}\n"
+    return text.replace("accounts:", views, 1).rstrip("\n") + role
+
+
+@pytest.mark.parametrize("name", ["orders", "hidden", "Visits", "nowhere"])
+def test_a_name_that_the_role_does_not_see_is_free(name: str) -> None:
+    """Whether there is a table or a view of that name cannot be learnt, and neither is in the way."""
+    with service("oracle", "shop", _narrow) as shop:
+        session = shop.session("narrow")
+        assert code(session, "CREATE TEMP VIEW sizes AS SELECT country FROM countries") == "DP106"
+        session.execute(
+            f"CREATE TEMP VIEW {name} AS SELECT country FROM sizes WHERE country = 'at'"
+        )
+        assert plain.rows(session.execute(f"SELECT COUNT(*) FROM {name}")) == [(1,)]
+        assert plain.rows(session.execute("SELECT COUNT(*) FROM sizes")) == [(9,)]

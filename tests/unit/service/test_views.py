@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -152,3 +153,53 @@ def test_what_a_view_asks_for_is_asked_where_it_is_named() -> None:
     assert many.code == "DP406"
     assert many.first.span is not None
     assert many.text[many.first.span.start : many.first.span.end] == "few"
+
+
+HIDING = (
+    "inner_groups: SELECT SUM(n) AS n FROM (SELECT city, COUNT(*) AS n FROM customers GROUP BY city) AS g",
+    "public_groups: SELECT MAX(n) AS n FROM (SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel) AS g",
+    "totals: SELECT SUM(n) AS n FROM (SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel) AS g",
+    "levels: SELECT COUNT(*) AS n, channel AS c FROM orders GROUP BY ROLLUP (channel, 'x')",
+    "ages: SELECT age AS years FROM customers",
+    "listed: SELECT DISTINCT channel AS c FROM orders",
+    "either: SELECT channel AS c FROM orders UNION SELECT page FROM visits",
+    "means: SELECT AVG(n) AS n FROM (SELECT started::date AS d, age, COUNT(*) AS n FROM visits JOIN customers USING (customer_id) GROUP BY 1, 2) AS g",
+    "again: SELECT n FROM public_groups",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT n FROM inner_groups",
+        "SELECT n FROM public_groups",
+        "SELECT n FROM again",
+        "SELECT n FROM totals",
+        "SELECT * FROM levels",
+        "SELECT MAX(years) FROM ages",
+        "SELECT COUNT(*), years > 50 AS older FROM ages GROUP BY 2",
+        "SELECT * FROM listed",
+        "SELECT * FROM either",
+        "SELECT n FROM means",
+    ],
+)
+def test_notes_name_nothing_that_a_view_hides(sql: str) -> None:
+    """A viewer sees views, and learns no name of what is behind them."""
+    names = ", ".join(line.partition(":")[0] for line in HIDING)
+
+    def change(text: str) -> str:
+        return with_views(*HIDING)(text).replace("tables: [buyers,", f"tables: [{names}, buyers,")
+
+    notes = service("dashboards", "shop", change).session("viewer").prepare(sql).plan.notes
+    assert notes
+    hidden = r"customers|orders|visits|city|channel|page|\bage\b|started"
+    assert not [note for note in notes if re.search(hidden, note)]
+
+
+def test_refusals_name_nothing_that_a_view_hides() -> None:
+    for sql in (
+        "SELECT n FROM buyers",
+        "SELECT * FROM buyers ORDER BY 1",
+        "SELECT DISTINCT customer_id FROM buyers",
+    ):
+        assert not re.search("customers|orders|amount", str(refused(sql, "viewer"))), sql

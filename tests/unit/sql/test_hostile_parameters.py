@@ -122,8 +122,8 @@ class _Claims:
 
 @pytest.mark.parametrize(
     "value",
-    [[1], (1,), {1: 2}, b"x", bytearray(b"x"), dt.time(1), dt.timedelta(1), 1j, object(), _Claims(),
-     _lying(list)(), _lying(Fraction)(1, 2)],
+    [[[1]], {1: 2}, b"x", bytearray(b"x"), dt.time(1), dt.timedelta(1), 1j, object(), _Claims(),
+     _lying(Fraction)(1, 2)],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_what_has_no_constant_is_refused(session: Session, value: object) -> None:
@@ -131,6 +131,17 @@ def test_what_has_no_constant_is_refused(session: Session, value: object) -> Non
     with pytest.raises(Refused) as caught:
         _explained(session, "age > ?", value)
     assert caught.value.code == "DP205"
+    assert LIE not in str(caught.value)
+    with pytest.raises(WireError):
+        constant(value)
+
+
+@pytest.mark.parametrize("value", [[1], (1,), _lying(list)([1]), _lying(tuple)([1])])
+def test_a_list_is_no_constant_whatever_its_class_says(session: Session, value: object) -> None:
+    assert builtin(value) == (1,)
+    with pytest.raises(Refused) as caught:
+        _explained(session, "age > ?", value)
+    assert caught.value.code == "DP113"
     assert LIE not in str(caught.value)
     with pytest.raises(WireError):
         constant(value)

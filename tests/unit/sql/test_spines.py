@@ -6,6 +6,7 @@ import pytest
 from laws.scalar_expressions import single_calls, wild_world
 from support.shop import priced, refusal
 
+from dpsql.diagnostics.refusal import Refused
 from dpsql.sql.bind.spines import STRICT
 from dpsql.sql.expressions import Call, Literal
 
@@ -14,6 +15,36 @@ DAYS = "(VALUES (DATE '2024-01-01'), (DATE '2024-01-02')) AS d(day)"
 SPINE = (
     f"SELECT d.day, {{}} FROM {DAYS} LEFT JOIN orders AS o ON o.placed = d.day{{}} GROUP BY d.day"
 )
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("", True),
+        ("d.day > DATE '2020-01-01'", True),
+        ("o.amount > 10", False),
+        ("d.day > DATE '2020-01-01' AND o.channel = 'web'", False),
+    ],
+)
+def test_days_without_orders_stay_unless_a_condition_leaves_them_out(
+    condition: str, *, kept: bool
+) -> None:
+    """Plain SQL has no day without orders where WHERE asks something of the order."""
+    where = f" WHERE {condition}" if condition else ""
+    plan = priced(SPINE.format("COUNT(o.amount)", where)).plan
+    assert plan.notes == (
+        () if kept else ("day: all public groups are shown, those without rows too",)
+    )
+
+
+@pytest.mark.parametrize(
+    "condition", ["o.amount > 10 OR d.day > DATE '2020-01-01'", "o.amount IS NULL OR o.amount > 10"]
+)
+def test_a_condition_that_rows_without_a_partner_may_meet_is_refused(condition: str) -> None:
+    """A day whose orders all fail it is not there in SQL, and a day without orders is."""
+    with pytest.raises(Refused) as refused:
+        priced(SPINE.format("COUNT(o.amount)", f" WHERE {condition}"))
+    assert refused.value.code == "DP303"
 
 
 @pytest.mark.parametrize("name", sorted(STRICT))

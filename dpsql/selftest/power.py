@@ -1,0 +1,105 @@
+"""What a question would notice: the smallest faults, by its samples and by what they showed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+_RARE = 1.3
+"""So many deviations below what is expected: of ten runs nine have more."""
+_MOST = 64.0
+"""An epsilon that no test tells from a larger one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What one question would notice of answers that were charged ``charge``.
+
+    ``shown`` is the epsilon that the answers show, at least: noise that is charge / shown times too
+    narrow would be noticed. ``least`` is the epsilon from which any fault is, at best.
+    """
+
+    charge: float
+    shown: float
+    least: float
+
+
+@lru_cache(maxsize=4096)
+def least_noticed(samples: int, epsilon: float, delta: float, alpha: float) -> float:
+    """The least epsilon of answers that this many samples a side tell from the claim, or infinity.
+
+    Claim: where one event has the odds of e**epsilon in one run and e**-epsilon in the other, nine
+        runs of ten disprove (``epsilon``, ``delta``), at least, if that event is chosen.
+    Argument: no event tells answers of this epsilon apart better. The second halves have at most so
+        few hits and so many misses as ``_RARE`` deviations make of them; Chernoff's bounds of them
+        are never nearer than those of ``selftest.bound``.
+
+    >>> least_noticed(100_000, 1.0, 0.0, 1e-11) < 1.1 < least_noticed(2_000, 1.0, 0.0, 1e-11) < 2
+    True
+    >>> least_noticed(20, 1.0, 0.0, 1e-11)
+    inf
+    """
+    n, depth = samples - samples // 2, -math.log(alpha)
+    if not _shown(n, _MOST, delta, depth) > epsilon:
+        return math.inf
+    low, high = epsilon, _MOST
+    while high - low > 0.002 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _shown(n, middle, delta, depth) > epsilon else (middle, high)
+    return high
+
+
+def _shown(n: int, epsilon: float, delta: float, depth: float) -> float:
+    """The bound that n samples of each half give for answers of this epsilon."""
+    rare = 1 / (1 + math.exp(epsilon))
+    misses = min(1.0, rare + _RARE * math.sqrt(rare * (1 - rare) / n) + 1 / n)
+    most = _farthest(misses, lambda q: n * _divergence(misses, q) <= depth)
+    least = 1 - most - delta
+    return math.log(least / most) if least > 0 else 0.0
+
+
+def _farthest(start: float, near: Callable[[float], bool]) -> float:
+    """The largest probability above ``start`` that is still near."""
+    low, high = start, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if near(middle) else (low, middle)
+    return high
+
+
+def _divergence(share: float, of: float) -> float:
+    """How much a share of samples speaks against a probability, in nats a sample."""
+    found = 0.0
+    for p, q in ((share, of), (1 - share, 1 - of)):
+        if p > 0:
+            found += p * math.log(p / q) if q > 0 else math.inf
+    return found
+
+
+def described(powers: Sequence[Power]) -> list[str]:
+    """What all of the questions together would notice, for people."""
+    seen = [p.charge / p.shown for p in powers if p.shown > 0]
+    blind = [p.least / p.charge for p in powers if p.shown <= 0]
+    said = []
+    if seen:
+        said.append(
+            f"{len(seen)} of {len(powers)} questions show who is missing: half of them would notice noise that is"
+            f" {statistics.median(seen):.2f} times too narrow, nine of ten {_ninth(seen):.2f} times"
+        )
+    if blind:
+        said.append(
+            f"{len(blind)} do not: half of them would notice an answer that betrays"
+            f" {statistics.median(blind):.3g} times its charge, nine of ten {_ninth(blind):.3g} times"
+        )
+    never = sum(math.isinf(p.least) for p in powers)
+    if never:
+        said.append(f"{never} have too few samples to notice anything but errors")
+    return said
+
+
+def _ninth(values: Sequence[float]) -> float:
+    """What nine of ten values are not above."""
+    return sorted(values)[math.ceil(0.9 * len(values)) - 1]

@@ -1,0 +1,24 @@
+"""SELECT DISTINCT: rows of outputs, each once."""
+
+from __future__ import annotations
+
+from dpsql.diagnostics.span import Span
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.context import Context
+from dpsql.sql.expressions import Column
+from dpsql.sql.relations import Aggregate, Distinct, Private, Relation
+
+
+def without_repeats(
+    relation: Relation, outputs: tuple[Column, ...], span: Span | None, context: Context
+) -> Relation:
+    """The outputs, each row once; over private rows a GROUP BY of all of them, with the rules of that.
+
+    A column that is shown twice is one column of it.
+    """
+    outputs = tuple({column.number: column for column in outputs}.values())
+    called = context.called(*(f.name for f in outputs))
+    if not isinstance(relation.privacy, Private):
+        return Distinct(relation, outputs, relation.privacy, span, called)
+    state = privacy.grouped(relation.privacy, outputs, outputs)
+    return Aggregate(relation, outputs, (), outputs, state, span, called=called)
