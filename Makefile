@@ -4,12 +4,15 @@
 # make nightly   the slow tests too
 # make selftest  an audit of answers, and of the audit: every planted fault must be noticed
 # make fuzz      SECONDS=600 of wrong statements and messages for each target
+# make adversary SECONDS=600 of attacks from the outside on neighbouring databases; goes on where it ended
 # make clients   every client of the endpoint beside PostgreSQL, dbt too
 # make superset  Apache Superset connects, browses and charts, beside PostgreSQL
 # make cube      Cube does, with a model that it drafts itself
-# make hostile   a million messages with mistakes in them
+# make hostile   a million messages with mistakes in them, others each time; SEED=n for the same ones
 # make attacks   attacks on an endpoint, and what another client notices; fails where a bound is broken
 # make kills     KILLS=50 times the endpoint is killed while clients ask; goes on where it ended
+# make faults    SECONDS=600 for the adversary to find each planted fault; goes on where it ended
+# make mutants   COUNT=200 random changes of the code, and who notices them; goes on where it ended
 # make overspend many clients spend accounts to the last, while the policy is read again, on both stores
 # make bench     speed and accuracy, printed; tables, JSON and plots in build/bench
 # make lock      pin every dependency anew
@@ -20,9 +23,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint nightly clients superset cube hostile attacks bench lock
+.PHONY: demo test lint nightly clients superset cube hostile attacks adversary faults mutants bench lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
@@ -53,7 +56,9 @@ cube: $(READY)
 	DPSQL_REQUIRE_CUBE=1 $(BIN)/python -m pytest -m "" --timeout=0 tests/wire/test_cube.py
 
 hostile: $(READY)
-	DPSQL_HOSTILE=1000000 $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py tests/wire/test_wire_knocking.py -k hostile
+	@seed=$(or $(SEED),$$($(PYTHON) -c 'import secrets; print(secrets.randbits(32))')); \
+	echo "make hostile SEED=$$seed sends these messages again"; \
+	DPSQL_HOSTILE=1000000 DPSQL_HOSTILE_SEED=$$seed $(PYTEST) --timeout=0 tests/wire/test_wire_machine.py tests/wire/test_wire_knocking.py -k hostile
 
 selftest: $(READY)
 	$(BIN)/dpsql selftest --policy fixtures/policies/shop.yaml
@@ -62,17 +67,28 @@ selftest: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),600)
 
+adversary: $(READY)
+	$(BIN)/python -m tests.adversary --seconds $(or $(SECONDS),600) --state build/adversary
+
 kills: $(READY)
 	$(BIN)/python -m tests.endurance kills --kills $(or $(KILLS),50) --seed $(or $(SEED),1)
+
+faults: $(READY)
+	$(BIN)/python -m tests.adversary_faults --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1)
+
+mutants: $(READY)
+	$(BIN)/python -m tests.mutation --count $(or $(COUNT),200) --seed $(or $(SEED),1) \
+		--adversary "{python} -m tests.adversary --seconds 60 --seed 1"
 
 overspend: $(READY)
 	$(BIN)/python -m tests.endurance overspend
 
 bench: $(READY)
-	@set -e; for name in speed corpora alone growth large; do echo "== $$name"; \
+	@set -e; for name in speed corpora alone growth; do echo "== $$name"; \
 		$(BIN)/python -m benchmarks.$$name --data build/bench/data --out build/bench; done
 	@set -e; for name in accuracy composition ledger wire; do echo "== $$name"; \
 		$(BIN)/python benchmarks/$$name.py; done
+	@echo "== large"; $(BIN)/python -m benchmarks.large --data build/bench/data --out build/bench
 
 attacks: $(READY)
 	$(BIN)/python -m benchmarks.attacks --out build/bench
@@ -88,6 +104,6 @@ lock:
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("dpsql needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-compile --require-hashes -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(READY)

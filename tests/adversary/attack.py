@@ -1,0 +1,61 @@
+"""The same steps in two worlds: what a case is made of."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.adversary.books import charges
+from tests.adversary.model import Case, Charge, Face, Relation, Run, Step, Unopened, World
+from tests.adversary.pairs import other
+from tests.adversary.place import write
+from tests.adversary.seams import Recorder
+from tests.adversary.watched import Inside
+
+PIN = b"the same bytes for both"
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A new folder that goes in the end."""
+    path = Path(tempfile.mkdtemp(prefix="adversary-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def run(face: Face, world: World, steps: Sequence[Step], place: Path) -> Run:
+    """All steps in one world. What is charged is read from the ledger after each."""
+    write(world, place)
+    try:
+        session = face.open(world, place)
+    except Unopened as error:
+        return Run(world, (), opened=error.failure, folder=place)
+    transcripts, charged = [], list[Charge]()
+    try:
+        last = charges(place, 0, -1)[1]
+        for number, step in enumerate(steps):
+            transcripts.append(session.ask(step))
+            new, last = charges(place, last, number)
+            charged.extend(new)
+    finally:
+        session.close()
+    return Run(world, tuple(transcripts), tuple(charged), folder=place)
+
+
+def attack(
+    world: World, relation: Relation, owners: Sequence[str], steps: Sequence[Step],
+    sampled: bool = True,
+) -> Case:  # fmt: skip
+    """Both worlds inside this process, with the same randomness and the first one's integers."""
+    right = other(world, relation, tuple(owners))
+    with folder() as one, folder() as two:
+        recorder = Recorder(PIN, sampled=sampled)
+        first = run(Inside(recorder), world, steps, one)
+        replayed = Recorder(PIN, recorder.tables, sampled=False)
+        second = run(Inside(replayed), right, steps, two)
+    return Case("inside", relation, tuple(owners), tuple(steps), first, second, pinned=True)

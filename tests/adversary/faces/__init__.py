@@ -1,0 +1,1 @@
+"""Ways to dpsql, each with the same transcripts."""

@@ -1,0 +1,35 @@
+"""Nothing that a client writes makes dpsql fail by its own fault.
+
+A statement is answered, or refused with a code that says what is wrong with it. A failure of the
+engine, a stop by the second check and an exception without a code are defects, whatever they tell.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.adversary.model import Case, Failure, Finding, finding
+
+REFUSED = re.compile(r"DP[1-6]\d\d|DP902|DP904|DP905|\d[0-9A-Z]{4}")
+"""Codes of refusals, of the ledger, of time and of memory; SQLSTATEs of faces that have no others."""
+DEFECT = "XX000"
+
+
+class Defects:
+    """Reads the codes of both runs."""
+
+    name = "defects"
+
+    def judge(self, case: Case) -> Finding | None:
+        """The first failure that is nobody's fault but dpsql's."""
+        for run in (case.left, case.right):
+            for number, transcript in enumerate(run.transcripts):
+                error = transcript.error
+                if error is not None and _own(error):
+                    meaning = f"dpsql fails with {error.code}"
+                    return finding(self.name, case, number, meaning, [error.words])
+        return None
+
+
+def _own(error: Failure) -> bool:
+    return error.code == DEFECT or REFUSED.fullmatch(error.code) is None

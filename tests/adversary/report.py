@@ -1,0 +1,36 @@
+"""A finding as text: a policy, a database and statements that anybody can try."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from tests.adversary.model import Finding
+from tests.adversary.seeds import Seed
+
+RELATIONS = {
+    "without": "the second database lacks all rows of",
+    "order": "the second database has the same rows in another order",
+    "strays": "the second database lacks rows that belong to nobody",
+    "same": "both databases are the same",
+}
+
+
+def report(finding: Finding, seed: Seed) -> str:
+    """What is wrong, and how it is seen."""
+    world = seed.world
+    lines = [
+        f"== {finding.judge}: {finding.meaning}",
+        f"-- seen through {finding.face}; {RELATIONS[seed.relation]} {', '.join(seed.owners)}",
+        "-- policy.yaml", world.policy.rstrip(), "-- data.duckdb", *(f"{s};" for s in world.ddl),
+    ]  # fmt: skip
+    for (table, owner), rows in groupby(world.rows, key=lambda row: (row.table, row.owner)):
+        values = ", ".join(f"({', '.join(row.cells)})" for row in rows)
+        lines.append(f"INSERT INTO {table} VALUES {values};  -- {owner or 'nobody'}")
+    lines += [f"{statement};" for statement in world.views]
+    lines.append("-- asked")
+    for number, step in enumerate(seed.steps):
+        mark = "  <-- here" if number == finding.step else ""
+        parameters = f"  -- {list(step.parameters)}" if step.parameters else ""
+        lines.append(f"{step.act}: {step.text}{parameters}{mark}")
+    lines.append("-- seen")
+    return "\n".join([*lines, *finding.details]) + "\n"

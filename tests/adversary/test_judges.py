@@ -1,0 +1,251 @@
+"""Each judge is silent on what is right, and speaks when one thing of it is made wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.adversary import seeds
+from tests.adversary.attack import attack
+from tests.adversary.dice import Dice
+from tests.adversary.judges.oracle import NAME
+from tests.adversary.model import Case, Draw, Failure, Finding, Measured, Run, Step, Transcript
+from tests.adversary.oracle import tame
+from tests.adversary.ratings import RATINGS, VICTIM
+from tests.adversary.registry import JUDGES
+from tests.adversary.run import fresh
+from tests.adversary.seams import same
+from tests.adversary.shrink import shrink
+
+STEPS = (
+    Step("ask", "SELECT COUNT(*) AS n FROM t"),
+    Step("ask", "SELECT c AS g, SUM(x) AS n FROM t GROUP BY 1"),
+    Step("ask", "SELECT x AS g, COUNT(*) AS n FROM t GROUP BY 1"),
+    Step("ask", "SELECT MEDIAN(x) AS n FROM t"),
+    Step("explain", "SELECT AVG(x) FROM t"),
+    Step("ask", "SELECT u FROM t"),
+)
+FALLEN = [21, 89, 86, 77, 16]
+TOTAL, LISTED, HIDDEN, CHOSEN, EXPLAINED, REFUSED = range(6)
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    """A pair of which nothing is wrong."""
+    return attack(RATINGS, "without", (VICTIM,), STEPS)
+
+
+def said(case: Case) -> dict[str, str]:
+    """What each judge finds."""
+    found = {judge.name: judge.judge(case) for judge in JUDGES}
+    return {name: finding.meaning for name, finding in found.items() if finding is not None}
+
+
+def in_right(case: Case, step: int, **changed: Any) -> Case:
+    return replace(case, right=_changed(case.right, step, **changed))
+
+
+def _changed(run: Run, step: int, **changed: Any) -> Run:
+    transcripts = list(run.transcripts)
+    transcripts[step] = replace(transcripts[step], **changed)
+    return replace(run, transcripts=tuple(transcripts))
+
+
+def measured(case: Case, step: int, change: Callable[[Measured], Measured]) -> Case:
+    """The first run with another measurement."""
+    found = tuple(map(change, case.left.transcripts[step].measured))
+    return replace(case, left=_changed(case.left, step, measured=found))
+
+
+def drawn(case: Case, step: int, change: Callable[[Draw], Draw]) -> Case:
+    return measured(case, step, lambda m: replace(m, draws=tuple(map(change, m.draws))))
+
+
+def test_nothing_is_found_where_nothing_is_wrong(case: Case) -> None:
+    answered = [t for t in case.left.transcripts if t.error is None]
+    assert len(answered) == len(STEPS) - 1
+    assert said(case) == {}
+
+
+SEEN: dict[str, tuple[int, Callable[[Transcript], dict[str, Any]]]] = {
+    "a row is missing": (LISTED, lambda t: {"rows": t.rows[1:]}),
+    "rows in another order": (LISTED, lambda t: {"rows": t.rows[::-1]}),
+    "the sign of a zero": (TOTAL, lambda t: {"rows": ((-0.0,),)}),
+    "another type": (TOTAL, lambda t: {"columns": (replace(t.columns[0], type="double"),)}),
+    "another note": (LISTED, lambda t: {"notes": (*t.notes, "some rows were cut")}),
+    "another notice": (LISTED, lambda _: {"notices": ("slow",)}),
+    "another cost": (TOTAL, lambda _: {"cost": ("0.9", "0.0")}),
+    "another rest": (TOTAL, lambda _: {"remaining": "{}"}),
+    "recalled": (TOTAL, lambda _: {"recalled": True}),
+    "another plan": (EXPLAINED, lambda t: {"text": t.text + " "}),
+    "another place": (REFUSED, lambda t: {"error": replace(t.error, position=9)}),  # type: ignore[type-var]
+    "another code": (TOTAL, lambda _: {"error": Failure("DP901", "it failed")}),
+}
+
+
+@pytest.mark.parametrize("what", SEEN)
+def test_what_a_client_sees_is_compared(case: Case, what: str) -> None:
+    step, change = SEEN[what]
+    before = case.right.transcripts[step]
+    if what == "the sign of a zero":
+        case = replace(case, left=_changed(case.left, step, rows=((0.0,),)))
+    assert "sameness" in said(in_right(case, step, **change(before)))
+
+
+def test_a_world_that_is_not_opened_is_noticed_but_for_the_one_bit(case: Case) -> None:
+    one, bit = (
+        replace(case.right, opened=Failure(c, c), transcripts=()) for c in ("DP901", "DP604")
+    )
+    assert "sameness" in said(replace(case, right=one))
+    assert said(replace(case, right=bit)) == {}
+
+
+def test_labels_are_compared_as_bytes(case: Case) -> None:
+    plus, minus = (("double", b"\0" * 8),), (("double", b"\0" * 7 + b"\x80"),)
+
+    def signed(m: Measured) -> Measured:
+        """The group of zero, or else the first one: an engine lists them in any order."""
+        keys = list(m.keys)
+        at = next((i for i, key in enumerate(keys) if tuple(map(same, key)) == plus), 0)
+        keys[at] = plus
+        return replace(m, keys=tuple(keys))
+
+    other = replace(case, left=case.right, relation="order", owners=())
+    assert "labels" not in said(other)
+    one = measured(other, HIDDEN, signed)
+    two = one.left.transcripts[HIDDEN].measured[0]
+    two = replace(two, keys=tuple(minus if key == plus else key for key in two.keys))
+    right = _changed(one.right, HIDDEN, measured=(two,))
+    assert "is written as" in said(replace(one, right=right))["labels"]
+
+
+def test_a_group_of_many_is_in_both_worlds(case: Case) -> None:
+    def more(m: Measured) -> Measured:
+        columns = [(n, k, (5,) * len(v)) if n == "units" else (n, k, v) for n, k, v in m.columns]
+        new = ((("double", b"12345678"),),)
+        return replace(m, keys=new + m.keys[1:], columns=tuple(columns))
+
+    assert "of 5 units" in said(measured(case, HIDDEN, more))["labels"]
+
+
+@pytest.mark.parametrize("step", [TOTAL, LISTED, CHOSEN])
+def test_exact_numbers_that_move_too_far_are_noticed(case: Case, step: int) -> None:
+    def farther(draw: Draw) -> Draw:
+        if draw.kind == "histogram":
+            bins = tuple(tuple((b, 9 * w) for b, w in pairs) for pairs in draw.exact)
+            return replace(draw, exact=bins)
+        return replace(draw, exact=tuple(v + (1 << 50) for v in draw.exact))
+
+    assert "was paid for" in said(drawn(case, step, farther))["movement"]
+
+
+def test_whatever_moves_without_a_unit_is_noticed(case: Case) -> None:
+    assert "must not matter" in said(replace(case, relation="order"))["movement"]
+
+
+def test_noise_that_no_event_names_is_noticed(case: Case) -> None:
+    other = drawn(case, TOTAL, lambda d: replace(d, law=("laplace", (("scale", "1/9"),))))
+    assert "no event names" in said(other)["movement"]
+
+
+def test_a_charge_that_is_missing_or_too_small_is_noticed(case: Case) -> None:
+    left = case.left
+    gone = replace(left, charges=tuple(c for c in left.charges if c.step != TOTAL))
+    assert "nothing charged" in said(replace(case, left=gone))["movement"]
+    for name in ("epsilon", "rho", "threshold"):
+        fewer = tuple(replace(c, **{name: getattr(c, name) // 2}) for c in left.charges)
+        assert "was charged" in said(replace(case, left=replace(left, charges=fewer)))["noise"]
+
+
+def test_narrow_noise_is_noticed(case: Case) -> None:
+    half = drawn(case, LISTED, lambda d: replace(d, sample=tuple(v * 4 // 5 for v in d.sample)))
+    assert "spreads" in said(half)["noise"]
+    twice = drawn(case, LISTED, lambda d: replace(d, sample=d.sample[: len(d.sample) // 2] * 2))
+    assert "the same in two draws" in said(twice)["noise"]
+    even = drawn(case, LISTED, lambda d: replace(d, sample=tuple(v // 2 * 2 for v in d.sample)))
+    assert "even than odd" in said(even)["noise"]
+
+
+def test_what_leaves_beside_the_noise_is_noticed(case: Case) -> None:
+    leak = measured(case, TOTAL, lambda m: replace(m, leak="exact integers"))
+    assert "exact integers" in said(leak)["noise"]
+    bare = measured(case, TOTAL, lambda m: replace(m, draws=()))
+    assert "with 0 noises" in said(bare)["noise"]
+
+
+def test_a_low_threshold_is_noticed(case: Case) -> None:
+    def lower(m: Measured) -> Measured:
+        assert m.shown is not None
+        return replace(m, shown=(m.shown[0] - 1, m.shown[1]))
+
+    assert "and delta" in said(measured(case, HIDDEN, lower))["selection"]
+
+
+def test_a_choice_that_tells_is_noticed(case: Case) -> None:
+    exact = [
+        t.measured[0].draws[0].exact[0]
+        for t in (case.left.transcripts[3], case.right.transcripts[3])
+    ]
+    assert exact[0] != exact[1]
+
+    def told(bins: Any, times: int) -> list[str]:
+        return [str(7 if bins == exact[0] else i % 9) for i in range(times)]
+
+    assert (
+        "a choice tells" in said(drawn(case, CHOSEN, lambda d: replace(d, again=told)))["choices"]
+    )
+
+
+@pytest.mark.parametrize("code", ["DP901", "DP903", "XX000", "KeyError"])
+def test_a_defect_is_noticed(case: Case, code: str) -> None:
+    error = Failure(code, "it failed")
+    both = replace(case, left=_changed(case.left, REFUSED, error=error))
+    assert code in said(in_right(both, REFUSED, error=error))["defects"]
+
+
+def test_an_answer_that_is_not_duckdbs_is_noticed() -> None:
+    seed = tame("judged", 0)
+    table = re.search(r"CREATE TABLE (\w+)", seed.world.ddl[0])
+    assert table is not None
+    steps = (*seed.steps, Step("ask", f"SELECT COUNT(*) AS n FROM {table[1]}"))
+    case = attack(seed.world, "same", (), steps, sampled=False)
+    assert case.left.world.name.startswith(NAME)
+    assert said(case) == {}
+    wrong = _changed(case.left, 1, rows=((case.left.transcripts[1].rows[0][0] + 1,),))
+    assert "oracle" in said(replace(case, left=wrong))
+
+
+def test_an_attack_is_made_small() -> None:
+    seed = fresh("small")
+    wanted = seed.steps[4]
+
+    def still(smaller: seeds.Seed) -> Any:
+        found = next((i for i, s in enumerate(smaller.steps) if wanted.text[:6] in s.text), None)
+        owned = {row.owner for row in smaller.world.rows}
+        if found is None or not owned & set(seed.owners):
+            return None
+        return Finding(
+            "none", "is there", "inside", "without", seed.owners, smaller.world, smaller.steps, found
+        )  # fmt: skip
+
+    first = still(seed)
+    small = shrink(seed, first, still)
+    assert len(small.steps) == 1
+    assert len(small.world.rows) == 1
+    assert small.steps[0].text == wanted.text[:6]
+    assert small.world.policy.strip() == ""
+
+
+def test_a_seed_is_read_as_it_was_written() -> None:
+    seed = fresh("written")
+    assert seeds.from_json(seeds.to_json(seed)) == seed
+
+
+def test_the_dice_fall_as_they_did() -> None:
+    dice = Dice("again")
+    assert [dice.number(100) for _ in range(5)] == FALLEN
+    assert sorted(dice.mixed(range(9))) == list(range(9))

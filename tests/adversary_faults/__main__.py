@@ -1,0 +1,92 @@
+"""``python -m tests.adversary_faults --seconds 600``: how long the adversary takes to find each fault.
+
+It goes on where an earlier run ended; a fault that was not found is not tried again with the same seed,
+unless it is named. ``--list`` prints the faults, ``--show`` sees each of them at a public face where it is
+planted, and sees nothing where it is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.adversary_faults.every import BY_NAME
+from tests.adversary_faults.fault import Fault
+from tests.adversary_faults.hunt import COMMAND, State, hunt, table
+from tests.adversary_faults.plant import environment, plant
+
+SHOWING = 180.0
+"""Seconds for one fault to show."""
+
+
+def show(fault: Fault, planted: bool) -> bool:
+    """Whether a fault is seen, where it is planted or not."""
+    with tempfile.TemporaryDirectory(prefix="planted-", ignore_cleanup_errors=True) as name:
+        folder = plant(fault if planted else None, Path(name))
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.adversary_faults.shown", fault.name],
+            env={**environment(folder), "TMPDIR": name}, cwd=folder, timeout=SHOWING, check=False,
+            capture_output=True, text=True,
+        )  # fmt: skip
+    if ended.returncode not in (0, 1) or "seen" not in ended.stdout:
+        raise RuntimeError(f"{fault.name}: {ended.stderr[-2_000:]}")
+    return ended.returncode == 1
+
+
+def _show(chosen: list[Fault]) -> int:
+    wrong = 0
+    for fault in chosen:
+        seen = show(fault, planted=True), show(fault, planted=False)
+        wrong += seen != (True, False)
+        said = "seen where it is planted alone" if seen == (True, False) else f"WRONG: {seen}"
+        print(f"{fault.name}: {said}", flush=True)
+    return int(wrong > 0)
+
+
+def main() -> int:
+    """Zero when every fault was found (with ``--show``: was seen)."""
+    parser = argparse.ArgumentParser(prog="python -m tests.adversary_faults")
+    parser.add_argument("--seconds", type=float, default=600, help="for each fault")
+    parser.add_argument(
+        "--fault", action="append", choices=list(BY_NAME), help="this one; may be repeated"
+    )
+    parser.add_argument("--area", help="only the faults of this area")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--state", type=Path, default=Path("build/faults"))
+    parser.add_argument(
+        "--command", default=COMMAND, help="the adversary; {seconds}, {seed}, {findings}"
+    )
+    parser.add_argument("--list", action="store_true", help="print the faults")
+    parser.add_argument(
+        "--show", action="store_true", help="see each fault by its own reproduction"
+    )
+    chosen = parser.parse_args()
+    faults = [BY_NAME[name] for name in chosen.fault or BY_NAME]
+    faults = [fault for fault in faults if chosen.area in (None, fault.area)]
+    if chosen.list:
+        for fault in faults:
+            print(f"{fault.area}: {fault.name}. {fault.gain} ({fault.origin})")
+        return 0
+    if chosen.show:
+        return _show(faults)
+    state = State(chosen.state)
+    for fault in faults:
+        if chosen.fault or (fault.name, chosen.seed) not in state.hunts():
+            with tempfile.TemporaryDirectory(prefix="planted-", ignore_cleanup_errors=True) as name:
+                found = hunt(fault, Path(name), chosen.command, chosen.seconds, chosen.seed)
+            state.keep(found)
+            said = f"found by {found.by or 'it'}" if found.found else "NOT found"
+            print(f"{fault.name}: {said} after {found.seconds:.0f} s", flush=True)
+    names = {fault.name for fault in faults}
+    hunts = [
+        one for (name, seed), one in state.hunts().items() if name in names and seed == chosen.seed
+    ]
+    print(table(hunts))
+    return int(len(hunts) < len(faults) or not all(one.found for one in hunts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""An adversary's command, run against a planted fault until it has found something.
+
+The command says what it found: it ends with 1, and its output (or a file that it writes) has lines of
+JSON with a key ``finding``. What it is otherwise, is its own matter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.adversary_faults.fault import Fault
+from tests.adversary_faults.plant import ROOT, environment, plant
+
+COMMAND = "{python} -m tests.adversary --seconds {seconds} --seed {seed}"
+"""May also name {findings}, a file that it writes its lines to."""
+GRACE = 60.0
+"""Seconds beyond its own that it has to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """What became of one fault."""
+
+    fault: str
+    area: str
+    found: bool
+    by: str
+    """What the first finding says of the judge that made it."""
+    seconds: float
+    """Until the first finding; until the end, where there was none."""
+    seed: int
+    ended: int | None
+    finding: str = ""
+
+
+def hunt(fault: Fault, folder: Path, command: str, seconds: float, seed: int) -> Hunt:
+    """Plant the fault, and let the adversary look for it; it is stopped at its first finding."""
+    plant(fault, folder)
+    return _watched(fault, folder, command, seconds, seed)
+
+
+def _watched(fault: Fault, folder: Path, command: str, seconds: float, seed: int) -> Hunt:
+    findings = folder / "findings.jsonl"
+    findings.unlink(missing_ok=True)
+    words = {
+        "python": sys.executable,
+        "seconds": f"{seconds:g}",
+        "seed": seed,
+        "findings": findings,
+    }
+    argv = [word.format(**words) for word in shlex.split(command)]
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        argv, env={**environment(folder), "TMPDIR": str(folder)}, cwd=ROOT, text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )  # fmt: skip
+    timer = threading.Timer(seconds + GRACE, _end, (process,))
+    timer.start()
+    first, took = "", 0.0
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            if finding(line) is not None:
+                first, took = line.strip(), time.monotonic() - begun
+                break
+        else:
+            process.wait()
+    finally:
+        timer.cancel()
+        _end(process)
+        process.stdout.close()
+        process.wait()
+    took = took or time.monotonic() - begun
+    first = first or next(_lines(findings), "")
+    return Hunt(
+        fault.name, fault.area, bool(first), judge(first), round(took, 1), seed, process.returncode,
+        first[:2_000],
+    )  # fmt: skip
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """It, and all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _lines(place: Path) -> Iterator[str]:
+    if place.exists():
+        yield from (line for line in place.read_text("utf-8").splitlines() if finding(line))
+
+
+def finding(line: str) -> dict[str, Any] | None:
+    """What a line says was found; None for any other line.
+
+    >>> finding('{"finding": "moved farther than priced", "judge": "movement"}')["judge"]
+    'movement'
+    >>> finding("3000 statements, no finding")
+    """
+    if '"finding"' not in line:
+        return None
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "finding" in found else None
+
+
+def judge(line: str) -> str:
+    """Who found it, as far as the line says."""
+    found = finding(line) or {}
+    inner = found.get("finding")
+    inner = inner if isinstance(inner, dict) else {}
+    known = (found.get("judge"), inner.get("judge"), inner.get("kind"), found.get("kind"))
+    return str(next((one for one in known if one), "")) if line else ""
+
+
+class State:
+    """The hunts so far, in a file of the state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Made when the first hunt is kept."""
+        self._place = folder / "hunts.jsonl"
+
+    def hunts(self) -> dict[tuple[str, int], Hunt]:
+        """By fault and seed; the last one counts."""
+        if not self._place.exists():
+            return {}
+        rows = map(json.loads, self._place.read_text("utf-8").splitlines())
+        return {(row["fault"], row["seed"]): Hunt(**row) for row in rows}
+
+    def keep(self, found: Hunt) -> None:
+        """One more."""
+        self._place.parent.mkdir(parents=True, exist_ok=True)
+        with self._place.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(found)) + "\n")
+
+
+def table(hunts: Iterable[Hunt]) -> str:
+    """Fault, area, found by, seconds; and how many, the median and the slowest."""
+    known = sorted(hunts, key=lambda hunt: (hunt.area, hunt.fault))
+    rows = [("fault", "area", "found by", "seconds")]
+    for one in known:
+        by = (one.by or "yes") if one.found else f"not found (ended with {one.ended})"
+        rows.append((one.fault, one.area, by, f"{one.seconds:.0f}"))
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|---|---|---|---|")
+    times = sorted(one.seconds for one in known if one.found)
+    said = f"{len(times)} of {len(known)} found"
+    if times:
+        said += f"; median {times[len(times) // 2]:.0f} s, slowest {times[-1]:.0f} s"
+    return "\n".join([*lines, "", said])

@@ -1,0 +1,397 @@
+"""Faults of the planner: who is a unit, what a unit may add, how it is priced, what is a label.
+
+Where the second check would stop a statement, it is blinded for just that.
+"""
+
+from __future__ import annotations
+
+from tests.adversary_faults.fault import Edit, Fault
+
+FAULTS = (
+    Fault(
+        "the sign of a zero is a label",
+        "planner",
+        (
+            Edit(
+                "sql/render.py",
+                '    if kind is not Kind.DOUBLE:\n        return text\n    return f"CASE WHEN isnan',
+                '    if kind:\n        return text\n    return f"CASE WHEN isnan',
+            ),
+            Edit(
+                "engines/guard/facts.py",
+                "return kind in SAME_BYTES or self.canonical",
+                "return kind in SAME_BYTES or kind == DOUBLE or self.canonical",
+            ),
+        ),
+        "A group's label shows the sign bit of whichever row came first, and so one person's attributes.",
+        "issue 12: labels of groups, ages read from the signs of zeros",
+    ),
+    Fault(
+        "texts that a collation takes for equal are one group",
+        "planner",
+        (
+            Edit(
+                "engines/collations.py",
+                'frozenset(["", "binary", "c", "posix"])',
+                'frozenset(["", "binary", "c", "posix", "nocase"])',
+            ),
+        ),
+        "A group is named by the spelling of whichever row came first, so one person's spelling is shown.",
+        "issue 12: labels of groups, collated columns",
+    ),
+    Fault(
+        "a unit's key may be there twice",
+        "planner",
+        (
+            Edit(
+                "plan/declarations.py",
+                "    if set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):",
+                "    if set(held) <= IDENTICAL:",
+            ),
+        ),
+        "A table with many rows of one person is taken for one row each, so one person moves sums without a bound.",
+        "issue 12: a duplicated unit key was accepted (73,421 ratings by 2,972 students)",
+    ),
+    Fault(
+        "a view of the time is verified once",
+        "planner",
+        (
+            Edit(
+                "engines/definitions.py",
+                """        reads.setdefault(name.lower(), set()).update(read)\n        if reason:""",
+                """        reads.setdefault(name.lower(), set()).update(read)\n        if not reason:\n            continue\n        if "now" not in reason:""",
+            ),
+        ),
+        "A view whose rows change by themselves keeps its declarations at open, and not afterwards.",
+        "stop 24: views of the time were verified once and believed",
+    ),
+    Fault(
+        "one row for each unit is believed",
+        "planner",
+        (
+            Edit(
+                "plan/declarations.py",
+                "unit is None or unit.is_row or table.max_rows_per_unit > 1 or unit.table",
+                "unit is None or unit.is_row or table.max_rows_per_unit > 0 or unit.table",
+            ),
+        ),
+        "A table declared with max_rows_per_unit 1 that has more rows of a person is answered with noise for one.",
+        "issue 12: declarations that claims assume were not verified",
+    ),
+    Fault(
+        "joins need not be on the unit",
+        "planner",
+        (
+            Edit(
+                "sql/bind/join_rules.py",
+                "    return all(known.closure(a) & b for a, b in zip(left.key, right.key, strict=True))",
+                "    return True",
+            ),
+            Edit(
+                "engines/guard/joins.py",
+                "    if states == {PRIVATE} and not (_units(pairs, left, right) or _owners(pairs)):",
+                "    if states == {PRIVATE, MEASURED}:",
+            ),
+        ),
+        "Rows of one person meet rows of everybody else and are counted once for each.",
+        "stop 10: private joins on any equality",
+    ),
+    Fault(
+        "joins need only a part of a composite key",
+        "planner",
+        (
+            Edit(
+                "sql/bind/join_rules.py",
+                "    return all(known.closure(a) & b for a, b in zip(left.key, right.key, strict=True))",
+                "    return any(known.closure(a) & b for a, b in zip(left.key, right.key, strict=True))",
+            ),
+            Edit(
+                "engines/guard/joins.py",
+                "    return bool(left.parts) and left.parts == right.parts == len(covered)",
+                "    return bool(left.parts) and left.parts == right.parts and bool(covered)",
+            ),
+        ),
+        "Rows of one person meet rows of all who share a part of the key.",
+        "stop 10: private joins on less than the unit",
+    ),
+    Fault(
+        "a public table's fan-out is forgotten",
+        "planner",
+        (
+            Edit(
+                "sql/bind/join_rules.py",
+                "    most = _most_met(public, known)\n    return max(1",
+                "    most = min(1, _most_met(public, known))\n    return max(1",
+            ),
+        ),
+        "A person's row is counted once for each public row that it meets, with noise for one.",
+    ),
+    Fault(
+        "a UNION ALL has the rows of one side",
+        "planner",
+        (
+            Edit(
+                "sql/bind/privacy.py",
+                "max_rows=sum(p.max_rows for p in private)",
+                "max_rows=max(p.max_rows for p in private)",
+            ),
+        ),
+        "A person counts once for each side of a UNION ALL, with noise for one side.",
+        "stop 10: UNION ALL and a unit's rows",
+    ),
+    Fault(
+        "the square of a unit's groups is not taken",
+        "planner",
+        (
+            Edit(
+                "plan/bounding.py",
+                "        yield Sensitivity(Fraction(k * c), Fraction(k * c * c))",
+                "        yield Sensitivity(Fraction(k * c), Fraction(k * c))",
+            ),
+        ),
+        "Gaussian noise over groups is narrower than a person with several rows in a group needs.",
+    ),
+    Fault(
+        "a household counts as one person",
+        "planner",
+        (
+            Edit(
+                "plan/bounding.py",
+                "    size = bounding.size\n    assert",
+                "    size = 1\n    assert",
+            ),
+        ),
+        "Where the policy protects groups of several units, noise is for one of them.",
+    ),
+    Fault(
+        "the farther end of a range is not looked at",
+        "planner",
+        (
+            Edit(
+                "plan/grid.py",
+                "return max(abs(self.low - self.centre), abs(self.high - self.centre), 1)",
+                "return max(min(abs(self.low - self.centre), abs(self.high - self.centre)), 1)",
+            ),
+        ),
+        "A sum of values of an uneven range gets noise for the nearer end: one value is seen through it.",
+    ),
+    Fault(
+        "halves move once, not twice",
+        "planner",
+        (
+            Edit(
+                "plan/halves.py",
+                "    moved = 2 * reach * sensitivity(Rows(), one, bounding).l1",
+                "    moved = reach * sensitivity(Rows(), one, bounding).l1",
+            ),
+        ),
+        "SUM beside COUNT has half of the noise that is charged.",
+        "stop 10: halves under-priced",
+    ),
+    Fault(
+        "a unit keeps all of its groups",
+        "planner",
+        (
+            Edit(
+                "plan/statement.py",
+                '    few = f"place <= {bounding.groups}" if bounding.limit else ""\n    if apart',
+                '    few = ""\n    if apart',
+            ),
+            Edit(
+                "plan/leading.py",
+                "    return above and fits and rows.steady",
+                "    return False and above and fits and rows.steady",
+            ),
+        ),
+        "A person who is in many groups moves all of them, with noise for a few.",
+    ),
+    Fault(
+        "a unit's rows in a group are not cut",
+        "planner",
+        (
+            Edit(
+                "plan/limits.py",
+                '        return f"sum(least(s{i}, {bounding.per_group}))"',
+                '        return f"sum(s{i})"',
+            ),
+            Edit(
+                "engines/guard/sums.py",
+                '    if groups == "all" and first.many:',
+                '    if groups == "none" and first.many:',
+            ),
+        ),
+        "A person with more rows than declared moves a count by all of them.",
+        "stop 10: uncapped sums passed the second check",
+    ),
+    Fault(
+        "twice as many rows weigh in full",
+        "planner",
+        (
+            Edit(
+                "plan/stages.py",
+                '{by} HAVING {number} > {bounding.rows}"',
+                '{by} HAVING {number} > {2 * bounding.rows}"',
+            ),
+        ),
+        "A person with up to twice the declared rows counts with all of them, with noise for half.",
+    ),
+    Fault(
+        "rows weigh in full under strict timing",
+        "planner",
+        (
+            Edit(
+                "plan/stages.py",
+                'weight = f"least({one}, {most} // greatest({number}, 1)) AS weight"',
+                'weight = f"least({one}, {most} // least(greatest({number}, 1), 1)) AS weight"',
+            ),
+            Edit(
+                "engines/guard/sums.py",
+                '    if groups == "all" and first.many:',
+                '    if groups == "none" and first.many:',
+            ),
+        ),
+        "Under strict_timing a person with more rows than declared counts with all of them.",
+    ),
+    Fault(
+        "one unit's groups are enough for a threshold",
+        "planner",
+        (
+            Edit(
+                "plan/price.py",
+                "    groups, extra = bounding.groups * bounding.size, bounding.size - 1",
+                "    groups, extra = bounding.groups * bounding.size, 0",
+            ),
+        ),
+        "A group that only one household is in is shown with more than delta.",
+        "issue 15: households' thresholds",
+    ),
+    Fault(
+        "a threshold costs no delta",
+        "planner",
+        (
+            Edit(
+                "plan/price.py",
+                "    threshold = selections * share.selection_delta\n",
+                "    threshold = selections * share.selection_delta * 0\n",
+            ),
+        ),
+        "Groups that pass a threshold are shown as often as asked while no delta is spent.",
+        "thresholds without delta",
+    ),
+    Fault(
+        "several statistics cost what one does",
+        "planner",
+        (
+            Edit(
+                "plan/price.py",
+                "    return Cost(share.epsilon * share.statistics, threshold, rho, threshold)",
+                "    return Cost(share.epsilon, threshold, share.rho, threshold)",
+            ),
+        ),
+        "A query of ten sums is charged a tenth of its epsilon.",
+    ),
+    Fault(
+        "gaussian statistics cost the rho of one",
+        "planner",
+        (
+            Edit(
+                "plan/price.py",
+                "        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)",
+                "        return Cost(request.epsilon, delta, share.rho, threshold)",
+            ),
+        ),
+        "A zCDP account is charged for one of many statistics.",
+    ),
+    Fault(
+        "NULL counts as the upper end",
+        "planner",
+        (
+            Edit(
+                "plan/grid.py",
+                '        f" WHEN {value} > {high} THEN {written(most)} END"\n',
+                '        f" ELSE {written(most)} END"\n',
+            ),
+        ),
+        "Sums count rows without a value, which the number of rows beside them does not.",
+        "nullable values in clamps (DESIGN, rule 3)",
+    ),
+    Fault(
+        "what is no number counts as the middle",
+        "planner",
+        (
+            Edit(
+                "plan/grid.py",
+                """        f" WHEN {value} > {high} THEN {written(most)} END"\n""",
+                """        f" WHEN {value} > {high}{'' if is_whole(total, at) else f' AND NOT isnan({value})'} THEN {written(most)} END"\n""",
+            ),
+        ),
+        "NaN is in the number of rows and not in their total, which one person may move by a whole range.",
+        "stop 24: NaN counted as the middle of a range",
+    ),
+    Fault(
+        "values below their range keep their size",
+        "planner",
+        (
+            Edit(
+                "plan/grid.py",
+                '        f" WHEN {value} < {low} THEN {written(least)}"\n',
+                '        f" WHEN {value} < {low} THEN {inside + minus if is_whole(total, at) else written(least)}"\n',
+            ),
+            Edit(
+                "engines/guard/sums.py",
+                "    whole = doubles or (first.kind == WHOLE and first.bounded)",
+                "    whole = doubles or first.kind == WHOLE",
+            ),
+            Edit(
+                "engines/guard/sums.py",
+                "    if first.kind == WHOLE and not first.bounded and first.bits > 63:",
+                "    if first.kind == WHOLE and not first.bounded and first.bits > 163:",
+            ),
+            Edit(
+                "engines/guard/statement.py",
+                "(fact.kind == WHOLE and fact.bounded and fact.exact)",
+                "(fact.kind == WHOLE and fact.exact)",
+            ),
+        ),
+        "One row with a value far below its declared range moves a sum by all of it.",
+        "clamps (DESIGN, rule 3)",
+    ),
+    Fault(
+        "a better answer is charged as its noise before",
+        "planner",
+        (
+            Edit(
+                "plan/due.py",
+                "    return Cost(sum((c.epsilon for c in costs), Fraction(0)), threshold, rho, threshold)",
+                "    return Cost(max((c.epsilon for c in costs), default=Fraction(0)), threshold, rho / max(1, len(costs)), threshold)",
+            ),
+        ),
+        "Asking a part of what is stored and a part that is new is charged less than the new noise.",
+    ),
+    Fault(
+        "an answer survives another version of the data",
+        "planner",
+        (
+            Edit(
+                "policy/version.py",
+                '        "data_version": _ANSWERS,',
+                '        "data_version": _TERMS,',
+            ),
+        ),
+        "Answers about data that is gone are given as answers about what is there now.",
+        "recall across policy change",
+    ),
+    Fault(
+        "an answer of all rows answers for some",
+        "planner",
+        (
+            Edit(
+                "plan/canonical.py",
+                "                self._require(block, conjuncts(predicate))\n                return block",
+                "                return block",
+            ),
+        ),
+        "A question with a condition gets the stored number of the question without it.",
+        "stored answers recalled for another question",
+    ),
+)

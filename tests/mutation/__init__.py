@@ -1,0 +1,1 @@
+"""Random single changes of the code, and which tests notice each of them."""
