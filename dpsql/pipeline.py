@@ -93,7 +93,7 @@ class Tools:
     @property
     def finishing(self) -> Finishing:
         """What is needed once everything is noised: public tables, and where SQL over them runs."""
-        return Finishing(self.engine, self.postprocessor, self.entropy)
+        return Finishing(self.engine, self.postprocessor)
 
 
 Act = Callable[[], None]

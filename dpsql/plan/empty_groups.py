@@ -306,8 +306,8 @@ def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> 
     if not names or keeps_empty(aggregate):
         return None
     if not public:
-        hidden = "groups with too few units are hidden, and not in what is computed of others"
-        return f"{names}: {hidden}" if state is not Above.NOTHING else None
+        hidden = f"{names}: groups with too few units are hidden"
+        return hidden if state is Above.NOTHING else f"{hidden}, and not in what is computed of others"
     if dropped:
         return (
             f"{names}: only groups with enough units, by a noised number, take part; one without rows"

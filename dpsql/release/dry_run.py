@@ -15,7 +15,6 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines.engine import Value
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
-from dpsql.privacy.entropy import Randomness
 from dpsql.release.finish import Finishing, finish
 from dpsql.release.lookups import all_known
 from dpsql.release.noise import column_noise
@@ -33,7 +32,7 @@ def dry_run(priced: PricedPlan, postprocessor: PostProcessor) -> None:
     failure: NotAdmitted
     try:
         all_known(priced, noisy, reader, binder).parameters("")
-        finish(priced, noisy, Finishing(reader, binder, _NoDraws()), intervals=True)
+        finish(priced, noisy, Finishing(reader, binder), intervals=True)
     except EngineFailed as failed:
         failure = NotAdmitted(failed.incident)
     else:
@@ -75,12 +74,3 @@ class _NoPublicRows:
 
 _NO_COLUMN = pa.schema([("1", pa.int32())])
 """Rows of which no column is needed are read as a constant each."""
-
-
-class _NoDraws(Randomness):
-    """Nothing is random where there are no rows."""
-
-    def raw(self, n: int) -> bytes:
-        """No bytes."""
-        assert n == 0, "a dry run draws nothing"
-        return b""

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from dpsql.plan.priced import PricedPlan
-from dpsql.privacy.entropy import Randomness
 from dpsql.release import intervals as ends
 from dpsql.release.consistent import consistent
 from dpsql.release.interval_calls import settled
@@ -21,11 +20,10 @@ from dpsql.release.rows import NoisyRows, OutputColumn, Release
 
 @dataclass(frozen=True, slots=True)
 class Finishing:
-    """What post-processing needs: an engine for public tables, an empty one, and randomness."""
+    """What post-processing needs: an engine for public tables, and an empty one."""
 
     engine: Reader
     postprocessor: PostProcessor
-    entropy: Randomness
 
 
 def finish(
@@ -40,13 +38,11 @@ def finish(
     known = all_known(priced, noisy, tools.engine, tools.postprocessor)
     outputs = priced.plan.columns
     noises = ends.noises(priced, noisy)
-    relation = settled(priced.plan.output, noises, known.tables, tools.entropy, known.run)
+    relation = settled(priced.plan.output, noises, known.tables, known.run)
     wanted = ends.simulated(priced, noises) if intervals else []
     if wanted:
         name = ends.table_of(relation)
-        known.tables[name] = ends.simulate(
-            noises, wanted, known.tables[name], tools.entropy, known.run
-        )
+        known.tables[name] = ends.simulate(noises, wanted, known.tables[name], known.run)
         relation = ends.carried(relation, wanted)
     helpers = tuple(c for w in wanted for c in (w.low, w.high))
     result = picked(relation, outputs + helpers, known.tables)

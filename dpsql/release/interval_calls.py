@@ -15,7 +15,6 @@ from dpsql.aggregates.build import real
 from dpsql.exact import parse_exact
 from dpsql.plan.ends import NOTHING, asked, traced
 from dpsql.policy.types import Kind
-from dpsql.privacy.entropy import Randomness
 from dpsql.release.intervals import Noises, Runner, Simulated, carried, simulate
 from dpsql.sql.expressions import Call, Column, Expression, Shape, substitute
 from dpsql.sql.relations import Relation, inputs, with_expressions, with_inputs
@@ -29,11 +28,10 @@ def settled(
     relation: Relation,
     known: Noises,
     tables: MutableMapping[str, pa.Table],
-    entropy: Randomness,
     run: Runner,
 ) -> Relation:
     """The relation with every interval as what it is computed from; tables get what is simulated."""
-    below = tuple(settled(r, known, tables, entropy, run) for r in inputs(relation))
+    below = tuple(settled(r, known, tables, run) for r in inputs(relation))
     relation = with_inputs(relation, below)
     ends: dict[Expression, tuple[Expression, Expression]] = {}
     for call in asked(relation):
@@ -55,7 +53,7 @@ def settled(
             Column(_FIRST - next(_NUMBERS), w, Shape(Kind.DOUBLE)) for w in ("low", "high")
         )
         wanted = [Simulated(0, expanded, low, high)]
-        tables[stored.name] = simulate(known, wanted, tables[stored.name], entropy, run)
+        tables[stored.name] = simulate(known, wanted, tables[stored.name], run)
         relation = with_inputs(relation, (carried(source, wanted),))
         ends[value] = low, high
     if not ends:

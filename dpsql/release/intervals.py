@@ -18,7 +18,7 @@ from dpsql.execution import check
 from dpsql.plan.ends import NAMES, traced
 from dpsql.plan.priced import Chosen, PricedPlan
 from dpsql.policy.types import Kind
-from dpsql.privacy.entropy import Randomness
+from dpsql.privacy.entropy import Randomness, Repeatable
 from dpsql.release.noise import column_noise
 from dpsql.release.rows import ARROW, ColumnNoise, NoisyRows
 from dpsql.sql.expressions import Call, Column, Expression, Shape, columns, walk
@@ -154,14 +154,13 @@ def _asks(value: Expression) -> bool:
     return any(isinstance(part, Call) and part.function in NAMES for part in walk(value))
 
 
-def simulate(
-    known: Noises, wanted: list[Simulated], table: pa.Table, entropy: Randomness, run: Runner
-) -> pa.Table:
+def simulate(known: Noises, wanted: list[Simulated], table: pa.Table, run: Runner) -> pa.Table:
     """The released table with two more columns for each wanted output.
 
     Each row is drawn again many times from the law of its noise around the released value; the
     ends are the 2.5 % and 97.5 % quantiles of what the output would then be. A released column as
-    it is needs no draws: its noise, which may differ from row to row, has exact widths.
+    it is needs no draws: its noise, which may differ from row to row, has exact widths. Draws follow
+    from the released table, so that a stored answer has the same intervals wherever it is shown.
     """
     rows, exact = table.num_rows, [w for w in wanted if isinstance(w.value, Column)]
     for item in exact:
@@ -172,11 +171,19 @@ def simulate(
     wanted = [w for w in wanted if w not in exact]
     if not wanted:
         return table
+    numbers = (_numbers(table.column(alias(c))) for c in _drawn(known, wanted, table))
+    randomness = Repeatable(b"".join(values.tobytes() for values in numbers))
     draws = max(100, min(DRAWS, MOST_DRAWS // max(1, rows)))
     at_once = DRAWS_AT_ONCE // draws
     parts = [
         _simulated(
-            known, wanted, table, np.arange(start, min(rows, start + at_once)), draws, entropy, run
+            known,
+            wanted,
+            table,
+            np.arange(start, min(rows, start + at_once)),
+            draws,
+            randomness,
+            run,
         )
         for start in range(0, max(1, rows), at_once)
     ]
@@ -186,7 +193,7 @@ def simulate(
 
 def _simulated(
     known: Noises, wanted: list[Simulated], table: pa.Table, rows: npt.NDArray[np.int64],
-    draws: int, entropy: Randomness, run: Runner,
+    draws: int, randomness: Randomness, run: Runner,
 ) -> list[npt.NDArray[np.float64]]:  # fmt: skip
     """Both ends of each wanted output in some rows."""
     check()
@@ -194,8 +201,8 @@ def _simulated(
     arrays: dict[str, pa.Array | pa.ChunkedArray] = {"row": pa.array(row)}
     for position, name in enumerate(table.column_names):
         arrays[name] = table.column(position).take(pa.array(row))
-    for column in {c for w in wanted for c in known.of(w.value)}:
-        drawn = known.by_number[column.number].sample(entropy, row)
+    for column in _drawn(known, wanted, table):
+        drawn = known.by_number[column.number].sample(randomness, row)
         arrays[alias(column)] = _moved(arrays[alias(column)], drawn, column)
     names = {c.number: f'"{alias(c)}"' for w in wanted for c in columns(w.value)}
     items = []
@@ -205,6 +212,12 @@ def _simulated(
     sql = f"SELECT {', '.join(items)} FROM draws GROUP BY row ORDER BY row"
     result = run(sql, {"draws": pa.table(arrays)})
     return [np.asarray(c.to_numpy(zero_copy_only=False), dtype=float) for c in result.columns]
+
+
+def _drawn(known: Noises, wanted: list[Simulated], table: pa.Table) -> list[Column]:
+    """The released columns that noise is drawn around, in the order of the table."""
+    found = {alias(c): c for w in wanted for c in known.of(w.value)}
+    return [found[name] for name in table.column_names if name in found]
 
 
 def _moved(

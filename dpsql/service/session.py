@@ -306,7 +306,7 @@ class Session:
         """The answer to a statement over dpsql's own tables."""
         service, post = self._service, self._service.tools.postprocessor
         reader = own_tables.OwnTables(service, self.role, self._all_budgets, post, self._remaining)
-        tools = Finishing(reader, post, service.tools.entropy)
+        tools = Finishing(reader, post)
         release = finish(priced, (), tools, intervals=False)
         notes = own_tables.notes(priced.plan, service)
         return Reply("SELECT", release.columns, release.table, notes=notes)

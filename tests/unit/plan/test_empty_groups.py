@@ -106,7 +106,7 @@ def test_notes_say_which_groups_an_answer_is_of() -> None:
     assert _plan(f"SELECT SUM(n) FROM ({by_country}) AS t").notes == (
         "country: all public groups take part, those without rows as 0",
     )
-    assert _plan(by_city).notes == ()
+    assert _plan(by_city).notes == ("city: groups with too few units are hidden",)
     for above in ("SUM(n)", "AVG(n)"):
         assert _plan(f"SELECT {above} FROM ({by_city}) AS t").notes == (
             "city: groups with too few units are hidden, and not in what is computed of others",
