@@ -78,7 +78,7 @@ faults: $(READY)
 
 mutants: $(READY)
 	$(BIN)/python -m tests.mutation --count $(or $(COUNT),200) --seed $(or $(SEED),1) \
-		--adversary "{python} -m tests.adversary --seconds 60 --seed 1"
+		--adversary "{python} -m tests.adversary --seconds 60 --seed 1 --json --first"
 
 overspend: $(READY)
 	$(BIN)/python -m tests.endurance overspend

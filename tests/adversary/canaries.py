@@ -199,5 +199,17 @@ def _catalog() -> Iterator[str]:
     yield "SELECT obj_description(oid), relname FROM pg_class"
     yield "SELECT pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v'"
     yield "SELECT * FROM sqlite_master"
+    for name in ("duckdb_settings", "duckdb_tables", "duckdb_columns", "duckdb_functions"):
+        for schema in ("main.", "system.main.", "pg_catalog.", "information_schema.", '"main".'):
+            yield f"SELECT * FROM {schema}{name}()"
+    yield from (
+        "SELECT relname + 1 FROM pg_class", "SELECT CAST(relname AS INTEGER) FROM pg_class",
+        "SELECT substr(relname) FROM pg_class", "SELECT abs('x') FROM pg_class",
+        "SELECT nope FROM pg_class", "SELECT relname FROM pg_class GROUP BY oid",
+        "SELECT SUM(relname) FROM pg_class", "SELECT relname::date FROM pg_class",
+        "SELECT (SELECT oid FROM pg_class) FROM pg_class", "SELECT oid[1] FROM pg_class",
+        "SELECT pg_catalog.lower(1, 2) FROM pg_class", "SELECT * FROM pg_class LIMIT 'x'",
+        "SELECT max(oid) OVER (ROWS 'x' PRECEDING) FROM pg_class",
+    )  # fmt: skip
     yield "SELECT pg_ls_dir('.'), pg_read_binary_file('policy.yaml')"
     yield "SELECT has_table_privilege('stranger', oid, 'select'), relname FROM pg_class"

@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from typing import Literal
 
+from tests.adversary.accounts import spend
+from tests.adversary.doors import encrypted, knock, wait
 from tests.adversary.faces.cli import CommandFace
 from tests.adversary.faces.servers import Servers
 from tests.adversary.judges.agreement import BESIDE
 from tests.adversary.live import (
+    TURNS,
     faces,
     hold_faces_together,
     hold_generated,
@@ -29,16 +32,30 @@ from tests.adversary.live import (
 )
 from tests.adversary.model import Face, Finding, Unopened
 from tests.adversary.pressure import press
-from tests.adversary.report import report
+from tests.adversary.report import Voice, report
 from tests.adversary.seeds import Seed, to_json
-from tests.adversary.sequences import SCRIPTS
 from tests.adversary.shrink import alike, shrink
 from tests.adversary.timing import time_answers, time_conditions
 
-ROUND = 16
-"""Attacks of a round: these, by their place in it; all others are generated worlds."""
-MARKS, PRESSURE, TIMES, CONDITIONS = 0, 5, 10, 15
-PLAYED = (2, 7, 12)
+Kind = Literal[
+    "scripts", "accounts", "doors", "waits", "encrypted", "generated", "marks", "pressure", "times",
+    "conditions",
+]  # fmt: skip
+ROUND: tuple[Kind, ...] = (
+    "scripts", "marks", "accounts", "doors", "marks", "scripts", "generated", "waits", "encrypted",
+    "pressure", "scripts", "generated", "marks", "times", "scripts", "generated", "conditions",
+)  # fmt: skip
+"""What is done in turn."""
+ALONE: Mapping[Kind, Callable[[Path, Servers], Iterator[Finding]]] = {
+    "accounts": spend,
+    "doors": knock,
+    "waits": wait,
+    "encrypted": encrypted,
+    "pressure": press,
+    "times": time_answers,
+    "conditions": time_conditions,
+}
+"""Attacks that choose their ways to dpsql themselves."""
 SHRINKING = 60.0
 
 
@@ -47,16 +64,17 @@ class Known:
     """What is known after so many attacks."""
 
     folder: Path
+    seed: str = ""
     next: int = 0
     found: dict[str, str] = field(default_factory=dict)
     """Findings by what they say."""
 
     @classmethod
-    def load(cls, folder: Path) -> Known:
+    def load(cls, folder: Path, seed: str = "") -> Known:
         """Go on from a folder."""
         path = folder / "endpoints.json"
         known = json.loads(path.read_text()) if path.exists() else {}
-        return cls(folder, known.get("next", 0), known.get("found", {}))
+        return cls(folder, seed, known.get("next", 0), known.get("found", {}))
 
     def save(self) -> None:
         """Write all of it or nothing."""
@@ -66,43 +84,52 @@ class Known:
         new.replace(self.folder / "endpoints.json")
 
 
-def attack(number: int, folder: Path) -> Iterator[Finding]:
+def attack(number: int, folder: Path, seed: str = "") -> Iterator[Finding]:
     """The attack of a number, with servers of its own in an empty folder."""
+    lap, place = divmod(number, len(ROUND))
+    kind = ROUND[place]
+    turn = lap * ROUND.count(kind) + ROUND[:place].count(kind)
     with Servers() as servers:
-        chosen = [face for face in faces(servers) if face.name != CommandFace.name]
-        match number % ROUND:
-            case place if place in PLAYED:
-                turn = number // ROUND * len(PLAYED) + PLAYED.index(place)
-                yield from play_all(chosen, folder, [SCRIPTS[turn % len(SCRIPTS)]])
-            case place if place == MARKS:
-                yield from look_for_marks(folder / "marks", servers, faces(servers))
-            case place if place == PRESSURE:
-                yield from press(folder / "pressed", servers)
-            case place if place == TIMES:
-                yield from time_answers(folder)
-            case place if place == CONDITIONS:
-                yield from time_conditions(folder / "strict")
-            case _:
-                yield from hold_generated(f"endpoint {number}", folder / "world", chosen)
+        if kind in ALONE:
+            yield from ALONE[kind](folder / kind, servers)
+        else:
+            yield from _through_faces(kind, turn, folder, servers, f"endpoint {seed}{number}")
 
 
-def explore(folder: Path, seconds: float) -> list[str]:
-    """Attack until the time is over; the reports of what was found and was not known."""
-    known, end, reports = Known.load(folder), time.monotonic() + seconds, list[str]()
-    while time.monotonic() < end:
-        place, found = Path(tempfile.mkdtemp(prefix="adversary-")), list[Finding]()
-        try:
-            found += attack(known.next, place)
-            sys.stderr.write(f"endpoints {known.next}: {len(found)} found\n")
-        except Unopened as error:
-            sys.stderr.write(f"endpoints {known.next}: not opened: {error}\n"[:300])
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-        for finding in found:
-            reports += _new(known, finding)
-        known.next += 1
-        known.save()
-    return reports
+def _through_faces(
+    kind: Kind, turn: int, folder: Path, servers: Servers, name: str
+) -> Iterator[Finding]:
+    every = faces(servers)
+    several = [face for face in every if face.name != CommandFace.name]
+    if kind == "scripts":
+        yield from play_all([several[turn % len(several)]], folder)
+    elif kind == "marks":
+        face = every[(1 + turn // TURNS) % len(every)]
+        yield from look_for_marks(folder / "marks", servers, [face], turn)
+    else:
+        module, *others = several
+        pair = [others[(2 * turn + step) % len(others)] for step in (0, 1)]
+        yield from hold_generated(name, folder / "world", [module, *pair])
+
+
+def attack_next(known: Known, voice: Voice) -> int:
+    """The next attack; how much was found that was not known."""
+    place, found, count = Path(tempfile.mkdtemp(prefix="adversary-")), 0, 0
+    began, number = time.monotonic(), known.next
+    known.next += 1
+    try:
+        for finding in attack(number, place, known.seed):
+            found += 1
+            count += _new(known, finding, voice)
+            if count and voice.first:
+                break
+    except (Unopened, OSError) as error:
+        voice.say(f"endpoints {number}: not opened: {error}")
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    voice.say(f"endpoints {number}: {found} found in {time.monotonic() - began:.0f} s")
+    known.save()
+    return count
 
 
 def smaller(finding: Finding) -> Seed:
@@ -132,20 +159,22 @@ def _again(finding: Finding, pair: Sequence[Face]) -> Callable[[Seed], Finding |
     return still
 
 
-def _new(known: Known, finding: Finding) -> list[str]:
-    """The report of a finding that was not known, made small; all faces that show it are one."""
+def _new(known: Known, finding: Finding, voice: Voice) -> bool:
+    """Report what was not known, made small; all faces that show it are one."""
     what = finding.meaning.partition(" differ ")[2] or finding.meaning
     codes = re.findall(r"code='(\w*)'", " ".join(finding.details))
     sort = re.sub(r"\d+\.\d+|incident \w+", "", f"{finding.judge} {what} {codes}")
     if sort in known.found:
-        return []
+        return False
+    voice.found(finding)
+    name = blake2b(sort.encode(), digest_size=6).hexdigest()
+    known.found[sort] = f"{name}.txt"
+    if voice.first:
+        return True
     seed = smaller(finding)
     text = report(finding, seed)
-    name = blake2b(sort.encode(), digest_size=6).hexdigest()
     (known.folder / "findings").mkdir(parents=True, exist_ok=True)
     (known.folder / "findings" / f"{name}.txt").write_text(text, encoding="utf-8")
     (known.folder / "findings" / f"{name}.json").write_text(to_json(seed), encoding="utf-8")
-    known.found[sort] = f"{name}.txt"
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-    return [text]
+    voice.report(text)
+    return True

@@ -83,6 +83,8 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "SELECT p.name AS g, COUNT(*) AS n, SUM(p.size) FROM {T} LEFT JOIN places AS p ON p.code = {T}.{text_col} GROUP BY 1",
         "SELECT p.code, COUNT({T}.{any_col}) AS n FROM places AS p LEFT JOIN {T} ON p.code = {T}.{text_col} GROUP BY 1",
         "SELECT COUNT(*) FROM {T} JOIN places AS p ON p.size <= {num}",
+        "SELECT COUNT(*), {agg} FROM {T} JOIN goods AS p ON p.code = {T}.{text_col}",
+        "SELECT p.label, {agg} AS n FROM {T} JOIN goods AS p ON p.code = {T}.{text_col} GROUP BY 1",
         "SELECT COUNT(*) FROM {T} AS a JOIN {T} AS b ON {self_keys}",
         "SELECT COUNT(*) FROM {T} WHERE {first_key} NOT IN (SELECT {first_key} FROM {other:T})",
         "SELECT {outputs} FROM {T} WHERE EXISTS (SELECT 1 FROM {other:T} AS o WHERE {equal_keys})",
@@ -104,6 +106,7 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "SELECT {any_col}, COUNT(*) FROM {source} GROUP BY 1 EXCEPT SELECT {any_col}, 0 FROM {source} GROUP BY 1",
         "SELECT COUNT(*) FROM (SELECT {keys}, {any_col} FROM {T} UNION ALL SELECT {keys}, {any_col} FROM {T}) AS x",
         "SELECT {any_col} FROM {T} UNION SELECT {any_col} FROM {T}",
+        "SELECT COUNT(*), SUM({num_col}) FROM (SELECT {num_col} FROM {T} UNION ALL SELECT {num_col} FROM {T}) AS x",
         "(SELECT COUNT(*) AS n FROM {source}) INTERSECT (SELECT COUNT(*) FROM {source}) ORDER BY n",
     ),
     "subqueries": (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tests.adversary import canaries, shop, worlds
@@ -22,7 +23,7 @@ from tests.adversary.faces.servers import Servers
 from tests.adversary.faces.session import OpenWorld, is_absent
 from tests.adversary.faces.simple import simple_face
 from tests.adversary.judges.agreement import BESIDE, Agreement
-from tests.adversary.judges.canaries import Canaries, leaks
+from tests.adversary.judges.canaries import Canaries, Closed, leaks
 from tests.adversary.judges.defects import Defects
 from tests.adversary.judges.payment import Payment
 from tests.adversary.judges.recall import Recall
@@ -43,9 +44,12 @@ from tests.adversary.sequences import SCRIPTS, Script
 from tests.adversary.statements import series
 
 QUERIES = ("SELECT", "WITH", "VALUES")
-GENERATED_STEPS = 40
+GENERATED_STEPS = 24
 TYPED_ONE_IN = 40
 """Of many statements the command line is asked these: a process for each takes a second."""
+AUDIT = Payment(audit=True)
+"""A process of its own: once for each ledger, after the last face."""
+TURNS = 2
 JUDGES: tuple[Judge, ...] = (Defects(), Payment(), Recall(), Agreement())
 
 
@@ -103,10 +107,11 @@ def hold_faces_together(
     write(world, folder)
     first, *others = chosen
     yield from judged(case_of(first.name, *(run_in(first, world, steps, folder),) * 2))
-    known = run_in(first, world, steps, folder)
+    told = known = run_in(first, world, steps, folder)
     for face in others:
         told = run_in(face, world, steps, folder)
         yield from judged(case_of(f"{face.name}{BESIDE}{first.name}", known, told))
+    yield from _audited(case_of(first.name, told, told))
 
 
 def hold_generated(seed: str, folder: Path, chosen: Sequence[Face]) -> Iterator[Finding]:
@@ -118,7 +123,7 @@ def hold_generated(seed: str, folder: Path, chosen: Sequence[Face]) -> Iterator[
     ground = worlds.make(seed)
     names = re.compile(rf"\b({'|'.join(each.name for each in ground.tables)})\b")
     steps = [
-        step
+        replace(step, text=step.text.replace("?", "$1"))
         for step in series(ground, Dice(seed), GENERATED_STEPS)
         if step.act in ("ask", "explain") and step.text.lstrip("( ").upper().startswith(QUERIES)
         and names.search(step.text)
@@ -126,7 +131,14 @@ def hold_generated(seed: str, folder: Path, chosen: Sequence[Face]) -> Iterator[
     yield from hold_faces_together(shop.with_password(ground.world), steps, folder, chosen)
 
 
-def play(script: Script, face: Face, folder: Path) -> Iterator[Finding]:
+def _audited(case: Case) -> Iterator[Finding]:
+    """What the auditor finds in the ledger behind a case."""
+    found = AUDIT.judge(case)
+    if found is not None:
+        yield found
+
+
+def play(script: Script, face: Face, folder: Path, audit: bool = False) -> Iterator[Finding]:
     """A script through one face. Its policy is read anew, with a data version of its own.
 
     So nothing that was answered before is recalled, and one endpoint does for all scripts.
@@ -142,6 +154,8 @@ def play(script: Script, face: Face, folder: Path) -> Iterator[Finding]:
     if not script.expects(told):
         yield finding(script.name, case, len(told), script.means, [said(each) for each in told])
     yield from judged(case)
+    if audit:
+        yield from _audited(case)
 
 
 def said(each: Transcript) -> str:
@@ -150,8 +164,12 @@ def said(each: Transcript) -> str:
     return f"{each.step.act} {each.step.text[:80]!r}: {came}, cost {each.cost}"
 
 
-def look_for_marks(folder: Path, servers: Servers, chosen: Sequence[Face]) -> Iterator[Finding]:
+def look_for_marks(
+    folder: Path, servers: Servers, chosen: Sequence[Face], turn: int
+) -> Iterator[Finding]:
     """Attempts to read what is around the data, through each face, while the stranger is connected.
+
+    Each turn makes some of the attempts, so that it is short; ``TURNS`` of them make all.
 
     Every byte that came back is looked at, and so are the log, standard error and the metrics.
     """
@@ -161,7 +179,7 @@ def look_for_marks(folder: Path, servers: Servers, chosen: Sequence[Face]) -> It
     stranger = canaries.STRANGER
     named = [("application_name", canaries.MARKS["application"])]
     other = Conversation(server.address, stranger.name, stranger.password, options=named)
-    steps = canaries.attempts(folder)
+    steps = canaries.attempts(folder)[turn % TURNS :: TURNS]
     runs = {
         face.name: run_in(
             face,
@@ -179,9 +197,8 @@ def look_for_marks(folder: Path, servers: Servers, chosen: Sequence[Face]) -> It
     heard["standard error"] = server.said.encode()
     heard["log"] = b"".join(path.read_bytes() for path in folder.glob("*.log*"))
     for name, run in runs.items():
-        found = [
-            judge.judge(case_of(name, run, run)) for judge in (Canaries(), Defects(), Payment())
-        ]
+        watching = (Canaries(), Closed(), Defects(), Payment())
+        found = [judge.judge(case_of(name, run, run)) for judge in watching]
         yield from (each for each in found if each is not None)
     whole = case_of("all", *(next(iter(runs.values())),) * 2)
     for source, place, around in leaks(heard):
@@ -198,7 +215,7 @@ def play_all(
 ) -> Iterator[Finding]:
     """Every script through every face that can play it."""
     for script in scripts:
-        for face in chosen:
-            if face.name in script.faces:
-                place = folder / ("basic" if script.basic else "zcdp")
-                yield from play(script, face, place)
+        place = folder / ("basic" if script.basic else "zcdp")
+        able = [face for face in chosen if face.name in script.faces]
+        for face in able:
+            yield from play(script, face, place, audit=face is able[-1])

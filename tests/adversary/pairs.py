@@ -13,10 +13,11 @@ def other(world: World, relation: Relation, owners: tuple[str, ...]) -> World:
     """The second world of a pair."""
     if relation == "without":
         return replace(world, rows=tuple(r for r in world.rows if r.owner not in owners))
-    if relation == "order":
-        return replace(world, rows=tuple(Dice("order").mixed(world.rows)))
+    private = {row.table for row in world.rows if row.owner is not None}
+    if relation == "order":  # that of public rows may be seen
+        mixed = Dice("order").mixed([r for r in world.rows if r.table in private])
+        return replace(world, rows=(*mixed, *(r for r in world.rows if r.table not in private)))
     if relation == "strays":
-        private = {row.table for row in world.rows if row.owner is not None}
         kept = (r for r in world.rows if r.owner is not None or r.table not in private)
         return replace(world, rows=tuple(kept))
     return world

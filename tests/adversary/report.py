@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from dataclasses import dataclass
 from itertools import groupby
 
 from tests.adversary.model import Finding
@@ -34,3 +37,36 @@ def report(finding: Finding, seed: Seed) -> str:
         lines.append(f"{step.act}: {step.text}{parameters}{mark}")
     lines.append("-- seen")
     return "\n".join([*lines, *finding.details]) + "\n"
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How findings are told: as reports, or as lines of JSON that come at once."""
+
+    lines: bool = False
+    first: bool = False
+    """Whether the first finding is enough, which is then not made smaller."""
+
+    def say(self, text: str) -> None:
+        """What goes on, for whoever watches."""
+        sys.stderr.write(f"{text[:300]}\n")
+
+    def found(self, finding: Finding) -> None:
+        """A finding as it was made."""
+        asked = finding.steps[finding.step].text if finding.steps else ""
+        said = {
+            "finding": finding.meaning, "judge": finding.judge, "face": finding.face,
+            "world": finding.world.name, "relation": finding.relation, "asked": asked[:400],
+            "details": [detail[:400] for detail in finding.details[:3]],
+        }  # fmt: skip
+        if self.lines:
+            self._write(json.dumps(said))
+
+    def report(self, text: str) -> None:
+        """A finding made small, as text."""
+        if not self.lines:
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()

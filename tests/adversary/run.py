@@ -1,41 +1,45 @@
 """The adversary at work: attacks one after the other, for as long as it is given.
 
 What it knows is in one folder, and it goes on from there: the number of the next attack, the lines
-and words of dpsql that were reached, seeds, and findings with their reproductions.
+and words of dpsql that were reached, seeds, and findings with their reproductions. Attacks inside
+this process and on running endpoints take turns: whoever had less of its share of the time is next.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from hashlib import blake2b
 from pathlib import Path
 
 from tests.adversary import endpoints, seeds
 from tests.adversary.attack import attack
 from tests.adversary.dice import Dice
-from tests.adversary.learn import Lines, words
+from tests.adversary.learn import Lines
 from tests.adversary.model import Case, Finding
 from tests.adversary.mutate import mutate
 from tests.adversary.oracle import tame
 from tests.adversary.pairs import choose
 from tests.adversary.registry import JUDGES
-from tests.adversary.report import report
+from tests.adversary.report import Voice, report
 from tests.adversary.seeds import Seed
 from tests.adversary.shrink import alike, shrink
+from tests.adversary.state import State
 from tests.adversary.statements import series
 from tests.adversary.worlds import make
 
 STEPS, ORACLE = 20, 10
 """Steps of a new attack; attacks in a hundred whose answers are compared with plain DuckDB's."""
-INSIDE = 2 / 3
-"""Share of the time for attacks inside this process; the rest is for running endpoints."""
+SHARES = {"inside": 2 / 3, "endpoints": 1 / 3}
+"""Shares of the time for attacks inside this process, and for those on running endpoints."""
 MUTATED = 35
 """Attacks in a hundred that are made from seeds."""
+SHRINKING = 120.0
+FOLDER = Path("build/adversary")
 
 
 def fresh(name: str) -> Seed:
@@ -53,59 +57,6 @@ def judge(seed: Seed) -> tuple[Case, list[Finding]]:
     return case, [finding for finding in found if finding is not None]
 
 
-@dataclass
-class State:
-    """What is known after so many attacks."""
-
-    folder: Path
-    next: int = 0
-    reached: set[str] = field(default_factory=set)
-    pool: list[Seed] = field(default_factory=list)
-    found: dict[str, str] = field(default_factory=dict)
-    """Findings by what they say."""
-
-    @classmethod
-    def load(cls, folder: Path) -> State:
-        """Go on from a folder; begin if it is empty."""
-        folder.mkdir(parents=True, exist_ok=True)
-        state = cls(folder, pool=list(seeds.load(seeds.FOLDER, folder / "seeds")))
-        path = folder / "state.json"
-        if path.exists():
-            known = json.loads(path.read_text())
-            state.next, state.reached = known["next"], set(known["reached"])
-            state.found = known["found"]
-        return state
-
-    def save(self) -> None:
-        """Write what is known, all of it or nothing."""
-        new = self.folder / "state.new"
-        known = {"next": self.next, "reached": sorted(self.reached), "found": self.found}
-        new.write_text(json.dumps(known, indent=1))
-        new.replace(self.folder / "state.json")
-
-    def keep(self, seed: Seed, case: Case, lines: set[str]) -> int:
-        """Keep the attack as a seed if it reached something new; how much that is."""
-        news = {f"line {line}" for line in lines} - self.reached
-        last = 0
-        for number, transcript in enumerate(case.left.transcripts):
-            said = words(transcript) - self.reached
-            if said:
-                news, last = news | said, number
-        if not news:
-            return 0
-        self.reached |= news
-        said = sorted(word for word in news if not word.startswith("line "))
-        if said or len(news) > 3:
-            last = last or len(seed.steps) - 1
-            kept = replace(seeds.small(seed), steps=seed.steps[: last + 1])
-            kept = replace(kept, reached=tuple(said[:20]))
-            self.pool.append(kept)
-            (self.folder / "seeds").mkdir(exist_ok=True)
-            path = self.folder / "seeds" / f"{self.next:06}.json"
-            path.write_text(seeds.to_json(kept), encoding="utf-8")
-        return len(news)
-
-
 def again(found: Finding) -> Callable[[Seed], Finding | None]:
     """Whether a smaller attack still finds the same."""
 
@@ -118,80 +69,113 @@ def again(found: Finding) -> Callable[[Seed], Finding | None]:
     return still
 
 
-def explore(state: State, seconds: float, *, shrunk: float = 120.0, say: bool = True) -> list[str]:
-    """Attack until the time is over; the reports of what was found."""
-    end, reports = time.monotonic() + seconds, list[str]()
-    lines = Lines()
-    while time.monotonic() < end:
-        dice = Dice(f"choice {state.next}")
-        if state.pool and dice.chance(MUTATED):
-            seed = mutate(dice.one(state.pool), state.pool, dice)
-        else:
-            name = str(state.next)
-            seed = tame(name, STEPS) if dice.chance(ORACLE) else fresh(name)
-        lines.met.clear()
-        try:
-            with lines.watch():
-                case, findings = judge(seed)
-        except Exception as error:  # noqa: BLE001 (a database that cannot be made is no attack)
-            if say:
-                sys.stderr.write(f"{state.next}: not an attack: {error!r}\n"[:300])
-            state.next += 1
-            continue
-        news = state.keep(seed, case, lines.met)
-        if say:
-            _say(state, case, news, findings)
-        for finding in findings:
-            reports += _found(state, seed, finding, shrunk)
-        state.next += 1
-        state.save()
-    return reports
+def chosen(state: State) -> Seed:
+    """The next attack: first all seeds as they are, then new ones and changed ones."""
+    if state.replayed < state.given:
+        state.replayed += 1
+        return state.pool[state.replayed - 1]
+    name = f"{state.seed}{state.next}"
+    state.next += 1
+    dice = Dice(f"choice {name}")
+    if state.pool and dice.chance(MUTATED):
+        return mutate(dice.one(state.pool), state.pool, dice)
+    return tame(name, STEPS) if dice.chance(ORACLE) else fresh(name)
 
 
-def _say(state: State, case: Case, news: int, findings: Sequence[Finding]) -> None:
+def attack_inside(state: State, lines: Lines, voice: Voice) -> int:
+    """One attack inside this process; how much was found that was not known."""
+    seed = chosen(state)
+    lines.met.clear()
+    try:
+        with (
+            nullcontext() if voice.first else lines.watch()
+        ):  # what is learned goes with its folder
+            case, findings = judge(seed)
+    except Exception as error:  # noqa: BLE001 (a database that cannot be made is no attack)
+        voice.say(f"{state.next}: not an attack: {error!r}")
+        return 0
+    news = state.keep(seed, case, lines.met)
     answered = sum(t.error is None for t in case.left.transcripts)
-    words = f"{answered} of {len(case.steps)} answered, {news} new, {len(findings)} found"
-    name = f"{case.left.world.name} {case.relation}"
-    sys.stderr.write(f"{state.next}: {name}: {words}, {len(state.pool)} seeds\n")
+    voice.say(
+        f"{state.next}: {case.left.world.name} {case.relation}: {answered} of {len(case.steps)}"
+        f" answered, {news} new, {len(findings)} found, {len(state.pool)} seeds"
+    )
+    count = sum(_found(state, seed, finding, voice) for finding in findings)
+    state.save()
+    return count
 
 
-def _found(state: State, seed: Seed, finding: Finding, seconds: float) -> list[str]:
-    """Report a finding once, made small."""
+def _found(state: State, seed: Seed, finding: Finding, voice: Voice) -> bool:
+    """Report a finding once, made small; whether it is new."""
     sort = "".join(c for c in f"{finding.judge} {finding.meaning}" if not c.isdigit())[:80]
     if sort in state.found:
-        return []
-    small = shrink(seed, finding, again(finding), seconds)
+        return False
+    voice.found(finding)
+    name = blake2b(sort.encode(), digest_size=6).hexdigest()
+    state.found[sort] = f"{name}.txt"
+    if voice.first:
+        return True
+    small = shrink(seed, finding, again(finding), SHRINKING)
     last = next((f for f in judge(small)[1] if alike(finding, f)), finding)
     text = report(last, small)
-    name = blake2b(sort.encode(), digest_size=6).hexdigest()
     folder = state.folder / "findings"
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.txt").write_text(text, encoding="utf-8")
     (folder / f"{name}.json").write_text(seeds.to_json(small), encoding="utf-8")
-    state.found[sort] = f"{name}.txt"
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-    return [text]
+    voice.report(text)
+    return True
+
+
+def explore(folder: Path, seconds: float, seed: str, kinds: Sequence[str], voice: Voice) -> int:
+    """Attack until the time is over, or something is found and that is enough; how much was."""
+    state, known = State.load(folder, seed), endpoints.Known.load(folder, seed)
+    lines, count, spent = Lines(), 0, dict.fromkeys(kinds, 0.0)
+    turns = {
+        "inside": lambda: attack_inside(state, lines, voice),
+        "endpoints": lambda: endpoints.attack_next(known, voice),
+    }
+    end = time.monotonic() + seconds
+    while (began := time.monotonic()) < end and not (count and voice.first):
+        kind = min(kinds, key=lambda kind: spent[kind] / SHARES[kind])
+        count += turns[kind]()
+        spent[kind] += time.monotonic() - began
+    voice.say(
+        f"{state.replayed + state.next} attacks inside, {known.next} on endpoints,"
+        f" {len(state.pool)} seeds, {len(state.found) + len(known.found)} findings"
+    )
+    return count
+
+
+@contextmanager
+def _folder(given: Path | None, passing: bool) -> Iterator[Path]:
+    """The folder of the state; one that goes in the end, where nothing shall be kept."""
+    if given is not None or not passing:
+        yield given or FOLDER
+        return
+    with tempfile.TemporaryDirectory(prefix="adversary-") as name:
+        yield Path(name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Attack for some seconds; 1 if something was found that was not known."""
     parser = argparse.ArgumentParser(prog="python -m tests.adversary", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--state", type=Path, default=Path("build/adversary"))
+    parser.add_argument(
+        "--state", type=Path, help=f"default: {FOLDER}; with --first a new one, which is not kept"
+    )
+    parser.add_argument("--seed", default="", help="begins the names of attacks")
+    parser.add_argument("--json", action="store_true", help="a line for each finding, at once")
+    parser.add_argument("--first", action="store_true", help="stop at the first finding")
     parser.add_argument("--again", type=Path, help="repeat the attack of a JSON file, and judge it")
-    parser.add_argument("--only", choices=("inside", "endpoints"), help="one kind of attacks")
+    parser.add_argument("--only", choices=tuple(SHARES), help="one kind of attacks")
     options = parser.parse_args(arguments)
     if options.again is not None:
         seed = seeds.from_json(options.again.read_text(encoding="utf-8"))
         findings = judge(seed)[1]
         sys.stdout.write("".join(report(f, seed) for f in findings) or "nothing found\n")
         return bool(findings)
-    inside = {None: INSIDE, "inside": 1.0, "endpoints": 0.0}[options.only]
-    state = State.load(options.state)
-    reports = explore(state, options.seconds * inside)
-    reports += endpoints.explore(options.state, options.seconds * (1 - inside))
-    sys.stdout.write(
-        f"{state.next} attacks, {len(state.pool)} seeds, {len(state.found)} findings\n"
-    )
-    return bool(reports)
+    kinds = [options.only] if options.only else list(SHARES)
+    voice = Voice(lines=options.json, first=options.first)
+    name = f"{options.seed}-" if options.seed else ""
+    with _folder(options.state, options.first) as folder:
+        return int(explore(folder, options.seconds, name, kinds, voice) > 0)

@@ -13,6 +13,8 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import patch
 
@@ -22,6 +24,7 @@ import pyarrow as pa
 from dpsql.engines.duckdb import DuckDB
 from dpsql.privacy.entropy import Entropy
 from dpsql.release import noise as noising
+from dpsql.service import Service
 from tests.adversary.model import Draw, Measured
 
 SAMPLES = 4_000
@@ -329,3 +332,15 @@ def transplant(integers: pa.Table, labels: pa.Table) -> pa.Table:
         for n in integers.column_names
     ]
     return pa.Table.from_arrays(columns, schema=integers.schema)
+
+
+def answered_at(policy: Path, role: str, moment: datetime, statements: Sequence[str]) -> bool:
+    """Whether all statements are answered when the clock stands at this moment."""
+    with Service.open(policy, clock=lambda: moment) as service:
+        session = service.session(role=role, name=f"{moment:%m%d}")
+        try:
+            for statement in statements:
+                session.execute(statement)
+        except Exception:  # noqa: BLE001 (any refusal is one)
+            return False
+    return True

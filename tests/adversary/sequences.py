@@ -66,6 +66,11 @@ def without_orders(world: World) -> Step:
     return Step("reload", shown)
 
 
+def newer_data(world: World) -> Step:
+    """The policy, for a version of the data that nobody has asked about."""
+    return Step("reload", world.policy.replace('data_version: "', 'data_version: "newer '))
+
+
 def as_before(world: World) -> Step:
     """The policy that the world began with."""
     return Step("reload", world.policy)
@@ -180,6 +185,24 @@ SCRIPTS = (
         ),
         lambda told: answered(told, 0, 4) and refused(told[2], "DP104") and free(told[4]),
         "a policy that was read again is not in force",
+    ),
+    Script(
+        "newer data",
+        lambda world: (*asked(TOTAL), newer_data(world), *asked(TOTAL, TOTAL)),
+        lambda told: costs(told[0], 1) and costs(told[2], 1) and free(told[3]),
+        "an answer about older data is given for newer data",
+    ),
+    Script(
+        "a part that is stored",
+        lambda _: (
+            *changed("SET dpsql.mechanism = 'gaussian'", "SET dpsql.epsilon = 0.2"), *asked(TOTAL),
+            *changed("SET dpsql.epsilon = 1"),
+            *asked("SELECT COUNT(*), SUM(money), AVG(score) FROM people", TOTAL),
+        ),
+        lambda told: costs(told[2], 0.2) and 0 < paid(told[4]) <= 1 and answered(told, 5),
+        "what is partly stored has another price",
+        ALL - {"cli"},
+        basic=False,
     ),
     Script(
         "a policy that cannot be read",

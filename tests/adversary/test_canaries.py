@@ -33,7 +33,7 @@ def test_no_face_shows_a_mark(
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     chosen = [face for face in faces(servers) if face.name in ASKED]
-    found = look_for_marks(tmp_path / "marks", servers, chosen)
+    found = look_for_marks(tmp_path / "marks", servers, chosen, 0)
     assert [f"{f.meaning} {f.steps[f.step].text} {f.details}" for f in found] == []
 
 

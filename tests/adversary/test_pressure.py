@@ -109,15 +109,15 @@ def test_an_answer_before_its_time_is_noticed() -> None:
 
 @pytest.mark.slow
 def test_a_fixed_time_does_not_tell_whether_a_person_is_there(tmp_path: Path) -> None:
-    assert words(time_answers(tmp_path)) == []
+    assert words(time_answers(tmp_path, Servers())) == []
 
 
 @pytest.mark.slow
 def test_strict_timing_does_not_tell_whom_a_condition_finds(tmp_path: Path) -> None:
-    assert words(time_conditions(tmp_path)) == []
+    assert words(time_conditions(tmp_path, Servers())) == []
 
 
 @pytest.mark.slow
 def test_without_protection_times_tell(tmp_path: Path) -> None:
-    assert len(words(time_answers(tmp_path / "answers", "", 5 * BURDEN))) == 1
-    assert len(words(time_conditions(tmp_path / "conditions", "", 5 * BURDEN))) == 1
+    assert len(words(time_answers(tmp_path / "answers", Servers(), "", 5 * BURDEN))) == 1
+    assert len(words(time_conditions(tmp_path / "conditions", Servers(), "", 5 * BURDEN))) == 1

@@ -89,7 +89,7 @@ def spread(more: str, burden: int = BURDEN) -> World:
 
 
 def time_answers(
-    folder: Path, more: str = f"latency: fixed({FIXED * 1000:.0f}ms)\n", burden: int = BURDEN
+    folder: Path, _: Servers, more: str = f"latency: fixed({FIXED * 1000:.0f}ms)\n", burden: int = BURDEN
 ) -> Iterator[Finding]:  # fmt: skip
     """Compare neighbours over the simple protocol, under these lines of the policy."""
     worlds = neighbours(more, burden)
@@ -112,7 +112,7 @@ def time_answers(
 
 
 def time_conditions(
-    folder: Path, more: str = 'strict_timing: "on"\n', burden: int = BURDEN
+    folder: Path, _: Servers, more: str = 'strict_timing: "on"\n', burden: int = BURDEN
 ) -> Iterator[Finding]:  # fmt: skip
     """Compare a condition that finds a person with one that finds nobody, in one world.
 

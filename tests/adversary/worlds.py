@@ -321,6 +321,14 @@ class _Maker:
                 Row("places", (f"'{code}'", f"'{code[:1].upper()}{number % 2}'", str(number)))
             )
 
+        self.ddl.append("CREATE TABLE goods (code VARCHAR, label VARCHAR)")
+        self.policy.append("  goods: {public: true}\n")
+        self.rows["goods"] = [
+            Row("goods", (f"'{code}'", f"'{code} {number}'"))
+            for code in ("web", "x")
+            for number in range(4)
+        ]
+
     def _placed(self, rows: list[Row]) -> list[Row]:
         """The rows in an order in which the victim stands first, last, or somewhere."""
         others = self.dice.mixed([r for r in rows if r.owner != f"{self.unit}:{VICTIM}"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -23,10 +24,12 @@ from typing import Any
 from tests.adversary_faults.fault import Fault
 from tests.adversary_faults.plant import ROOT, environment, plant
 
-COMMAND = "{python} -m tests.adversary --seconds {seconds} --seed {seed}"
+COMMAND = "{python} -m tests.adversary --seconds {seconds} --seed {seed} --json --first"
 """May also name {findings}, a file that it writes its lines to."""
 GRACE = 60.0
 """Seconds beyond its own that it has to end."""
+ENDING = 5.0
+"""Seconds that it has to end once it has found something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Hunt:
     """What the first finding says of the judge that made it."""
     seconds: float
     """Until the first finding; until the end, where there was none."""
+    work: float
+    """Seconds of processors in that time, of all its processes: on a busy machine far fewer."""
     seed: int
     ended: int | None
     finding: str = ""
@@ -61,7 +66,7 @@ def _watched(fault: Fault, folder: Path, command: str, seconds: float, seed: int
         "findings": findings,
     }
     argv = [word.format(**words) for word in shlex.split(command)]
-    begun = time.monotonic()
+    begun, worked = time.monotonic(), _worked()
     process = subprocess.Popen(
         argv, env={**environment(folder), "TMPDIR": str(folder)}, cwd=ROOT, text=True, errors="replace",
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -75,6 +80,8 @@ def _watched(fault: Fault, folder: Path, command: str, seconds: float, seed: int
         for line in process.stdout:
             if finding(line) is not None:
                 first, took = line.strip(), time.monotonic() - begun
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(ENDING)
                 break
         else:
             process.wait()
@@ -86,9 +93,15 @@ def _watched(fault: Fault, folder: Path, command: str, seconds: float, seed: int
     took = took or time.monotonic() - begun
     first = first or next(_lines(findings), "")
     return Hunt(
-        fault.name, fault.area, bool(first), judge(first), round(took, 1), seed, process.returncode,
-        first[:2_000],
+        fault.name, fault.area, bool(first), judge(first), round(took, 1), round(_worked() - worked, 1),
+        seed, process.returncode, first[:2_000],
     )  # fmt: skip
+
+
+def _worked() -> float:
+    """Seconds of processors that children had who have ended, and theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -37,7 +37,7 @@ def plant(fault: Fault | None, folder: Path) -> Path:
     """Copy the package into a folder, with the fault if there is one; the folder is first on a path."""
     target = folder / "dpsql"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(PACKAGE, target, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+    shutil.copytree(PACKAGE, target)  # bytecode too, which has the times of its sources
     if fault is not None:
         for file, text in edited(fault).items():
             (target / file).write_text(text, "utf-8")

@@ -102,7 +102,7 @@ def test_what_is_no_finding(line: str) -> None:
 
 def test_the_command_names_what_it_is_given() -> None:
     words = COMMAND.format(python=sys.executable, seconds=5, seed=1)
-    assert words.endswith("-m tests.adversary --seconds 5 --seed 1")
+    assert words.endswith("-m tests.adversary --seconds 5 --seed 1 --json --first")
 
 
 @pytest.mark.parametrize("how", ["-c", "-m"])

@@ -12,12 +12,14 @@ import hashlib
 import hmac
 import secrets
 import socket
+import ssl
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 PROTOCOL_3_0 = 3 << 16
 CANCEL_REQUEST = 80877102
+SSL_REQUEST = 80877103
 SASL, SASL_CONTINUE, SASL_FINAL, AUTHENTICATION_OK = 10, 11, 12, 0
 RECEIVED_AT_ONCE = 1 << 16
 
@@ -115,12 +117,21 @@ class Conversation:
     heard: bytearray = field(default_factory=bytearray)
     process: int = 0
     key: bytes = b""
+    exchange: Scram | None = None
+    """How it proves the password; as it should if none is given."""
+    context: ssl.SSLContext | None = None
+    """With one, the connection is encrypted."""
 
     def __post_init__(self) -> None:
         """Connect and log in."""
         self._unread = bytearray()
         self._socket = socket.create_connection(self.address, self.seconds)
         try:
+            if self.context is not None:
+                self._socket.sendall(struct.pack("!ii", 8, SSL_REQUEST))
+                if self._socket.recv(1) != b"S":
+                    raise ConnectionEnded
+                self._socket = self.context.wrap_socket(self._socket)
             self._log_in()
         except BaseException:
             self._socket.close()
@@ -183,7 +194,7 @@ class Conversation:
 
     def _log_in(self) -> None:
         self.send(startup(self.user, self.database, self.options))
-        exchange = Scram(self.password)
+        exchange = self.exchange or Scram(self.password)
         for each in iter(self.read, None):
             if each.kind == b"E":
                 raise ConnectionEnded([each])
@@ -213,21 +224,21 @@ class Scram:
 
     def __init__(self, password: str) -> None:
         """Begin with a nonce of its own."""
-        self._password, self._nonce = password, secrets.token_hex(12)
+        self.password, self._nonce = password, secrets.token_hex(12)
         self._signature = b""
 
     def first(self) -> str:
         """The client's first message."""
         return f"n,,n=,r={self._nonce}"
 
-    def final(self, offer: str) -> str:
+    def final(self, offer: str, header: str = "n,,") -> str:
         """The client's last message, in answer to the server's first one."""
         given = dict(part.split("=", 1) for part in offer.split(","))
         if not given["r"].startswith(self._nonce):
             raise ValueError("the server has not kept the nonce")
         salt, rounds = base64.b64decode(given["s"]), int(given["i"])
-        salted = hashlib.pbkdf2_hmac("sha256", self._password.encode(), salt, rounds)
-        bare = f"c=biws,r={given['r']}"
+        salted = hashlib.pbkdf2_hmac("sha256", self.password.encode(), salt, rounds)
+        bare = f"c={base64.b64encode(header.encode()).decode()},r={given['r']}"
         signed = f"n=,r={self._nonce},{offer},{bare}".encode()
         key = hmac.digest(salted, b"Client Key", "sha256")
         proof = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")

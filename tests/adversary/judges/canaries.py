@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tests.adversary.canaries import MARKS
+from tests.adversary.faces.session import is_absent
 from tests.adversary.model import Case, Finding, finding
 
 ALLOWED = {("log", "application")}
@@ -39,6 +40,27 @@ def leaks(heard: Mapping[str, bytes]) -> Iterator[tuple[str, str, str]]:
             if (source, place) not in ALLOWED:
                 around = body[max(match.start() - AROUND, 0) : match.end() + AROUND]
                 yield source, place, around.decode(errors="replace")
+
+
+ENGINE = re.compile(
+    r"\b(duckdb_\w+|read_\w+|parquet_\w+|sniff_csv|glob|getenv|pg_read_file|pragma_\w+)\s*\(|'/\w",
+    re.IGNORECASE,
+)
+"""What is the engine's own: its functions, and files."""
+
+
+class Closed:
+    """Nothing that is the engine's own is answered, whether it tells something or not."""
+
+    name = "closed"
+
+    def judge(self, case: Case) -> Finding | None:
+        """The first statement that reached the engine."""
+        for number, told in enumerate(case.left.transcripts):
+            if told.rows and not is_absent(told) and ENGINE.search(told.step.text):
+                meaning = "what is the engine's own is answered"
+                return finding(self.name, case, number, meaning, [repr(told.rows[:3])[:400]])
+        return None
 
 
 class Canaries:

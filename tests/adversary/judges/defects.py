@@ -13,6 +13,11 @@ from tests.adversary.model import Case, Failure, Finding, finding
 REFUSED = re.compile(r"DP[1-6]\d\d|DP902|DP904|DP905|\d[0-9A-Z]{4}")
 """Codes of refusals, of the ledger, of time and of memory; SQLSTATEs of faces that have no others."""
 DEFECT = "XX000"
+ENGINE = re.compile(
+    r"\b(Binder|Catalog|Parser|Conversion|Invalid Input|Out of Range|Out of Memory|INTERRUPT|IO|Internal"
+    r"|INTERNAL|Not implemented|Constraint|Permission|Invalid) Error\b|Candidate functions|LINE \d+:"
+)
+"""How the engine begins what it says, which may quote data."""
 
 
 class Defects:
@@ -28,6 +33,9 @@ class Defects:
                 if error is not None and _own(error):
                     meaning = f"dpsql fails with {error.code}"
                     return finding(self.name, case, number, meaning, [error.words])
+                if error is not None and ENGINE.search(error.words):
+                    words = "an error is in the words of the engine"
+                    return finding(self.name, case, number, words, [error.words])
         return None
 
 

@@ -81,7 +81,7 @@ class Payment:
 
     def judge(self, case: Case) -> Finding | None:
         """The first step whose price is not what was charged."""
-        for side in (case.left, case.right):
+        for side in (case.left,) if case.right is case.left else (case.left, case.right):
             for number, transcript in enumerate(side.transcripts):
                 mine = [c for c in side.charges if c.step == number]
                 for mistake in mistakes(transcript, mine):
