@@ -1,7 +1,8 @@
 # make demo      a small shop, and five questions answered about it
+# make check     what lint does, and the fast tests: in less than a minute; FAST says which they are
 # make test      all tests, with coverage
 # make lint      format, lint, types, layers
-# make nightly   the slow tests too
+# make nightly   the slow tests too, and everything more often
 # make selftest  an audit of answers, and of the audit: every planted fault must be noticed
 # make fuzz      SECONDS=600 of wrong statements and messages for each target
 # make adversary SECONDS=600 of attacks from the outside on neighbouring databases; goes on where it ended
@@ -22,13 +23,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Each test that starts a process would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+FAST := tests/golden/test_refusals.py tests/unit/checks tests/unit/plan tests/unit/policy tests/unit/privacy tests/unit/release
 
-.PHONY: demo test lint nightly clients superset cube hostile attacks adversary faults mutants bench lock
+.PHONY: demo check test lint nightly clients superset cube hostile attacks adversary faults mutants bench lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
+
+check: lint
+	$(PYTEST) -m "not slow" $(FAST)
 
 test: $(READY)
 	$(PYTEST) -m "not slow" --cov --cov-branch --cov-report=json:.coverage.json

@@ -15,6 +15,8 @@ from support.services import Seeded
 from tests.fuzz.__main__ import NAMES
 from tests.fuzz.targets import TARGETS, seeds
 
+SHARES = [3, pytest.param(1, marks=pytest.mark.slow)]
+"""By day a third is tried of what is tried every night."""
 TRIES = {"statement": 2_000, "dialect": 1_500, "messages": 400, "strangers": 2_000}
 _PIECES = (
     b"(",
@@ -52,12 +54,13 @@ def mutated(data: bytes, other: bytes, dice: Seeded) -> bytes:
     return bytes(made)
 
 
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("name", TARGETS)
-def test_mutations_are_refused_at_most(name: str) -> None:
+def test_mutations_are_refused_at_most(name: str, share: int) -> None:
     known, dice = list(seeds(name)), Seeded(20_261_118)
     for data in known:
         TARGETS[name](data)
-    for number in range(TRIES[name]):
+    for number in range(TRIES[name] // share):
         first, second = (known[int(p) % len(known)] for p in dice.u64(2))
         data = mutated(first, second, dice)
         try:
@@ -71,14 +74,15 @@ RUNS = {"statement": 400, "dialect": 1_000, "messages": 80, "strangers": 4_000}
 
 
 @pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("name", TARGETS)
-def test_what_reaches_new_code_is_refused_at_most(name: str) -> None:
+def test_what_reaches_new_code_is_refused_at_most(name: str, share: int) -> None:
     """Coverage-guided, in a process of its own; the same tries each time, on machines of any speed."""
     if importlib.util.find_spec("atheris") is None:
         leave_out("atheris is not installed")
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz", "--target", name, "--seconds", "900", "--seed", "1",
-         "--runs", str(RUNS[name])],
+         "--runs", str(RUNS[name] // share)],
         capture_output=True, text=True, errors="replace", check=False, cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONHASHSEED": "0"},
     )  # fmt: skip

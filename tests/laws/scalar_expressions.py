@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -100,8 +101,9 @@ def _filled(columns: dict[str, tuple[Shape, Sequence[str]]], rows: int) -> World
     return World(engine, made)
 
 
+@functools.cache
 def wild_world() -> World:
-    """Two columns of each kind that hold the worst, in every combination."""
+    """Two columns of each kind that hold the worst, in every combination; no test changes them."""
     columns = {
         f"{kind.value}{n}": (Shape(kind, True, ANYTHING), WILD[kind])
         for kind in KINDS
@@ -114,8 +116,9 @@ def _written(domain: Domain, kind: Kind, values: Sequence[str]) -> tuple[Shape, 
     return Shape(kind, "NULL" in values, domain), values
 
 
+@functools.cache
 def tame_world() -> World:
-    """Columns with declared domains, and rows inside them."""
+    """Columns with declared domains, and rows inside them; no test changes them."""
     big = 2**62
     day, moment = date(2024, 1, 15), datetime(2024, 2, 29, 23, 59, 59, 500000)
     columns: dict[str, tuple[Shape, Sequence[str]]] = {

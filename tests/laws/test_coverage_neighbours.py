@@ -37,7 +37,7 @@ SMALL = {"tpch": 0.01}
 """What a unit can change does not depend on how many others there are."""
 HEAVY = 2
 """Units that own a third of all rows each."""
-ORDINARY = 2
+ORDINARY = 1
 
 
 OPEN = ExitStack()

@@ -119,6 +119,7 @@ def _only(strategy: str) -> Callable[..., Iterator[Bounding]]:
     return candidates
 
 
+@pytest.mark.no_cover  # writes what the neighbours' laws write
 @pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize("strategy", STRATEGIES[1:])
 def test_every_way_to_bound_gives_the_same_answer(
@@ -196,6 +197,7 @@ FAULTS: dict[str, tuple[Callable[[Relation], Relation], str, tuple[str, ...]]] =
 """Each with the word that a query has, and words of queries whose answer is the same without it."""
 
 
+@pytest.mark.no_cover  # answers what is answered above
 @pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_dropped_clause_is_noticed(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:

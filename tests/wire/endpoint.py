@@ -95,13 +95,13 @@ def endpoint(
     )
     thread.start()
     try:
-        found = started.result(timeout=30)
+        found = started.result(timeout=120)
         try:
             yield found
         finally:
             found.loop.call_soon_threadsafe(found.server.stop)
     finally:
-        thread.join(timeout=30)
+        thread.join(timeout=120)
         service.close()
     assert not thread.is_alive()
 

@@ -35,7 +35,7 @@ class Serving:
 
 @contextmanager
 def serving(
-    policy: Path, *options: str, seconds: float = 60, before: str = ""
+    policy: Path, *options: str, seconds: float = 240, before: str = ""
 ) -> Iterator[Serving]:
     """While the block lasts, for at most so long; ``before`` is Python that the process runs first."""
     start = ["-m", "dpsql"] if not before else ["-c", before + _START]

@@ -346,7 +346,7 @@ def test_the_command_serves_both(
         )  # fmt: skip
         assert answer.json()["rows"] == [[1]]
         found.process.send_signal(signal.SIGTERM)
-        assert found.process.wait(timeout=20) == 0
+        assert found.process.wait(timeout=120) == 0
 
 
 def test_without_its_packages_it_is_said(

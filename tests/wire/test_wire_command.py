@@ -26,7 +26,7 @@ def test_serve_until_a_signal() -> None:
         ) as connection:  # fmt: skip
             assert connection.execute("SELECT current_database()").fetchone() == ("x",)
             found.process.send_signal(signal.SIGTERM)
-            assert found.process.wait(timeout=20) == 0
+            assert found.process.wait(timeout=120) == 0
 
 
 def test_the_policy_says_what_the_endpoint_bears() -> None:

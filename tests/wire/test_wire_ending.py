@@ -61,7 +61,7 @@ def _ends(found: Serving, seconds: float, *signals: int) -> int:
     for number in signals:
         found.process.send_signal(number)
         time.sleep(0.1)
-    status = found.process.wait(timeout=20)
+    status = found.process.wait(timeout=120)
     assert time.monotonic() - begun < seconds
     return status
 
@@ -70,7 +70,7 @@ def _ending(found: Serving) -> float:
     """Seconds between a signal to stop and its end without an error."""
     begun = time.monotonic()
     found.process.terminate()
-    assert found.process.wait(timeout=20) == 0
+    assert found.process.wait(timeout=120) == 0
     return time.monotonic() - begun
 
 

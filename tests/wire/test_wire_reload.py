@@ -86,7 +86,7 @@ def test_after_many_signals_the_last_policy_is_in_force(count: int, pause: float
         with _connect(where, f"password {count - 1}") as c:
             assert c.execute("SELECT 1").fetchone() == (1,)
         where.process.send_signal(signal.SIGTERM)
-        assert where.process.wait(timeout=20) == 0
+        assert where.process.wait(timeout=120) == 0
         assert where.process.stderr is not None
         assert "Traceback" not in where.process.stderr.read()
     first = ("reloaded: ", "not reloaded: ", "database ")

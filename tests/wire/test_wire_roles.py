@@ -393,4 +393,4 @@ def test_a_signal_reloads() -> None:
         ) as c:  # fmt: skip
             assert c.execute("SELECT 1").fetchone() == (1,)
             found.process.send_signal(signal.SIGTERM)
-            assert found.process.wait(timeout=20) == 0
+            assert found.process.wait(timeout=120) == 0
