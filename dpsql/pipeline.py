@@ -8,12 +8,13 @@ arguments; nothing here is global.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from dpsql.checks import run as check
-from dpsql.diagnostics.refusal import Ended, LedgerFailed, Refused
+from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
 from dpsql.engines.guard import Admitted, Guarded
 from dpsql.engines.incident import failed
 from dpsql.engines.upheld import Upheld
@@ -27,7 +28,6 @@ from dpsql.plan.build import build
 from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.nodes import Enumerator, Plan
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
-from dpsql.plan.recall import Piece, pieces
 from dpsql.plan.request import Request
 from dpsql.plan.stages import SALT
 from dpsql.policy.model import QueryLimit
@@ -36,12 +36,17 @@ from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.events import to_json
 from dpsql.release.dry_run import dry_run
 from dpsql.release.finish import Finishing, finish
-from dpsql.release.flights import Flights
 from dpsql.release.lookups import Known, known
 from dpsql.release.noise import noise
 from dpsql.release.postprocess import PostProcessor
-from dpsql.release.recall import Outlook, complete, foresee
 from dpsql.release.rows import NoisyRows, Release
+from dpsql.reuse.consistent import consistent
+from dpsql.reuse.match import AnswerSources, match_nothing, match_stored
+from dpsql.reuse.measured import Due
+from dpsql.reuse.merge import merge
+from dpsql.reuse.pieces import Piece, pieces
+from dpsql.reuse.single_flight import SingleFlight
+from dpsql.reuse.store import Store, load_related
 from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
@@ -52,29 +57,29 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Remembrance:
-    """A plan with its pieces, what was kept of them, and the release that came of both."""
+class CachedAnswer:
+    """A plan with its pieces, what is stored that is related to them, and the answer that came of it."""
 
     priced: PricedPlan
     pieces: tuple[Piece, ...]
-    kin: tuple[Kept, ...] = ()
+    related: tuple[Kept, ...] = ()
     release: Release | None = None
 
 
-class Memory(Protocol):
-    """Answers that were recalled before."""
+class AnswerCache(Protocol):
+    """Answers from the store, as they came out, by the plan and whether intervals are wanted."""
 
-    def get(self, key: tuple[int, bool], /) -> Remembrance | None:
-        """What is remembered."""
+    def get(self, key: tuple[int, bool], /) -> CachedAnswer | None:
+        """What is cached."""
         ...
 
-    def put(self, key: tuple[int, bool], value: Remembrance, /) -> None:
-        """Remember it."""
+    def put(self, key: tuple[int, bool], value: CachedAnswer, /) -> None:
+        """Cache it."""
         ...
 
 
 MOST_ROWS = 10_000
-"""Longer answers are not remembered."""
+"""Longer answers are not cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,8 @@ class Tools:
     entropy: Randomness
     enumerator: Enumerator
     postprocessor: PostProcessor
-    memory: Memory | None = None
-    flights: Flights = field(default_factory=Flights)
+    answers: AnswerCache | None = None
+    single_flight: SingleFlight = field(default_factory=SingleFlight)
     upheld: Upheld | None = None
 
     @property
@@ -180,7 +185,7 @@ def admit(priced: PricedPlan, tools: Tools) -> None:
         admit(asked.priced, tools)
     for found in search.extremes(priced):
         admit(found, tools)
-    dry_run(priced, tools.postprocessor)
+    dry_run(priced, tools.postprocessor, _finish)
 
 
 def admit_part(part: PricedMeasurement, tools: Tools) -> Admitted:
@@ -189,77 +194,159 @@ def admit_part(part: PricedMeasurement, tools: Tools) -> Admitted:
     return tools.engine.admit(part.sql, lighter)
 
 
+def admit_sources(
+    priced: PricedPlan, sources: AnswerSources, tools: Tools
+) -> tuple[AnswerSources, tuple[Admitted, ...]]:
+    """The statements of what is due, as they will run; and the sources that they are for.
+
+    A plan of which a part is stored needs statements of its own. Where one does not pass, that is an
+    incident for the operator, and the statements of the plan run, which passed before: all is measured.
+
+    Claim: no statement is refused that a question has paid for a search to ask.
+    """
+    try:
+        return sources, _statements(sources, tools)
+    except NotAdmitted:
+        whole = match_nothing(priced, [source.piece for source in sources.pieces])
+        if whole.due == sources.due:
+            raise
+    return whole, _statements(whole, tools)
+
+
+def _statements(sources: AnswerSources, tools: Tools) -> tuple[Admitted, ...]:
+    return tuple(admit_part(due.priced, tools) for due in sources.due.parts)
+
+
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:
-    """The effects: recall what is stored, measure what is not, then post-process."""
+    """The effects: match what is stored, pay for what is not, then post-process."""
     if not priced.parts:
-        release = finish(priced, (), tools.finishing, intervals=intervals)
+        release = _finish(priced, (), tools.finishing, intervals=intervals)
         return Answer(release, Cost.zero(), recalled=False)
-    past = _remembered(priced, payer, tools, intervals=intervals)
-    if past.release is not None:
-        return Answer(past.release, Cost.zero(), recalled=True)
-    outlook = _foreseen(past, tools)
-    if outlook.due.parts and (payer.fresh or payer.later is not None):
-        return _paid(priced, outlook, payer, tools, intervals=intervals)
-    if outlook.due.parts:
-        with tools.flights.alone(tuple(piece.family for piece in past.pieces)):
-            past = _remembered(priced, payer, tools, intervals=intervals)
-            outlook = _foreseen(past, tools)  # somebody may have paid meanwhile
-            if outlook.due.parts:
-                return _paid(priced, outlook, payer, tools, intervals=intervals)
+    seen = tools.single_flight.finished
+    cached = _cached(priced, payer, tools, intervals=intervals)
+    if cached.release is not None:
+        return Answer(cached.release, Cost.zero(), recalled=True)
+    with _matched(cached, seen, payer, tools) as (cached, sources):
+        if sources.due.parts:
+            return _pay(priced, sources, payer, tools, intervals=intervals)
     with released():
-        return _free(past, outlook, tools, intervals=intervals)
+        return _recall(cached, sources, tools, intervals=intervals)
 
 
 def stored(priced: PricedPlan, answers_key: str, tools: Tools) -> Release | None:
     """The answer of a plan from the store alone; None where something would have to be measured."""
-    past = Remembrance(priced, pieces(priced, answers_key))
-    past = replace(past, kin=kept_of(past.pieces, tools.ledger))
-    outlook = _foreseen(past, tools)
-    if outlook.due.parts:
+    sources = match(priced, answers_key, tools)
+    if sources.due.parts:
         return None
-    return finish(priced, complete(priced, outlook, ())[0], tools.finishing, intervals=False)
+    return _finish(priced, merge(priced, sources, ())[0], tools.finishing, intervals=False)
 
 
-def _foreseen(past: Remembrance, tools: Tools) -> Outlook:
-    return foresee(past.priced, past.pieces, past.kin, tools.ledger.recall, tools.postprocessor)
+def match(
+    priced: PricedPlan, answers_key: str, tools: Tools, *, fresh: bool = False
+) -> AnswerSources:
+    """What an answer would be made of now. Nothing is spent."""
+    cached = CachedAnswer(priced, pieces(priced, answers_key))
+    return _match(cached if fresh else _with_related(cached, tools), tools)
 
 
-def _free(past: Remembrance, outlook: Outlook, tools: Tools, *, intervals: bool) -> Answer:
-    """The answer from what is stored, remembered until that changes."""
-    priced, memory = past.priced, tools.memory
-    noisy, _ = complete(priced, outlook, ())
+@contextmanager
+def _matched(
+    cached: CachedAnswer, seen: int, payer: Payer, tools: Tools
+) -> Iterator[tuple[CachedAnswer, AnswerSources]]:
+    """The sources of an answer; where something is due of it, nobody else pays for the same meanwhile."""
+    sources = _match(cached, tools)
+    if payer.fresh or payer.later is not None or not sources.due.parts:
+        yield cached, sources
+        return
+    question = tuple(piece.family for piece in cached.pieces)
+    with tools.single_flight.hold(question, seen) as changed:
+        if changed:  # somebody may have paid
+            cached = _with_related(cached, tools)
+            sources = _match(cached, tools)
+        yield cached, sources
+
+
+def _match(cached: CachedAnswer, tools: Tools) -> AnswerSources:
+    store = Store(cached.priced, cached.related, tools.ledger.recall, tools.postprocessor)
+    return match_stored(store, cached.pieces)
+
+
+def _cached(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> CachedAnswer:
+    """The plan's pieces and what is stored of them; the answer too, if that is still the same."""
+    key, answers = (id(priced), intervals), tools.answers
+    found = None if answers is None else answers.get(key)
+    if found is None or found.priced is not priced:
+        found = CachedAnswer(priced, pieces(priced, payer.answers_key))
+        if answers is not None:
+            answers.put(key, found)
+    return replace(found, related=(), release=None) if payer.fresh else _with_related(found, tools)
+
+
+def _with_related(cached: CachedAnswer, tools: Tools) -> CachedAnswer:
+    """With what is stored now; the answer that came of something else is forgotten."""
+    related = load_related(cached.pieces, tools.ledger)
+    same = related == cached.related
+    return cached if same else replace(cached, related=related, release=None)
+
+
+def _recall(
+    cached: CachedAnswer, sources: AnswerSources, tools: Tools, *, intervals: bool
+) -> Answer:
+    """The answer from what is stored, cached until that changes."""
+    priced, answers = cached.priced, tools.answers
+    noisy, _ = merge(priced, sources, ())
     release = _finished(priced, noisy, tools, intervals=intervals)
-    if memory is not None and not priced.plan.publics and release.table.num_rows <= MOST_ROWS:
-        memory.put((id(priced), intervals), replace(past, release=release))
+    if answers is not None and not priced.plan.publics and release.table.num_rows <= MOST_ROWS:
+        answers.put((id(priced), intervals), replace(cached, release=release))
     return Answer(release, Cost.zero(), recalled=True)
 
 
-def _paid(
-    priced: PricedPlan, outlook: Outlook, payer: Payer, tools: Tools, *, intervals: bool
+def _pay(
+    priced: PricedPlan, sources: AnswerSources, payer: Payer, tools: Tools, *, intervals: bool
 ) -> Answer:
     """Charge what is due, measure it, and keep it in the transaction that lets it leave."""
-    due = outlook.due
-    if payer.limit is not None:
-        check_cap(payer.limit, due.cost)
-    admitted = [(d.priced, admit_part(d.priced, tools)) for d in due.parts]
+    sources, statements = admit_sources(priced, sources, tools)
+    due = sources.due
     public = known(priced, tools.engine, tools.postprocessor)
-    events = [to_json(event) for event in due.events]
-    for part, _ in admitted:
-        _take_room(part)
-    check_time()  # what is stopped by now is not charged
-    hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
+    hold = _reserve(due, payer, tools)
     try:
-        noisy, keep = complete(priced, outlook, _measured(admitted, public, tools))
+        noisy, new = merge(priced, sources, _measure(due, statements, public, tools))
     except Ended as ended:  # as if the engine had been stopped: when it was is not told
         _note(payer, lambda: _forfeit(hold, tools))
         raise failed("measure in time", ended) from None
     except BaseException:  # whatever caused it: the engine was asked
         _note(payer, lambda: _forfeit(hold, tools))
         raise
-    _note(payer, lambda: tools.ledger.commit(hold, keep))
+    _note(payer, lambda: tools.ledger.commit(hold, new))
     with released():
         release = _finished(priced, noisy, tools, intervals=intervals)
     return Answer(release, due.cost, recalled=False)
+
+
+def _reserve(due: Due, payer: Payer, tools: Tools) -> Hold:
+    """Charge what is due, once nothing but the engine can fail any more."""
+    if payer.limit is not None:
+        check_cap(payer.limit, due.cost)
+    for part in due.parts:
+        _take_room(part.priced)
+    events = [to_json(event) for event in due.events]
+    check_time()  # what is stopped by now is not charged
+    return tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
+
+
+def _measure(
+    due: Due, statements: Sequence[Admitted], public: Known, tools: Tools
+) -> tuple[NoisyRows, ...]:
+    """Execute every measurement that is due, and add its noise."""
+    found = []
+    for part, statement in zip(due.parts, statements, strict=True):
+        values = dict(public.parameters(statement.sql))
+        if SALT in parameters(statement.sql):
+            values[SALT] = tools.entropy.bits(63)
+        rows = noise(tools.engine.measure(statement, values), part.priced, tools.entropy)
+        public.add(rows)
+        found.append(rows)
+    return tuple(found)
 
 
 def _note(payer: Payer, act: Act) -> None:
@@ -286,44 +373,18 @@ def _finished(
 ) -> Release:
     """The answer from a release that is stored; if it is ended early, that is said."""
     try:
-        return finish(priced, noisy, tools.finishing, intervals=intervals)
+        return _finish(priced, noisy, tools.finishing, intervals=intervals)
     except Ended as ended:
         raise ended.with_release() from None
 
 
-def _remembered(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Remembrance:
-    """The plan's pieces and what is kept of them; the release too, if that is still the same."""
-    key, memory = (id(priced), intervals), tools.memory
-    known = None if memory is None else memory.get(key)
-    if known is None or known.priced is not priced:
-        known = Remembrance(priced, pieces(priced, payer.answers_key))
-        if memory is not None:
-            memory.put(key, known)
-    if payer.fresh:
-        return replace(known, kin=(), release=None)
-    kin = kept_of(known.pieces, tools.ledger)
-    return known if kin == known.kin else replace(known, kin=kin, release=None)
-
-
-def kept_of(wanted: Sequence[Piece], ledger: Ledger) -> tuple[Kept, ...]:
-    """All that is kept of these pieces, or may be added up to them."""
-    bases = [piece.coarse.base for piece in wanted if piece.coarse is not None]
-    return ledger.kin([piece.family for piece in wanted], bases)
-
-
-def _measured(
-    admitted: Sequence[tuple[PricedMeasurement, Admitted]], public: Known, tools: Tools
-) -> tuple[NoisyRows, ...]:
-    """Every measurement that is due."""
-    found = []
-    for part, statement in admitted:
-        values = dict(public.parameters(statement.sql))
-        if SALT in parameters(statement.sql):
-            values[SALT] = tools.entropy.bits(63)
-        rows = noise(tools.engine.measure(statement, values), part, tools.entropy)
-        public.add(rows)
-        found.append(rows)
-    return tuple(found)
+def _finish(
+    priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Finishing, *, intervals: bool
+) -> Release:
+    """The answer from released tables, whose levels add up where that is asked for."""
+    if priced.consistent:
+        noisy = consistent(priced, noisy, tools.postprocessor.run)
+    return finish(priced, noisy, tools, intervals=intervals)
 
 
 def _forfeit(hold: Hold, tools: Tools) -> None:

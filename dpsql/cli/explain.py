@@ -25,9 +25,9 @@ from dpsql.plan.show import (
     statistic_text,
 )
 from dpsql.release.intervals import sources
+from dpsql.reuse.rehearsal import Tile, total
+from dpsql.reuse.show import explain_sources
 from dpsql.service import Session
-from dpsql.service.batch import Tile, total
-from dpsql.service.foreseen import foreseen
 from dpsql.sql.expressions import columns
 
 _LONGEST = 60
@@ -140,8 +140,8 @@ def _cost(priced: PricedPlan, session: Session) -> None:
     again = "asked again, the stored answer is free"
     spent = terminal.spent(cost.epsilon, cost.delta)
     _section("Cost", [f"{spent}{rho}; {again}"])
-    outlook = session.outlook(priced)
-    if outlook is not None and (stored := foreseen(priced, outlook)):
+    found = session.sources(priced)
+    if found is not None and (stored := explain_sources(priced, found)):
         _section("What is stored already", list(stored))
     _section("What is left before it", [])
     terminal.show(terminal.accounts(session.budget()))

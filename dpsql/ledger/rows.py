@@ -22,7 +22,7 @@ CLOCK, CLOSED = MARKS = ("clock", "closed")
 """Entries of ``meta`` that records of the owner set: until which hold, and when, the clock was put
 right (JSON); when accounts were closed. ``replay.py`` compares them with the records."""
 BEGINNING = datetime.min.replace(tzinfo=UTC).isoformat()
-MOST_KIN = 256
+MOST_RELATED = 256
 """So many releases are looked at for one that serves, from the newest on."""
 
 
@@ -291,19 +291,19 @@ def kept(db: Database, recall_key: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def kin(db: Database, families: Sequence[str], bases: Sequence[str]) -> list[Kept]:
+def related_releases(db: Database, families: Sequence[str], bases: Sequence[str]) -> list[Kept]:
     """The latest releases of these families, then those of these bases."""
-    return [*_kin(db, "family", families), *_kin(db, "base <> '' AND base", bases)]
+    return [*_related(db, "family", families), *_related(db, "base <> '' AND base", bases)]
 
 
-def _kin(db: Database, column: str, values: Sequence[str]) -> Iterator[Kept]:
+def _related(db: Database, column: str, values: Sequence[str]) -> Iterator[Kept]:
     if not values:
         return
     places = ", ".join("?" for _ in values)
     found = db.execute(
         "SELECT recall_key, family, noise, base, about, created, hold FROM release"
         f" JOIN hold ON hold.id = release.hold WHERE {column} IN ({places})"
-        f" ORDER BY hold DESC, recall_key LIMIT {MOST_KIN}",
+        f" ORDER BY hold DESC, recall_key LIMIT {MOST_RELATED}",
         tuple(values),
     )
     for key, family, noise, base, about, created, hold in found:

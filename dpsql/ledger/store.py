@@ -134,7 +134,9 @@ class Ledger(Protocol):
         """The release stored last under this key."""
         ...
 
-    def kin(self, families: Sequence[str], bases: Sequence[str] = ()) -> tuple[Kept, ...]:
+    def related_releases(
+        self, families: Sequence[str], bases: Sequence[str] = ()
+    ) -> tuple[Kept, ...]:
         """What is kept of these families and bases, newest first; of very many only the newest."""
         ...
 

@@ -163,10 +163,12 @@ class TableLedger(Ledger, abc.ABC):
         with self._read() as db:
             return rows.kept(db, recall_key)
 
-    def kin(self, families: Sequence[str], bases: Sequence[str] = ()) -> tuple[Kept, ...]:
+    def related_releases(
+        self, families: Sequence[str], bases: Sequence[str] = ()
+    ) -> tuple[Kept, ...]:
         """What is kept of these families and bases, newest first."""
         with self._read() as db:
-            return tuple(rows.kin(db, families, bases))
+            return tuple(rows.related_releases(db, families, bases))
 
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
         """What each account has spent and has left, all at one moment."""

@@ -4,7 +4,7 @@ A public table may change while the owner's ``data_version`` stays: it is his wo
 whoever edits a list of countries may forget it. A join with other public rows is another question.
 
 Claim: where a measurement reads a public table, or uses what was read of one, the names of its pieces
-    (``plan.recall``) have the number of the rows that are open. Other rows have it by accident only.
+    (``reuse.pieces``) have the number of the rows that are open. Other rows have it by accident only.
 Argument: a row is numbered by 64 bits of the MD5 of the columns that statements may name, and numbers are
     added up, which tells neither their order nor how rows are stored. The number is looked up with the
     data, like fan-outs (``engines.verify``). Public tables are public, so names tell nobody anything.

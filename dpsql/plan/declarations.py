@@ -232,7 +232,7 @@ DECLARATIONS = (
     ),
     Declaration(
         "values", "enforced", "dpsql.plan.cells",
-        ("dpsql.release.consistent", "dpsql.plan.recall"),
+        ("dpsql.reuse.consistent", "dpsql.reuse.pieces"),
     ),
     Declaration("not nullable", "enforced", "dpsql.sql.blocks", ("dpsql.sql.bind.sources",)),
     Declaration("path to a unit", "enforced", "dpsql.sql.blocks", ("dpsql.policy.resolve",)),

@@ -25,10 +25,10 @@ from dpsql.plan.bounding import (
     sensitivity,
 )
 from dpsql.plan.buckets import buckets
+from dpsql.plan.budget_refusals import no_mechanism, not_public, too_noisy
 from dpsql.plan.grid import Grid, finer, grid, last_digit
 from dpsql.plan.halves import paired
 from dpsql.plan.nodes import Measurement, Plan
-from dpsql.plan.out_of_reach import no_mechanism, not_public, too_noisy
 from dpsql.plan.pots import apart
 from dpsql.plan.prepared import reading
 from dpsql.plan.priced import (

@@ -213,7 +213,7 @@ class PricedPlan:
 
     With ``searches`` the bounds are yet to be found: parts are priced under those of the policy,
     which is the most noise that there will be, as ``asked``. ``consistent`` answers have levels that
-    add up: see ``release.consistent``.
+    add up: see ``reuse.consistent``.
     """
 
     plan: Plan

@@ -146,7 +146,7 @@ def answers_key(policy: m.Policy) -> str:
 
     Claim: under policies of equal digests, a measurement of equal canonical words and bounding has
         the same exact numbers, and each stored release of it the noise that its ledger entry says.
-    Assumes: ``FIELDS`` marks all that statements and sensitivities are made of; ``plan.recall`` has
+    Assumes: ``FIELDS`` marks all that statements and sensitivities are made of; ``reuse.pieces`` has
         what a role adds to a measurement (its limit on groups) in the measurement's own key.
     Argument: what is left out says who may ask and who pays. A stored release was charged when it
         was made; giving it again is post-processing, and costs no unit anything. Who may ask is

@@ -9,20 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines.engine import Value
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
-from dpsql.release.finish import Finishing, finish
+from dpsql.release.finish import Finishing
 from dpsql.release.lookups import all_known
 from dpsql.release.noise import column_noise
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import NoisyRows, schema
 
 
-def dry_run(priced: PricedPlan, postprocessor: PostProcessor) -> None:
+class Finish(Protocol):
+    """The last stage: from released tables to the rows of an answer."""
+
+    def __call__(
+        self,
+        priced: PricedPlan,
+        noisy: tuple[NoisyRows, ...],
+        tools: Finishing,
+        /,
+        *,
+        intervals: bool,
+    ) -> object:
+        """``release.finish``, and what comes before it."""
+
+
+def dry_run(priced: PricedPlan, postprocessor: PostProcessor, finish: Finish) -> None:
     """Every statement of post-processing passes and is bound, with intervals, or the plan is not used.
 
     Claim: it depends on the plan alone; no data is read, and nothing is drawn.

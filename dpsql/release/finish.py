@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from dpsql.plan.priced import PricedPlan
 from dpsql.release import intervals as ends
-from dpsql.release.consistent import consistent
 from dpsql.release.interval_calls import settled
 from dpsql.release.lookups import Reader, all_known
 from dpsql.release.picked import picked
@@ -33,8 +32,6 @@ def finish(
 
     Claim: depends on released tables and public rows only, so it costs nothing.
     """
-    if priced.consistent:
-        noisy = consistent(priced, noisy, tools.postprocessor.run)
     known = all_known(priced, noisy, tools.engine, tools.postprocessor)
     outputs = priced.plan.columns
     noises = ends.noises(priced, noisy)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpsql.service.service import Service
 
 
-def known(base: PricedPlan, service: Service) -> PricedPlan:
+def with_stored_bounds(base: PricedPlan, service: Service) -> PricedPlan:
     """The plan under its bounds, where all of them are stored; it costs nothing to know them."""
     found = [stored(s.priced, service.policy.answers_key, service.tools) for s in base.searches]
     levels = tuple(_level(release) for release in found if release is not None)
@@ -34,7 +34,9 @@ def known(base: PricedPlan, service: Service) -> PricedPlan:
 
 
 @contextmanager
-def searched(base: PricedPlan, payer: Payer, service: Service) -> Iterator[tuple[PricedPlan, Cost]]:
+def with_found_bounds(
+    base: PricedPlan, payer: Payer, service: Service
+) -> Iterator[tuple[PricedPlan, Cost]]:
     """The plan under bounds that are found now, and what finding them cost.
 
     Refuses what search and answer may cost together, before either is paid. Where answers leave at
@@ -56,7 +58,7 @@ def _searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedP
         return base, Cost.zero()
     if payer.limit is not None:
         check_cap(payer.limit, base.most)
-    if known(base, service) is base:
+    if with_stored_bounds(base, service) is base:
         check_left(service.ledger.balances(payer.accounts), base.price)
     given = [answer(s.priced, payer, service.tools, intervals=False) for s in base.searches]
     cost = sum((one.cost for one in given), Cost.zero())

@@ -32,7 +32,7 @@ from dpsql.ledger.store import Clock, Ledger
 from dpsql.ledger.terms import adopt
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.pipeline import Remembrance, Tools
+from dpsql.pipeline import CachedAnswer, Tools
 from dpsql.plan.contents import with_contents
 from dpsql.plan.fan_outs import with_fan_outs
 from dpsql.policy.against_source import compare
@@ -76,7 +76,7 @@ class Service:
         self.plans = PlanCache()
         self.pace = Pace(policy.latency)
         self.counters = metrics.Counters()
-        memory = Cache[tuple[int, bool], Remembrance](Use.CACHED_RELEASES, MOST_RELEASES)
+        answers = Cache[tuple[int, bool], CachedAnswer](Use.CACHED_RELEASES, MOST_RELEASES)
         self._engine = engine
         self.data_changed = False
         self.read_from: tuple[int, int, int] | None = (
@@ -91,7 +91,7 @@ class Service:
         self.tools = Tools(
             guarded, ledger, entropy or Entropy(),
             PublicGroups(Constants(), guarded), postprocessor or PostProcessor(),
-            memory,
+            answers,
             upheld=Upheld(policy, self.facts),
         )  # fmt: skip
         self.public_values = _public_values(policy, guarded)

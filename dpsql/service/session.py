@@ -23,15 +23,14 @@ from dpsql.pipeline import (
     Act,
     Payer,
     admit,
-    admit_part,
+    admit_sources,
     answer,
-    kept_of,
+    match,
     planned,
     priced,
     with_suggestion,
 )
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
 from dpsql.plan.show import show
 from dpsql.policy.model import QueryLimit, Role
@@ -39,14 +38,14 @@ from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.cost import Cost
 from dpsql.release.finish import Finishing, finish
 from dpsql.release.nonnegative import nonnegative
-from dpsql.release.recall import Outlook, foresee
 from dpsql.release.rows import OutputColumn
+from dpsql.reuse.match import AnswerSources
+from dpsql.reuse.rehearsal import Rehearsal, Tile, whole
+from dpsql.reuse.show import explain_sources
 from dpsql.service import own_tables, searching, temporary
 from dpsql.service import settings as s
 from dpsql.service.accuracy import cheapest, error_unknown, widest_error
-from dpsql.service.batch import Rehearsal, Tile, whole
 from dpsql.service.execution import one_execution
-from dpsql.service.foreseen import foreseen
 from dpsql.service.overview import overview_of, rows
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.remaining import estimates
@@ -173,7 +172,7 @@ class Session:
 
         with limit_effort():
             base = self._service.plans.plan(about, self._service.clock(), make)
-            return searching.known(base, self._service)
+            return searching.with_stored_bounds(base, self._service)
 
     def _planned(
         self, text: str, parameters: Parameters, now: datetime, mine: s.Settings, *, suggest: bool
@@ -210,9 +209,9 @@ class Session:
         with limit_effort():
             priced = self.prepare(text, parameters)
             lines = [show(priced)]
-            outlook = self.outlook(priced)
-            if outlook is not None:
-                lines += foreseen(priced, outlook)
+            sources = self.sources(priced)
+            if sources is not None:
+                lines += explain_sources(priced, sources)
         lines += [
             f"left in {r.account}: epsilon {float(r.left_epsilon):.6g}"
             f" of {float(r.epsilon):.6g}, delta {float(r.left_delta):.3g} of {float(r.delta):.3g}"
@@ -221,17 +220,13 @@ class Session:
         return "\n".join(lines)
 
     @one_execution
-    def outlook(self, priced: PricedPlan) -> Outlook | None:
+    def sources(self, priced: PricedPlan) -> AnswerSources | None:
         """What a plan would be given from the store, and what the rest costs; None if it is free."""
         if not priced.parts:
             return None
-        tools = self._service.tools
-        wanted = pieces(priced, self._service.policy.answers_key)
-        kin = () if self.settings.fresh else kept_of(wanted, tools.ledger)
-        found = foresee(priced, wanted, kin, tools.ledger.recall, tools.postprocessor)
-        for due in found.due.parts:
-            admit_part(due.priced, tools)
-        return found
+        tools, key = self._service.tools, self._service.policy.answers_key
+        found = match(priced, key, tools, fresh=self.settings.fresh)
+        return admit_sources(priced, found, tools)[0]
 
     @one_execution
     def price(self, statements: Iterable[str]) -> tuple[Tile, ...]:
@@ -290,7 +285,7 @@ class Session:
         accounts = self._accounts(tables)
         payer = Payer(accounts, note, policy.answers_key, self.settings.fresh, self._limit, wait)
         wanted = intervals or self.settings.intervals
-        with searching.searched(priced, payer, self._service) as (priced, before):
+        with searching.with_found_bounds(priced, payer, self._service) as (priced, before):
             given = answer(priced, payer, self._service.tools, intervals=wanted)
         release = given.release
         if self.settings.nonnegative:

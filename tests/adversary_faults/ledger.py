@@ -29,8 +29,8 @@ FAULTS = (
         (
             Edit(
                 "pipeline.py",
-                "    hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)\n    try:\n        noisy, keep = complete(priced, outlook, _measured(admitted, public, tools))\n",
-                "    noisy, keep = complete(priced, outlook, _measured(admitted, public, tools))\n    hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)\n    try:\n        pass\n",
+                "    hold = _reserve(due, payer, tools)\n    try:\n        noisy, new = merge(priced, sources, _measure(due, statements, public, tools))\n",
+                "    noisy, new = merge(priced, sources, _measure(due, statements, public, tools))\n    hold = _reserve(due, payer, tools)\n    try:\n        pass\n",
             ),
         ),
         "Questions that are stopped while the engine works are not charged, and nothing is refused before it worked.",
@@ -42,13 +42,13 @@ FAULTS = (
         (
             Edit(
                 "pipeline.py",
-                "    _note(payer, lambda: tools.ledger.commit(hold, keep))\n",
-                "    try:\n        _note(payer, lambda: tools.ledger.commit(hold, keep))\n    except LedgerFailed:\n        pass\n",
+                "    _note(payer, lambda: tools.ledger.commit(hold, new))\n",
+                "    try:\n        _note(payer, lambda: tools.ledger.commit(hold, new))\n    except LedgerFailed:\n        pass\n",
             ),
             Edit(
                 "pipeline.py",
-                "    hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)\n    try:\n",
-                "    try:\n        hold = tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)\n    except LedgerFailed:\n        hold = Hold(0, (), None)  # type: ignore[arg-type]\n    try:\n",
+                "    hold = _reserve(due, payer, tools)\n    try:\n",
+                "    try:\n        hold = _reserve(due, payer, tools)\n    except LedgerFailed:\n        hold = Hold(0, (), None)  # type: ignore[arg-type]\n    try:\n",
             ),
         ),
         "While the ledger cannot be written, questions are answered for nothing.",
@@ -177,8 +177,8 @@ FAULTS = (
         (
             Edit(
                 "pipeline.py",
-                "    if outlook.due.parts and (payer.fresh or payer.later is not None):\n        return _paid",
-                "    if outlook.due.parts and (payer.fresh or payer.later is not None):\n        if payer.fresh and kept_of(past.pieces, tools.ledger):\n            outlook = replace(outlook, due=replace(outlook.due, cost=Cost.zero()))\n        return _paid",
+                "    sources, statements = admit_sources(priced, sources, tools)\n",
+                "    sources, statements = admit_sources(priced, sources, tools)\n    if payer.fresh and load_related([source.piece for source in sources.pieces], tools.ledger):\n        sources = replace(sources, due=replace(sources.due, cost=Cost.zero()))\n",
             ),
         ),
         "SET dpsql.fresh draws new noise for nothing: averaging takes it away.",

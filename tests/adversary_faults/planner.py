@@ -361,7 +361,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/due.py",
+                "reuse/measured.py",
                 "    return Cost(sum((c.epsilon for c in costs), Fraction(0)), threshold, rho, threshold)",
                 "    return Cost(max((c.epsilon for c in costs), default=Fraction(0)), threshold, rho / max(1, len(costs)), threshold)",
             ),

@@ -207,11 +207,11 @@ def test_releases_of_a_family_are_found_with_their_noise_and_their_time(ledger, 
         ledger.commit(reserve(ledger, Cost(), start=True), {key: b"answer"})
         clock.now += timedelta(hours=1)
     ledger.commit(reserve(ledger, Cost(), start=True), {RecallKey("other", "others"): b"answer"})
-    found = ledger.kin(["family"])
+    found = ledger.related_releases(["family"])
     assert [kept.key.noise for kept in found] == [(1.5, 2.0), (3.0, 2.0)]
     assert [kept.key.key for kept in found] == ["k1.5", "k3.0"]
     assert found[1].since == datetime(2026, 11, 18, 14, tzinfo=UTC)
-    assert ledger.kin(["none"]) == ()
+    assert ledger.related_releases(["none"]) == ()
 
 
 def test_the_pieces_of_one_answer_are_kept_together_and_replaced_apart(ledger):
@@ -221,14 +221,14 @@ def test_the_pieces_of_one_answer_are_kept_together_and_replaced_apart(ledger):
     ledger.commit(reserve(ledger, Cost(), start=True), {other: b"3"})
     assert (ledger.recall("one"), ledger.recall("two")) == (b"1", b"3")
     assert ledger.verify().sound
-    assert [kept.key for kept in ledger.kin(["f", "g"])] == [other, one]
-    assert [kept.key for kept in ledger.kin(["f"], ["rows"])] == [one, other, one]
-    assert ledger.kin([], [""]) == ()
+    assert [kept.key for kept in ledger.related_releases(["f", "g"])] == [other, one]
+    assert [kept.key for kept in ledger.related_releases(["f"], ["rows"])] == [one, other, one]
+    assert ledger.related_releases([], [""]) == ()
 
 
 def test_an_answer_may_be_kept_nowhere(ledger):
     ledger.commit(reserve(ledger, start=True))
-    assert ledger.kin([""]) == ()
+    assert ledger.related_releases([""]) == ()
     assert ledger.verify().sound
 
 

@@ -17,7 +17,7 @@ from dpsql.engines import verify as looked_up
 from dpsql.engines.facts import Facts
 from dpsql.engines.guard import Guard
 from dpsql.ledger.tables import TableLedger
-from dpsql.plan import due, price, search, statement, upheld
+from dpsql.plan import price, search, statement, upheld
 from dpsql.plan import written as written_down
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.request import Request
@@ -25,6 +25,8 @@ from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.release import choose, lookups, noise
 from dpsql.release.finish import finish
+from dpsql.reuse.match import match_nothing
+from dpsql.reuse.refined import Refined
 from dpsql.selftest import scenarios as s
 from dpsql.selftest.scenarios import Scenario
 from dpsql.sql.bind import join_rules
@@ -230,31 +232,28 @@ def half_paid(change: Patch) -> None:
 def replayed(change: Patch) -> None:
     """What is recalled has fresh noise, which nobody pays."""
 
-    def free(past: Any, outlook: Any, tools: Any, *, intervals: bool) -> Any:
-        everything = {
-            (at, i): None for at, part in enumerate(past.priced.parts)
-            for i in (-1, *range(len(part.noised)))
-        }  # fmt: skip
-        parts = due.due(past.priced, everything).parts
-        admitted = [(d.priced, pipeline.admit_part(d.priced, tools)) for d in parts]
-        public = pipeline.known(past.priced, tools.engine, tools.postprocessor)
-        noisy = pipeline._measured(admitted, public, tools)
-        release = finish(past.priced, noisy, tools.finishing, intervals=intervals)
+    def recall(cached: Any, sources: Any, tools: Any, *, intervals: bool) -> Any:
+        whole = match_nothing(cached.priced, cached.pieces)
+        statements = [pipeline.admit_part(d.priced, tools) for d in whole.due.parts]
+        public = pipeline.known(cached.priced, tools.engine, tools.postprocessor)
+        noisy = pipeline._measure(whole.due, statements, public, tools)
+        release = finish(cached.priced, noisy, tools.finishing, intervals=intervals)
         return pipeline.Answer(release, Cost.zero(), recalled=True)
 
-    change.setattr(pipeline, "_free", free)
+    change.setattr(pipeline, "_recall", recall)
 
 
 def refined_for_free(change: Patch) -> None:
     """More accuracy than before is measured, and not charged."""
-    real = pipeline._paid
+    real = pipeline.admit_sources
 
-    def paid(priced: Any, outlook: Any, *rest: Any, **named: Any) -> Any:
-        if any(had.refinement is not None for had in outlook.had):
-            outlook = replace(outlook, due=replace(outlook.due, cost=Cost.zero()))
-        return real(priced, outlook, *rest, **named)
+    def admit_sources(priced: Any, sources: Any, tools: Any) -> Any:
+        sources, statements = real(priced, sources, tools)
+        if any(isinstance(source, Refined) for source in sources.pieces):
+            sources = replace(sources, due=replace(sources.due, cost=Cost.zero()))
+        return sources, statements
 
-    change.setattr(pipeline, "_paid", paid)
+    change.setattr(pipeline, "admit_sources", admit_sources)
 
 
 def one_row_after_a_left_join(change: Patch) -> None:

@@ -391,7 +391,7 @@ def test_stored_releases_of_other_labels_are_not_given_again(
         f"SELECT {key}, COUNT(*) FROM person WHERE id > -5 GROUP BY 1" for key in ("t", "n", "v")
     )
     with monkeypatch.context() as before:
-        before.setattr("dpsql.plan.recall._LABELS", ())
+        before.setattr("dpsql.reuse.pieces._LABELS", ())
         assert (asked(), asked()) == ([False] * 3, [True] * 3)
     assert (asked(), asked()) == ([False, True, True], [True] * 3)
 

@@ -26,8 +26,8 @@ from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
 from dpsql.plan import search
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
-from dpsql.plan.recall import Slot, pieces
 from dpsql.release.choose import chosen
+from dpsql.reuse.pieces import Slot, pieces
 from dpsql.service import Service, Session
 
 search_ladder = search.ladder

@@ -94,7 +94,9 @@ class FreeLedger:
     def recall(self, recall_key: str) -> bytes | None:
         return self.released.get(recall_key)
 
-    def kin(self, families: Sequence[str], bases: Sequence[str] = ()) -> tuple[Kept, ...]:
+    def related_releases(
+        self, families: Sequence[str], bases: Sequence[str] = ()
+    ) -> tuple[Kept, ...]:
         self._called("recall")
         named = [kept for kept in self.kept if kept.key.family in families]
         return (*named, *(k for k in self.kept if k.key.base and k.key.base in bases))

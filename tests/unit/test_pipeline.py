@@ -15,11 +15,13 @@ import pytest
 from support.datasets import database, in_memory
 from support.services import FreeLedger, Seeded, SpyEngine, noon, policy, real_service, service
 
+from dpsql import pipeline
 from dpsql.diagnostics.refusal import EngineFailed, LedgerFailed, Refused
 from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.engines.facts import Facts
 from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
+from dpsql.reuse.single_flight import SingleFlight
 from dpsql.service import Service
 
 SECRET = "alice-7391"
@@ -64,6 +66,61 @@ def test_the_charge_is_durable_before_the_engine_is_called() -> None:
     spied = Spied(channels)
     spied.run(COUNT)
     assert spied.order() == ["recall", "reserve started", "measure", "entropy", "commit"]
+
+
+STAGES = (
+    "pieces", "load_related", "match_stored", "admit_sources", "_reserve", "noise", "merge", "finish",
+)  # fmt: skip
+
+
+@pytest.fixture
+def visited(monkeypatch: pytest.MonkeyPatch) -> Spied:
+    """A service whose stages are in the list of its effects; the question is planned already."""
+    spied = Spied(channels)
+    spied.session.prepare(COUNT)
+    for stage in STAGES:
+        monkeypatch.setattr(pipeline, stage, noting(stage, getattr(pipeline, stage), spied.calls))
+    return spied
+
+
+def noting(stage: str, real: Callable[..., object], calls: list[str]) -> Callable[..., object]:
+    def called(*values: object, **named: object) -> object:
+        calls.append(stage)
+        return real(*values, **named)
+
+    return called
+
+
+LINE = [
+    "pieces", "load_related", "recall", "match_stored", "admit_sources", "_reserve",
+    "reserve started", "measure", "noise", "entropy", "merge", "commit", "finish",
+]  # fmt: skip
+
+
+def test_a_paid_query_visits_each_stage_once(visited: Spied) -> None:
+    visited.run(COUNT)
+    assert visited.order() == LINE
+
+
+def test_a_stage_that_is_visited_twice_is_counted(
+    visited: Spied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it was once: the store was looked through before and behind the turn at a question."""
+    hold = SingleFlight.hold
+    monkeypatch.setattr(SingleFlight, "hold", lambda self, question, _: hold(self, question, -1))
+    visited.run(COUNT)
+    assert visited.order() != LINE
+    assert visited.calls.count("match_stored") == 2
+
+
+def test_a_recalled_answer_visits_only_the_store(visited: Spied) -> None:
+    visited.run(COUNT)
+    visited.calls.clear()
+    visited.run(COUNT)
+    assert visited.order() == ["load_related", "recall", "match_stored", "merge", "finish"]
+    visited.calls.clear()
+    visited.run(COUNT)
+    assert visited.order() == ["load_related", "recall"], "its rows are cached"
 
 
 def test_the_salt_is_drawn_after_the_charge_and_new_each_time() -> None:

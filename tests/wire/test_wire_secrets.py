@@ -35,8 +35,8 @@ from dpsql.diagnostics import refusal
 from dpsql.diagnostics.refusal import EngineFailed, Error
 from dpsql.engines.duckdb import DuckDB
 from dpsql.release import noise as noise_of
-from dpsql.release import stored
-from dpsql.release.stored import from_bytes
+from dpsql.reuse import encoding
+from dpsql.reuse.encoding import from_bytes
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import ServiceHouse
@@ -126,13 +126,13 @@ FEW = [
 
 def _to_ledger(patch: pytest.MonkeyPatch) -> None:
     """An exact number in a stored table, packed."""
-    real = stored._stream
+    real = encoding._stream
 
     def leaking(table: pa.Table) -> pa.Buffer:
-        patch.setattr(stored, "LARGE", 0)
+        patch.setattr(encoding, "LARGE", 0)
         return real(table.append_column("x", pa.array([ID] * table.num_rows, pa.int64())))
 
-    patch.setattr(stored, "_stream", leaking)
+    patch.setattr(encoding, "_stream", leaking)
 
 
 def _before(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:

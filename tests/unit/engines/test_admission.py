@@ -260,6 +260,73 @@ def test_a_searched_question_is_admitted_before_its_search_is_charged() -> None:
             assert not paid_or_answered(session, SEARCHED, shop()), part
 
 
+ONE = "SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel"
+TWO = "SELECT channel, COUNT(*) AS n, COUNT(*) FILTER (WHERE amount > 250) AS m FROM orders GROUP BY channel"
+
+
+def answered_in_part(search: str) -> tuple[Service, Session, PricedPlan, str]:
+    """A service that has stored ONE, the plan of TWO, and the statement for the rest of TWO.
+
+    What was found by the search is gone: a store keeps only so much. So it is paid once more.
+    """
+    here = service("oracle", "shop")
+    session, ledger = asking(here, search=search), here.ledger
+    assert isinstance(ledger, FreeLedger)
+    session.execute(ONE)
+    plan = session.prepare(TWO)
+    sources = pipeline.match(plan, here.policy.answers_key, here.tools)
+    [rest], families = sources.due.parts, {source.piece.family for source in sources.pieces}
+    assert rest.priced.sql != plan.parts[0].sql, "it is a statement of its own"
+    ledger.kept[:] = [kept for kept in ledger.kept if kept.key.family in families]
+    ledger.charges.clear()
+    return here, session, plan, rest.priced.sql
+
+
+@contextmanager
+def refusing(refused: str) -> Iterator[None]:
+    """The second check as if one statement did not pass."""
+    real = Guard.check
+
+    def check(guard: Guard, sql: str, **named: bool) -> None:
+        if sql == refused:
+            raise Unsafe("planted")
+        real(guard, sql, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Guard, "check", check)
+        yield
+
+
+@pytest.mark.parametrize("search", ["off", "on"])
+def test_where_the_rest_of_an_answer_is_not_admitted_all_is_measured(search: str) -> None:
+    """A search that was paid is answered, and nobody pays more than the plan says."""
+    here, session, plan, rest = answered_in_part(search)
+    ledger = here.ledger
+    assert isinstance(ledger, FreeLedger)
+    with refusing(rest):
+        if search == "off":
+            assert "to pay" not in session.explain(TWO), "nothing that is stored is used"
+        reply = session.execute(TWO)
+    assert reply.table.num_rows == 4
+    assert len(ledger.charges) == (2 if search == "on" else 1)
+    assert ledger.charges[-1] == plan.cost
+    here, session, plan, _ = answered_in_part(search)
+    session.execute(TWO)
+    assert here.ledger.charges[-1].epsilon < plan.cost.epsilon  # type: ignore[attr-defined]
+
+
+def test_a_refusal_behind_a_paid_search_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was once: the statement for the rest was refused when the search was paid."""
+    monkeypatch.setattr(
+        pipeline, "admit_sources",
+        lambda _, sources, tools: (sources, pipeline._statements(sources, tools)),
+    )  # fmt: skip
+    here, session, _, rest = answered_in_part("on")
+    with refusing(rest), pytest.raises(NotAdmitted):
+        session.execute(TWO)
+    assert len(here.ledger.charges) == 1  # type: ignore[attr-defined]
+
+
 POSTPROCESSED = (
     ("count_star", "SELECT COUNT(*) FROM (SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel) AS t WHERE n > 5"),
     ("upper", "SELECT UPPER(channel), COUNT(*) FROM orders GROUP BY channel"),

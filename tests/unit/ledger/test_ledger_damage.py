@@ -41,7 +41,10 @@ def whole(tmp_path_factory) -> bytes:
 def content(ledger: SqliteLedger) -> object:
     """Everything that a ledger says, and that it can go on."""
     balances = ledger.balances(ACCOUNTS)
-    kept = [(k.key, k.since, ledger.recall(k.key.key)) for k in ledger.kin(["family"], ["base"])]
+    kept = [
+        (k.key, k.since, ledger.recall(k.key.key))
+        for k in ledger.related_releases(["family"], ["base"])
+    ]
     return list(ledger.events()), ledger.latest(5), balances, kept, ledger.terms()
 
 
@@ -141,7 +144,7 @@ def test_each_reading_calls_damaged_values_damaged(whole, path, clock):
             ledger.verify()
         edited(path, "UPDATE release SET noise = '{'")
         with pytest.raises(LedgerFailed, match="is damaged"):
-            ledger.kin(["family"])
+            ledger.related_releases(["family"])
         edited(path, "UPDATE event SET json = '{' WHERE hold = 0")
         with pytest.raises(LedgerFailed, match="is damaged"):
             ledger.terms()

@@ -257,7 +257,7 @@ def test_damaged_values_are_called_damaged(ledger, admin, network, clock):
     ledger.commit(ask(ledger), {RecallKey("key", "f"): b"answer"})
     admin.execute(f"UPDATE {schema}.release SET noise = 'x'")
     with pytest.raises(LedgerFailed, match="is damaged: it holds values"):
-        ledger.kin(["f"])
+        ledger.related_releases(["f"])
     admin.execute(f"UPDATE {schema}.hold SET accounts = 'x'")
     assert not ledger.verify().sound
     ask(ledger)

@@ -322,7 +322,7 @@ def test_metrics_of_a_service_say_how_statements_ended(service, session, monkeyp
     with pytest.raises(Refused):
         session.execute("SELECT nothing FROM orders")
     session.execute("SHOW dpsql.budget")
-    monkeypatch.setattr(service.tools.ledger, "kin", lambda *_: 1 / 0)
+    monkeypatch.setattr(service.tools.ledger, "related_releases", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         session.execute(COUNT + " WHERE amount > 1")
     lines = service.metrics_text().splitlines()

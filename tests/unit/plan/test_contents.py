@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from support.services import policy_file
 
-from dpsql.plan import recall
-from dpsql.plan.canonical import NotCanonical
+from dpsql.reuse import pieces as naming
+from dpsql.reuse.canonical import NotCanonical
 from dpsql.service import Service
 
 MET = "SELECT COUNT(*) FROM customers JOIN countries USING (country) WHERE population > 20"
@@ -28,7 +28,7 @@ def _names(path: Path, sql: str) -> set[tuple[str, str]]:
     """Under which names an answer is stored, and may be added up."""
     with Service.open(path) as service:
         priced = service.session("analyst").prepare(sql)
-        found = recall.pieces(priced, service.policy.answers_key)
+        found = naming.pieces(priced, service.policy.answers_key)
         return {(piece.family, piece.base) for piece in found}
 
 
@@ -57,7 +57,7 @@ def test_so_are_they_where_a_question_has_no_canonical_words(
     def unknown(_: object) -> None:
         raise NotCanonical
 
-    monkeypatch.setattr(recall, "question", unknown)
+    monkeypatch.setattr(naming, "question", unknown)
     assert _names(path, PRIVATE) == _names(_after(path, "SELECT 1"), PRIVATE)
     before = _names(path, MET)
     assert not before & _names(_after(path, OTHER), MET)

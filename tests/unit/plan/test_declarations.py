@@ -17,9 +17,9 @@ from dpsql.policy import model
 from dpsql.policy.load import load
 
 PACKAGE = Path(dpsql.__file__).parent
-FOLDERS = ("plan", "policy", "sql", "checks", "engines")
+FOLDERS = ("plan", "policy", "sql", "checks", "engines", "reuse")
 OTHERS = {
-    "dpsql.plan.recall": "equal words have equal answers: the planner's own",
+    "dpsql.reuse.pieces": "equal words have equal answers: the planner's own",
     "dpsql.plan.price": "the histogram bounds weights: the statement's own",
     "dpsql.plan.leading": "the limit is in the statement's own text",
     "dpsql.plan.ties": "an engine puts rows in order once for windows of one order",

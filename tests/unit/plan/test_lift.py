@@ -14,8 +14,8 @@ from dpsql.plan.copies import companion
 from dpsql.plan.lift import lifted
 from dpsql.plan.nodes import Lifted
 from dpsql.plan.prepared import reading
-from dpsql.plan.recall import pieces
 from dpsql.policy.companion import Shelf
+from dpsql.reuse.pieces import pieces
 from dpsql.sql.relations import Filter, Limit, Private, Scan, walk
 
 STRICT, UNSTEADY = "policies/strict.yaml", "policies/unsteady.yaml"

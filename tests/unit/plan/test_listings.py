@@ -16,7 +16,7 @@ from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.plan import cells as cells_module
 from dpsql.plan.build import build
 from dpsql.plan.nodes import Cells, Enumerator, Plan, PublicRows
-from dpsql.plan.recall import pieces
+from dpsql.reuse.pieces import pieces
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse

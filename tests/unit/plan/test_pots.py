@@ -13,8 +13,8 @@ from support.services import real_service, service
 from dpsql.diagnostics.refusal import Refused
 from dpsql.plan.price import price
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import pieces
 from dpsql.plan.request import Request
+from dpsql.reuse.pieces import pieces
 
 ONE = Request(Fraction(1), Fraction(1, 10**6), groups=3)
 CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({}) "

@@ -295,10 +295,10 @@ _IN_THE_MEASUREMENT = {("max_groups_per_unit", QUESTIONS[1])}
 def _stored(session: Any, sql: str) -> bool:
     """Whether nothing would be due; what an edit makes unanswerable is not stored either."""
     try:
-        outlook = session.outlook(session.prepare(sql))
+        sources = session.sources(session.prepare(sql))
     except (Error, AssertionError, KeyError, ValueError):
         return False
-    return outlook is not None and not outlook.due.parts
+    return sources is not None and not sources.due.parts
 
 
 def test_versions_of_the_policy_still_tell_terms_apart() -> None:
@@ -323,9 +323,9 @@ def test_less_noise_is_still_paid_for(asked: tuple[Service, list[Reply]]) -> Non
     """A higher limit of one query asks for more accuracy: that is due, and no more."""
     service, _ = asked
     edited = _edited(service, _role(query=m.QueryLimit(Fraction(1, 5), Fraction(1, 10**8))))
-    outlook = edited.session("analyst").outlook(edited.session("analyst").prepare(QUESTIONS[0]))
-    assert outlook is not None
-    assert 0 < outlook.due.cost.epsilon < Fraction(1, 5)
+    sources = edited.session("analyst").sources(edited.session("analyst").prepare(QUESTIONS[0]))
+    assert sources is not None
+    assert 0 < sources.due.cost.epsilon < Fraction(1, 5)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from support.services import service
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.release import postprocess
 from dpsql.release.dry_run import dry_run
+from dpsql.release.finish import finish
 from dpsql.release.postprocess import PostProcessor
 
 NUMBERS = {"m0": pa.schema([("a", pa.int64())]).empty_table()}
@@ -49,4 +50,4 @@ def test_a_dry_run_reads_and_draws_nothing(sql: str, monkeypatch: pytest.MonkeyP
     plan = session.prepare(sql)
     for name in ("read_public", "measure"):
         monkeypatch.setattr(here.tools.engine, name, lambda *_: pytest.fail("the engine was asked"))
-    dry_run(plan, PostProcessor())
+    dry_run(plan, PostProcessor(), finish)

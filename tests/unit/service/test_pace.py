@@ -17,7 +17,7 @@ from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.execution import execution, released
 from dpsql.policy.model import Latency
-from dpsql.release.flights import Flights
+from dpsql.reuse.single_flight import SingleFlight
 from dpsql.service import Service
 from dpsql.service.pace import Pace
 
@@ -165,10 +165,10 @@ def test_who_waits_for_what_is_noted_at_its_time_has_more_than_its_own(
     step: float, *, waits: bool
 ) -> None:
     """Under ``fixed``; but it begins no measurement then."""
-    flights, held, ended = Flights(), threading.Event(), threading.Event()
+    single_flight, held, ended = SingleFlight(), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with flights.alone("a question"):
+        with single_flight.hold("a question"):
             held.set()
             ended.wait(LONG)
 
@@ -179,7 +179,7 @@ def test_who_waits_for_what_is_noted_at_its_time_has_more_than_its_own(
     with execution(1.0, step) as own, ExitStack() as stack:
         if not waits:
             stack.enter_context(pytest.raises(Stopped))
-        with flights.alone("a question"):
+        with single_flight.hold("a question"):
             assert own.ended
             with released():
                 own.check()

@@ -16,8 +16,8 @@ from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.execution import ended, interrupt, interrupt_all
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import pieces
 from dpsql.release.postprocess import PART, PostProcessor
+from dpsql.reuse.pieces import pieces
 from dpsql.service import Service
 
 GROUPS = "WITH g AS (SELECT placed, COUNT(*) AS n FROM orders GROUP BY placed)"
@@ -197,7 +197,7 @@ def test_who_waits_for_the_same_question_waits_no_longer_than_the_deadline() -> 
         leave = threading.Event()
 
         def hold() -> None:
-            with opened.tools.flights.alone(question):
+            with opened.tools.single_flight.hold(question):
                 leave.wait(LONG)
 
         first = threading.Thread(target=hold)

@@ -8,14 +8,15 @@ from fractions import Fraction
 import pytest
 from support.shop import ANALYST, priced
 
-from dpsql.plan.due import due, refined_together, refinement
 from dpsql.plan.priced import Noised
-from dpsql.plan.recall import AS_GOOD, pieces
 from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import cost_of
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
+from dpsql.reuse.measured import price_due
+from dpsql.reuse.pieces import AS_GOOD, pieces
+from dpsql.reuse.refined import refined_together, refinement
 
 COUNT = "SELECT COUNT(*) FROM customers"
 THREE = "SELECT COUNT(*), SUM(amount), AVG(amount) FROM orders"
@@ -29,11 +30,11 @@ def laplace(scale: float) -> NoiseSum:
 def test_everything_is_due_as_it_was_priced() -> None:
     plan = priced(THREE)
     [part] = plan.parts
-    whole = due(plan, {(0, i): None for i in range(len(part.noised))})
+    whole = price_due(plan, {(0, i): None for i in range(len(part.noised))})
     assert (whole.cost, whole.events) == (plan.cost, plan.events)
     assert [d.priced for d in whole.parts] == [part]
-    assert due(plan, {}).cost == Cost.zero()
-    assert due(plan, {}).parts == ()
+    assert price_due(plan, {}).cost == Cost.zero()
+    assert price_due(plan, {}).parts == ()
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -41,7 +42,7 @@ def test_parts_of_a_plan_cost_what_their_events_say(mechanism: str) -> None:
     request = replace(ANALYST, mechanism=mechanism, epsilon=Fraction(1))
     plan = priced(THREE, request=request)
     count = len(plan.parts[0].noised)
-    one = due(plan, {(0, 1): None})
+    one = price_due(plan, {(0, 1): None})
     assert one.cost.rho == sum((cost_of(e).rho for e in one.events), Fraction(0))
     if mechanism == "gaussian":
         assert one.cost.rho * count == pytest.approx(float(plan.cost.rho))
@@ -54,7 +55,7 @@ def test_a_half_without_its_twin_is_a_number_by_itself_that_errs_no_more() -> No
     plan = priced("SELECT COUNT(*), AVG(age) FROM customers")
     [part] = plan.parts
     for i, item in enumerate(part.noised):
-        found = due(plan, {(0, i): None})
+        found = price_due(plan, {(0, i): None})
         [alone] = found.parts[0].priced.noised
         assert isinstance(item, Noised)
         assert isinstance(alone, Noised)
@@ -69,12 +70,12 @@ def test_a_half_without_its_twin_is_a_number_by_itself_that_errs_no_more() -> No
 def test_halves_keep_their_twin_where_others_are_stored_and_lose_it_where_it_is_refined() -> None:
     plan = priced("SELECT COUNT(*) FILTER (WHERE amount > 5), AVG(amount) FROM orders")
     [part] = plan.parts
-    found = due(plan, {(0, 1): None, (0, 2): None})
+    found = price_due(plan, {(0, 1): None, (0, 2): None})
     twins = [n.halves for n in found.parts[0].priced.noised if isinstance(n, Noised)]
     assert [t.other for t in twins if t is not None] == [1, 0]
     assert len(found.events) == 1
     wide = DiscreteLaplace(Fraction(10**6))
-    mixed = due(plan, {(0, 1): wide, (0, 2): None})
+    mixed = price_due(plan, {(0, 1): wide, (0, 2): None})
     first, second = mixed.parts[0].priced.noised
     assert isinstance(first, Noised)
     assert isinstance(second, Noised)
@@ -98,7 +99,7 @@ def test_each_clause_is_a_budget_of_its_own() -> None:
         f" FROM orders) AS a, (SELECT COUNT(*) AS n FROM visits) AS b"
     )
     plan = priced(sql)
-    found = due(plan, {(0, 0): None, (1, 0): None})
+    found = price_due(plan, {(0, 0): None, (1, 0): None})
     assert found.cost.epsilon == Fraction(1, 40) + ANALYST.epsilon
 
 
@@ -143,7 +144,7 @@ def test_what_cannot_be_averaged_away() -> None:
 
 def test_an_average_whose_tails_are_too_heavy_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     [part] = priced(COUNT).parts
-    monkeypatch.setattr("dpsql.plan.due.AS_GOOD", 0.5)
+    monkeypatch.setattr("dpsql.reuse.refined.AS_GOOD", 0.5)
     assert refinement(part, 0, laplace(20)) is None
 
 

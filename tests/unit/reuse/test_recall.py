@@ -13,13 +13,16 @@ import pyarrow as pa
 import pytest
 from support.services import real_service, service
 
+from dpsql import pipeline
 from dpsql.diagnostics.refusal import Stopped
 from dpsql.ledger.charge import NANO
-from dpsql.plan.recall import AS_GOOD
 from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.mechanisms import DiscreteLaplace
-from dpsql.release.recall import _rows_like
-from dpsql.release.stored import from_bytes
+from dpsql.reuse.encoding import from_bytes
+from dpsql.reuse.pieces import AS_GOOD
+from dpsql.reuse.refined import Refined
+from dpsql.reuse.source import align_rows
+from dpsql.reuse.stored import Stored
 from dpsql.service import Reply, Service, Session
 
 COUNT = "SELECT COUNT(*) FROM orders"
@@ -321,13 +324,13 @@ def test_what_is_due_of_two_halves_costs_no_more_than_both(session, before, coun
         ask(session, MEANS, epsilon(before))
     session.execute("SET dpsql.epsilon = 0.1")
     priced = session.prepare(MEANS)
-    outlook = session.outlook(priced)
-    assert outlook is not None
-    assert 0 < outlook.due.cost.epsilon <= priced.cost.epsilon
-    refined = [had.refinement is not None for had in outlook.had]
+    sources = session.sources(priced)
+    assert sources is not None
+    assert 0 < sources.due.cost.epsilon <= priced.cost.epsilon
+    refined = [isinstance(source, Refined) for source in sources.pieces]
     assert all(refined) or not any(refined)
     reply = session.execute(MEANS)
-    assert reply.cost == outlook.due.cost
+    assert reply.cost == sources.due.cost
     again = session.execute(MEANS)
     assert again.recalled
     assert again.table == reply.table
@@ -337,11 +340,10 @@ def test_one_half_is_refined_where_the_other_is_stored(session):
     ask(session, "SELECT country, COUNT(*) FROM customers GROUP BY country", epsilon("0.2"))
     ask(session, MEANS, epsilon("0.05"))
     session.execute("SET dpsql.epsilon = 0.06")
-    outlook = session.outlook(session.prepare(MEANS))
-    assert outlook is not None
-    assert [had.measured for had in outlook.had] == [True, False]
-    assert outlook.had[0].refinement is not None
-    assert outlook.due.cost.epsilon < Fraction(6, 100)
+    sources = session.sources(session.prepare(MEANS))
+    assert sources is not None
+    assert [type(source) for source in sources.pieces] == [Refined, Stored]
+    assert sources.due.cost.epsilon < Fraction(6, 100)
 
 
 def test_finer_groups_that_were_refined_are_added_up(session):
@@ -426,9 +428,9 @@ def test_explain_names_groups_that_are_recalled_without_numbers(session):
 def test_columns_are_put_side_by_side_by_their_keys():
     table = pa.table({"k": ["a", "b", None], "v": [1, 2, 3]})
     other = table.take(pa.array([2, 0, 1]))
-    assert _rows_like(table, other, 1) == table
-    assert _rows_like(table, table, 1) is table
-    assert _rows_like(table, table.take(pa.array([0, 1, 2])), 1) == table
+    assert align_rows(table, other, 1) == table
+    assert align_rows(table, table, 1) is table
+    assert align_rows(table, table.take(pa.array([0, 1, 2])), 1) == table
 
 
 def test_nothing_is_looked_up_in_the_data_for_what_is_stored(opened, session, monkeypatch):
@@ -471,7 +473,21 @@ def test_people_who_open_a_dashboard_at_once_pay_for_it_once(opened):
             person.join()
     assert sorted(reply.recalled for reply in replies) == [False, True, True, True, True]
     assert len({str(reply.table.to_pydict()) for reply in replies}) == 1
-    assert len(opened.tools.flights) == 0
+    assert len(opened.tools.single_flight) == 0
+
+
+def test_what_is_paid_between_looking_and_paying_is_not_paid_again(opened, session, monkeypatch):
+    real, others = pipeline.match_stored, iter([opened.session("analyst", "another")])
+
+    def slow(*values):
+        found = real(*values)
+        for other in others:
+            assert not other.execute(COUNT).recalled
+        return found
+
+    session.prepare(COUNT)
+    monkeypatch.setattr(pipeline, "match_stored", slow)
+    assert session.execute(COUNT).recalled
 
 
 def test_whoever_stops_waiting_pays_nothing(opened):
@@ -497,7 +513,7 @@ def test_whoever_stops_waiting_pays_nothing(opened):
         first.start()
         assert inside.wait(20)
         second.start()
-        while not opened.tools.flights._changed._waiters:
+        while not opened.tools.single_flight._changed._waiters:
             time.sleep(0.01)
         opened.session("analyst").interrupt(second.ident)
         second.join(20)
@@ -507,7 +523,7 @@ def test_whoever_stops_waiting_pays_nothing(opened):
     assert [type(e) for e in failed + given_up] == [ZeroDivisionError, Stopped]
     charged = {r.content["session"] for r in opened.ledger.events() if "session" in r.content}
     assert charged == {"first"}
-    assert len(opened.tools.flights) == 0
+    assert len(opened.tools.single_flight) == 0
 
 
 def test_an_answer_that_fails_lets_the_next_one_try(opened, session, monkeypatch):

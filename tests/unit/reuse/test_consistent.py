@@ -14,9 +14,9 @@ from support.services import Seeded, real_service, service
 
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
-from dpsql.release import consistent
-from dpsql.release.consistent import _Coarser, _Column, _settled
 from dpsql.release.rows import ColumnNoise
+from dpsql.reuse import consistent
+from dpsql.reuse.consistent import _Coarser, _Column, _settled
 from dpsql.service import Session
 
 Floats = npt.NDArray[np.float64]

@@ -13,29 +13,34 @@ from contextlib import contextmanager
 from dpsql.execution import check, ended, released, stoppable
 
 
-class Flights:
+class SingleFlight:
     """Questions that are being answered now. Safe for threads."""
 
     def __init__(self) -> None:
         """Nothing is being answered yet."""
         self._changed = threading.Condition()
-        self._flying: set[Hashable] = set()
+        self._held: set[Hashable] = set()
+        self.finished = 0
+        """How many questions were let go: the store is the same as long as this is."""
 
     @contextmanager
-    def alone(self, question: Hashable) -> Iterator[None]:
+    def hold(self, question: Hashable, seen: int = 0) -> Iterator[bool]:
         """Nobody else is inside with the same question.
 
+        Gives whether any question was let go since ``finished`` was ``seen``: then the store may hold more.
         Raises ``Stopped`` where this execution ends while it waits: nothing was charged, and nothing will be.
         """
         with released(), stoppable(self._wake), self._changed:
-            self._changed.wait_for(lambda: question not in self._flying or ended())
+            self._changed.wait_for(lambda: question not in self._held or ended())
             check()
-            self._flying.add(question)
+            self._held.add(question)
+            changed = self.finished != seen
         try:
-            yield
+            yield changed
         finally:
             with self._changed:
-                self._flying.discard(question)
+                self._held.discard(question)
+                self.finished += 1
                 self._changed.notify_all()
 
     def _wake(self) -> None:
@@ -44,4 +49,4 @@ class Flights:
 
     def __len__(self) -> int:
         """How many questions are being answered."""
-        return len(self._flying)
+        return len(self._held)

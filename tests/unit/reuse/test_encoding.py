@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from dpsql.release.stored import LARGE, StoredTable, from_bytes, to_bytes
+from dpsql.reuse.encoding import LARGE, StoredTable, from_bytes, to_bytes
 
 
 def _table(rows: int) -> pa.Table:

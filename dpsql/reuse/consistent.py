@@ -10,7 +10,7 @@ and V theirs, as they were released,
 Claim: costs nothing, no number is expected to be farther off than it was (whole ones: by more than
     half a percent, see ``AS_GOOD``), and levels add up: whole numbers exactly, others but for the
     rounding of doubles.
-Assumes: rows have declared values, as for every sum of finer groups (``plan.recall``).
+Assumes: rows have declared values, as for every sum of finer groups (``reuse.pieces``).
 Argument: it is a function of released numbers, public keys and public laws. The noises are independent,
     since a hierarchy is left as it is if any of it was added up from finer groups; so least squares
     is the linear estimate of least variance, of the finest numbers and of every sum of them, among
@@ -38,12 +38,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpsql.execution import check
-from dpsql.plan.levels import Level, hierarchies
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import AS_GOOD, Finer
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 from dpsql.release.rows import ColumnNoise, NoisyRows
+from dpsql.reuse.levels import Level, hierarchies
+from dpsql.reuse.pieces import AS_GOOD, Finer
 from dpsql.sql.render import expression
 
 Floats = npt.NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 Claim: the exact number of each group of a coarser level is the sum of the finest ones that ``how``
     takes there, where rows have declared values.
-Argument: see ``plan.recall.Coarse.from_finer``. Levels that clip a unit are left out: what is
+Argument: see ``reuse.pieces.Coarse.from_finer``. Levels that clip a unit are left out: what is
     clipped in a total need not be what is clipped in its parts.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import Finer, Piece, clips, pieces
+from dpsql.reuse.pieces import Finer, Piece, clips, pieces
 
 
 @dataclass(frozen=True, slots=True)

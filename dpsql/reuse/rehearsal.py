@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.store import Kept, Ledger
-from dpsql.pipeline import kept_of
-from dpsql.plan.due import DuePart
-from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import pieces
+from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.privacy.cost import Cost
 from dpsql.release.noise import column_noise
 from dpsql.release.postprocess import PostProcessor
-from dpsql.release.recall import Outlook, complete, foresee
 from dpsql.release.rows import NoisyRows, schema
+from dpsql.reuse.match import match_stored
+from dpsql.reuse.merge import merge
+from dpsql.reuse.pieces import pieces
+from dpsql.reuse.store import Store, load_related
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,44 +51,39 @@ class Rehearsal:
         families = {piece.family for piece in wanted}
         bases = {piece.coarse.base for piece in wanted if piece.coarse is not None}
         mine = [k for k in self.kept if k.key.family in families or k.key.base in bases]
-        kin = (*kept_of(wanted, self.ledger), *mine)
-        outlook = foresee(priced, wanted, kin, self._body, self.postprocessor)
-        self._keep(priced, outlook)
-        return Tile(statement, priced.cost, outlook.due.cost)
+        related = (*load_related(wanted, self.ledger), *mine)
+        sources = match_stored(Store(priced, related, self._body, self.postprocessor), wanted)
+        measured = [self._rows(part.priced) for part in sources.due.parts]
+        for key, body in merge(priced, sources, measured)[1].items():
+            self.kept.append(Kept(key, datetime.min.replace(tzinfo=UTC)))
+            self.bodies[key.key] = body
+        return Tile(statement, priced.cost, sources.due.cost)
 
     def _body(self, key: str) -> bytes | None:
         return self.bodies.get(key) or self.ledger.recall(key)
 
-    def _keep(self, priced: PricedPlan, outlook: Outlook) -> None:
-        measured = [self._rows(part) for part in outlook.due.parts]
-        for key, body in complete(priced, outlook, measured)[1].items():
-            self.kept.append(Kept(key, datetime.min.replace(tzinfo=UTC)))
-            self.bodies[key.key] = body
+    def _rows(self, part: PricedMeasurement) -> NoisyRows:
+        """Rows as a measurement would release them: its public groups, and values without meaning.
 
-    def _rows(self, part: DuePart) -> NoisyRows:
-        """Rows as a measurement would release them: its public groups, and zeros."""
-        measurement = part.priced.measurement
+        Groups that must pass a threshold are not known, and none is made up.
+        """
+        measurement, cells = part.measurement, part.measurement.cells
         names = schema(measurement.key_fields + measurement.columns)
-        keys, rows = self._keys(part)
-        values = [
-            pa.array([0] * rows).cast(f.type)
-            if pa.types.is_primitive(f.type)
-            else pa.nulls(rows, f.type)
-            for f in names
-        ][len(keys) :]
-        arrays = [k.cast(f.type) for k, f in zip(keys, names, strict=False)] + values
+        groups = pa.table({})
+        if cells is not None and measurement.keys:
+            groups = self.postprocessor.run(*cells.beside())
+        rows = 0 if cells is None else groups.num_rows if measurement.keys else 1
+        keys = groups.columns or [pa.nulls(0)] * len(measurement.keys)
+        arrays = [k.cast(f.type) for k, f in zip(keys, names, strict=False)]
+        arrays += [_values(field.type, rows) for field in list(names)[len(keys) :]]
         table = pa.Table.from_arrays(arrays, schema=names)
-        return NoisyRows(measurement.name, table, column_noise(part.priced))
+        return NoisyRows(measurement.name, table, column_noise(part))
 
-    def _keys(self, part: DuePart) -> tuple[Sequence[pa.ChunkedArray], int]:
-        """Public groups; those that must pass a threshold are not known, and none is made up."""
-        measurement = part.priced.measurement
-        if measurement.cells is None:
-            return [pa.nulls(0) for _ in measurement.keys], 0
-        if not measurement.keys:
-            return [], 1
-        found = self.postprocessor.run(*measurement.cells.beside())
-        return found.columns, found.num_rows
+
+def _values(kind: pa.DataType, rows: int) -> pa.Array:
+    """Zeros, which can be added up; NULLs of types that have none."""
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return pa.array([0] * rows, kind) if number else pa.nulls(rows, kind)
 
 
 def whole(tiles: Sequence[Tile]) -> Tile:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from support.shop import priced
 
-from dpsql.plan.canonical import NotCanonical, _Canon, question
 from dpsql.plan.priced import PricedPlan
-from dpsql.plan.recall import pieces
 from dpsql.policy.types import Kind
+from dpsql.reuse.canonical import NotCanonical, _Canon, question
+from dpsql.reuse.pieces import pieces
 from dpsql.sql.expressions import Column, Interval, Parameter, Shape
 from dpsql.sql.relations import Distinct, Filter, Join, Limit, Public, Stored, Values
 

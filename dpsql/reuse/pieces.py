@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from dpsql.aggregates.statistic import Quantile, Rows, Total, Units, Values
-from dpsql.plan.canonical import NotCanonical, Question, question
 from dpsql.plan.contents import contents
 from dpsql.plan.covered import is_within_ends
 from dpsql.plan.nodes import Cells
@@ -31,6 +30,7 @@ from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.plan.stages import SALT
 from dpsql.policy.types import Kind
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, to_plain
+from dpsql.reuse.canonical import NotCanonical, Question, question
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column, Expression, Literal, columns, substitute
 from dpsql.sql.render import parameters

@@ -1,0 +1,125 @@
+"""A piece as the sum of a stored one over finer groups, with no more noise than it would have.
+
+Claim: the numbers are functions of released ones, and cost nothing; each is the sum of what was released for
+    the groups that it consists of (``pieces.Coarse.from_finer``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dpsql.execution import check, take
+from dpsql.ledger.store import Kept
+from dpsql.plan.priced import PricedMeasurement
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum
+from dpsql.release.rows import ColumnNoise
+from dpsql.reuse.encoding import StoredTable
+from dpsql.reuse.pieces import AS_GOOD, Finer, Piece, widths
+from dpsql.reuse.source import Columns, Wanted
+from dpsql.reuse.store import Store
+from dpsql.reuse.stored import release_time
+from dpsql.sql.render import expression
+
+_WHOLE_SUM = "TRY_CAST(sum(v) AS BIGINT)"
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """Sums of numbers that were released before; how many of them may differ from row to row."""
+
+    piece: Piece
+    kept: Kept
+    columns: Columns
+
+    def measures(self) -> Wanted:
+        """Nothing."""
+        return {}
+
+    def merge(self, _: Sequence[Columns], /) -> tuple[Columns, ...]:
+        """The sums."""
+        return (self.columns,)
+
+    def recall_key(self) -> None:
+        """What they are sums of is kept already."""
+
+    def explain(self, names: str) -> str:
+        """From when the finer numbers are."""
+        since = release_time(self.kept)
+        return f"recalled: {names}: {since} for finer groups, added up; it costs nothing"
+
+
+def find_summed(store: Store, piece: Piece) -> Summed | None:
+    """The sums of the finer release with the least noise, if theirs is little enough."""
+    coarse = piece.coarse
+    if coarse is None:
+        return None
+    for kept in store.of_base(coarse.base, piece.family):
+        if kept.key.noise[0] > piece.noise[0] * AS_GOOD:
+            break
+        how = coarse.from_finer(kept.key.about)
+        tables = () if how is None else store.tables(kept)
+        if how is not None and tables:
+            columns = _sums(store, piece, how, tables[0])
+            if columns is not None and piece.served_by(_most_noise(columns)):
+                take(columns.table.nbytes)
+                return Summed(piece, kept, columns)
+    return None
+
+
+def _sums(store: Store, piece: Piece, how: Finer, stored: StoredTable) -> Columns | None:
+    """The sums over finer groups; None if a group of the piece has none."""
+    part = store.priced.parts[piece.slots[0].part]
+    [law] = stored.noise
+    assert law is not None
+    keys = len(stored.table.column_names) - 1
+    table = stored.table.rename_columns([*(f"k{i}" for i in range(keys)), "v"])
+    found = store.postprocessor.run(*_query(part, how, table))
+    counts = found.column("n").to_pylist()
+    if not counts or not all(counts) or found.column("v").null_count:
+        return None
+    different = sorted(set(counts))
+    of_row = np.searchsorted(np.array(different), np.array(counts))
+    noise = ColumnNoise(tuple(law.repeated(n) for n in different), of_row)
+    return Columns(found.drop_columns(["n"]), (noise,))
+
+
+def _most_noise(columns: Columns) -> tuple[float, float]:
+    [noise] = columns.noise
+    assert noise is not None
+    pairs = [_widths(law) for law in noise.laws]
+    return max(sd for sd, _ in pairs), max(width for _, width in pairs)
+
+
+def _widths(law: NoiseSum) -> tuple[float, float]:
+    check()  # a sum of finer groups may have thousands of laws
+    return widths(law)
+
+
+def _query(part: PricedMeasurement, how: Finer, table: pa.Table) -> tuple[str, dict[str, pa.Table]]:
+    """Sums over the stored table for each public group of the measurement, in key order.
+
+    A query, and the tables that it reads.
+    """
+    names = {-1 - i: f'"k{i}"' for i in range(table.num_columns - 1)}
+    keys = [f"{expression(key, names)} AS k{i}" for i, key in enumerate(how.keys)]
+    total = "sum(v)" if pa.types.is_floating(table.column("v").type) else _WHOLE_SUM
+    items = ", ".join([*keys, f"{total} AS v", "count(*) AS n"])
+    where = " AND ".join(expression(condition, names) for condition in how.conditions)
+    group = ", ".join(str(i + 1) for i in range(len(keys)))
+    text = f"SELECT {items} FROM finer" + (f" WHERE {where}" if where else "")
+    cells = part.measurement.cells
+    if not keys or cells is None:
+        return text, {"finer": table}
+    groups, tables = cells.beside()
+    named = [f"k{i}" for i in range(len(keys))]
+    match = " AND ".join(f"c.{k} IS NOT DISTINCT FROM a.{k}" for k in named)
+    order = ", ".join(f"c.{k} ASC NULLS LAST" for k in named)
+    text = (
+        f"SELECT {', '.join(f'c.{k}' for k in named)}, a.v, a.n FROM ({groups}) AS c"
+        f" LEFT JOIN ({text} GROUP BY {group}) AS a ON {match} ORDER BY {order}"
+    )
+    return text, {"finer": table, **tables}
