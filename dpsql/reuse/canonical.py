@@ -30,7 +30,6 @@ from dpsql.sql.expressions import (
     Interval,
     Literal,
     Parameter,
-    SortKey,
     Subquery,
     Window,
     substitute,
@@ -60,45 +59,51 @@ class NotCanonical(Exception):
     """Something that this module does not know how to name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A column of a source of the block; ``source`` counts sources as they were met."""
-
-    source: int
-    column: str
-
-
-Term = str | _Source | tuple["Term", ...]
-"""An expression with its columns still open; ``tuple`` starts with the operator's words."""
-
-
 @dataclass(slots=True)
 class _Block:
-    """Sources and conditions in no order, and what each column number stands for."""
+    """Sources and conditions in no order, and what each column number stands for.
+
+    ``columns`` are those of sources: of which one, and what it is called there. ``values`` are computed
+    from them, and conditions are over them.
+    """
 
     sources: dict[int, str] = field(default_factory=dict)
-    conditions: list[Term] = field(default_factory=list)
-    columns: dict[int, Term] = field(default_factory=dict)
-    written: dict[int, Expression] = field(default_factory=dict)
-    """Computed columns, as they are computed from columns of sources."""
-    tests: list[Expression] = field(default_factory=list)
-    """The conditions again, over columns of sources."""
+    columns: dict[int, tuple[int, str]] = field(default_factory=dict)
+    values: dict[int, Expression] = field(default_factory=dict)
+    conditions: list[Expression] = field(default_factory=list)
 
     def over_sources(self, node: Expression) -> Expression:
         """The expression with computed columns written out."""
+        if not self.values:
+            return node
         return substitute(
-            node, lambda n: self.written.get(n.number) if isinstance(n, Column) else None
+            node, lambda n: self.values.get(n.number) if isinstance(n, Column) else None
         )
 
-    def named(self) -> dict[int, str]:
-        """Each source by its place among all; equal ones stay in the order of the text."""
+    def require(self, condition: Expression | None) -> None:
+        """Rows are those where this holds as well."""
+        if condition is not None:
+            self.conditions += map(self.over_sources, conjuncts(condition))
+
+    def names(self) -> dict[int, str]:
+        """Each column of a source by the place of that among all; equal ones stay in the order of the text."""
         order = sorted(self.sources, key=lambda n: (self.sources[n], n))
-        return {number: f"#{place}" for place, number in enumerate(order)}
+        places = {number: place for place, number in enumerate(order)}
+        return {n: f"#{places[source]}.{name}" for n, (source, name) in self.columns.items()}
+
+    def writer(self) -> Callable[[Expression], str]:
+        """Gives the words of an expression over any columns of the block."""
+        names = self.names()
+        return lambda node: _expression(self.over_sources(node), names)
+
+    def all_columns(self) -> dict[int, str]:
+        """The words of every column."""
+        names = self.names()
+        return names | {n: _expression(value, names) for n, value in self.values.items()}
 
     def text(self) -> str:
         """The block, closed: rows that the sources have together where all conditions hold."""
-        names = self.named()
-        conditions = sorted({closed(c, names) for c in self.conditions})
+        conditions = sorted(set(map(self.writer(), self.conditions)))
         return _words("rows", *sorted(self.sources.values()), "where", *conditions)
 
 
@@ -128,24 +133,15 @@ class Question:
 
 def question(measurement: Measurement) -> Question:
     """A measurement in canonical words: rows, groups, statistics, and whose rows they are."""
-    canon = _Canon()
-    block = canon.block(measurement.input)
-    names = block.named()
-
-    def text(node: Expression) -> str:
-        return closed(canon.term(node, block.columns), names)
-
-    units = [
-        sorted(closed(block.columns[n], names) for n in part if n in block.columns)
-        for part in measurement.privacy.key
-    ]
+    block = _Canon().block(measurement.input)
+    text, columns, privacy = block.writer(), block.all_columns(), measurement.privacy
+    units = [sorted(columns[n] for n in part if n in columns) for part in privacy.key]
     if not all(units):
         raise NotCanonical
-    privacy = measurement.privacy
     values = tuple(map(block.over_sources, measurement.keys))
     return Question(
         _words("rows", *sorted(block.sources.values())),
-        {text(condition): condition for condition in block.tests},
+        {text(condition): condition for condition in block.conditions},
         tuple(map(text, values)),
         values,
         tuple(_statistic(s, text) for s in measurement.statistics),
@@ -166,23 +162,56 @@ def _statistic(statistic: Statistic, text: Callable[[Expression], str]) -> str:
     return _words(type(statistic).__name__, *parts)
 
 
-def closed(term: Term, names: Mapping[int, str]) -> str:
-    """A term as text, each source by its name; arguments sorted where their order is nothing."""
-    match term:
-        case str():
-            return term
-        case _Source(source=source, column=column):
-            return f"{names[source]}.{column}"
-        case tuple():
-            head, *rest = (closed(part, names) for part in term)
-            return _words(head, *(sorted(rest) if head.split(" ")[0] in _EITHER_WAY else rest))
-        case _:
-            assert_never(term)
-
-
 def _words(*parts: str) -> str:
     """Parts in brackets, each with its length, so that no text can pass for another."""
     return "(" + " ".join(f"{len(part)}:{part}" for part in parts) + ")"
+
+
+def _expression(node: Expression, names: Mapping[int, str]) -> str:
+    """An expression over columns with these names; arguments sorted where their order is nothing."""
+
+    def text(part: Expression | None) -> str:
+        return "always" if part is None else _expression(part, names)
+
+    match node:
+        case Column(number=number):
+            if number not in names:
+                raise NotCanonical
+            return names[number]
+        case Literal(value=value, shape=shape):
+            return f"'{value!r} {shape.kind.value}"
+        case Interval(count=count, unit=unit):
+            return f"'{count} {unit}"
+        case Call(function=name, args=args, option=option, shape=shape):
+            written = [text(arg) for arg in _flat(name, args)]
+            head = f"{name} {option} {shape.kind.value}"
+            return _words(head, *(sorted(written) if name in _EITHER_WAY else written))
+        case Case(whens=whens, otherwise=otherwise, shape=shape):
+            parts = [part for when in whens for part in when]
+            return _words(f"case {shape.kind.value}", *map(text, (*parts, otherwise)))
+        case Window():
+            head = f"window {node.function} {node.distinct} {node.shape.kind.value} {node.frame}"
+            order = (
+                _words(f"key {k.descending} {k.nulls_first}", text(k.value)) for k in node.order
+            )
+            return _words(
+                head, _words("args", *map(text, node.args)),
+                _words("partition", *map(text, node.partition)), _words("order", *order),
+                text(node.where),
+            )  # fmt: skip
+        case Subquery() | Parameter():
+            raise NotCanonical
+        case _:
+            assert_never(node)
+
+
+def _flat(name: str, args: tuple[Expression, ...]) -> Iterator[Expression]:
+    """The arguments of nested ANDs or ORs as one list."""
+    for arg in args:
+        if name in ("and", "or") and isinstance(arg, Call) and arg.function == name:
+            yield from _flat(name, arg.args)
+        else:
+            yield arg
 
 
 class _Canon:
@@ -198,14 +227,12 @@ class _Canon:
                 return self._scan(relation)
             case Filter(input=below, predicate=predicate):
                 block = self.block(below)
-                self._require(block, conjuncts(predicate))
+                block.require(predicate)
                 return block
             case Project(input=below, values=values, fields=fields):
                 block = self.block(below)
-                found = [self.term(v, block.columns) for v in values]
-                written = [block.over_sources(v) for v in values]
-                block.columns |= {f.number: t for f, t in zip(fields, found, strict=True)}
-                block.written |= {f.number: v for f, v in zip(fields, written, strict=True)}
+                written = map(block.over_sources, values)
+                block.values |= {f.number: v for f, v in zip(fields, list(written), strict=True)}
                 return block
             case Sort(input=below):
                 return self.block(below)  # rows have no order below the frontier
@@ -219,10 +246,9 @@ class _Canon:
                 return self._windowed(relation)
             case Distinct(input=below, fields=fields):
                 block = self.block(below)
-                names = block.named()
-                kept = [closed(block.columns[f.number], names) for f in fields]
+                shown = map(block.writer(), fields)
                 columns = {f.number: f"d{i}" for i, f in enumerate(fields)}
-                return self._source(_words("distinct", block.text(), *kept), columns)
+                return self._source(_words("distinct", block.text(), *shown), columns)
             case Union():
                 return self._union(relation)
             case Values(fields=fields, rows=rows):
@@ -234,61 +260,10 @@ class _Canon:
             case _:
                 assert_never(relation)
 
-    def term(self, node: Expression, columns: Mapping[int, Term]) -> Term:
-        """An expression over columns that are known by what they stand for."""
-        match node:
-            case Column(number=number):
-                if number not in columns:
-                    raise NotCanonical
-                return columns[number]
-            case Literal(value=value, shape=shape):
-                return f"'{value!r} {shape.kind.value}"
-            case Interval(count=count, unit=unit):
-                return f"'{count} {unit}"
-            case Call(function=name, args=args, option=option, shape=shape):
-                head = f"{name} {option} {shape.kind.value}"
-                return (head, *self._terms(self._flat(name, args), columns))
-            case Case(whens=whens, otherwise=otherwise, shape=shape):
-                parts = [part for when in whens for part in when]
-                head = f"case {shape.kind.value}"
-                return (head, *self._terms((*parts, otherwise), columns))
-            case Window():
-                return self._window(node, columns)
-            case Subquery() | Parameter():
-                raise NotCanonical
-            case _:
-                assert_never(node)
-
-    def _flat(self, name: str, args: tuple[Expression, ...]) -> Iterator[Expression]:
-        """The arguments of nested ANDs or ORs as one list."""
-        for arg in args:
-            if name in ("and", "or") and isinstance(arg, Call) and arg.function == name:
-                yield from self._flat(name, arg.args)
-            else:
-                yield arg
-
-    def _terms(self, nodes: object, columns: Mapping[int, Term]) -> Iterator[Term]:
-        assert hasattr(nodes, "__iter__")
-        return (self.term(node, columns) for node in nodes)
-
-    def _optional(self, node: Expression | None, columns: Mapping[int, Term]) -> Term:
-        return "always" if node is None else self.term(node, columns)
-
-    def _window(self, node: Window, columns: Mapping[int, Term]) -> Term:
-        head = f"window {node.function} {node.distinct} {node.shape.kind.value} {node.frame}"
-        partition = ("partition", *self._terms(node.partition, columns))
-        order = ("order", *(self._sorted(key, columns) for key in node.order))
-        where = self._optional(node.where, columns)
-        return (head, ("args", *self._terms(node.args, columns)), partition, order, where)
-
-    def _sorted(self, key: SortKey, columns: Mapping[int, Term]) -> Term:
-        return (f"key {key.descending} {key.nulls_first}", self.term(key.value, columns))
-
     def _source(self, text: str, columns: Mapping[int, str]) -> _Block:
         """A block of one source with these columns."""
         number = next(self._numbers)
-        terms: dict[int, Term] = {n: _Source(number, name) for n, name in columns.items()}
-        return _Block({number: text}, [], terms)
+        return _Block({number: text}, {n: (number, name) for n, name in columns.items()})
 
     def _scan(self, scan: Scan) -> _Block:
         state = type(scan.privacy).__name__
@@ -301,76 +276,62 @@ class _Canon:
         left, right = self._sides(join)
         block = _Block(
             left.sources | right.sources,
-            left.conditions + right.conditions,
             left.columns | right.columns,
-            left.written | right.written,
-            left.tests + right.tests,
+            left.values | right.values,
+            left.conditions + right.conditions,
         )
-        if join.condition is not None:
-            self._require(block, conjuncts(join.condition))
+        block.require(join.condition)
         return block
-
-    def _require(self, block: _Block, conditions: list[Expression]) -> None:
-        """Rows are those where these hold as well."""
-        block.tests += [block.over_sources(c) for c in conditions]
-        block.conditions += [self.term(c, block.columns) for c in conditions]
 
     def _sides(self, join: Join) -> tuple[_Block, _Block]:
         left, right = self.block(join.left), self.block(join.right)
-        if left.columns.keys() & right.columns.keys():
+        numbers = [block.columns.keys() | block.values.keys() for block in (left, right)]
+        if numbers[0] & numbers[1]:
             raise NotCanonical
         return left, right
 
     def _outer(self, join: Join) -> _Block:
         """Both sides closed, then a source of its own that holds the columns of both."""
-        left, right = self._sides(join)
-        sides = [self._closed(block, word) for block, word in ((left, "l"), (right, "r"))]
-        both: dict[int, Term] = {n: name for _, names in sides for n, name in names.items()}
+        sides = self._sides(join)
+        left, right = (
+            {n: _words(word, text) for n, text in block.all_columns().items()}
+            for block, word in zip(sides, "lr", strict=True)
+        )
         on = [] if join.condition is None else conjuncts(join.condition)
-        conditions = sorted(closed(self.term(c, both), {}) for c in on)
-        text = _words(join.kind, sides[0][0], sides[1][0], *conditions)
-        kept = sides[0][1] if join.kind in ("semi", "anti") else {**sides[0][1], **sides[1][1]}
-        return self._source(text, kept)
-
-    def _closed(self, block: _Block, word: str) -> tuple[str, dict[int, str]]:
-        """A block as text, and its columns as text."""
-        names = block.named()
-        columns = {n: _words(word, closed(t, names)) for n, t in block.columns.items()}
-        return block.text(), columns
+        conditions = sorted(_expression(c, left | right) for c in on)
+        text = _words(join.kind, *(block.text() for block in sides), *conditions)
+        return self._source(text, left if join.kind in ("semi", "anti") else left | right)
 
     def _aggregate(self, aggregate: Aggregate) -> _Block:
         block = self.block(aggregate.input)
-        names = block.named()
-        keys = [closed(self.term(k, block.columns), names) for k in aggregate.keys]
-        calls = [closed(self._call(c, block.columns), names) for c in aggregate.calls]
-        text = _words("groups", block.text(), repr(aggregate.sets), *keys, "of", *calls)
+        text = block.writer()
+        calls = (_call(call, text) for call in aggregate.calls)
+        keys = map(text, aggregate.keys)
+        found = _words("groups", block.text(), repr(aggregate.sets), *keys, "of", *calls)
         columns = {f.number: f"g{i}" for i, f in enumerate(aggregate.fields)}
-        return self._source(text, columns)
-
-    def _call(self, call: Aggregated, columns: Mapping[int, Term]) -> Term:
-        head = f"{call.function} {call.distinct} {call.option} {call.shape.kind.value}"
-        args = ("args", *self._terms(call.args, columns))
-        return ("call", head, args, self._optional(call.where, columns))
+        return self._source(found, columns)
 
     def _windowed(self, windowed: Windowed) -> _Block:
         """Windows see the rows as they are here, so this is where the block ends."""
         block = self.block(windowed.input)
-        names = block.named()
-        below = {n: closed(t, names) for n, t in block.columns.items()}
-        found = [closed(self.term(w, block.columns), names) for w in windowed.windows]
+        found = list(map(block.writer(), windowed.windows))
         new = windowed.fields[len(windowed.fields) - len(found) :]
         text = _words("windows", block.text(), *found)
-        return self._source(text, {**below, **{f.number: f"w{i}" for i, f in enumerate(new)}})
+        made = {f.number: f"w{i}" for i, f in enumerate(new)}
+        return self._source(text, {**block.all_columns(), **made})
 
     def _union(self, union: Union) -> _Block:
         sides = []
         width = len(union.fields)
         for i, below in enumerate(union.inputs):
             block = self.block(below)
-            names = block.named()
             mine = union.columns[i] if union.columns else below.fields[:width]
-            sides.append(
-                _words(block.text(), *(closed(block.columns[c.number], names) for c in mine))
-            )
+            sides.append(_words(block.text(), *map(block.writer(), mine)))
         columns = {f.number: f"u{i} {f.shape.kind.value}" for i, f in enumerate(union.fields)}
         return self._source(_words(union.operation, *sides), columns)
+
+
+def _call(call: Aggregated, text: Callable[[Expression], str]) -> str:
+    head = f"{call.function} {call.distinct} {call.option} {call.shape.kind.value}"
+    where = "always" if call.where is None else text(call.where)
+    return _words("call", head, _words("args", *map(text, call.args)), where)

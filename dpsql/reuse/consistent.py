@@ -28,7 +28,7 @@ Argument: it is a function of released numbers, public keys and public laws. The
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -42,8 +42,7 @@ from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 from dpsql.release.rows import ColumnNoise, NoisyRows
-from dpsql.reuse.levels import Level, hierarchies
-from dpsql.reuse.pieces import AS_GOOD, Finer
+from dpsql.reuse.pieces import AS_GOOD, Finer, Piece, clips, pieces
 from dpsql.sql.render import expression
 
 Floats = npt.NDArray[np.float64]
@@ -59,6 +58,24 @@ _GRAIN = 128
 """Weights in laws are rounded up to such parts, so that few laws differ."""
 _NEARLY_NONE = DiscreteLaplace(Fraction(1, 100))
 _MANY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A statistic by its measurement and position, and how finest groups lead to its own."""
+
+    part: int
+    column: int
+    how: Finer
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """A statistic of the finest groups, and of coarser ones."""
+
+    part: int
+    column: int
+    coarser: tuple[Level, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +134,45 @@ def consistent(
         for place, column in zip(places, _settled(finest, levels), strict=False):
             _put(priced, tables, place, column)
     return tuple(tables)
+
+
+def hierarchies(priced: PricedPlan) -> Iterator[Hierarchy]:
+    """For each statistic the finest level that others add up from, if there is one.
+
+    Claim: the exact number of each group of a coarser level is the sum of the finest ones that ``how``
+        takes there, where rows have declared values.
+    Argument: see ``pieces.Coarse.from_finer``. Levels that clip a unit are left out: what is
+        clipped in a total need not be what is clipped in its parts.
+    """
+    if len(priced.parts) < 2:
+        return
+    found = [
+        piece
+        for piece in pieces(priced, "")
+        if piece.coarse is not None and not clips(priced.parts[piece.slots[0].part])
+    ]
+    for base in dict.fromkeys(piece.base for piece in found if piece.base):
+        options = (_over(piece, found) for piece in found if piece.base == base)
+        most = max(options, key=lambda option: len(option.coarser))
+        if most.coarser:
+            yield most
+
+
+def _over(finest: Piece, found: Sequence[Piece]) -> Hierarchy:
+    levels = []
+    for piece in found:
+        if piece is finest or piece.coarse is None or piece.coarse.base != finest.base:
+            continue
+        how = piece.coarse.from_finer(finest.about, declared=True)
+        if how is not None:
+            levels.append(Level(*_place(piece), how))
+    return Hierarchy(*_place(finest), tuple(levels))
+
+
+def _place(piece: Piece) -> tuple[int, int]:
+    [slot] = piece.slots
+    [column] = slot.columns
+    return slot.part, column
 
 
 def _column(priced: PricedPlan, tables: Sequence[NoisyRows], part: int, column: int) -> _Column:

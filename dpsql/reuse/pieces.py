@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from dpsql.aggregates.statistic import Quantile, Rows, Total, Units, Values
@@ -99,14 +99,21 @@ class Coarse:
         doubtful = () if declared else stored.get("open", stored["keys"])
         if not all(map(self._held, doubtful)):
             return None
-        extra = {_short(text): node for text, node in self.question.conditions.items()}
+        asked = self.question
+        extra = {_short(text): node for text, node in asked.conditions.items()}
         if not extra.keys() >= set(stored["conditions"]):
             return None
         known = {name: i for i, name in enumerate(stored["keys"])}
-        over = _Over(known, self.question.text)
-        wanted = [node for name, node in extra.items() if name not in stored["conditions"]]
-        keys, conditions = over.all(self.question.values), over.all(wanted)
-        return None if keys is None or conditions is None else Finer(keys, conditions)
+
+        def stored_key(node: Expression) -> Expression | None:
+            at = None if isinstance(node, Literal) else known.get(_short(asked.text(node)))
+            return None if at is None else Column(-1 - at, "", node.shape)
+
+        keys = tuple(substitute(node, stored_key) for node in asked.values)
+        wanted = (node for name, node in extra.items() if name not in stored["conditions"])
+        conditions = tuple(substitute(node, stored_key) for node in wanted)
+        inside = all(c.number < 0 for node in (*keys, *conditions) for c in columns(node))
+        return Finer(keys, conditions) if inside else None
 
     def _held(self, name: str) -> bool:
         """Whether no row of the piece has a value of a stored key that is in no stored group."""
@@ -123,25 +130,6 @@ class Finer:
 
     keys: tuple[Expression, ...]
     conditions: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Over:
-    """Rewrites expressions over columns of tables as expressions over stored keys."""
-
-    known: Mapping[str, int]
-    text: Callable[[Expression], str]
-
-    def all(self, nodes: Sequence[Expression]) -> tuple[Expression, ...] | None:
-        found = [substitute(node, self._key) for node in nodes]
-        stored = all(c.number < 0 for node in found for c in columns(node))
-        return tuple(found) if stored else None
-
-    def _key(self, node: Expression) -> Expression | None:
-        if isinstance(node, Literal):
-            return None
-        position = self.known.get(_short(self.text(node)))
-        return None if position is None else Column(-1 - position, "", node.shape)
 
 
 def pieces(priced: PricedPlan, answers_key: str) -> tuple[Piece, ...]:

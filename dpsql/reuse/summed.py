@@ -6,45 +6,28 @@ Claim: the numbers are functions of released ones, and cost nothing; each is the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from dpsql.execution import check, take
-from dpsql.ledger.store import Kept
 from dpsql.plan.priced import PricedMeasurement
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.release.rows import ColumnNoise
 from dpsql.reuse.encoding import StoredTable
 from dpsql.reuse.pieces import AS_GOOD, Finer, Piece, widths
-from dpsql.reuse.source import Columns, Wanted
+from dpsql.reuse.source import Columns
 from dpsql.reuse.store import Store
-from dpsql.reuse.stored import release_time
+from dpsql.reuse.stored import Stored, release_time
 from dpsql.sql.render import expression
 
 _WHOLE_SUM = "TRY_CAST(sum(v) AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
+class Summed(Stored):
     """Sums of numbers that were released before; how many of them may differ from row to row."""
-
-    piece: Piece
-    kept: Kept
-    columns: Columns
-
-    def measures(self) -> Wanted:
-        """Nothing."""
-        return {}
-
-    def merge(self, _: Sequence[Columns], /) -> tuple[Columns, ...]:
-        """The sums."""
-        return (self.columns,)
-
-    def recall_key(self) -> None:
-        """What they are sums of is kept already."""
 
     def explain(self, names: str) -> str:
         """From when the finer numbers are."""
@@ -66,7 +49,7 @@ def find_summed(store: Store, piece: Piece) -> Summed | None:
             columns = _sums(store, piece, how, tables[0])
             if columns is not None and piece.served_by(_most_noise(columns)):
                 take(columns.table.nbytes)
-                return Summed(piece, kept, columns)
+                return Summed(piece, kept, (columns,))
     return None
 
 

@@ -10,7 +10,7 @@ from support.shop import priced
 
 from dpsql.plan.priced import PricedPlan
 from dpsql.policy.types import Kind
-from dpsql.reuse.canonical import NotCanonical, _Canon, question
+from dpsql.reuse.canonical import NotCanonical, _Canon, _expression, question
 from dpsql.reuse.pieces import pieces
 from dpsql.sql.expressions import Column, Interval, Parameter, Shape
 from dpsql.sql.relations import Distinct, Filter, Join, Limit, Public, Stored, Values
@@ -185,9 +185,7 @@ def test_a_cross_join_is_an_inner_join_without_condition():
 
 
 def test_spans_of_time():
-    days = [
-        _Canon().term(Interval(n, unit), {}) for n, unit in ((1, "day"), (2, "day"), (1, "hour"))
-    ]
+    days = [_expression(Interval(n, unit), {}) for n, unit in ((1, "day"), (2, "day"), (1, "hour"))]
     assert len(set(days)) == 3
 
 
