@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
@@ -22,7 +22,7 @@ from dpsql.execution import check as check_time
 from dpsql.execution import released, take
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
-from dpsql.ledger.store import Hold, Kept, Ledger, Note
+from dpsql.ledger.store import Hold, Ledger, Note
 from dpsql.plan import search
 from dpsql.plan.build import build
 from dpsql.plan.empty_groups import EmptyGroups
@@ -40,13 +40,14 @@ from dpsql.release.lookups import Known, known
 from dpsql.release.noise import noise
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import NoisyRows, Release
+from dpsql.reuse.cached import AnswerCache, CachedAnswer
 from dpsql.reuse.consistent import consistent
 from dpsql.reuse.match import AnswerSources, match_nothing, match_stored
 from dpsql.reuse.measured import Due
 from dpsql.reuse.merge import merge
-from dpsql.reuse.pieces import Piece, pieces
+from dpsql.reuse.pieces import pieces
 from dpsql.reuse.single_flight import SingleFlight
-from dpsql.reuse.store import Store, load_related
+from dpsql.reuse.store import Store
 from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
@@ -54,32 +55,6 @@ from dpsql.sql.render import parameters
 from dpsql.sql.suggest import suggested
 
 Found = TypeVar("Found")
-
-
-@dataclass(frozen=True, slots=True)
-class CachedAnswer:
-    """A plan with its pieces, what is stored that is related to them, and the answer that came of it."""
-
-    priced: PricedPlan
-    pieces: tuple[Piece, ...]
-    related: tuple[Kept, ...] = ()
-    release: Release | None = None
-
-
-class AnswerCache(Protocol):
-    """Answers from the store, as they came out, by the plan and whether intervals are wanted."""
-
-    def get(self, key: tuple[int, bool], /) -> CachedAnswer | None:
-        """What is cached."""
-        ...
-
-    def put(self, key: tuple[int, bool], value: CachedAnswer, /) -> None:
-        """Cache it."""
-        ...
-
-
-MOST_ROWS = 10_000
-"""Longer answers are not cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +66,7 @@ class Tools:
     entropy: Randomness
     enumerator: Enumerator
     postprocessor: PostProcessor
-    answers: AnswerCache | None = None
+    answers: AnswerCache = field(default_factory=AnswerCache)
     single_flight: SingleFlight = field(default_factory=SingleFlight)
     upheld: Upheld | None = None
 
@@ -223,7 +198,8 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
         release = _finish(priced, (), tools.finishing, intervals=intervals)
         return Answer(release, Cost.zero(), recalled=False)
     seen = tools.single_flight.finished
-    cached = _cached(priced, payer, tools, intervals=intervals)
+    cached = tools.answers.load(priced, payer.answers_key, intervals=intervals)
+    cached = cached.without_related() if payer.fresh else cached.with_related(tools.ledger)
     if cached.release is not None:
         return Answer(cached.release, Cost.zero(), recalled=True)
     with _matched(cached, seen, payer, tools) as (cached, sources):
@@ -246,7 +222,7 @@ def match(
 ) -> AnswerSources:
     """What an answer would be made of now. Nothing is spent."""
     cached = CachedAnswer(priced, pieces(priced, answers_key))
-    return _match(cached if fresh else _with_related(cached, tools), tools)
+    return _match(cached if fresh else cached.with_related(tools.ledger), tools)
 
 
 @contextmanager
@@ -261,7 +237,7 @@ def _matched(
     question = tuple(piece.family for piece in cached.pieces)
     with tools.single_flight.hold(question, seen) as changed:
         if changed:  # somebody may have paid
-            cached = _with_related(cached, tools)
+            cached = cached.with_related(tools.ledger)
             sources = _match(cached, tools)
         yield cached, sources
 
@@ -271,33 +247,13 @@ def _match(cached: CachedAnswer, tools: Tools) -> AnswerSources:
     return match_stored(store, cached.pieces)
 
 
-def _cached(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> CachedAnswer:
-    """The plan's pieces and what is stored of them; the answer too, if that is still the same."""
-    key, answers = (id(priced), intervals), tools.answers
-    found = None if answers is None else answers.get(key)
-    if found is None or found.priced is not priced:
-        found = CachedAnswer(priced, pieces(priced, payer.answers_key))
-        if answers is not None:
-            answers.put(key, found)
-    return replace(found, related=(), release=None) if payer.fresh else _with_related(found, tools)
-
-
-def _with_related(cached: CachedAnswer, tools: Tools) -> CachedAnswer:
-    """With what is stored now; the answer that came of something else is forgotten."""
-    related = load_related(cached.pieces, tools.ledger)
-    same = related == cached.related
-    return cached if same else replace(cached, related=related, release=None)
-
-
 def _recall(
     cached: CachedAnswer, sources: AnswerSources, tools: Tools, *, intervals: bool
 ) -> Answer:
     """The answer from what is stored, cached until that changes."""
-    priced, answers = cached.priced, tools.answers
-    noisy, _ = merge(priced, sources, ())
-    release = _finished(priced, noisy, tools, intervals=intervals)
-    if answers is not None and not priced.plan.publics and release.table.num_rows <= MOST_ROWS:
-        answers.put((id(priced), intervals), replace(cached, release=release))
+    noisy, _ = merge(cached.priced, sources, ())
+    release = _finished(cached.priced, noisy, tools, intervals=intervals)
+    tools.answers.store(cached, release, intervals=intervals)
     return Answer(release, Cost.zero(), recalled=True)
 
 

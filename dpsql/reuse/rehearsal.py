@@ -19,10 +19,11 @@ from dpsql.privacy.cost import Cost
 from dpsql.release.noise import column_noise
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import NoisyRows, schema
+from dpsql.reuse.cached import load_related
 from dpsql.reuse.match import match_stored
 from dpsql.reuse.merge import merge
 from dpsql.reuse.pieces import pieces
-from dpsql.reuse.store import Store, load_related
+from dpsql.reuse.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dpsql.ledger.store import Kept, Ledger
+from dpsql.ledger.store import Kept
 from dpsql.plan.priced import PricedPlan
 from dpsql.release.postprocess import PostProcessor
 from dpsql.reuse.encoding import StoredTable, from_bytes
 from dpsql.reuse.pieces import Piece
-
-
-def load_related(pieces: Sequence[Piece], ledger: Ledger) -> tuple[Kept, ...]:
-    """All that is kept of these pieces, or may be added up to them."""
-    bases = [piece.coarse.base for piece in pieces if piece.coarse is not None]
-    return ledger.related_releases([piece.family for piece in pieces], bases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,7 @@ from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.ledger.terms import adopt
-from dpsql.memory.cache import Cache
-from dpsql.memory.pool import Use
-from dpsql.pipeline import CachedAnswer, Tools
+from dpsql.pipeline import Tools
 from dpsql.plan.contents import with_contents
 from dpsql.plan.fan_outs import with_fan_outs
 from dpsql.policy.against_source import compare
@@ -48,9 +46,6 @@ from dpsql.service.session import Session
 from dpsql.service.views import described
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.render import quoted
-
-MOST_RELEASES = 256
-"""Answers that were recalled, and are remembered as they came out."""
 
 
 def _now() -> datetime:
@@ -76,7 +71,6 @@ class Service:
         self.plans = PlanCache()
         self.pace = Pace(policy.latency)
         self.counters = metrics.Counters()
-        answers = Cache[tuple[int, bool], CachedAnswer](Use.CACHED_RELEASES, MOST_RELEASES)
         self._engine = engine
         self.data_changed = False
         self.read_from: tuple[int, int, int] | None = (
@@ -91,7 +85,6 @@ class Service:
         self.tools = Tools(
             guarded, ledger, entropy or Entropy(),
             PublicGroups(Constants(), guarded), postprocessor or PostProcessor(),
-            answers,
             upheld=Upheld(policy, self.facts),
         )  # fmt: skip
         self.public_values = _public_values(policy, guarded)

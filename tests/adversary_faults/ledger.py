@@ -178,7 +178,7 @@ FAULTS = (
             Edit(
                 "pipeline.py",
                 "    sources, statements = admit_sources(priced, sources, tools)\n",
-                "    sources, statements = admit_sources(priced, sources, tools)\n    if payer.fresh and load_related([source.piece for source in sources.pieces], tools.ledger):\n        sources = replace(sources, due=replace(sources.due, cost=Cost.zero()))\n",
+                "    sources, statements = admit_sources(priced, sources, tools)\n    if payer.fresh and tools.ledger.related_releases([s.piece.family for s in sources.pieces]):\n        sources = replace(sources, due=replace(sources.due, cost=Cost.zero()))\n",
             ),
         ),
         "SET dpsql.fresh draws new noise for nothing: averaging takes it away.",

@@ -386,8 +386,8 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/canonical.py",
-                "                self._require(block, conjuncts(predicate))\n                return block",
+                "reuse/canonical.py",
+                "                block.require(predicate)\n                return block",
                 "                return block",
             ),
         ),

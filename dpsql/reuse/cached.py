@@ -1,0 +1,69 @@
+"""Answers from the store as they came out, until something related is stored.
+
+Claim: what is cached follows from the plan and from released numbers, so reading it again costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dpsql.ledger.store import Kept, Ledger
+from dpsql.memory.cache import Cache
+from dpsql.memory.pool import Use
+from dpsql.plan.priced import PricedPlan
+from dpsql.release.rows import Release
+from dpsql.reuse.pieces import Piece, pieces
+
+MOST_ANSWERS = 256
+MOST_ROWS = 10_000
+"""Longer answers are not cached."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedAnswer:
+    """A plan with its pieces, what is stored that is related to them, and the answer that came of it."""
+
+    priced: PricedPlan
+    pieces: tuple[Piece, ...]
+    related: tuple[Kept, ...] = ()
+    release: Release | None = None
+
+    def with_related(self, ledger: Ledger) -> CachedAnswer:
+        """With what is stored now; the answer that came of something else is forgotten."""
+        related = load_related(self.pieces, ledger)
+        same = related == self.related
+        return self if same else replace(self, related=related, release=None)
+
+    def without_related(self) -> CachedAnswer:
+        """As if nothing were stored."""
+        return replace(self, related=(), release=None)
+
+
+class AnswerCache:
+    """Cached answers by their plan, and by whether they have intervals. Safe for threads."""
+
+    def __init__(self) -> None:
+        """Nothing is cached yet."""
+        self._answers = Cache[tuple[int, bool], CachedAnswer](Use.CACHED_RELEASES, MOST_ANSWERS)
+
+    def load(self, priced: PricedPlan, answers_key: str, *, intervals: bool) -> CachedAnswer:
+        """The answer of a plan, whose pieces are named once; related releases may be old."""
+        key = id(priced), intervals
+        found = self._answers.get(key)
+        if found is None or found.priced is not priced:
+            found = CachedAnswer(priced, pieces(priced, answers_key))
+            self._answers.put(key, found)
+        return found
+
+    def store(self, cached: CachedAnswer, release: Release, *, intervals: bool) -> None:
+        """Cache an answer, if it follows from the plan and what is related alone."""
+        priced = cached.priced
+        if not priced.plan.publics and release.table.num_rows <= MOST_ROWS:
+            self._answers.put((id(priced), intervals), replace(cached, release=release))
+
+
+def load_related(wanted: Sequence[Piece], ledger: Ledger) -> tuple[Kept, ...]:
+    """All that is kept of these pieces, or may be added up to them."""
+    bases = [piece.coarse.base for piece in wanted if piece.coarse is not None]
+    return ledger.related_releases([piece.family for piece in wanted], bases)
