@@ -307,7 +307,9 @@ def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> 
         return None
     if not public:
         hidden = f"{names}: groups with too few units are hidden"
-        return hidden if state is Above.NOTHING else f"{hidden}, and not in what is computed of others"
+        return (
+            hidden if state is Above.NOTHING else f"{hidden}, and not in what is computed of others"
+        )
     if dropped:
         return (
             f"{names}: only groups with enough units, by a noised number, take part; one without rows"
