@@ -28,7 +28,7 @@ from dpsql.policy.companion import RANK, Shelf, facts, key_of
 from dpsql.policy.model import Policy, Table
 from dpsql.sql.render import quoted
 
-FORMAT = 2
+FORMAT = 3
 DOCUMENT = quoted("dpsql prepared")
 
 

@@ -32,10 +32,9 @@ def copy_of(table: Table, salt: int) -> str:
     """The query that makes a copy, over the tables of the source.
 
     Claim: the numbers of a unit's rows depend on the salt and on the unit's own rows only.
-    Argument: rows are ordered within their unit by two hashes of the salt and all columns that the
-        copy has, with the signs of doubles: a hash is the same for both zeros. Rows that agree in
-        both are equal, unless 128 bits of hashes collide, and which of equal rows comes first changes
-        nothing that can be read.
+    Argument: rows are ordered within their unit by a hash of the salt and all columns that the copy
+        has, and then by these columns, with the signs of doubles, as both zeros are equal. Rows that
+        agree in all of them are the same, so that which comes first changes nothing that can be read.
     """
     fields = tuple(_field(i, c) for i, c in enumerate(table.columns.values()))
     units = _units(table, fields)
@@ -48,12 +47,12 @@ def copy_of(table: Table, salt: int) -> str:
     owned = ", ".join(quoted(name) for name in owners(table))
     columns = [quoted(f.name) for f in fields]
     signs = [f"signbit({quoted(f.name)})" for f in fields if f.shape.kind is Kind.DOUBLE]
-    listed = ", ".join(columns + signs)
-    hashed = f"hash({listed}, {salt}) AS h1, hash({salt + 1}, {listed}) AS h2"
-    ranked = f"row_number() OVER (PARTITION BY {owned} ORDER BY h1, h2)"
+    tagged = ", ".join(f"{column} IS NULL, {column}" for column in columns + signs)
+    order = ", ".join(("h", *columns, *signs))
+    ranked = f"row_number() OVER (PARTITION BY {owned} ORDER BY {order})"
     return (
-        f"SELECT * EXCLUDE (h1, h2), CAST({ranked} AS INTEGER) AS {quoted(RANK)}"
-        f" FROM (SELECT *, {hashed} FROM ({rows}) AS r) AS h"
+        f"SELECT * EXCLUDE (h), CAST({ranked} AS INTEGER) AS {quoted(RANK)}"
+        f" FROM (SELECT *, hash({tagged}, {salt}) AS h FROM ({rows}) AS r) AS q"
         f" ORDER BY {owned}, {quoted(RANK)}"
     )
 

@@ -3,9 +3,11 @@
 Claim: every value that leaves the generated expression lies in ``low .. high`` of the grid,
 whatever the column holds: NULL gives NULL, infinities the nearer bound, and NaN the upper one.
 Argument: engines order NaN above all other numbers. The CASE of ``clamped`` compares with the bounds
-before it converts, so the conversion sees only finite values between them; rounding a value between two bounds gives an integer
-between their floor and ceiling. Integers are then summed exactly, as integers or as doubles that
-are integers (``plan.added``).
+before it converts, so the conversion sees only finite values between them. ``floor(x * 2**shift + 0.5)``
+never falls as x rises, since each of its operations in IEEE doubles does not, and a whole number
+of at most ``2**MOST_BITS`` steps gives itself; so a value between two whole numbers of steps gives
+one between them too. Integers are then summed exactly, as integers or as doubles that are integers
+(``plan.added``). Every engine has these operations with the same results, while ``round`` differs.
 """
 
 from __future__ import annotations
@@ -116,10 +118,11 @@ def doubled(text: str, total: Total, at: Grid) -> str:
 
 
 def stepped(text: str, total: Total, at: Grid, *, doubles: bool) -> str:
-    """A value between the bounds in steps; half a step is rounded away from zero."""
+    """A value between the bounds in steps; half a step is rounded up."""
     if is_whole(total, at):
         return _double(text, total) if doubles else text
-    rounded = f"round({_double(text, total)} * {double(Fraction(2) ** at.shift)})"
+    steps = f"{_double(text, total)} * {double(Fraction(2) ** at.shift)}"
+    rounded = f"floor({steps} + {double(Fraction(1, 2))})"
     return rounded if doubles else f"CAST({rounded} AS BIGINT)"
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.nodes import Measurement
-from dpsql.plan.stages import SALT, Source, above, group_by, listed, named
+from dpsql.plan.stages import Source, above, draw, group_by, listed, named
 
 PLACES = 64
 _BITS = 64 - (PLACES - 1).bit_length()
@@ -106,7 +106,7 @@ def leading(
 
 def _part(rows: Source) -> str:
     """The part of the order that a row's group is in: the first bits of what decides the order."""
-    return f"hash({listed('u', rows.units)}, {listed('k', rows.keys)}, ${SALT}) >> {_BITS}"
+    return f"{draw(rows.units, rows.keys)} >> {_BITS}"
 
 
 def _reach(groups: int) -> str:

@@ -139,15 +139,32 @@ def above(limit: int, rows: Source) -> str:
     return f"SELECT {items}{rows.block.tail()}{by} HAVING count(*) > {limit}"
 
 
-def salted(units: tuple[str, ...], keys: tuple[str, ...], value: str = "", last: str = "") -> str:
+def salted(
+    units: tuple[str, ...], keys: tuple[str, ...], values: tuple[str, ...] = (), last: str = ""
+) -> str:
     """An order of each unit's groups that only the salt and the unit's own rows decide.
 
     Those that do not count, where ``last`` holds, come last.
+
+    Claim: no two rows of a unit that differ in a key or a value have the same place.
+    Argument: keys and values are the last terms of the order, whatever the hashes are.
     """
-    groups = ", ".join(filter(None, (listed("k", keys), value)))
-    mix = ", ".join(filter(None, (listed("u", units), groups, f"${SALT}")))
-    order = ", ".join(filter(None, (last, f"hash({mix})", groups)))
+    parts = (draw(units, keys, values), listed("k", keys), listed("v", values))
+    order = ", ".join(filter(None, (last, *parts)))
     return f"PARTITION BY {listed('u', units)} ORDER BY {order}"
+
+
+def draw(units: tuple[str, ...], keys: tuple[str, ...], values: tuple[str, ...] = ()) -> str:
+    """A hash of unit, keys, values and salt.
+
+    Claim: different units, keys, values or salts are different arguments, also to a hash that skips
+        NULL: (NULL, 1) and (1, NULL) are read as (true, false, 1) and (false, 1, true).
+    Argument: before each part stands whether it is NULL, which says whether a value follows.
+    """
+    listing = (listed("u", units), listed("k", keys), listed("v", values))
+    names = ", ".join(filter(None, listing)).split(", ")
+    tagged = ", ".join(f"{name} IS NULL, {name}" for name in names)
+    return f"hash({tagged}, ${SALT})"
 
 
 def named(letter: str, texts: tuple[str, ...]) -> list[str]:

@@ -161,7 +161,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
         "weights and groups", HIDDEN, _swap(r"ANTI JOIN", "SEMI JOIN"),
     ),
     "groups chosen by all units": (
-        "one group", UNITS, _swap(r"PARTITION BY u0 ORDER BY hash\(u0, k0, \$salt\)", "ORDER BY hash(u0 > 0, $salt), u0 DESC"),
+        "one group", UNITS, _swap(r"PARTITION BY u0 ORDER BY hash\(.*?\$salt\)", "ORDER BY hash(u0 > 0, $salt), u0 DESC"),
     ),
     "weights away from zero": (
         "coarse row weights", DEVIATION, _swap(r"\(v0 \* weight\) // (\d+)", r"((v0 * weight) // \1 + sign(v0)::BIGINT * 4000)"),

@@ -21,8 +21,8 @@ from support.corpus import CORPUS, SHOP
 from support.datasets import FIXTURES, folder, policy_text, script
 from support.hostile import HOSTILE, Hostile
 from support.measured import broken, every_way, exact, removed, request
+from support.neighbours import DIRTY, PRESENT, pupils, shop_units, students
 from support.services import FreeLedger, Seeded, noon
-from test_neighbours import DIRTY, PRESENT, pupils, shop_units, students
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb import DuckDB

@@ -23,7 +23,7 @@ from support.measured import (
     plan_of,
     request,
 )
-from test_neighbours import DIRTY, neighbours
+from support.neighbours import DIRTY, neighbours
 
 from dpsql.plan.copies import companion, copy_of
 from dpsql.plan.priced import PricedMeasurement

@@ -15,9 +15,9 @@ import pytest
 from support.corpus import CORPUS, SHOP, WORLDS, World
 from support.datasets import in_memory
 from support.measured import broken, exact, plan_of, removed, request
+from support.neighbours import trade_units
 from support.services import FreeLedger, Seeded, real_service, service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
-from test_neighbours import trade_units
 
 from dpsql.aggregates.statistic import Total
 from dpsql.cli import explain

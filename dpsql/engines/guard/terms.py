@@ -348,8 +348,10 @@ def _result(name: str, kind: str, found: list[Fact]) -> Fact:
             alike(found)
             return replace(first, unit=frozenset(), keys=frozenset())
         case "ceil" | "floor" | "trunc" | "round" if len(found) == 1:
-            low = None if first.low is None else math.floor(first.low)
-            high = None if first.high is None else math.ceil(first.high)
+            down = math.ceil if name == "ceil" else math.floor
+            up = math.floor if name == "floor" else math.ceil
+            low = None if first.low is None else down(first.low)
+            high = None if first.high is None else up(first.high)
             return Fact(
                 first.kind, low, high, first.bits, many=many, share=first.share,
                 whole=first.kind == DOUBLE,
