@@ -17,11 +17,11 @@ from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.plan.bounding import Sensitivity
 from dpsql.plan.price import price
-from dpsql.plan.priced import Noised
+from dpsql.plan.priced import Halves, Noised
 from dpsql.plan.request import Request
 from dpsql.policy.types import Kind
 from dpsql.privacy.mechanisms import DiscreteLaplace
-from dpsql.release.noise import WrongShape, added, decoded, integers, noise
+from dpsql.release.noise import HalfNoise, WrongShape, added, decoded, integers, noise
 from dpsql.release.postprocess import typed
 from dpsql.sql.expressions import Column, Shape, integer
 
@@ -137,3 +137,14 @@ def test_public_groups_have_one_row_each(surplus: int, parts: int) -> None:
     said(len(names))
     with pytest.raises(EngineFailed):
         said(len(names) + surplus)
+
+
+def test_a_count_of_two_halves_keeps_its_sign_and_fits_64_bits() -> None:
+    far = 2**62
+    halves = Halves(other=0, reach=1, one=1, coarse=1, l1=Fraction(1))
+    one = np.array([-500, 500, far, -far, 3], dtype=object)
+    pair = (one, one + np.array([0, 0, 0, 0, 1]))
+    noised = HalfNoise(Seeded(1), {0: pair})
+    found = noised.released(1, one, one, Noised(Rows(), 0, ONE, TINY, halves))
+    assert found.type == pa.int64()
+    assert found.to_pylist() == [-1000, 1000, far, -far, 7]
