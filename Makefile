@@ -84,8 +84,10 @@ faults: $(READY)
 	$(BIN)/python -m tests.adversary_faults --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1)
 
 mutants: $(READY)
-	$(BIN)/python -m tests.mutation --count $(or $(COUNT),200) --seed $(or $(SEED),1) \
-		--adversary "{python} -m tests.adversary --seconds 60 --seed 1 --json --first"
+	$(BIN)/python -m tests.mutation unit --count $(or $(COUNT),200) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.mutation laws --count $(or $(COUNT),200) --seed $(or $(SEED),1) --sample 40
+	$(BIN)/python -m tests.mutation adversary --count $(or $(COUNT),200) --seed $(or $(SEED),1) --sample 20
+	$(BIN)/python -m tests.mutation report --count $(or $(COUNT),200) --seed $(or $(SEED),1)
 
 overspend: $(READY)
 	$(BIN)/python -m tests.endurance overspend

@@ -1,89 +1,78 @@
-"""Who tries a mutant, in which order, for how long; and what became of it."""
+"""Who tries a change, in which order, for how long; and what became of it."""
 
 from __future__ import annotations
 
 import json
+import random  # noqa: TID251 (whom else a judge tries needs no good randomness)
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.mutation.changes import Change
 from tests.mutation.covering import JUDGES, Cover
-from tests.mutation.tree import Tree, pytest
+from tests.mutation.tree import Tree
 
 MOST_TESTS = 400
-LONGEST, TIME = 3, "time"
-"""A change that makes tests take this many times their time, and half a minute more, is noticed by it, if
+ADVERSARY_SECONDS = 600
+"""It ends by itself, unless a change keeps it from doing so."""
+LONGEST, TIME = 20, "time"
+"""A change that makes tests take this many times their time, and a minute more, is noticed by it, if
 they do not take as long without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of tests for each judge; the adversary's command, without one it does not judge."""
+    """What one judge may take for a change: seconds of tests; the adversary's command."""
 
-    unit: float = 40.0
-    laws: float = 40.0
+    seconds: float = 15.0
     adversary: str = ""
-    adversary_seconds: float = 120.0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one change."""
+    """What one judge said of one change."""
 
     name: str
-    path: str
-    kind: str
-    diff: str
-    killed: dict[str, bool | None] = field(default_factory=dict)
-    """By judge; None where no test of it runs the change, or it was not asked."""
-    by: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def survived(self) -> bool:
-        """Nobody noticed it."""
-        return not any(self.killed.values())
+    judge: str
+    killed: bool | None
+    """None where no test of it runs the change, or it could not say."""
+    by: str
+    seconds: float
 
 
-def judged(change: Change, tree: Tree, cover: Cover, limits: Limits) -> Verdict:
-    """Every judge tries the change, whatever the others found: shares are of each."""
-    verdict = Verdict(change.name, change.path, change.kind, change.diff(tree.text(change.path)))
-    chosen = {
-        judge: cover.within(
-            cover.of(change, folders), limits.unit if judge == "unit" else limits.laws, MOST_TESTS
-        )
-        for judge, folders in JUDGES.items()
-    }
-    with tree.changed(change):
-        for judge, tests in chosen.items():
-            begun = time.monotonic()
-            killed, by = _tests(tree, tests, cover) if tests else (None, "")
-            _note(verdict, judge, killed, by, begun)
-        if limits.adversary:
-            begun = time.monotonic()
+def judged(change: Change, judge: str, tree: Tree, cover: Cover, limits: Limits) -> Verdict:
+    """A judge tries a change, whatever the others found: shares are of each."""
+    begun = time.monotonic()
+    if judge == "adversary":
+        with tree.changed(change):
             killed, by = _adversary(tree, limits)
-            _note(verdict, "adversary", killed, by, begun)
-    for judge, tests in chosen.items():
-        if verdict.by[judge] == TIME and _tests(tree, tests, cover) != (False, ""):
-            verdict.killed[judge], verdict.by[judge] = None, "the machine is too slow to say"
-    return verdict
+    else:
+        killed, by = _judged_by_tests(change, judge, tree, cover, limits)
+    return Verdict(change.name, judge, killed, by, round(time.monotonic() - begun, 1))
 
 
-def _note(verdict: Verdict, judge: str, killed: bool | None, by: str, begun: float) -> None:
-    verdict.killed[judge], verdict.by[judge] = killed, by
-    verdict.seconds[judge] = round(time.monotonic() - begun, 1)
+def _judged_by_tests(
+    change: Change, judge: str, tree: Tree, cover: Cover, limits: Limits
+) -> tuple[bool | None, str]:
+    tests = cover.within(cover.of(change, JUDGES[judge]), limits.seconds, MOST_TESTS)
+    if not tests:
+        return None, "no test runs it"
+    with tree.changed(change):
+        killed, by = _tests(tree, tests, cover)
+    if by == TIME and _tests(tree, tests, cover) != (False, ""):
+        return None, "the machine is too slow to say"
+    return killed, by
 
 
 def _tests(tree: Tree, tests: Sequence[str], cover: Cover) -> tuple[bool, str]:
     """Whether one of the tests fails, and which; or all of them take far too long."""
     listed = tree.folder / "tests_to_run"
     listed.write_text("\n".join(tests), "utf-8")
-    due = LONGEST * sum(cover.seconds[name] for name in tests) + 30
-    ended = tree.run(pytest("-x", "--tb=no", "--timeout=60", f"@{listed}"), due)
+    due = LONGEST * sum(cover.seconds[name] for name in tests) + 60
+    ended = tree.tests(["-x", "--tb=no", "--timeout=60", f"@{listed}"], due)
     if ended.code is None:
         return True, TIME
     failed = [line for line in ended.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
@@ -93,11 +82,21 @@ def _tests(tree: Tree, tests: Sequence[str], cover: Cover) -> tuple[bool, str]:
 def _adversary(tree: Tree, limits: Limits) -> tuple[bool | None, str]:
     """Whether the adversary ends with 1 and a finding. Any other end says nothing."""
     command = [word.format(python=sys.executable) for word in shlex.split(limits.adversary)]
-    ended = tree.run(command, limits.adversary_seconds)
+    ended = tree.run(command, ADVERSARY_SECONDS)
     if ended.code is None or ended.code == 0:
         return False, ""
     found = next((line for line in ended.output.splitlines() if '"finding"' in line), "")
     return (True, found[:200]) if ended.code == 1 and found else (None, f"ended with {ended.code}")
+
+
+def asked(
+    drawn: Sequence[Change], verdicts: Sequence[Verdict], judge: str, sample: int, seed: int
+) -> list[Change]:
+    """Whom a judge tries: what no other judge has noticed so far, and a random sample of what one has."""
+    noticed = {v.name for v in verdicts if v.killed and v.judge != judge}
+    others = [change for change in drawn if change.name in noticed]
+    random.Random(seed).shuffle(others)
+    return [change for change in drawn if change.name not in noticed] + others[:sample]
 
 
 def load(place: Path) -> list[Verdict]:
@@ -108,31 +107,6 @@ def load(place: Path) -> list[Verdict]:
 
 
 def save(place: Path, verdict: Verdict) -> None:
-    """One more."""
+    """One more; several judges may write at once."""
     with place.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(verdict)) + "\n")
-
-
-def shares(verdicts: Sequence[Verdict]) -> Mapping[str, tuple[int, int]]:
-    """How many each judge noticed, of how many that it tried."""
-    names = dict.fromkeys(name for verdict in verdicts for name in verdict.killed)
-    tried = {name: [v.killed.get(name) for v in verdicts] for name in names}
-    return {
-        name: (sum(map(bool, found)), sum(one is not None for one in found))
-        for name, found in tried.items()
-    }
-
-
-def report(verdicts: Sequence[Verdict]) -> str:
-    """Shares, and the survivors as they would be reviewed."""
-    lines = [f"{len(verdicts)} changes, {sum(not v.survived for v in verdicts)} noticed"]
-    for name, (noticed, tried) in shares(verdicts).items():
-        share = f" ({100 * noticed / tried:.0f} %)" if tried else ""
-        lines.append(f"{name}: noticed {noticed} of {tried}{share}")
-    for verdict in verdicts:
-        if verdict.survived:
-            tests = ", ".join(name for name, killed in verdict.killed.items() if killed is not None)
-            lines.append(
-                f"\nsurvived ({tests or 'no test runs it'}): {verdict.name}\n{verdict.diff}"
-            )
-    return "\n".join(lines)
