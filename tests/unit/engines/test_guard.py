@@ -382,6 +382,8 @@ FAULTY: dict[str, str] = {
     "an order of a sum": f"SELECT count(*) AS p0 FROM (SELECT max({AMOUNT} ORDER BY {ID}) OVER (PARTITION BY {ID}) AS r {FROM}) AS g WHERE r < 3",
     "a row's number by another name": f"SELECT count(*) AS p0 FROM (SELECT *, row_number() OVER (PARTITION BY u ORDER BY n) AS r FROM (SELECT {ID} AS u, {AMOUNT} AS n, count(*) AS c {FROM} GROUP BY 1, 2) AS l(u, c, n)) AS g WHERE r < 3",
     "numbers of rows of two queries": f"SELECT count(*) AS p0 FROM (SELECT *, row_number() OVER (PARTITION BY u) AS r FROM (SELECT {ID} AS u {FROM} GROUP BY 1 UNION ALL SELECT {ID} AS u {FROM} GROUP BY 1) AS l) AS g WHERE r < 3",
+    "an aggregate of a schema": f"SELECT main.count(*) AS p0 {FROM}",
+    "a function of a catalog": f"SELECT count(*) AS p0 {FROM} WHERE system.main.abs({AMOUNT}) > 1",
     "a decimal that is no text": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST({AMOUNT} AS DECIMAL(9, 2)) > 1",
     "a decimal that may fail": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(CAST({AMOUNT} AS DECIMAL(9, 2)) AS VARCHAR) = '1.00'",
     "a decimal of a size that rows name": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(TRY_CAST({AMOUNT} AS DECIMAL({ID}, 2)) AS VARCHAR) = '1.00'",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ledger_world import EVENT, NOTE, pure
 from support.services import policy
@@ -118,14 +120,18 @@ def test_terms_are_noted_once_and_when_they_change(ledger, clock):
     [said] = adopt(
         edited(("{epsilon: 20", "{epsilon: 30"), ("2026-11-01", "2026-12-01")), ledger, clock()
     )
+    assert adopt(replace(BEFORE, version="another"), ledger, clock()) == ()
+    assert adopt(replace(BEFORE, version="a third"), ledger, clock()) == ()
     records = [record.content for record in ledger.events()]
     assert [record["owner"] for record in records] == [
         "first policy",
         "data version",
         "policy changed",
+        "policy changed",
+        "policy changed",
     ]
     assert records[2]["loosened"] == [said]
-    assert ledger.terms()["limits"]["the data set"][0] == "30"
+    assert ledger.terms()["limits"]["the data set"][0] == "20"
     assert ledger.verify().sound
 
 

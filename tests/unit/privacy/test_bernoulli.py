@@ -112,3 +112,13 @@ def test_margins_of_the_quick_decision_are_settled_exactly() -> None:
     ones = np.ones(4, dtype=np.int64)
     assert keep_with_exp(stream, ones, ones * 1.0, exact).tolist() == [True, False, True, False]
     assert asked == [1, 1]
+
+
+def test_floats_as_far_off_as_they_may_be_decide_nothing() -> None:
+    """Exponents err by 2**-40: a quick toss would be wrong by a millionth of a millionth, and is settled exactly."""
+    p, ones = exp_minus(Fraction(1)).digits(64), np.ones(2, dtype=np.int64)
+    words = b"".join((p + offset).to_bytes(8, "little") for offset in (-(2**22), 2**22))
+    near = np.array([1 + 2.0**-40, 1 - 2.0**-40])
+    uniform = Recorded(words).u64(2) * 2.0**-64
+    assert (uniform < np.exp(-near)).tolist() == [False, True]
+    assert keep_with_exp(Recorded(words), ones, near, Fraction).tolist() == [True, False]
