@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dpsql.aggregates.mode import few
+from dpsql.catalog.aggregates.mode import few
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound

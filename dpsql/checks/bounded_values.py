@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, floor
 
-from dpsql.aggregates.mode import few
+from dpsql.catalog.aggregates.mode import few
 from dpsql.checks.rule import frontier, short, written
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.aggregates.mode import few
+from dpsql.catalog.aggregates.mode import few
 from dpsql.checks.rule import frontier, short, visible, written
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal

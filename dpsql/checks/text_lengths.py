@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import assert_never
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.checks.rule import short, written
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.policy.types import Kind
@@ -30,7 +31,6 @@ from dpsql.sql.expressions import (
     Window,
     children,
 )
-from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.lengths import NOTHING, STORED, Length, either
 from dpsql.sql.relations import (
     Aggregate,

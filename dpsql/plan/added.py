@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsql.aggregates.statistic import Rows, Statistic, Total, Units
+from dpsql.catalog.statistic import Rows, Statistic, Total, Units
 from dpsql.plan.grid import Grid, clamped, doubled, is_whole, stepped
 from dpsql.plan.stages import Source
 from dpsql.sql.render import expression

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt, prod
 
-from dpsql.aggregates.statistic import Rows, Statistic, Total, Units, Values
+from dpsql.catalog.statistic import Rows, Statistic, Total, Units, Values
 from dpsql.plan.nodes import Cells, Measurement
 from dpsql.plan.steady import steady
 
@@ -107,7 +107,7 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
         all in one group. Where the statistic has a cap, ``reach`` is of a unit in a group
         (``plan.caps``), and ``groups`` cells change.
 
-    >>> from dpsql.aggregates.statistic import Rows
+    >>> from dpsql.catalog.statistic import Rows
     >>> sensitivity(Rows(), 1, Bounding(grouped=True, groups=3, limit=True, per_group=4))
     Sensitivity(l1=Fraction(12, 1), l2_squared=Fraction(48, 1))
     """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from dpsql.aggregates.statistic import Mode, Ranked
+from dpsql.catalog.statistic import Mode, Ranked
 from dpsql.exact import float_down, float_up
 from dpsql.plan.nodes import Cells
 from dpsql.policy.types import Kind, Scalar
@@ -53,7 +53,7 @@ def buckets(statistic: Ranked, cells: Cells | None) -> Buckets:
     """The bins of a statistic: one for each value where there are few, else of equal width.
 
     >>> from dpsql.sql.expressions import integer
-    >>> from dpsql.aggregates.statistic import Quantile
+    >>> from dpsql.catalog.statistic import Quantile
     >>> buckets(Quantile(integer(1), 18, 100, Fraction(1, 2)), None).count
     83
     """

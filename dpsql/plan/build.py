@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from dpsql.aggregates.statistic import Lowered, Statistic
+from dpsql.catalog.statistic import Lowered, Statistic
 from dpsql.checks import Checked
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refused

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpsql.aggregates.statistic import Rows, Total
+from dpsql.catalog.statistic import Rows, Total
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import Grid
 

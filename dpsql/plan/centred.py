@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import not_null, real
-from dpsql.aggregates.statistic import Lowered, Rows, Total
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import not_null, real
+from dpsql.catalog.statistic import Lowered, Rows, Total
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Column, Expression
 

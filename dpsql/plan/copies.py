@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.aggregates.statistic import Total
+from dpsql.catalog.statistic import Total
 from dpsql.plan.grid import clamped, grid
 from dpsql.policy.companion import RANK, Companion, Steps, owners
 from dpsql.policy.model import Column as Declared

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from dpsql.catalog.function import engine_type
 from dpsql.plan.kept import find_other_units, over_limit
 from dpsql.policy.model import Policy, Table
 from dpsql.policy.source import SourceDescription, TableDescription
 from dpsql.policy.unit_columns import without_table
-from dpsql.sql.functions.function import engine_type
 from dpsql.sql.render import quoted
 
 Key = tuple[str, ...]

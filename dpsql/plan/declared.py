@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.statistic import Lowered
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.statistic import Lowered
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
 from dpsql.sql.expressions import (
@@ -25,9 +25,9 @@ from dpsql.sql.expressions import (
     Interval,
     Literal,
     Shape,
+    conjuncts,
     substitute,
 )
-from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import Aggregate, Filter, Project, Relation, Scan, Sort
 
 _STEADY = (

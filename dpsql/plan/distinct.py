@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.aggregates.statistic import Values
+from dpsql.catalog.statistic import Values
 from dpsql.plan.bounding import Bounding, kept
 from dpsql.plan.stages import Source, above, group_by, listed, named, salted
 from dpsql.sql.render import key_text

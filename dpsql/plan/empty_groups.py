@@ -20,7 +20,8 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import Literal
 
-from dpsql.aggregates.statistic import Rows, Statistic, Units
+from dpsql.catalog.functions import FUNCTIONS
+from dpsql.catalog.statistic import Rows, Statistic, Units
 from dpsql.checks.rule import is_measured
 from dpsql.plan.nodes import Measurement, UnitCount
 from dpsql.policy.types import Kind
@@ -38,10 +39,9 @@ from dpsql.sql.expressions import (
     Subquery,
     Window,
     columns,
+    conjuncts,
     walk,
 )
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import (
     Aggregate,
     Filter,

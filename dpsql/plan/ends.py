@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dpsql.aggregates.statistic import Ranked
+from dpsql.catalog.statistic import Ranked
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.effort import step
 from dpsql.plan.nodes import Plan

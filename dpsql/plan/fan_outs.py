@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from dpsql.catalog.function import engine_type
 from dpsql.policy.model import Policy, Table
-from dpsql.sql.functions.function import engine_type
 from dpsql.sql.render import quoted
 
 

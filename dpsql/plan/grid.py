@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsql import effort
-from dpsql.aggregates.statistic import Total
+from dpsql.catalog.statistic import Total
 from dpsql.exact import float_down, float_up
 from dpsql.policy.types import Kind, digits_of
 from dpsql.sql.render import double

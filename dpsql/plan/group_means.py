@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import whole
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import whole
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.counted_groups import Groups, groups_of, is_over, key_swap, present

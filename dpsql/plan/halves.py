@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.aggregates.build import not_null
-from dpsql.aggregates.statistic import Rows, Statistic, Total
+from dpsql.catalog.build import not_null
+from dpsql.catalog.statistic import Rows, Statistic, Total
 from dpsql.plan.bounding import Bounding, sensitivity, touched
 from dpsql.plan.grid import grid
 from dpsql.plan.nodes import Cells

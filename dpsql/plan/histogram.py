@@ -9,7 +9,7 @@ factor instead, rounded down, so that they weigh no more than the capped count.
 
 from __future__ import annotations
 
-from dpsql.aggregates.statistic import Ranked, Statistic, Values
+from dpsql.catalog.statistic import Ranked, Statistic, Values
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.buckets import binned, buckets
 from dpsql.plan.distinct import counted

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 
-from dpsql.aggregates.statistic import Rows, Statistic, Units, Values
+from dpsql.catalog.statistic import Rows, Statistic, Units, Values
 from dpsql.plan.nodes import Measurement
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column, Expression, substitute

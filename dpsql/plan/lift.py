@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.plan.nodes import Lifted
 from dpsql.policy.types import Kind
@@ -32,9 +33,9 @@ from dpsql.sql.expressions import (
     Literal,
     Shape,
     columns,
+    conjuncts,
 )
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.narrow import conjunction, conjuncts
+from dpsql.sql.narrow import conjunction
 from dpsql.sql.relations import (
     Aggregate,
     Filter,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.aggregates.statistic import Rows, Statistic, Total, Units
+from dpsql.catalog.statistic import Rows, Statistic, Total, Units
 from dpsql.plan import caps
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.grid import Grid

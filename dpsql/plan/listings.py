@@ -25,10 +25,11 @@ from dpsql.sql.expressions import (
     Parameter,
     Subquery,
     columns,
+    conjuncts,
     substitute,
     walk,
 )
-from dpsql.sql.narrow import conjunction, conjuncts
+from dpsql.sql.narrow import conjunction
 from dpsql.sql.relations import (
     Aggregate,
     Distinct,

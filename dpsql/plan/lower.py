@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpsql.aggregates.registry import AGGREGATES
-from dpsql.aggregates.statistic import Lowered, Rows, Statistic, Total
+from dpsql.catalog.aggregates import AGGREGATES
+from dpsql.catalog.statistic import Lowered, Rows, Statistic, Total
 from dpsql.plan.nodes import Measurement
 from dpsql.sql.expressions import Aggregated, Column
 from dpsql.sql.relations import Aggregate, Private, Project, Relation, Released

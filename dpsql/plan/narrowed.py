@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.sql.expressions import Subquery, columns
+from dpsql.sql.expressions import Subquery, columns, conjuncts
 from dpsql.sql.expressions import walk as parts
-from dpsql.sql.narrow import conjunction, conjuncts
+from dpsql.sql.narrow import conjunction
 from dpsql.sql.relations import (
     Aggregate,
     Filter,

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from dpsql.aggregates.statistic import Statistic
+from dpsql.catalog.statistic import Statistic
 from dpsql.sql.expressions import Column, Expression
 from dpsql.sql.relations import Private, Relation
 from dpsql.sql.terms import Terms

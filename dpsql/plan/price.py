@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.aggregates.statistic import Ranked, Rows, Statistic, Total, Units
+from dpsql.catalog.statistic import Ranked, Rows, Statistic, Total, Units
 from dpsql.diagnostics.refusal import Refused
 from dpsql.effort import step
 from dpsql.plan import caps

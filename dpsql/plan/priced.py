@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.aggregates.statistic import Ranked, Statistic, Total
+from dpsql.catalog.statistic import Ranked, Statistic, Total
 from dpsql.plan.bounding import Bounding, Sensitivity
 from dpsql.plan.buckets import Buckets
 from dpsql.plan.nodes import Measurement, Plan

@@ -34,9 +34,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import clamp, not_null, real
-from dpsql.aggregates.statistic import Quantile, Total, Units
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import clamp, not_null, real
+from dpsql.catalog.statistic import Quantile, Total, Units
 from dpsql.plan.bounding import only_sums
 from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted

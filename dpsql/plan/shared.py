@@ -18,8 +18,7 @@ from dataclasses import replace
 
 from dpsql.plan.stages import Source
 from dpsql.sql.blocks import Block
-from dpsql.sql.expressions import Call, Column
-from dpsql.sql.narrow import conjuncts
+from dpsql.sql.expressions import Call, Column, conjuncts
 from dpsql.sql.relations import Aggregate, Filter, Join, Relation, Scan, Windowed, walk
 
 ROWS, GROUPS, MANY = '"rows of units"', '"groups of units"', '"units with many"'

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.aggregates.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
+from dpsql.catalog.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
 from dpsql.plan.empty_groups import least_units
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan, Search
 from dpsql.policy.types import Scalar

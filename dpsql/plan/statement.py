@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.aggregates.statistic import Apart, Rows, Statistic, Total, Units
+from dpsql.catalog.statistic import Apart, Rows, Statistic, Total, Units
 from dpsql.plan import caps, histogram
 from dpsql.plan.added import Added, Light, added, filtered
 from dpsql.plan.bounding import Bounding

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from dpsql.aggregates.statistic import Rows, Statistic, Units, Values
+from dpsql.catalog.statistic import Rows, Statistic, Units, Values
 from dpsql.plan.nodes import Measurement
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Column, Expression, Window, columns

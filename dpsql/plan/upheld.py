@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from dpsql.aggregates.statistic import Rows, Statistic, Total
+from dpsql.catalog.statistic import Rows, Statistic, Total
 from dpsql.plan.added import Light
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.copies import total_of

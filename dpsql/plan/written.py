@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.aggregates.statistic import Total
+from dpsql.catalog.statistic import Total
 from dpsql.plan.grid import Grid, grid
 from dpsql.plan.priced import PricedMeasurement
 from dpsql.plan.statement import statement

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsql.aggregates.statistic import Mode, Quantile
+from dpsql.catalog.statistic import Mode, Quantile
 from dpsql.plan.buckets import Buckets
 from dpsql.plan.priced import Chosen
 from dpsql.policy.types import Kind

@@ -10,8 +10,8 @@ from itertools import count
 
 import pyarrow as pa
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import real
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import real
 from dpsql.exact import parse_exact
 from dpsql.plan.ends import NOTHING, asked, traced
 from dpsql.policy.types import Kind

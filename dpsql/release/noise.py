@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsql.aggregates.statistic import Total
+from dpsql.catalog.statistic import Total
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.engines.incident import failed

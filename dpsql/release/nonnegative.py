@@ -14,7 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsql.aggregates.statistic import Rows, Units, Values
+from dpsql.catalog.statistic import Rows, Units, Values
 from dpsql.plan.priced import PricedPlan
 from dpsql.release.rows import Release
 from dpsql.sql.expressions import Column, Expression

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import assert_never
 
-from dpsql.aggregates.statistic import Statistic
-from dpsql.aggregates.statistic import Values as Different
+from dpsql.catalog.statistic import Statistic
+from dpsql.catalog.statistic import Values as Different
 from dpsql.plan.contents import content
 from dpsql.plan.nodes import Measurement
 from dpsql.sql.expressions import (
@@ -32,9 +32,9 @@ from dpsql.sql.expressions import (
     Parameter,
     Subquery,
     Window,
+    conjuncts,
     substitute,
 )
-from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import (
     Aggregate,
     Distinct,

@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from dpsql.aggregates.statistic import Quantile, Rows, Total, Units, Values
+from dpsql.catalog.statistic import Quantile, Rows, Total, Units, Values
 from dpsql.plan.contents import contents
 from dpsql.plan.covered import is_within_ends
 from dpsql.plan.nodes import Cells

@@ -166,6 +166,13 @@ class Aggregated:
     span: Span | None = field(default=None, compare=False)
 
 
+def conjuncts(condition: Expression) -> list[Expression]:
+    """The parts of a condition that all must hold."""
+    if isinstance(condition, Call) and condition.function == "and":
+        return [part for arg in condition.args for part in conjuncts(arg)]
+    return [condition]
+
+
 NULL = Literal(None, Shape(Kind.NULL))
 
 

@@ -12,10 +12,10 @@ from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from functools import reduce
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
-from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
-from dpsql.sql.functions import FUNCTIONS
+from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, conjuncts
 
 _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
@@ -38,13 +38,6 @@ def narrow_else(fields: tuple[Column, ...], condition: Expression) -> tuple[Colu
     if condition.shape.nullable or any(a.shape.nullable for a in condition.args):
         return fields
     return _apply(fields, replace(condition, function=_NEGATED[condition.function]))
-
-
-def conjuncts(condition: Expression) -> list[Expression]:
-    """The parts of a condition that all must hold."""
-    if isinstance(condition, Call) and condition.function == "and":
-        return [part for arg in condition.args for part in conjuncts(arg)]
-    return [condition]
 
 
 def conjunction(parts: list[Expression]) -> Expression:

@@ -12,6 +12,9 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import assert_never
 
+from dpsql.catalog.function import engine_type, typed
+from dpsql.catalog.functions import FUNCTIONS
+from dpsql.catalog.functions.conditional import coerced
 from dpsql.effort import step
 from dpsql.memory.cache import memoize
 from dpsql.memory.pool import Use
@@ -30,9 +33,6 @@ from dpsql.sql.expressions import (
     Subquery,
     Window,
 )
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.functions.conditional import coerced
-from dpsql.sql.functions.function import engine_type, typed
 from dpsql.sql.parameters import builtin
 from dpsql.sql.ties import Breaks, breaks
 

@@ -64,7 +64,7 @@ FAULTS = (
         "second check",
         (
             Edit(
-                "sql/functions/arithmetic.py",
+                "catalog/functions/arithmetic.py",
                 """            return f"TRY({f' {symbol} '.join(_whole(texts, args))})\"""",
                 """            return f"({f' {symbol} '.join(_whole(texts, args))})\"""",
             ),

@@ -13,14 +13,14 @@ from itertools import product
 import duckdb
 from hypothesis import strategies as st
 
+from dpsql.catalog.function import common_kind
+from dpsql.catalog.functions import FUNCTIONS, Mismatch
+from dpsql.catalog.functions.conditional import joined, optional_as
+from dpsql.catalog.functions.time import PARTS, UNITS
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal
 from dpsql.sql.domain import ANYTHING, Domain, interval, members
 from dpsql.sql.expressions import NULL, Call, Case, Column, Expression, Interval, Shape
-from dpsql.sql.functions import FUNCTIONS, Mismatch
-from dpsql.sql.functions.conditional import joined, optional_as
-from dpsql.sql.functions.function import common_kind
-from dpsql.sql.functions.time import PARTS, UNITS
 from dpsql.sql.render import engine_type, expression, quoted
 
 BOOLEAN, INTEGER, DOUBLE, TEXT, DATE, TIMESTAMP = (

@@ -16,7 +16,7 @@ from support.services import FreeLedger, Seeded, SpyEngine, noon
 from test_bounding_faults import ORDERS, _parts, breaches
 from test_counts import asked, column, people
 
-from dpsql.aggregates.statistic import Rows, Total
+from dpsql.catalog.statistic import Rows, Total
 from dpsql.engines.facts import Facts
 from dpsql.plan.bounding import Bounding, Sensitivity
 from dpsql.plan.halves import paired

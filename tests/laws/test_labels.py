@@ -24,6 +24,7 @@ from support.datasets import folder, in_memory
 from support.measured import SALT, every_way, plan_of, planned, request, values_in
 from support.services import FreeLedger, Seeded, noon
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.engines import copies
 from dpsql.engines.guard import Guard, Unsafe
 from dpsql.plan.copies import copy_of
@@ -31,7 +32,6 @@ from dpsql.policy.load import load
 from dpsql.service import Service
 from dpsql.sql import render
 from dpsql.sql.expressions import Expression
-from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.render import key_text, parameters
 
 OTHERS = 24

@@ -19,7 +19,7 @@ from support.neighbours import trade_units
 from support.services import FreeLedger, Seeded, real_service, service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
 
-from dpsql.aggregates.statistic import Total
+from dpsql.catalog.statistic import Total
 from dpsql.cli import explain
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.store import Note

@@ -17,7 +17,7 @@ import pytest
 from support.datasets import FIXTURES
 
 from dpsql import selftest
-from dpsql.aggregates.registry import AGGREGATES
+from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.diagnostics.refusal import Refused
 from dpsql.plan.bounding import STRATEGIES
 from dpsql.plan.priced import PricedPlan

@@ -10,12 +10,12 @@ from scalar_expressions import SIGNATURES, WILD, call, single_calls, wild_world
 from support.corpus import unlimited
 from support.services import service, session
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.checks import text_lengths
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.types import Kind
 from dpsql.service import Session
 from dpsql.sql.expressions import Call, Expression, children
-from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.lengths import Length, as_any
 
 WORLD = wild_world()

@@ -25,10 +25,10 @@ from scalar_expressions import (
     wild_world,
 )
 
+from dpsql.catalog.function import Function
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import NULL, Expression, Literal, Parameter, Shape
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.functions.function import Function
 from dpsql.sql.render import engine_type
 
 WORLD = wild_world()

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from dpsql.aggregates.registry import AGGREGATES
+from dpsql.catalog.aggregates import AGGREGATES
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.cli.arguments import COMMANDS, Command
 from dpsql.cli.demo import EXAMPLES, POLICY
 from dpsql.diagnostics.codes import CODES
@@ -20,7 +21,6 @@ from dpsql.policy import keys
 from dpsql.policy.schema import markdown
 from dpsql.service.settings import SETTINGS
 from dpsql.sql.dialects.tables import DIALECTS
-from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.terms import OPTIONS, UNIT, UNIT_ABOUT
 
 MOST_LABEL_VALUES = 6

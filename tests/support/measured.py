@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dpsql.aggregates.statistic import Total
+from dpsql.catalog.statistic import Total
 from dpsql.checks import run as check
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.catalog.functions.conditional import as_kind
 from dpsql.policy.types import Kind, total_type
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.grouping_calls import GroupingCalls
@@ -32,7 +33,6 @@ from dpsql.sql.expressions import (
     Window,
     children,
 )
-from dpsql.sql.functions.conditional import as_kind
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:

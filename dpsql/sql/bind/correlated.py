@@ -14,8 +14,17 @@ from dpsql.sql.bind.context import Context
 from dpsql.sql.bind.determined import unit_of
 from dpsql.sql.bind.join_rules import equalities, join, led_to_one_unit, units_equal
 from dpsql.sql.bind.subqueries import equal, free_columns, pulled
-from dpsql.sql.expressions import Call, Column, Expression, Subquery, columns, substitute, walk
-from dpsql.sql.narrow import conjunction, conjuncts
+from dpsql.sql.expressions import (
+    Call,
+    Column,
+    Expression,
+    Subquery,
+    columns,
+    conjuncts,
+    substitute,
+    walk,
+)
+from dpsql.sql.narrow import conjunction
 from dpsql.sql.relations import Aggregate, Private, Project, Relation
 
 _NULL_OF_NOTHING = ("sum", "avg", "min", "max")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.diagnostics.span import Span
 from dpsql.sql.bind import privacy
 from dpsql.sql.expressions import (
@@ -24,7 +25,6 @@ from dpsql.sql.expressions import (
     substitute,
     walk,
 )
-from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.narrow import conjunction, narrow
 from dpsql.sql.relations import (
     Aggregate,

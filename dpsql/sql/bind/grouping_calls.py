@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Call, Case, Column, Expression, Literal, Shape, integer
-from dpsql.sql.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars

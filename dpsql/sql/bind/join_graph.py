@@ -23,8 +23,8 @@ from dpsql.sql.bind.join_rules import (
     units_agree,
 )
 from dpsql.sql.bind.privacy import Equalities
-from dpsql.sql.expressions import Call, Column, Expression, columns
-from dpsql.sql.narrow import conjunction, conjuncts
+from dpsql.sql.expressions import Call, Column, Expression, columns, conjuncts
+from dpsql.sql.narrow import conjunction
 from dpsql.sql.relations import Join, Private, Relation, Scan, written
 
 

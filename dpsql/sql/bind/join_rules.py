@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.privacy import Equalities
-from dpsql.sql.expressions import Call, Column, Expression
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.narrow import conjunction, conjuncts, narrow
+from dpsql.sql.expressions import Call, Column, Expression, conjuncts
+from dpsql.sql.narrow import conjunction, narrow
 from dpsql.sql.relations import (
     Aggregate,
     Distinct,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.catalog.functions.conditional import as_kind
 from dpsql.exact import parse_exact
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.expressions import Expression, Shape
-from dpsql.sql.functions.conditional import as_kind
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.catalog.functions import FUNCTIONS, Mismatch
 from dpsql.diagnostics.refusal import Refused
 from dpsql.effort import step
 from dpsql.policy.types import INSTANT, Kind
@@ -27,7 +28,6 @@ from dpsql.sql.expressions import (
     Literal,
     integer,
 )
-from dpsql.sql.functions import FUNCTIONS, Mismatch
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dpsql.catalog.function import zoned
+from dpsql.catalog.functions.time import moved
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.expressions import Expression, Interval, Literal, Shape
-from dpsql.sql.functions.function import zoned
-from dpsql.sql.functions.time import moved
 from dpsql.sql.relations import Values
 from dpsql.sql.spans import span_of
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dpsql.catalog.function import common_kind, zoned
+from dpsql.catalog.functions import Mismatch
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context, Output, refuse
 from dpsql.sql.bind.subqueries import not_null
 from dpsql.sql.domain import hull
 from dpsql.sql.expressions import Column, Shape
-from dpsql.sql.functions import Mismatch
-from dpsql.sql.functions.function import common_kind, zoned
 from dpsql.sql.relations import Aggregate, Filter, Private, Relation, Union, written
 from dpsql.sql.spans import span_of
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dpsql.catalog.function import common_kind, zoned
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.model import Column as Declared
@@ -22,7 +23,6 @@ from dpsql.sql.bind.scope import Named, Scope, folded, same, spelled
 from dpsql.sql.bind.series import series
 from dpsql.sql.bind.views import read, view_of
 from dpsql.sql.expressions import Column, Expression, Literal, Shape
-from dpsql.sql.functions.function import common_kind, zoned
 from dpsql.sql.relations import Privacy, Private, Public, Relation, Scan, Values
 from dpsql.sql.spans import span_of
 

@@ -18,8 +18,8 @@ from dpsql.sql.expressions import (
     Expression,
     Literal,
     columns,
+    conjuncts,
 )
-from dpsql.sql.narrow import conjuncts
 from dpsql.sql.relations import Filter, Join, Private, Public, Relation
 
 STRICT = frozenset(

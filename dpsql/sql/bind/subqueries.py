@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.catalog.function import common_kind
+from dpsql.catalog.functions import FUNCTIONS, Mismatch
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.scope import Scope
-from dpsql.sql.expressions import Call, Column, Expression, Shape, Subquery, columns
-from dpsql.sql.functions import FUNCTIONS, Mismatch
-from dpsql.sql.functions.function import common_kind
-from dpsql.sql.narrow import conjunction, conjuncts
+from dpsql.sql.expressions import Call, Column, Expression, Shape, Subquery, columns, conjuncts
+from dpsql.sql.narrow import conjunction
 from dpsql.sql.relations import (
     Aggregate,
     Filter,

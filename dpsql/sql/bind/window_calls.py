@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.catalog.function import Mismatch, common_kind, zoned
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.effort import step
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED, check_number, identifies
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.functions.function import Mismatch, common_kind, zoned
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:

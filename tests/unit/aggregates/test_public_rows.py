@@ -11,7 +11,7 @@ import pytest
 from support.datasets import database
 from support.services import service
 
-from dpsql.aggregates.registry import AGGREGATES
+from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.engines.guard import sums
 from dpsql.service import Session

@@ -8,7 +8,7 @@ from support.corpus import SHOP
 from support.measured import plan_of
 from support.services import service
 
-from dpsql.aggregates.registry import AGGREGATES
+from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.diagnostics.refusal import Refused
 from dpsql.sql.bind.aggregate_calls import NAMES, PAIRED
 from dpsql.sql.bind.quantile_calls import QUANTILES

@@ -38,7 +38,7 @@ from dpsql.sql.render import canonical
 sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
 from scalar_expressions import single_calls, wild_world
 
-from dpsql.sql.functions import FUNCTIONS
+from dpsql.catalog.functions import FUNCTIONS
 
 
 @functools.cache

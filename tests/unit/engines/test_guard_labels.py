@@ -9,10 +9,10 @@ import pytest
 from support.corpus import SHOP, World
 from support.measured import opened
 
+from dpsql.catalog.function import engine_type
 from dpsql.engines.guard import Guard, Unsafe
 from dpsql.policy.source import policy_type
 from dpsql.policy.types import POLICY_TYPES, Kind
-from dpsql.sql.functions.function import engine_type
 from dpsql.sql.render import canonical
 
 ID = 'TRY_CAST(t."customer_id" AS BIGINT)'

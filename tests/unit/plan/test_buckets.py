@@ -11,7 +11,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.aggregates.statistic import Mode, Quantile, Ranked
+from dpsql.catalog.statistic import Mode, Quantile, Ranked
 from dpsql.plan.buckets import MOST_BINS, Buckets, binned, buckets
 from dpsql.plan.nodes import Cells
 from dpsql.policy.types import Kind, Scalar

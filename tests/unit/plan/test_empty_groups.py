@@ -7,7 +7,7 @@ from support.corpus import SHOP
 from support.measured import plan_of
 from support.services import service
 
-from dpsql.aggregates.statistic import Rows, Units
+from dpsql.catalog.statistic import Rows, Units
 from dpsql.plan.nodes import Plan
 from dpsql.service import Session
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.aggregates.statistic import Total
+from dpsql.catalog.statistic import Total
 from dpsql.plan.grid import Grid, clamped, ends, grid
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Column, Shape

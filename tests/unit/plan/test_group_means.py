@@ -7,7 +7,7 @@ from support.corpus import SHOP
 from support.measured import plan_of
 from support.services import service
 
-from dpsql.aggregates.statistic import Values
+from dpsql.catalog.statistic import Values
 from dpsql.plan.nodes import Plan
 
 GROUPS = "(SELECT country, age, COUNT(*) AS n, SUM(age) AS s, MAX(age) AS m FROM customers GROUP BY country, age)"

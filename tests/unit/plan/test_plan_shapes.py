@@ -11,7 +11,7 @@ from support.corpus import SHOP
 from support.datasets import in_memory
 from support.measured import exact, forced, opened, plan_of, request
 
-from dpsql.aggregates.statistic import Total
+from dpsql.catalog.statistic import Total
 from dpsql.plan import price
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.cells import _size

@@ -10,7 +10,7 @@ import pytest
 from support.corpus import SHOP, World
 from support.measured import opened, plan_of
 
-from dpsql.aggregates.statistic import Rows, Total, Units
+from dpsql.catalog.statistic import Rows, Total, Units
 from dpsql.diagnostics.refusal import Refused
 from dpsql.plan import cells
 from dpsql.plan.bounding import STRATEGIES, Bounding, candidates, sensitivity

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.services import Seeded
 
-from dpsql.aggregates.statistic import Mode, Quantile
+from dpsql.catalog.statistic import Mode, Quantile
 from dpsql.plan.bounding import Sensitivity
 from dpsql.plan.buckets import Buckets, buckets
 from dpsql.plan.priced import Chosen

@@ -12,7 +12,7 @@ from support.corpus import SHOP
 from support.measured import plan_of
 from support.services import Seeded
 
-from dpsql.aggregates.statistic import Rows, Total
+from dpsql.catalog.statistic import Rows, Total
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.plan.bounding import Sensitivity

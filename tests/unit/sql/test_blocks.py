@@ -8,6 +8,7 @@ from dataclasses import replace
 import duckdb
 import pytest
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.policy.model import Column as Listed
 from dpsql.policy.model import ForeignKey, Table
 from dpsql.policy.types import Kind, Scalar
@@ -23,7 +24,6 @@ from dpsql.sql.expressions import (
     SortKey,
     Window,
 )
-from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.relations import (
     Aggregate,
     Distinct,

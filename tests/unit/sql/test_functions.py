@@ -9,14 +9,14 @@ from fractions import Fraction
 import duckdb
 import pytest
 
+from dpsql.catalog.function import typed
+from dpsql.catalog.functions import FUNCTIONS, Mismatch
+from dpsql.catalog.functions.conditional import as_kind, coerced, joined, optional_as
+from dpsql.catalog.functions.time import truncate
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal
 from dpsql.sql.domain import ANYTHING, Domain, hull, interval, members
 from dpsql.sql.expressions import NULL, Call, Column, Expression, Interval, Shape
-from dpsql.sql.functions import FUNCTIONS, Mismatch
-from dpsql.sql.functions.conditional import as_kind, coerced, joined, optional_as
-from dpsql.sql.functions.function import typed
-from dpsql.sql.functions.time import truncate
 from dpsql.sql.render import expression
 
 NUMBER = Column(1, "n", Shape(Kind.INTEGER))

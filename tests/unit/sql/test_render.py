@@ -8,6 +8,8 @@ from fractions import Fraction
 import duckdb
 import pytest
 
+from dpsql.catalog.function import engine_type
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal as constant
 from dpsql.sql.expressions import (
@@ -23,8 +25,6 @@ from dpsql.sql.expressions import (
     SortKey,
     Window,
 )
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.functions.function import engine_type
 from dpsql.sql.render import alias, as_planned, called, expression, literal, quoted, sort_list
 
 AMOUNT = Column(1, "amount", Shape(Kind.INTEGER))

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 import duckdb
 import pytest
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Column, Shape
-from dpsql.sql.functions import FUNCTIONS
 from dpsql.sql.zones import ZONES, zone_named
 
 SINCE = "range(TIMESTAMP '1971-01-03', TIMESTAMP '2037-12-01', INTERVAL 17 DAY) AS r(t)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpsql.aggregates.statistic import Lowered, Total
+from dpsql.catalog.statistic import Lowered, Total
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated

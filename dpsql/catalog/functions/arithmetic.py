@@ -6,10 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from dpsql.policy.types import Kind
-from dpsql.sql.domain import Domain, interval, nearest, numbers, whole_numbers
-from dpsql.sql.expressions import Expression, Literal, Shape
-from dpsql.sql.functions.function import (
+from dpsql.catalog.function import (
     Function,
     Mismatch,
     any_nullable,
@@ -19,6 +16,9 @@ from dpsql.sql.functions.function import (
     expect_kind,
     typed,
 )
+from dpsql.policy.types import Kind
+from dpsql.sql.domain import Domain, interval, nearest, numbers, whole_numbers
+from dpsql.sql.expressions import Expression, Literal, Shape
 
 NUMERIC = (Kind.INTEGER, Kind.DOUBLE)
 Ends = tuple[Fraction | None, Fraction | None]

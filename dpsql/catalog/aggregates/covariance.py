@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import clamp
-from dpsql.aggregates.moments import Paired, centred, of_sample
-from dpsql.aggregates.statistic import Lowered
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import clamp
+from dpsql.catalog.moments import Paired, centred, of_sample
+from dpsql.catalog.statistic import Lowered
 from dpsql.sql.expressions import Aggregated, Column, Expression
 from dpsql.sql.relations import Private
 

@@ -6,9 +6,9 @@ Under BigQuery's clause the mean is of units, each with the mean of its own valu
 
 from __future__ import annotations
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import clamp, not_null, real, whole
-from dpsql.aggregates.statistic import Lowered, Rows, Total, Units
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import clamp, not_null, real, whole
+from dpsql.catalog.statistic import Lowered, Rows, Total, Units
 from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated, Column, Expression
 from dpsql.sql.relations import Private

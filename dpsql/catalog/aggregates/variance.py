@@ -6,10 +6,10 @@ eighth of the squared range.
 
 from __future__ import annotations
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import not_null
-from dpsql.aggregates.moments import centred, of_sample
-from dpsql.aggregates.statistic import Lowered, Rows
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import not_null
+from dpsql.catalog.moments import centred, of_sample
+from dpsql.catalog.statistic import Lowered, Rows
 from dpsql.sql.expressions import Aggregated, Column, Expression
 from dpsql.sql.relations import Private
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import clamp, not_null, real, whole
-from dpsql.aggregates.statistic import Rows, Total
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import clamp, not_null, real, whole
+from dpsql.catalog.statistic import Rows, Total
 from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Column, Expression
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from dpsql.aggregates.statistic import Lowered, Mode
+from dpsql.catalog.statistic import Lowered, Mode
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated, Shape

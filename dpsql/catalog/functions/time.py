@@ -7,11 +7,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from dpsql.policy.types import INSTANT, Kind, Scalar
-from dpsql.sql.domain import ANYTHING, Domain, interval
-from dpsql.sql.expressions import Expression, Interval, Shape
-from dpsql.sql.functions.conditional import coerced
-from dpsql.sql.functions.function import (
+from dpsql.catalog.function import (
     Function,
     Mismatch,
     any_nullable,
@@ -21,6 +17,10 @@ from dpsql.sql.functions.function import (
     typed,
     zoned,
 )
+from dpsql.catalog.functions.conditional import coerced
+from dpsql.policy.types import INSTANT, Kind, Scalar
+from dpsql.sql.domain import ANYTHING, Domain, interval
+from dpsql.sql.expressions import Expression, Interval, Shape
 from dpsql.sql.lengths import Length
 from dpsql.sql.zones import ZONES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dpsql.aggregates import (
+from dpsql.catalog.aggregates import (
     average,
     count,
     covariance,
@@ -16,7 +16,7 @@ from dpsql.aggregates import (
     truth,
     variance,
 )
-from dpsql.aggregates.statistic import Lowered
+from dpsql.catalog.statistic import Lowered
 from dpsql.sql.expressions import Aggregated
 from dpsql.sql.relations import Private
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpsql.sql.functions import arithmetic, comparison, conditional, text, time
-from dpsql.sql.functions.function import Function, Mismatch
+from dpsql.catalog.function import Function, Mismatch
+from dpsql.catalog.functions import arithmetic, comparison, conditional, text, time
 
 FUNCTIONS: dict[str, Function] = {
     function.name: function

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpsql.aggregates.quantile import ranked
-from dpsql.aggregates.statistic import Lowered
+from dpsql.catalog.aggregates.quantile import ranked
+from dpsql.catalog.statistic import Lowered
 from dpsql.sql.expressions import Aggregated
 from dpsql.sql.relations import Private
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpsql.aggregates.build import not_null
-from dpsql.aggregates.statistic import Lowered, Rows, Units, Values
+from dpsql.catalog.build import not_null
+from dpsql.catalog.statistic import Lowered, Rows, Units, Values
 from dpsql.sql.expressions import Aggregated, Column
 from dpsql.sql.relations import Private
 

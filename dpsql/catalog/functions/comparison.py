@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpsql.policy.types import Kind
-from dpsql.sql.domain import Domain, interval
-from dpsql.sql.expressions import Expression, Shape
-from dpsql.sql.functions.arithmetic import as_double, ends_as
-from dpsql.sql.functions.conditional import coerced, optional_as
-from dpsql.sql.functions.function import (
+from dpsql.catalog.function import (
     Function,
     Mismatch,
     any_nullable,
@@ -19,6 +14,11 @@ from dpsql.sql.functions.function import (
     expect,
     expect_kind,
 )
+from dpsql.catalog.functions.arithmetic import as_double, ends_as
+from dpsql.catalog.functions.conditional import coerced, optional_as
+from dpsql.policy.types import Kind
+from dpsql.sql.domain import Domain, interval
+from dpsql.sql.expressions import Expression, Shape
 
 TRUTH = Domain(members=(False, True))
 

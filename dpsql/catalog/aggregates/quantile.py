@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpsql.aggregates.mode import listed
-from dpsql.aggregates.statistic import Lowered, Quantile
+from dpsql.catalog.aggregates.mode import listed
+from dpsql.catalog.statistic import Lowered, Quantile
 from dpsql.sql.expressions import Aggregated
 from dpsql.sql.relations import Private
 

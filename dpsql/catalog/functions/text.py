@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpsql.policy.types import Kind
-from dpsql.sql.domain import Domain, interval, longest
-from dpsql.sql.expressions import Expression, Literal, Shape
-from dpsql.sql.functions.conditional import CAST
-from dpsql.sql.functions.function import (
+from dpsql.catalog.function import (
     Function,
     Mismatch,
     any_nullable,
@@ -16,6 +12,10 @@ from dpsql.sql.functions.function import (
     expect,
     expect_kind,
 )
+from dpsql.catalog.functions.conditional import CAST
+from dpsql.policy.types import Kind
+from dpsql.sql.domain import Domain, interval, longest
+from dpsql.sql.expressions import Expression, Literal, Shape
 from dpsql.sql.lengths import Length, as_all, as_first
 
 TEXT = (Kind.TEXT,)

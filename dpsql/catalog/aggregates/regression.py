@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.covariance import correlated
-from dpsql.aggregates.moments import Paired, centred
-from dpsql.aggregates.statistic import Lowered
+from dpsql.catalog.aggregates.covariance import correlated
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.moments import Paired, centred
+from dpsql.catalog.statistic import Lowered
 from dpsql.sql.expressions import Aggregated, Column, Expression
 from dpsql.sql.relations import Private
 

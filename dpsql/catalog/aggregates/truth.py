@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpsql.aggregates.build import call as apply
-from dpsql.aggregates.build import whole
-from dpsql.aggregates.statistic import Lowered, Quantile
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import whole
+from dpsql.catalog.statistic import Lowered, Quantile
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import NULL, Aggregated, Case, Shape

@@ -8,11 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
-from dpsql.policy.types import INSTANT, Kind, Scalar, digits_of
-from dpsql.sql.domain import ANYTHING, Domain, hull_of, interval
-from dpsql.sql.expressions import Expression, Shape
-from dpsql.sql.functions.arithmetic import ends_as
-from dpsql.sql.functions.function import (
+from dpsql.catalog.function import (
     Function,
     Mismatch,
     common_kind,
@@ -21,6 +17,10 @@ from dpsql.sql.functions.function import (
     typed,
     zoned,
 )
+from dpsql.catalog.functions.arithmetic import ends_as
+from dpsql.policy.types import INSTANT, Kind, Scalar, digits_of
+from dpsql.sql.domain import ANYTHING, Domain, hull_of, interval
+from dpsql.sql.expressions import Expression, Shape
 from dpsql.sql.lengths import VALUE, Length, as_all, as_any, as_first, together
 
 

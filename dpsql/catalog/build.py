@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from dpsql.catalog.functions import FUNCTIONS
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Call, Expression, Literal, Shape
-from dpsql.sql.functions import FUNCTIONS
-from dpsql.sql.narrow import conjuncts
+from dpsql.sql.expressions import Call, Expression, Literal, Shape, conjuncts
 
 
 def call(function: str, *args: Expression, option: str = "") -> Expression:

@@ -1,1 +1,0 @@
-"""What each SQL aggregate is made of: primitive statistics and how to finish them."""
