@@ -1,6 +1,7 @@
 """DP203, DP204: what is summed or ranked has bounds.
 
-What: the arguments of SUM, AVG, VAR, STDDEV, COVAR, CORR and REGR lie between two finite numbers;
+What: the arguments of aggregates that add values (SUM, AVG, VAR, STDDEV, COVAR, CORR, REGR) lie
+    between two finite numbers, those of GEOMETRIC_MEAN between two positive ones;
     that of MEDIAN, PERCENTILE, QUANTILE, MIN and MAX between two finite numbers, dates or times.
 Why: without bounds one unit could move the sum by any amount; no finite noise covers that. A
     quantile is chosen among the values of a public range.
@@ -14,7 +15,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, floor
 
+from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.aggregates.mode import few
+from dpsql.catalog.record import Needs
 from dpsql.checks.rule import frontier, short, written
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
@@ -24,32 +27,30 @@ from dpsql.sql.expressions import Aggregated, Expression
 
 WIDEST = 2**400
 _BOUND = "Clamp the value, LEAST(GREATEST(x, 0), 100), or ask the data owner to declare a `range`."
-_SUMMED = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
-_PAIRED = (
-    "covar_pop",
-    "covar_samp",
-    "corr",
-    "regr_slope",
-    "regr_intercept",
-    "regr_r2",
-    "regr_count",
-)
-_RANKED = ("quantile_cont", "quantile_disc", "min", "max")
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse sums, averages and quantiles of values that are not bounded."""
     for aggregate in frontier(bound):
         for call in aggregate.calls:
-            if call.function in _SUMMED:
-                yield from _bounded(bound, call)
-            elif call.function in _PAIRED:
-                for value in call.args:
-                    yield from _bounded(bound, replace(call, args=(value,)))
-            elif call.function == "mode" and not few(call.args[0].shape):
-                yield _not_listed(bound, call)
-            elif call.function in _RANKED and _ordered(call):
+            yield from _refusals(bound, call)
+
+
+def _refusals(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
+    match AGGREGATES[call.function].needs:
+        case Needs.NOTHING:
+            pass
+        case Needs.BOUNDS:
+            for value in call.args:
+                yield from _bounded(bound, replace(call, args=(value,)))
+        case Needs.POSITIVE_BOUNDS:
+            yield from _positive(bound, call)
+        case Needs.RANGE_OR_LIST:
+            if _ordered(call):
                 yield from _ranked(bound, call)
+        case Needs.LIST:
+            if not few(call.args[0].shape):
+                yield _not_listed(bound, call)
 
 
 def _not_listed(bound: Bound, call: Aggregated) -> Refusal:
@@ -114,6 +115,28 @@ def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
             value.span,
             _clamped(bound, call),
         )
+
+
+def _positive(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
+    value = call.args[0]
+    low, high = numbers(value.shape.domain)
+    if low is None or high is None or low > 0:
+        yield from _bounded(bound, call)
+        return
+    name, text = call.function.upper(), written(bound, value.span)
+    most = min(MOST_CLAMPED, max(1, ceil(high)))
+    clamp = f"CASE WHEN {text} > 0 THEN LEAST(GREATEST({text}, 1), {most}) END"
+    note = f"only positive values, within 1..{most}: write the limits that you know"
+    yield Refusal(
+        "DP203",
+        f'"{short(text)}" may be 0 or less, so {name} of it has no sensitivity',
+        "A value near 0 has a logarithm as far from the others as you like: one unit could move "
+        "this by any amount.",
+        "Clamp the value above 0, LEAST(GREATEST(x, 1), 100), or ask the data owner to declare a "
+        "`range` above 0.",
+        value.span,
+        (Edit("replace", value.span, clamp, note),) if text else (),
+    )
 
 
 def _clamped(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.aggregates.mode import few
+from dpsql.catalog.record import Distinct, Needs, Unanswered
 from dpsql.checks.rule import frontier, short, visible, written
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
@@ -20,19 +22,17 @@ from dpsql.sql.bind import Bound
 from dpsql.sql.expressions import Aggregated, Column
 from dpsql.sql.relations import Aggregate, Private, Project
 
-_EITHER_WAY = ("min", "max", "bool_and", "bool_or")
-"""Aggregates that DISTINCT changes nothing about."""
-
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse aggregates without a private form, and DISTINCT in others than COUNT."""
     for aggregate in frontier(bound):
         for call in aggregate.calls:
-            if call.function in ("min", "max", "quantile_disc") and not _ranked(call):
+            record = AGGREGATES[call.function]
+            if record.needs is Needs.RANGE_OR_LIST and not _ranked(call):
                 yield _no_order(bound, call)
-            elif call.function in ("arg_max", "arg_min"):
-                yield _no_row(bound, aggregate, call)
-            elif call.distinct and call.function not in ("count", *_EITHER_WAY):
+            elif isinstance(record.lower, Unanswered):
+                yield _no_form(bound, aggregate, call, record.lower)
+            elif call.distinct and record.distinct is Distinct.REFUSED:
                 yield _distinct(bound, aggregate, call)
 
 
@@ -60,14 +60,12 @@ def _values(bound: Bound, call: Aggregated, place: int) -> tuple[Edit, ...]:
     return (Edit("values", call.span, text),) if text else ()
 
 
-def _no_row(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
-    name = call.function.upper()
+def _no_form(bound: Bound, aggregate: Aggregate, call: Aggregated, reason: Unanswered) -> Refusal:
     return Refusal(
         "DP110",
-        f"{name} is not answered: the row that it finds belongs to one unit",
-        "The value beside an extreme is that unit's own. Over groups it is answered: the first of "
-        f"the groups by their MAX or MIN, or {name}(key, n) of a subquery that counts by key.",
-        "Group by the value, and order the groups.",
+        reason.headline,
+        reason.why,
+        reason.instead,
         call.span,
         (
             *_first_group(bound, aggregate, call),
@@ -77,8 +75,13 @@ def _no_row(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
     )
 
 
+_ENDS = {"arg_max": ("MAX", "DESC"), "arg_min": ("MIN", "ASC")}
+
+
 def _first_group(bound: Bound, aggregate: Aggregate, call: Aggregated) -> tuple[Edit, ...]:
     """The query as the first of the groups by their extremes, where that is all it asks for."""
+    if call.function not in _ENDS:
+        return ()
     value, by = call.args
     top = bound.relation
     alone = isinstance(top, Project) and top.input is aggregate and top.fields == bound.columns
@@ -86,7 +89,7 @@ def _first_group(bound: Bound, aggregate: Aggregate, call: Aggregated) -> tuple[
         return ()
     if not few(value.shape) or not by.shape.domain.bounded:
         return ()
-    extreme, way = ("MAX", "DESC") if call.function == "arg_max" else ("MIN", "ASC")
+    extreme, way = _ENDS[call.function]
     order = f"{extreme}({written(bound, by.span)}) {way}"
     return (Edit("first_group", call.span, f"{written(bound, value.span)}\n{order}"),)
 

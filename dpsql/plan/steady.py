@@ -12,16 +12,14 @@ Argument: expressions are functions of a row. Windows and aggregates are listed 
 
 from __future__ import annotations
 
+from dpsql.catalog.aggregates import AGGREGATES
+from dpsql.catalog.record import Steady
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Aggregated, Window
 from dpsql.sql.relations import Aggregate, Relation, Windowed, walk
 
 _OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 """Windows that give equal rows the same number."""
-_OF_ALL = frozenset({"count", "count_if", "min", "max", "bool_and", "bool_or"})
-"""Aggregates that no order of rows changes, whatever they are of."""
-_EXACT = frozenset({"sum", "avg"})
-"""Those that add: whole numbers exactly, doubles in some order."""
 
 
 def steady(relation: Relation) -> bool:
@@ -41,6 +39,11 @@ def _window(window: Window) -> bool:
 
 
 def _aggregated(call: Window | Aggregated) -> bool:
-    if call.function in _EXACT:
-        return call.args[0].shape.kind is Kind.INTEGER
-    return call.function in _OF_ALL
+    record = AGGREGATES.get(call.function)
+    match Steady.NEVER if record is None else record.steady:
+        case Steady.ALWAYS:
+            return True
+        case Steady.OF_INTEGERS:
+            return call.args[0].shape.kind is Kind.INTEGER
+        case Steady.NEVER:
+            return False

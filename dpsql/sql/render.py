@@ -12,6 +12,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import assert_never
 
+from dpsql.catalog.aggregates import AGGREGATES, names_where
 from dpsql.catalog.function import engine_type, typed
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.catalog.functions.conditional import coerced
@@ -234,7 +235,7 @@ def _reaching(node: Window) -> tuple[SortKey, ...]:
     )
 
 
-CHOOSING = frozenset({"min", "max", "quantile_cont", "quantile_disc"})
+CHOOSING = frozenset(names_where(lambda record: record.chooses))
 """Functions that give one of several equal values: which one must not be seen."""
 
 
@@ -257,7 +258,10 @@ def called(node: Window | Aggregated, names: Texts) -> str:
 
 def as_planned(text: str, node: Window | Aggregated) -> str:
     """Sums and counts with the planned type: engines add up to 128 bits."""
-    if node.function not in ("sum", "avg", "count_if"):
+    record = AGGREGATES.get(node.function)
+    if (
+        record is None or not record.wider
+    ):  # a window function that is no aggregate, or one that fits
         return text
     return f"TRY_CAST({text} AS {engine_type(node.shape.kind)})"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.catalog.record import Unanswered
 from dpsql.cli.arguments import COMMANDS, Command
 from dpsql.cli.demo import EXAMPLES, POLICY
 from dpsql.diagnostics.codes import CODES
@@ -35,36 +36,6 @@ _FAMILIES = {
     "DP5": "Groups",
     "DP6": "Policy and role",
     "DP9": "Not the analyst's fault",
-}
-_NAMES = {
-    "count": "`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT unit)`, `COUNT(DISTINCT x)`, "
-    "`COUNT(DISTINCT x, y)`, `COUNT(DISTINCT (x, y))`, `COUNT_IF(c)`, "
-    "`APPROX_COUNT_DISTINCT(x)`",
-    "sum": "`SUM(x)`",
-    "avg": "`AVG(x)`",
-    "min": "`MIN(x)` of numbers, times, truth values or a public list of texts: a value that some "
-    "rows reach (approximate; EXPLAIN says how many)",
-    "max": "`MAX(x)`: likewise",
-    "covar_pop": "`COVAR_POP(x, y)`",
-    "covar_samp": "`COVAR_SAMP(x, y)`",
-    "corr": "`CORR(x, y)`",
-    "regr_slope": "`REGR_SLOPE(y, x)`",
-    "regr_intercept": "`REGR_INTERCEPT(y, x)`",
-    "regr_r2": "`REGR_R2(y, x)`",
-    "regr_count": "`REGR_COUNT(y, x)`",
-    "bool_and": "`BOOL_AND(c)`, `EVERY(c)`: FALSE where some rows are (EXPLAIN says how many)",
-    "bool_or": "`BOOL_OR(c)`: TRUE where some rows are",
-    "mode": "`MODE(x)` of a public list of values",
-    "quantile_cont": "`MEDIAN(x)`, `PERCENTILE_CONT(f) WITHIN GROUP (ORDER BY x)`, "
-    "`QUANTILE_CONT(x, f)`: of an even number of rows one of the two middle values, not their mean;"
-    " `f` may be a list, `ARRAY[0.25, 0.75]`",
-    "quantile_disc": "`PERCENTILE_DISC(f) WITHIN GROUP (ORDER BY x)`, `QUANTILE(x, f)`, "
-    "`QUANTILE_DISC(x, f)`, `APPROX_QUANTILE(x, f)`, `APPROX_PERCENTILE(x, f)`; "
-    "`APPROX_QUANTILES(x, n)`: MIN, n - 1 quantiles and MAX as a list",
-    "var_pop": "`VAR_POP(x)`",
-    "var_samp": "`VAR_SAMP(x)`, `VARIANCE(x)`",
-    "stddev_pop": "`STDDEV_POP(x)`",
-    "stddev_samp": "`STDDEV_SAMP(x)`, `STDDEV(x)`",
 }
 
 
@@ -119,7 +90,8 @@ def _functions() -> str:
 
 
 def _aggregates() -> str:
-    return "\n".join("- " + _NAMES.get(name, f"`{name.upper()}(x)`") for name in AGGREGATES)
+    answered = (r for r in AGGREGATES.values() if not isinstance(r.lower, Unanswered))
+    return "\n".join(f"- {record.about}" for record in answered)
 
 
 def _commands() -> str:

@@ -1,46 +1,35 @@
-"""The aggregates dpsql answers over private rows."""
+"""The aggregates that dpsql answers: every record of every module of this folder.
+
+A module is found because it is here. What no record describes is refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 
-from dpsql.catalog.aggregates import (
-    average,
-    count,
-    covariance,
-    extreme,
-    mode,
-    quantile,
-    regression,
-    sum,  # noqa: A004 (named as in SQL)
-    truth,
-    variance,
-)
-from dpsql.catalog.statistic import Lowered
-from dpsql.sql.expressions import Aggregated
-from dpsql.sql.relations import Private
+from dpsql.catalog.record import AggregateRecord
 
-AGGREGATES: dict[str, Callable[[Aggregated, Private], Lowered]] = {
-    "count": count.lower,
-    "sum": sum.lower,
-    "avg": average.lower,
-    "min": extreme.lower,
-    "max": extreme.lower,
-    "mode": mode.lower,
-    "quantile_cont": quantile.lower,
-    "quantile_disc": quantile.lower,
-    "var_pop": variance.lower,
-    "var_samp": variance.lower,
-    "stddev_pop": variance.lower,
-    "stddev_samp": variance.lower,
-    "covar_pop": covariance.lower,
-    "covar_samp": covariance.lower,
-    "corr": covariance.correlation,
-    "regr_slope": regression.lower,
-    "regr_intercept": regression.lower,
-    "regr_r2": regression.lower,
-    "regr_count": regression.lower,
-    "bool_and": truth.lower,
-    "bool_or": truth.lower,
-}
-"""By the name that ``sql.bind`` gives them. What is not here has no private form."""
+
+def _records() -> Iterator[AggregateRecord]:
+    for module in sorted(iter_modules(__path__), key=lambda found: found.name):
+        yield from import_module(f"{__name__}.{module.name}").RECORDS
+
+
+def _by_name() -> dict[str, AggregateRecord]:
+    found: dict[str, AggregateRecord] = {}
+    for record in _records():
+        if record.name in found:
+            raise TypeError(f"two records describe {record.name}")
+        found[record.name] = record
+    return found
+
+
+AGGREGATES = _by_name()
+"""By their name in plans."""
+
+
+def names_where(keeps: Callable[[AggregateRecord], bool]) -> tuple[str, ...]:
+    """The names of aggregates whose record says so."""
+    return tuple(name for name, record in AGGREGATES.items() if keeps(record))

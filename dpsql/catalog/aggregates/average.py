@@ -8,6 +8,17 @@ from __future__ import annotations
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
+from dpsql.catalog.record import (
+    EVERY_DIALECT,
+    NUMBERS,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    Steady,
+)
+from dpsql.catalog.shapes import mean_shape
 from dpsql.catalog.statistic import Lowered, Rows, Total, Units
 from dpsql.sql.domain import numbers
 from dpsql.sql.expressions import Aggregated, Column, Expression
@@ -40,3 +51,34 @@ def lower(call: Aggregated, _: Private) -> Lowered:
         return Lowered((total, Units(there)), finish)
     total = Total(value, low, high, centre=middle, where=call.where)
     return Lowered((total, Rows(there)), finish)
+
+
+RECORDS = (
+    AggregateRecord(
+        name="avg",
+        about="`AVG(x)`",
+        nodes=(
+            AggregateNode(
+                name="Avg", arguments=("this",), form=Form.VALUES, output="avg",
+                dialects=EVERY_DIALECT,
+            ),
+        ),
+        values=(1, 1),
+        kinds=NUMBERS,
+        shape=mean_shape,
+        lower=lower,
+        needs=Needs.BOUNDS,
+        distinct=Distinct.REFUSED,
+        strict_timing=True,
+        row_bounds=True,
+        group_bounds=True,
+        per_unit=None,
+        steady=Steady.OF_INTEGERS,
+        chooses=False,
+        windowed=True,
+        correlated=True,
+        gives_values=True,
+        wider=True,
+        examples=("AVG(x)",),
+    ),
+)  # fmt: skip

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from dpsql.catalog.build import not_null
+from dpsql.catalog.record import (
+    ANY_KIND,
+    EVERY_DIALECT,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    Steady,
+)
+from dpsql.catalog.shapes import count_shape
 from dpsql.catalog.statistic import Lowered, Rows, Units, Values
 from dpsql.sql.expressions import Aggregated, Column
 from dpsql.sql.relations import Private
@@ -43,3 +54,44 @@ def counts_units(call: Aggregated, privacy: Private) -> bool:
     if len(numbers) != len(call.args) or len(numbers) != len(privacy.key):
         return False
     return bool(numbers) and all(component & numbers for component in privacy.key)
+
+
+RECORDS = (
+    AggregateRecord(
+        name="count",
+        about="`COUNT(*)`, `COUNT(x)`, `COUNT(DISTINCT unit)`, `COUNT(DISTINCT x)`, "
+        "`COUNT(DISTINCT x, y)`, `COUNT(DISTINCT (x, y))`, `COUNT_IF(c)`, "
+        "`APPROX_COUNT_DISTINCT(x)`",
+        nodes=(
+            AggregateNode(
+                name="Count", arguments=("this", "big_int"), form=Form.VALUES, output="count",
+                dialects=EVERY_DIALECT,
+            ),
+            AggregateNode(
+                name="CountIf", arguments=("this",), form=Form.CONDITION, output="count_if",
+                dialects=(),
+            ),
+            AggregateNode(
+                name="ApproxDistinct", arguments=("this",), form=Form.DIFFERENT,
+                output="approx_count_distinct", dialects=EVERY_DIALECT,
+            ),
+        ),
+        values=(0, 1),
+        kinds=ANY_KIND,
+        shape=count_shape,
+        lower=lower,
+        needs=Needs.NOTHING,
+        distinct=Distinct.COUNTS,
+        strict_timing=True,
+        row_bounds=False,
+        group_bounds=True,
+        per_unit=None,
+        steady=Steady.ALWAYS,
+        chooses=False,
+        windowed=True,
+        correlated=False,
+        gives_values=False,
+        wider=False,
+        examples=("COUNT(*)", "COUNT(x)", "COUNT_IF(flag)", "COUNT(DISTINCT kind)"),
+    ),
+)  # fmt: skip

@@ -7,6 +7,8 @@ from fractions import Fraction
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp
 from dpsql.catalog.moments import Paired, centred, of_sample
+from dpsql.catalog.pairs import pair_record
+from dpsql.catalog.shapes import double_shape
 from dpsql.catalog.statistic import Lowered
 from dpsql.sql.expressions import Aggregated, Column, Expression
 from dpsql.sql.relations import Private
@@ -41,3 +43,14 @@ def correlated(pair: Paired, columns: tuple[Column, ...]) -> Expression:
     )
     found = apply("divide", pair.covariance(products, x, y, count), spreads)
     return clamp(found, Fraction(-1), Fraction(1))
+
+
+RECORDS = (
+    pair_record(
+        "covar_pop", "`COVAR_POP(x, y)`", "CovarPop", double_shape, lower, "COVAR_POP(x, y)"
+    ),
+    pair_record(
+        "covar_samp", "`COVAR_SAMP(x, y)`", "CovarSamp", double_shape, lower, "COVAR_SAMP(x, y)"
+    ),
+    pair_record("corr", "`CORR(x, y)`", "Corr", double_shape, correlation, "CORR(x, y)"),
+)

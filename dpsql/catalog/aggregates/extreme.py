@@ -10,6 +10,17 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.catalog.aggregates.quantile import ranked
+from dpsql.catalog.record import (
+    ANY_KIND,
+    EVERY_DIALECT,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    Steady,
+)
+from dpsql.catalog.shapes import same_shape
 from dpsql.catalog.statistic import Lowered
 from dpsql.sql.expressions import Aggregated
 from dpsql.sql.relations import Private
@@ -19,3 +30,44 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     """The quantile at 0 or 1, less far out."""
     extreme = ranked(call, Fraction(call.function == "max"), extreme=True)
     return Lowered((extreme,), lambda columns: columns[0])
+
+
+def _record(name: str, about: str, node: str) -> AggregateRecord:
+    return AggregateRecord(
+        name=name,
+        about=about,
+        nodes=(
+            AggregateNode(
+                name=node, arguments=("this",), form=Form.VALUES, output=name,
+                dialects=EVERY_DIALECT,
+            ),
+        ),
+        values=(1, 1),
+        kinds=ANY_KIND,
+        shape=same_shape,
+        lower=lower,
+        needs=Needs.RANGE_OR_LIST,
+        distinct=Distinct.SAME,
+        strict_timing=True,
+        row_bounds=True,
+        group_bounds=False,
+        per_unit=None,
+        steady=Steady.ALWAYS,
+        chooses=True,
+        windowed=True,
+        correlated=True,
+        gives_values=True,
+        wider=False,
+        examples=(f"{name.upper()}(x)", f"{name.upper()}(kind)"),
+    )  # fmt: skip
+
+
+RECORDS = (
+    _record(
+        "min",
+        "`MIN(x)` of numbers, times, truth values or a public list of texts: a value that some "
+        "rows reach (approximate; EXPLAIN says how many)",
+        "Min",
+    ),
+    _record("max", "`MAX(x)`: likewise", "Max"),
+)

@@ -8,6 +8,18 @@ from __future__ import annotations
 
 from datetime import date
 
+from dpsql.catalog.record import (
+    ANY_KIND,
+    EVERY_DIALECT,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    Steady,
+    Unanswered,
+)
+from dpsql.catalog.shapes import same_shape
 from dpsql.catalog.statistic import Lowered, Mode
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import numbers
@@ -57,3 +69,38 @@ def few(shape: Shape) -> bool:
 
 def _day(value: date) -> date:
     return date(value.year, value.month, value.day)
+
+
+RECORDS = (
+    AggregateRecord(
+        name="mode",
+        about="`MODE(x)` of a public list of values",
+        nodes=(
+            AggregateNode(
+                name="Mode", arguments=("this",), form=Form.VALUES, output="mode",
+                dialects=EVERY_DIALECT,
+            ),
+        ),
+        values=(1, 1),
+        kinds=ANY_KIND,
+        shape=same_shape,
+        lower=lower,
+        needs=Needs.LIST,
+        distinct=Distinct.REFUSED,
+        strict_timing=True,
+        row_bounds=False,
+        group_bounds=False,
+        per_unit=Unanswered(
+            "MODE is not taken over the rows of one unit",
+            "Ties are decided by the order in which an engine happens to read rows.",
+            "MIN, MAX and MEDIAN are.",
+        ),
+        steady=Steady.NEVER,
+        chooses=False,
+        windowed=False,
+        correlated=False,
+        gives_values=True,
+        wider=False,
+        examples=("MODE(kind)",),
+    ),
+)  # fmt: skip

@@ -9,7 +9,21 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.catalog.aggregates.mode import listed
+from dpsql.catalog.record import (
+    EVERY_DIALECT,
+    LISTED,
+    RANKED,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    ResultShape,
+    Steady,
+)
+from dpsql.catalog.shapes import rank_shape, same_shape
 from dpsql.catalog.statistic import Lowered, Quantile
+from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Aggregated
 from dpsql.sql.relations import Private
 
@@ -30,3 +44,72 @@ def ranked(call: Aggregated, fraction: Fraction, *, extreme: bool = False) -> Qu
     assert domain.low is not None
     assert domain.high is not None, "checks.bounded_values lets no other pass"
     return Quantile(value, domain.low, domain.high, fraction, extreme, kind, where)
+
+
+_VALUE_AND_ORDER, _VALUE_AND_FRACTION = ("this", "expression"), ("this", "quantile")
+
+
+def _node(name: str, arguments: tuple[str, ...], output: str, form: Form) -> AggregateNode:
+    return AggregateNode(
+        name=name, arguments=arguments, form=form, output=output, dialects=EVERY_DIALECT
+    )
+
+
+def _record(
+    name: str, about: str, nodes: tuple[AggregateNode, ...], kinds: frozenset[Kind],
+    shape: ResultShape, examples: tuple[str, ...],
+) -> AggregateRecord:  # fmt: skip
+    return AggregateRecord(
+        name=name,
+        about=about,
+        nodes=nodes,
+        values=(1, 1),
+        kinds=kinds,
+        shape=shape,
+        lower=lower,
+        needs=Needs.RANGE_OR_LIST,
+        distinct=Distinct.REFUSED,
+        strict_timing=True,
+        row_bounds=True,
+        group_bounds=False,
+        per_unit=None,
+        steady=Steady.NEVER,
+        chooses=True,
+        windowed=False,
+        correlated=False,
+        gives_values=True,
+        wider=False,
+        examples=examples,
+    )
+
+
+RECORDS = (
+    _record(
+        "quantile_cont",
+        "`MEDIAN(x)`, `PERCENTILE_CONT(f) WITHIN GROUP (ORDER BY x)`, "
+        "`QUANTILE_CONT(x, f)`: of an even number of rows one of the two middle values, not their "
+        "mean; `f` may be a list, `ARRAY[0.25, 0.75]`",
+        (
+            _node("Median", ("this",), "median", Form.RANK),
+            _node("PercentileCont", _VALUE_AND_ORDER, "percentile_cont", Form.RANK),
+        ),
+        RANKED,
+        rank_shape,
+        ("MEDIAN(x)", "QUANTILE_CONT(x, 0.9)"),
+    ),
+    _record(
+        "quantile_disc",
+        "`PERCENTILE_DISC(f) WITHIN GROUP (ORDER BY x)`, `QUANTILE(x, f)`, "
+        "`QUANTILE_DISC(x, f)`, `APPROX_QUANTILE(x, f)`, `APPROX_PERCENTILE(x, f)`; "
+        "`APPROX_QUANTILES(x, n)`: MIN, n - 1 quantiles and MAX as a list",
+        (
+            _node("PercentileDisc", _VALUE_AND_ORDER, "percentile_disc", Form.RANK),
+            _node("Quantile", _VALUE_AND_FRACTION, "quantile", Form.RANK),
+            _node("ApproxQuantile", _VALUE_AND_FRACTION, "approx_quantile", Form.RANK),
+            _node("ApproxQuantiles", ("this", "expression"), "approx_quantiles", Form.RANKS),
+        ),
+        LISTED,
+        same_shape,
+        ("QUANTILE_DISC(x, 0.9)", "QUANTILE_DISC(kind, 0.5)"),
+    ),
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dpsql.catalog.aggregates.covariance import correlated
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.moments import Paired, centred
+from dpsql.catalog.pairs import pair_record
+from dpsql.catalog.shapes import count_shape, double_shape
 from dpsql.catalog.statistic import Lowered
 from dpsql.sql.expressions import Aggregated, Column, Expression
 from dpsql.sql.relations import Private
@@ -33,3 +35,18 @@ def lower(call: Aggregated, _: Private) -> Lowered:
 
 def _squared(value: Expression) -> Expression:
     return apply("multiply", value, value)
+
+
+RECORDS = (
+    pair_record(
+        "regr_slope", "`REGR_SLOPE(y, x)`", "RegrSlope", double_shape, lower, "REGR_SLOPE(y, x)"
+    ),
+    pair_record(
+        "regr_intercept", "`REGR_INTERCEPT(y, x)`", "RegrIntercept", double_shape, lower,
+        "REGR_INTERCEPT(y, x)",
+    ),
+    pair_record("regr_r2", "`REGR_R2(y, x)`", "RegrR2", double_shape, lower, "REGR_R2(y, x)"),
+    pair_record(
+        "regr_count", "`REGR_COUNT(y, x)`", "RegrCount", count_shape, lower, "REGR_COUNT(y, x)"
+    ),
+)  # fmt: skip

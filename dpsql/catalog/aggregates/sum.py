@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from dpsql.catalog.record import (
+    EVERY_DIALECT,
+    NUMBERS,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    Steady,
+)
+from dpsql.catalog.shapes import sum_shape
 from dpsql.catalog.statistic import Lowered, Total
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import numbers
@@ -19,3 +30,34 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     cap = None if call.bounds is None else call.bounds.group
     total = Total(value, low, high, whole=whole, where=call.where, cap=cap)
     return Lowered((total,), lambda columns: columns[0])
+
+
+RECORDS = (
+    AggregateRecord(
+        name="sum",
+        about="`SUM(x)`",
+        nodes=(
+            AggregateNode(
+                name="Sum", arguments=("this",), form=Form.VALUES, output="sum",
+                dialects=EVERY_DIALECT,
+            ),
+        ),
+        values=(1, 1),
+        kinds=NUMBERS,
+        shape=sum_shape,
+        lower=lower,
+        needs=Needs.BOUNDS,
+        distinct=Distinct.REFUSED,
+        strict_timing=True,
+        row_bounds=True,
+        group_bounds=True,
+        per_unit=None,
+        steady=Steady.OF_INTEGERS,
+        chooses=False,
+        windowed=True,
+        correlated=True,
+        gives_values=True,
+        wider=True,
+        examples=("SUM(x)",),
+    ),
+)  # fmt: skip

@@ -11,6 +11,17 @@ from fractions import Fraction
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import whole
+from dpsql.catalog.record import (
+    CONDITIONS,
+    EVERY_DIALECT,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    Steady,
+)
+from dpsql.catalog.shapes import truth_shape
 from dpsql.catalog.statistic import Lowered, Quantile
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import interval
@@ -28,3 +39,43 @@ def lower(call: Aggregated, _: Private) -> Lowered:
         extreme=True, kind=Kind.INTEGER, where=call.where,
     )  # fmt: skip
     return Lowered((extreme,), lambda columns: apply("eq", columns[0], whole(1)))
+
+
+def _record(name: str, about: str, node: str) -> AggregateRecord:
+    return AggregateRecord(
+        name=name,
+        about=about,
+        nodes=(
+            AggregateNode(
+                name=node, arguments=("this",), form=Form.VALUES, output=name,
+                dialects=EVERY_DIALECT,
+            ),
+        ),
+        values=(1, 1),
+        kinds=CONDITIONS,
+        shape=truth_shape,
+        lower=lower,
+        needs=Needs.NOTHING,
+        distinct=Distinct.SAME,
+        strict_timing=True,
+        row_bounds=False,
+        group_bounds=False,
+        per_unit=None,
+        steady=Steady.ALWAYS,
+        chooses=False,
+        windowed=False,
+        correlated=False,
+        gives_values=False,
+        wider=False,
+        examples=(f"{name.upper()}(flag)",),
+    )  # fmt: skip
+
+
+RECORDS = (
+    _record(
+        "bool_and",
+        "`BOOL_AND(c)`, `EVERY(c)`: FALSE where some rows are (EXPLAIN says how many)",
+        "LogicalAnd",
+    ),
+    _record("bool_or", "`BOOL_OR(c)`: TRUE where some rows are", "LogicalOr"),
+)

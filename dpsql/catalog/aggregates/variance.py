@@ -9,6 +9,17 @@ from __future__ import annotations
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import not_null
 from dpsql.catalog.moments import centred, of_sample
+from dpsql.catalog.record import (
+    EVERY_DIALECT,
+    NUMBERS,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    Steady,
+)
+from dpsql.catalog.shapes import spread_shape
 from dpsql.catalog.statistic import Lowered, Rows
 from dpsql.sql.expressions import Aggregated, Column, Expression
 from dpsql.sql.relations import Private
@@ -31,3 +42,42 @@ def _finished(function: str, population: Expression, count: Column) -> Expressio
     """Bessel's correction for the sample forms, the root for standard deviations."""
     result = of_sample(population, count) if function.endswith("samp") else population
     return apply("sqrt", result) if function.startswith("stddev") else result
+
+
+def _record(name: str, about: str, nodes: tuple[str, ...], output: str) -> AggregateRecord:
+    return AggregateRecord(
+        name=name,
+        about=about,
+        nodes=tuple(
+            AggregateNode(
+                name=node, arguments=("this",), form=Form.VALUES, output=output,
+                dialects=EVERY_DIALECT,
+            )
+            for node in nodes
+        ),
+        values=(1, 1),
+        kinds=NUMBERS,
+        shape=spread_shape,
+        lower=lower,
+        needs=Needs.BOUNDS,
+        distinct=Distinct.REFUSED,
+        strict_timing=True,
+        row_bounds=True,
+        group_bounds=False,
+        per_unit=None,
+        steady=Steady.NEVER,
+        chooses=False,
+        windowed=True,
+        correlated=False,
+        gives_values=True,
+        wider=False,
+        examples=(f"{name.upper()}(x)",),
+    )  # fmt: skip
+
+
+RECORDS = (
+    _record("var_pop", "`VAR_POP(x)`", ("VariancePop",), "var_pop"),
+    _record("var_samp", "`VAR_SAMP(x)`, `VARIANCE(x)`", ("Variance",), "variance"),
+    _record("stddev_pop", "`STDDEV_POP(x)`", ("StddevPop",), "stddev_pop"),
+    _record("stddev_samp", "`STDDEV_SAMP(x)`, `STDDEV(x)`", ("Stddev", "StddevSamp"), "stddev"),
+)

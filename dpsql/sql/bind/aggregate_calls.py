@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.catalog.functions.conditional import as_kind
-from dpsql.policy.types import Kind, total_type
+from dpsql.catalog.aggregates import AGGREGATES
+from dpsql.catalog.record import CONDITIONS, AggregateRecord, Distinct, Form
+from dpsql.diagnostics.refusal import Refused
+from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.grouping_calls import GroupingCalls
 from dpsql.sql.bind.options import bounded
-from dpsql.sql.bind.quantile_calls import (
-    QUANTILES,
-    ascending,
-    bind_quantile,
-    indexed,
-    quantile_shape,
-    separate,
-)
-from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
+from dpsql.sql.bind.quantile_calls import ascending, bind_quantile, indexed, separate
+from dpsql.sql.domain import ANYTHING
 from dpsql.sql.expressions import (
     Aggregated,
     Call,
@@ -33,58 +26,11 @@ from dpsql.sql.expressions import (
     Window,
     children,
 )
+from dpsql.sql.nodes import AGGREGATE_CALLS, is_aggregate_call
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
-
-NAMES: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.CountIf: "count_if",
-    exp.ApproxDistinct: "approx_count_distinct",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
-    exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.CovarPop: "covar_pop",
-    exp.CovarSamp: "covar_samp",
-    exp.Corr: "corr",
-    exp.RegrSlope: "regr_slope",
-    exp.RegrIntercept: "regr_intercept",
-    exp.RegrR2: "regr_r2",
-    exp.RegrCount: "regr_count",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.Mode: "mode",
-    exp.ArgMax: "arg_max",
-    exp.ArgMin: "arg_min",
-    exp.Median: "median",
-    exp.WithinGroup: "within group",
-    exp.PercentileCont: "percentile_cont",
-    exp.PercentileDisc: "percentile_disc",
-    exp.Quantile: "quantile",
-    exp.ApproxQuantile: "approx_quantile",
-    exp.ApproxQuantiles: "approx_quantiles",
-}
-"""Aggregate calls, by the name that a client sees."""
-PAIRED = (
-    "covar_pop",
-    "covar_samp",
-    "corr",
-    "regr_slope",
-    "regr_intercept",
-    "regr_r2",
-    "regr_count",
-)
-UNSTEADY = ("mode", "arg_max", "arg_min")
-SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
-WINDOWED = ("count", "sum", "avg", *SPREADS, "min", "max")
-"""Those that may also stand in a window."""
 
 
 @dataclass(slots=True)
@@ -102,7 +48,7 @@ class Calls:
 
     def knows(self, node: exp.Expr) -> bool:
         """Whether the node is an aggregate call."""
-        return type(node) in NAMES or isinstance(node, exp.Filter | exp.Bracket | exp.Grouping)
+        return is_aggregate_call(node) or isinstance(node, exp.Filter | exp.Bracket | exp.Grouping)
 
     def bind(self, scalars: Scalars, node: exp.Expr) -> Expression:
         """The column that stands for the call above the aggregation; a key for its own extremes.
@@ -140,12 +86,15 @@ class Calls:
         return scalars.call("array", columns, node, "sorted" if ascending(node) else "")
 
 
-_COUNTS = frozenset({"count", "bool_and", "bool_or", "row_number", "rank", "dense_rank", "ntile"})
+_PLACES = ("row_number", "rank", "dense_rank", "ntile")
+"""Window functions that give a place among rows."""
 
 
 def identifies(call: Aggregated | Window) -> bool:
     """Whether the result may be an identifier: one of the values that it was taken of."""
-    return call.function not in _COUNTS and any(map(_holds_identifier, call.args))
+    record = AGGREGATES.get(call.function)
+    gives = call.function not in _PLACES if record is None else record.gives_values
+    return gives and any(map(_holds_identifier, call.args))
 
 
 def _holds_identifier(node: Expression) -> bool:
@@ -171,8 +120,7 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     if isinstance(node, exp.Filter):
         where = rowwise.condition(node.expression.this)
         node = node.this
-    name = NAMES.get(type(node))
-    if name is None:
+    if not is_aggregate_call(node):
         raise refuse(
             "DP110",
             node,
@@ -180,47 +128,55 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
             "It says which rows the aggregate is about.",
             "COUNT(*) FILTER (WHERE ...)",
         )
-    if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Mode):
-        name, node = "mode", _mode(node)
-    if isinstance(node, exp.WithinGroup) or type(node) in QUANTILES:
-        function, value, option = bind_quantile(rowwise, node)
-        shape = _known(quantile_shape(function, value), rows)
-        return Aggregated(function, (value,), shape, where=where, option=option, span=span_of(node))
-    distinct, args = _arguments(rowwise, node)
-    check_number(node, name, args, distinct=distinct)
-    if len(args) > 1 and distinct:
-        where = _present(rowwise, node, name, args, where)
-    if name == "count_if":
-        where = _counted_condition(rowwise, node, args, where, distinct=distinct)
-        name, args = "count", ()
-    if name == "approx_count_distinct":
-        name, distinct = "count", True
-    _check_kinds(node, name, args)
-    if name in UNSTEADY and rows is not None:
-        raise refuse(
-            "DP110",
-            node,
-            f"{name.upper()} is not taken over the rows of one unit",
-            "Ties are decided by the order in which an engine happens to read rows.",
-            "MIN, MAX and MEDIAN are.",
-        )
-    if name in PAIRED and rows is not None:
-        raise refuse(
-            "DP110",
-            node,
-            f"{name.upper()} is not taken over the rows of one unit",
-            "Engines fail on some rows here, and whether they do must not be seen.",
-            "AVG, SUM, MIN, MAX and MEDIAN are.",
-        )
-    return Aggregated(name, args, _shape(name, args, rows), distinct, where, span=span_of(node))
+    if isinstance(node, exp.WithinGroup):
+        if not isinstance(node.this, exp.Mode):
+            return _rank(rowwise, node, where, rows)
+        node = _mode(node)
+    record, written = AGGREGATE_CALLS[type(node)]
+    match written.form:
+        case Form.RANK | Form.RANKS:
+            return _rank(rowwise, node, where, rows)
+        case Form.CONDITION:
+            where = _counted_condition(rowwise, node, where, written.output)
+            return _of_values(record, node, (), where, rows)
+        case Form.DIFFERENT | Form.VALUES:
+            distinct, args = _arguments(rowwise, node)
+            name = record.name if written.form is Form.VALUES else written.output
+            check_number(node, record, name, args, distinct=distinct)
+            if len(args) > 1 and distinct:
+                where = _present(rowwise, node, record, args, where)
+            distinct = distinct or written.form is Form.DIFFERENT
+            return _of_values(record, node, args, where, rows, distinct=distinct)
+
+
+def _rank(
+    scalars: Scalars, node: exp.Expr, where: Expression | None, rows: int | None
+) -> Aggregated:
+    record, value, option = bind_quantile(scalars, node)
+    shape = _result(record, (value,), rows)
+    return Aggregated(record.name, (value,), shape, where=where, option=option, span=span_of(node))
+
+
+def _of_values(
+    record: AggregateRecord, node: exp.Expr, args: tuple[Expression, ...],
+    where: Expression | None, rows: int | None, *, distinct: bool = False,
+) -> Aggregated:  # fmt: skip
+    check_kinds(node, record.name, record.kinds, args)
+    if record.per_unit is not None and rows is not None:
+        reason = record.per_unit
+        raise refuse("DP110", node, reason.headline, reason.why, reason.instead)
+    shape = _result(record, args, rows)
+    return Aggregated(record.name, args, shape, distinct, where, span=span_of(node))
 
 
 def _counted_condition(
-    scalars: Scalars, node: exp.Expr, args: tuple[Expression, ...], where: Expression | None, *,
-    distinct: bool,
-) -> Expression:  # fmt: skip
+    scalars: Scalars, node: exp.Expr, where: Expression | None, name: str
+) -> Expression:
     """The FILTER of a COUNT(*) that is COUNT_IF: its condition, and the one that it has already."""
-    _check_kinds(node, "count_if", args)
+    distinct, args = _arguments(scalars, node)
+    if not args:
+        raise _no_values(node, name, 1)
+    check_kinds(node, name, CONDITIONS, args)
     if distinct:
         raise refuse(
             "DP110",
@@ -233,20 +189,25 @@ def _counted_condition(
 
 
 def check_number(
-    node: exp.Expr, name: str, args: tuple[Expression, ...], *, distinct: bool = False
-) -> None:
+    node: exp.Expr, record: AggregateRecord, name: str, args: tuple[Expression, ...], *,
+    distinct: bool = False,
+) -> None:  # fmt: skip
     """A call is of as many values as its function takes; only rows are counted without any."""
-    needed = 2 if name in (*PAIRED, "arg_max", "arg_min") else 1
-    if name == "count" and not distinct:
-        needed = 0
+    needed = record.values[0]
+    if name != record.name or distinct:  # different values are of at least one
+        needed = max(1, needed)
     if len(args) < needed:
-        raise refuse(
-            "DP201",
-            node,
-            f"{name.upper()} takes {'a value' if needed == 1 else 'two values'}",
-            "Only COUNT(*) is about rows as they are.",
-            "COUNT(*)",
-        )
+        raise _no_values(node, name, needed)
+
+
+def _no_values(node: exp.Expr, name: str, needed: int) -> Refused:
+    return refuse(
+        "DP201",
+        node,
+        f"{name.upper()} takes {'a value' if needed == 1 else 'two values'}",
+        "Only COUNT(*) is about rows as they are.",
+        "COUNT(*)",
+    )
 
 
 def _mode(node: exp.WithinGroup) -> exp.Mode:
@@ -270,15 +231,15 @@ def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression
 
 
 def _present(
-    scalars: Scalars, node: exp.Expr, name: str, args: tuple[Expression, ...],
+    scalars: Scalars, node: exp.Expr, record: AggregateRecord, args: tuple[Expression, ...],
     where: Expression | None,
 ) -> Expression | None:  # fmt: skip
     """The FILTER of ``COUNT(DISTINCT a, b)``: rows that have all; ``(a, b)`` is there always."""
-    if name != "count":
+    if record.distinct is not Distinct.COUNTS:
         raise refuse(
             "DP110",
             node,
-            f"{name.upper()}(DISTINCT ...) is of one value",
+            f"{record.name.upper()}(DISTINCT ...) is of one value",
             "Combinations of values are counted, and nothing else.",
             "COUNT(DISTINCT a, b)",
         )
@@ -290,12 +251,11 @@ def _present(
     return where
 
 
-def _check_kinds(node: exp.Expr, name: str, args: tuple[Expression, ...]) -> None:
+def check_kinds(
+    node: exp.Expr, name: str, kinds: frozenset[Kind], args: tuple[Expression, ...]
+) -> None:
     """Sums are of numbers, conjunctions of truth values; anything is counted or compared."""
-    if name in ("count", "min", "max", *UNSTEADY):
-        return
-    truth = name in ("bool_and", "bool_or", "count_if")
-    kinds = (Kind.BOOLEAN,) if truth else (Kind.INTEGER, Kind.DOUBLE)
+    truth = kinds == CONDITIONS
     for arg in args:
         if arg.shape.kind not in (*kinds, Kind.NULL):
             raise refuse(
@@ -308,75 +268,10 @@ def _check_kinds(node: exp.Expr, name: str, args: tuple[Expression, ...]) -> Non
             )
 
 
-def _shape(name: str, args: tuple[Expression, ...], rows: int | None) -> Shape:
-    return _known(_SHAPES.get(name, _spread)(args, rows), rows)
+def _result(record: AggregateRecord, args: tuple[Expression, ...], rows: int | None) -> Shape:
+    """The type of the result, and its bounds where it is of one unit's rows.
 
-
-def _known(shape: Shape, rows: int | None) -> Shape:
-    # A noised count may be negative and a noised sum beyond its bounds: nothing is known of them.
+    A noised count may be negative and a noised sum beyond its bounds: nothing is known of them.
+    """
+    shape = record.shape(args, rows)
     return shape if rows is not None else replace(shape, domain=ANYTHING)
-
-
-def _count(_: tuple[Expression, ...], rows: int | None) -> Shape:
-    return Shape(Kind.INTEGER, False, interval(0, rows, integral=True))
-
-
-def _sum(args: tuple[Expression, ...], rows: int | None) -> Shape:
-    shape = args[0].shape
-    if shape.kind is Kind.NULL:  # a sum is a number even of nothing
-        return Shape(Kind.INTEGER)
-    low, high = numbers(shape.domain)
-    name = total_type(shape.type_name)
-    if rows is None or low is None or high is None:
-        return Shape(shape.kind, type_name=name)
-    ends = min(low, low * rows), max(high, high * rows)
-    return Shape(shape.kind, True, _numeric(ends, shape.kind), name)
-
-
-def _avg(args: tuple[Expression, ...], _: int | None) -> Shape:
-    return Shape(Kind.DOUBLE, True, _numeric(numbers(args[0].shape.domain), Kind.DOUBLE))
-
-
-def _same(args: tuple[Expression, ...], _: int | None) -> Shape:
-    return args[0].shape.optional()
-
-
-def _truth(_: tuple[Expression, ...], __: int | None) -> Shape:
-    return Shape(Kind.BOOLEAN)
-
-
-def _real(_: tuple[Expression, ...], __: int | None) -> Shape:
-    return Shape(Kind.DOUBLE)
-
-
-def _spread(args: tuple[Expression, ...], _: int | None) -> Shape:
-    low, high = numbers(args[0].shape.domain)
-    if low is None or high is None:
-        return Shape(Kind.DOUBLE)
-    return Shape(Kind.DOUBLE, True, interval(Fraction(0), max((high - low) ** 2, high - low)))
-
-
-def _numeric(ends: tuple[Fraction | None, Fraction | None], kind: Kind) -> Domain:
-    low, high = ends
-    if low is None or high is None:
-        return ANYTHING
-    if kind is Kind.INTEGER:
-        return interval(int(low), int(high), integral=True)
-    return as_kind(interval(low, high), kind)
-
-
-_SHAPES: dict[str, Callable[[tuple[Expression, ...], int | None], Shape]] = {
-    "count": _count,
-    "sum": _sum,
-    "avg": _avg,
-    "min": _same,
-    "max": _same,
-    "mode": _same,
-    "arg_max": _same,
-    "arg_min": _same,
-    "bool_and": _truth,
-    "bool_or": _truth,
-    "regr_count": _count,
-    **dict.fromkeys(("covar_pop", "covar_samp", "corr"), _real),
-    **dict.fromkeys(("regr_slope", "regr_intercept", "regr_r2"), _real),
-}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dpsql.catalog.aggregates import names_where
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context
 from dpsql.sql.bind.determined import unit_of
@@ -27,7 +28,7 @@ from dpsql.sql.expressions import (
 from dpsql.sql.narrow import conjunction
 from dpsql.sql.relations import Aggregate, Private, Project, Relation
 
-_NULL_OF_NOTHING = ("sum", "avg", "min", "max")
+_NULL_OF_NOTHING = names_where(lambda record: record.correlated)
 """Aggregates that are NULL where there is no row, as a left join without a match is."""
 
 

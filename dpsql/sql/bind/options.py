@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from dpsql.catalog.aggregates import names_where
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.policy.types import Kind, Scalar
@@ -33,11 +34,8 @@ from dpsql.sql.relations import (
 )
 from dpsql.sql.terms import UNIT, Bounds, Clause, Ends, Terms
 
-ROW_BOUNDED = (
-    "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "min", "max",
-    "quantile_cont", "quantile_disc",
-)  # fmt: skip
-GROUP_BOUNDED = ("count", "sum", "avg")
+ROW_BOUNDED = names_where(lambda record: record.row_bounds)
+GROUP_BOUNDED = names_where(lambda record: record.group_bounds)
 """Aggregates that take ``contribution_bounds_per_row`` and ``_per_group``."""
 
 

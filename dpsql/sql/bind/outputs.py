@@ -6,10 +6,10 @@ from sqlglot import exp
 
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal, Refused
-from dpsql.sql.bind.aggregate_calls import NAMES
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.scope import folded, spelled
 from dpsql.sql.expressions import Column
+from dpsql.sql.nodes import AGGREGATE_CALLS, is_aggregate_call
 from dpsql.sql.spans import span_of
 
 
@@ -47,10 +47,8 @@ def output_name(node: exp.Expr) -> str:
         return output_name(node.this)
     if isinstance(node, exp.Case):
         return "case"
-    if type(node) in NAMES:
-        return {"stddev_samp": "stddev", "var_samp": "variance"}.get(
-            NAMES[type(node)], NAMES[type(node)]
-        )
+    if type(node) in AGGREGATE_CALLS:
+        return AGGREGATE_CALLS[type(node)][1].output
     if isinstance(node, exp.TimestampTrunc):
         return "date_trunc"
     if isinstance(node, exp.AtTimeZone):
@@ -75,9 +73,9 @@ def holds_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Window):
         parts = [node.this, *(node.args.get("partition_by") or ()), node.args.get("order")]
         inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
-        below = [*inner.iter_expressions()] if type(inner) in NAMES else parts[:1]
+        below = [*inner.iter_expressions()] if is_aggregate_call(inner) else parts[:1]
         return any(holds_aggregate(p) for p in [*below, *parts[1:]] if p is not None)
-    if type(node) in NAMES or isinstance(node, exp.Filter | exp.Grouping):
+    if is_aggregate_call(node) or isinstance(node, exp.Filter | exp.Grouping):
         return True
     if isinstance(node, exp.Query | exp.Subquery):
         return False

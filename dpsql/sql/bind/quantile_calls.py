@@ -7,48 +7,41 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.catalog.functions.conditional import as_kind
+from dpsql.catalog.record import RANKED, AggregateRecord, Form
 from dpsql.exact import parse_exact
-from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import Expression, Shape
+from dpsql.sql.expressions import Expression
+from dpsql.sql.nodes import AGGREGATE_CALLS
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
 
-QUANTILES: dict[type[exp.Expr], str] = {
-    exp.Median: "quantile_cont",
-    exp.PercentileCont: "quantile_cont",
-    exp.PercentileDisc: "quantile_disc",
-    exp.Quantile: "quantile_disc",
-    exp.ApproxQuantile: "quantile_disc",
-}
-_LISTED = (Kind.TEXT, Kind.BOOLEAN)
-"""Discrete quantiles of these are chosen from a public list."""
 FINEST = 10**6
 """Fractions have no more than six decimals."""
 
 
-def bind_quantile(scalars: Scalars, node: exp.Expr) -> tuple[str, Expression, str]:
-    """The function, the value whose rank is meant, and the fraction as an exact number."""
+def bind_quantile(scalars: Scalars, node: exp.Expr) -> tuple[AggregateRecord, Expression, str]:
+    """The aggregate, the value whose rank is meant, and the fraction as an exact number."""
     call, ordered = node, None
     if isinstance(node, exp.WithinGroup):
         if node.expression is None:
             raise _unclear(node)
         call, ordered = node.this, node.expression.expressions[0]
-    name = QUANTILES.get(type(call), "")
+    record, written = AGGREGATE_CALLS.get(type(call), (None, None))
     given = call.args.get("quantile") or call.args.get("expression")
     value, fraction = call.this, given
     if ordered is not None:
         value, fraction = ordered.this, call.this
-    if not name or value is None or (fraction is None) != isinstance(call, exp.Median):
+    if record is None or written is None or written.form is not Form.RANK or value is None:
+        raise _unclear(node)
+    if (fraction is None) != (len(written.arguments) == 1):
         raise _unclear(node)
     share = Fraction(1, 2) if fraction is None else _fraction(fraction)
     if ordered is not None and ordered.args.get("desc"):
-        share = _from_the_top(node, name, share)
+        share = _from_the_top(node, record, share)
     bound = scalars.bind(value)
     kind = bound.shape.kind
-    if not (kind.numeric or kind.temporal or (name == "quantile_disc" and kind in _LISTED)):
+    if kind not in record.kinds:
         raise refuse(
             "DP201",
             node,
@@ -56,15 +49,7 @@ def bind_quantile(scalars: Scalars, node: exp.Expr) -> tuple[str, Expression, st
             "Its error is measured along an ordered range.",
             "COUNT(*) counts rows of any type.",
         )
-    return name, bound, str(share)
-
-
-def quantile_shape(name: str, value: Expression) -> Shape:
-    """The type of a quantile: continuous ones of numbers are doubles."""
-    shape = value.shape.optional()
-    if name == "quantile_disc" or not shape.kind.numeric:
-        return shape
-    return Shape(Kind.DOUBLE, True, as_kind(shape.domain, Kind.DOUBLE))
+    return record, bound, str(share)
 
 
 def _fraction(node: exp.Expr) -> Fraction:
@@ -88,8 +73,8 @@ def _exact(text: str) -> Fraction | None:
         return None
 
 
-def _from_the_top(node: exp.Expr, name: str, share: Fraction) -> Fraction:
-    if name == "quantile_cont":
+def _from_the_top(node: exp.Expr, record: AggregateRecord, share: Fraction) -> Fraction:
+    if record.kinds == RANKED:
         return 1 - share
     raise refuse(
         "DP100",
@@ -112,12 +97,6 @@ def _unclear(node: exp.Expr) -> Exception:
 
 MOST_PARTS = 100
 """Quantiles that one call may ask for."""
-_GIVEN: dict[type[exp.Expr], str] = {
-    exp.PercentileCont: "expression",
-    exp.PercentileDisc: "expression",
-    exp.Quantile: "quantile",
-    exp.ApproxQuantile: "quantile",
-}
 
 
 def separate(node: exp.Expr) -> list[exp.Expr] | None:
@@ -132,8 +111,10 @@ def separate(node: exp.Expr) -> list[exp.Expr] | None:
         return _steps(node)
     if isinstance(node, exp.WithinGroup):
         return _each(node, _several(node.this, "this"), "this")
-    name = _GIVEN.get(type(node))
-    return None if name is None else _several(node, name)
+    _, written = AGGREGATE_CALLS.get(type(node), (None, None))
+    if written is None or written.form is not Form.RANK or len(written.arguments) == 1:
+        return None
+    return _several(node, written.arguments[1])
 
 
 def indexed(node: exp.Bracket) -> exp.Expr:

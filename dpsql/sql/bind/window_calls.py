@@ -9,12 +9,14 @@ from sqlglot import exp
 
 from dpsql.catalog.function import Mismatch, common_kind, zoned
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.catalog.record import AggregateRecord, Form
 from dpsql.effort import step
 from dpsql.policy.types import Kind
-from dpsql.sql.bind.aggregate_calls import NAMES, SPREADS, WINDOWED, check_number, identifies
+from dpsql.sql.bind.aggregate_calls import check_number, identifies
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
+from dpsql.sql.nodes import AGGREGATE_CALLS
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -105,23 +107,31 @@ def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, 
         return _rank(scalars, node)
     if type(node) in _NEIGHBOURS:
         return _neighbour(scalars, node)
-    name = NAMES.get(type(node), "")
-    if name in WINDOWED:
-        counted = [] if isinstance(node.this, exp.Star | None) else [node.this]
-        args = tuple(scalars.bind(n) for n in counted)
-        check_number(node, name, args)
-        if name == "count":
-            return name, args, Shape(Kind.INTEGER, False)
-        real = name == "avg" or name in SPREADS
-        kind = args[0].shape.kind
-        if name not in ("min", "max") and not kind.numeric:
-            raise refuse(
-                "DP201", node, f"{name.upper()} takes numbers, not {kind.value}", "They are added."
-            )
-        return name, args, Shape(Kind.DOUBLE if real else kind, type_name=zoned(kind, args))
+    record, written = AGGREGATE_CALLS.get(type(node), (None, None))
+    plain = written is not None and written.form is Form.VALUES
+    if record is not None and plain and record.windowed:
+        return _aggregate(scalars, node, record)
     raise refuse(
         "DP107", node, "this is not a window function that dpsql answers", "It is not listed."
     )
+
+
+def _aggregate(
+    scalars: Scalars, node: exp.Expr, record: AggregateRecord
+) -> tuple[str, tuple[Expression, ...], Shape]:
+    values = [] if isinstance(node.this, exp.Star | None) else [node.this]
+    args = tuple(scalars.bind(n) for n in values)
+    check_number(node, record, record.name, args)
+    for kind in (a.shape.kind for a in args):
+        if kind not in record.kinds:
+            raise refuse(
+                "DP201",
+                node,
+                f"{record.name.upper()} takes numbers, not {kind.value}",
+                "They are added.",
+            )
+    shape = record.shape(args, None)
+    return record.name, args, Shape(shape.kind, shape.nullable, type_name=zoned(shape.kind, args))
 
 
 def _rank(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:

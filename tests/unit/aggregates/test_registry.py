@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import pytest
-from sqlglot import exp
 from support.corpus import SHOP
 from support.measured import plan_of
 from support.services import service
 
 from dpsql.catalog.aggregates import AGGREGATES
+from dpsql.catalog.record import AggregateRecord, Unanswered
 from dpsql.diagnostics.refusal import Refused
-from dpsql.sql.bind.aggregate_calls import NAMES, PAIRED
-from dpsql.sql.bind.quantile_calls import QUANTILES
+from dpsql.sql.nodes import aggregate_calls
 
-OTHERWISE = {"count_if": "count", "approx_count_distinct": "count"}
 REFUSED = {"arg_max", "arg_min"}
+LOWERED = sorted(set(AGGREGATES) - REFUSED)
 
 
-def test_every_call_is_lowered_or_refused() -> None:
-    several = (exp.WithinGroup, exp.ApproxQuantiles)  # each stands for others
-    plain = {n for kind, n in NAMES.items() if kind not in (*QUANTILES, *several)}
-    found = {OTHERWISE.get(n, n) for n in plain} | set(QUANTILES.values())
-    assert found == set(AGGREGATES) | REFUSED
+def test_what_is_refused_is_known_by_name() -> None:
+    without = {name for name, r in AGGREGATES.items() if isinstance(r.lower, Unanswered)}
+    assert without == REFUSED
+
+
+def test_a_record_says_everything() -> None:
+    """A field that is left out is no answer, so no record is made without it."""
+    (given, *_) = AGGREGATES.values()
+    said = {f.name: getattr(given, f.name) for f in fields(given)}
+    for name in said:
+        with pytest.raises(TypeError, match=name):
+            AggregateRecord(**{n: value for n, value in said.items() if n != name})
+
+
+def test_a_name_that_the_parser_does_not_know_stops_the_import() -> None:
+    record = AGGREGATES["sum"]
+    strange = replace(record, nodes=(replace(record.nodes[0], name="SumOfTomorrow"),))
+    with pytest.raises(LookupError, match="SumOfTomorrow"):
+        aggregate_calls([strange])
+    with pytest.raises(TypeError, match="two records"):
+        aggregate_calls([record, record])
 
 
 def _written(name: str) -> str:
     """A call of the aggregate."""
     if name.startswith("quantile"):
         return f"{name.upper()}(age, 0.5)"
-    if name in PAIRED:
+    if AGGREGATES[name].values == (2, 2):
         return f"{name.upper()}(age, customer_id % 7)"
     return f"{name.upper()}({'age > 30' if name.startswith('bool') else 'age'})"
 
 
-@pytest.mark.parametrize("name", sorted(AGGREGATES))
+@pytest.mark.parametrize("name", LOWERED)
 def test_each_aggregate_takes_a_filter(name: str) -> None:
     where = "country = 'de'"
     plain = plan_of(f"SELECT {_written(name)} FROM customers", SHOP)

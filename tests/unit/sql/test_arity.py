@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from support.services import service
 
+from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.diagnostics.refusal import Refused
-from dpsql.sql.bind.aggregate_calls import NAMES, PAIRED
 
 OTHERS = ("ntile", "lag", "nth_value", "date_trunc", "log", "substring", "width_bucket", "coalesce")
-FUNCTIONS = sorted({*NAMES.values(), *PAIRED, *OTHERS})
+CALLED = {node.output for record in AGGREGATES.values() for node in record.nodes}
+FUNCTIONS = sorted({*AGGREGATES, *CALLED, *OTHERS})
 INSIDE = ("", "*", "DISTINCT", "NULL", "amount, 1, 2", "DISTINCT amount, channel", "'x'", "placed")
 AROUND = ("", " OVER ()", " FILTER (WHERE true)", " WITHIN GROUP (ORDER BY amount)")
 

@@ -1,0 +1,54 @@
+"""What is recorded alike of all aggregates of two numbers."""
+
+from __future__ import annotations
+
+from dpsql.catalog.record import (
+    EVERY_DIALECT,
+    NUMBERS,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Lower,
+    Needs,
+    ResultShape,
+    Steady,
+    Unanswered,
+)
+
+
+def pair_record(
+    name: str, about: str, node: str, shape: ResultShape, lower: Lower, example: str
+) -> AggregateRecord:
+    """The record of an aggregate of two numbers, of the rows that have both."""
+    return AggregateRecord(
+        name=name,
+        about=about,
+        nodes=(
+            AggregateNode(
+                name=node, arguments=("this", "expression"), form=Form.VALUES, output=name,
+                dialects=EVERY_DIALECT,
+            ),
+        ),
+        values=(2, 2),
+        kinds=NUMBERS,
+        shape=shape,
+        lower=lower,
+        needs=Needs.BOUNDS,
+        distinct=Distinct.REFUSED,
+        strict_timing=True,
+        row_bounds=False,
+        group_bounds=False,
+        per_unit=Unanswered(
+            f"{name.upper()} is not taken over the rows of one unit",
+            "Engines fail on some rows here, and whether they do must not be seen.",
+            "AVG, SUM, MIN, MAX and MEDIAN are.",
+        ),
+        steady=Steady.NEVER,
+        chooses=False,
+        windowed=False,
+        correlated=False,
+        gives_values=True,
+        wider=False,
+        examples=(example,),
+    )  # fmt: skip

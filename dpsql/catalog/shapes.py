@@ -1,0 +1,76 @@
+"""Types and bounds of what aggregates give over the rows of one unit."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsql.catalog.functions.conditional import as_kind
+from dpsql.policy.types import Kind, total_type
+from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
+from dpsql.sql.expressions import Expression, Shape
+
+Arguments = tuple[Expression, ...]
+
+
+def count_shape(_: Arguments, rows: int | None) -> Shape:
+    """A number of rows."""
+    return Shape(Kind.INTEGER, False, interval(0, rows, integral=True))
+
+
+def sum_shape(args: Arguments, rows: int | None) -> Shape:
+    """A sum: at most as many times the value as there are rows."""
+    shape = args[0].shape
+    if shape.kind is Kind.NULL:  # a sum is a number even of nothing
+        return Shape(Kind.INTEGER)
+    low, high = numbers(shape.domain)
+    name = total_type(shape.type_name)
+    if rows is None or low is None or high is None:
+        return Shape(shape.kind, type_name=name)
+    ends = min(low, low * rows), max(high, high * rows)
+    return Shape(shape.kind, True, bounded_numbers(ends, shape.kind), name)
+
+
+def mean_shape(args: Arguments, _: int | None) -> Shape:
+    """A mean of values lies between their bounds."""
+    return Shape(Kind.DOUBLE, True, bounded_numbers(numbers(args[0].shape.domain), Kind.DOUBLE))
+
+
+def same_shape(args: Arguments, _: int | None) -> Shape:
+    """One of the values."""
+    return args[0].shape.optional()
+
+
+def rank_shape(args: Arguments, _: int | None) -> Shape:
+    """One of the values; a number as a double."""
+    shape = args[0].shape.optional()
+    if not shape.kind.numeric:
+        return shape
+    return Shape(Kind.DOUBLE, True, as_kind(shape.domain, Kind.DOUBLE))
+
+
+def truth_shape(_: Arguments, __: int | None) -> Shape:
+    """A truth value."""
+    return Shape(Kind.BOOLEAN)
+
+
+def double_shape(_: Arguments, __: int | None) -> Shape:
+    """A double of which nothing more is known."""
+    return Shape(Kind.DOUBLE)
+
+
+def spread_shape(args: Arguments, _: int | None) -> Shape:
+    """A variance or a deviation: at most the squared range, or the range itself where that is more."""
+    low, high = numbers(args[0].shape.domain)
+    if low is None or high is None:
+        return Shape(Kind.DOUBLE)
+    return Shape(Kind.DOUBLE, True, interval(Fraction(0), max((high - low) ** 2, high - low)))
+
+
+def bounded_numbers(ends: tuple[Fraction | None, Fraction | None], kind: Kind) -> Domain:
+    """Numbers of a kind between two ends, where both are known."""
+    low, high = ends
+    if low is None or high is None:
+        return ANYTHING
+    if kind is Kind.INTEGER:
+        return interval(int(low), int(high), integral=True)
+    return as_kind(interval(low, high), kind)
