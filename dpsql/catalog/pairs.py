@@ -26,7 +26,7 @@ def pair_record(
         about=about,
         nodes=(
             AggregateNode(
-                name=node, arguments=("this", "expression"), form=Form.VALUES, output=name,
+                name=node, spellings=(), arguments=("this", "expression"), form=Form.VALUES, output=name,
                 dialects=EVERY_DIALECT,
             ),
         ),

@@ -85,12 +85,14 @@ class Steady(Enum):
 class AggregateNode:
     """A syntax node that calls the aggregate.
 
-    ``name`` is its class and ``arguments`` are those that it may carry; ``output`` is the name of
-    an output column that has no other. ``dialects`` are those in which the node means what it means
-    in PostgreSQL.
+    ``name`` is its class and ``arguments`` are those that it may carry. The class ``Anonymous``
+    holds calls of functions that the parser does not know; ``spellings`` are the names of those
+    that are meant. ``output`` is the name of an output column that has no other. ``dialects`` are
+    those in which the node means what it means in PostgreSQL.
     """
 
     name: str
+    spellings: tuple[str, ...]
     arguments: tuple[str, ...]
     form: Form
     output: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.sql.nodes import AGGREGATE_ARGUMENTS, aggregate_call
 from dpsql.sql.own import own
 from dpsql.sql.spans import located, span_of, written
 
@@ -134,37 +135,8 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.CurrentDate: (),
     exp.CurrentTimestamp: (),
     # aggregates
-    exp.Count: ("this", "big_int"),
-    exp.CountIf: ("this",),
-    exp.ApproxDistinct: ("this",),
-    exp.Sum: ("this",),
-    exp.Avg: ("this",),
-    exp.Variance: ("this",),
-    exp.VariancePop: ("this",),
-    exp.Stddev: ("this",),
-    exp.StddevSamp: ("this",),
-    exp.StddevPop: ("this",),
-    exp.Min: ("this",),
-    exp.Max: ("this",),
-    exp.CovarPop: _BINARY,
-    exp.CovarSamp: _BINARY,
-    exp.Corr: _BINARY,
-    exp.RegrSlope: _BINARY,
-    exp.RegrIntercept: _BINARY,
-    exp.RegrR2: _BINARY,
-    exp.RegrCount: _BINARY,
-    exp.LogicalAnd: ("this",),
-    exp.LogicalOr: ("this",),
-    exp.Mode: ("this",),
-    exp.ArgMax: _BINARY,
-    exp.ArgMin: _BINARY,
-    exp.Median: ("this",),
+    **AGGREGATE_ARGUMENTS,
     exp.WithinGroup: _BINARY,
-    exp.PercentileCont: _BINARY,
-    exp.PercentileDisc: _BINARY,
-    exp.Quantile: ("this", "quantile"),
-    exp.ApproxQuantile: ("this", "quantile"),
-    exp.ApproxQuantiles: _BINARY,
     exp.Array: ("expressions",),
     exp.Bracket: ("this", "expressions", "offset", "safe"),
     # window functions
@@ -222,7 +194,7 @@ def refusals(tree: exp.Expr) -> list[Refusal]:
 def _problem(node: exp.Expr) -> tuple[str, exp.Expr] | None:
     """The name of what is not listed and where it stands, or None."""
     allowed = ALLOWED.get(type(node))
-    if own(node):
+    if own(node) or (isinstance(node, exp.Anonymous) and aggregate_call(node) is not None):
         return None
     if allowed is None:
         return _name(node), node

@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
+from dpsql.sql.nodes import is_aggregate_call
 from dpsql.sql.terms import Bounds, Clause, Given, bounds, clause
 
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
@@ -84,7 +85,8 @@ def attach_bounds(tree: exp.Expr, taken: Taken) -> None:
     left = dict(taken.calls)
     for call in list(tree.find_all(exp.Func)) if left else []:
         place = call.meta.get("start"), call.meta.get("end")
-        if place in left and isinstance(call, exp.AggFunc) and not _windowed(call):
+        aggregate = isinstance(call, exp.AggFunc) or is_aggregate_call(call)
+        if place in left and aggregate and not _windowed(call):
             call.meta[BOUNDS] = left.pop(place)
     for lost in left.values():
         raise Refused(_no_aggregate(lost.span))

@@ -59,7 +59,7 @@ RECORDS = (
         about="`AVG(x)`",
         nodes=(
             AggregateNode(
-                name="Avg", arguments=("this",), form=Form.VALUES, output="avg",
+                name="Avg", spellings=(), arguments=("this",), form=Form.VALUES, output="avg",
                 dialects=EVERY_DIALECT,
             ),
         ),

@@ -64,15 +64,15 @@ RECORDS = (
         "`APPROX_COUNT_DISTINCT(x)`",
         nodes=(
             AggregateNode(
-                name="Count", arguments=("this", "big_int"), form=Form.VALUES, output="count",
+                name="Count", spellings=(), arguments=("this", "big_int"), form=Form.VALUES, output="count",
                 dialects=EVERY_DIALECT,
             ),
             AggregateNode(
-                name="CountIf", arguments=("this",), form=Form.CONDITION, output="count_if",
+                name="CountIf", spellings=(), arguments=("this",), form=Form.CONDITION, output="count_if",
                 dialects=(),
             ),
             AggregateNode(
-                name="ApproxDistinct", arguments=("this",), form=Form.DIFFERENT,
+                name="ApproxDistinct", spellings=(), arguments=("this",), form=Form.DIFFERENT,
                 output="approx_count_distinct", dialects=EVERY_DIALECT,
             ),
         ),

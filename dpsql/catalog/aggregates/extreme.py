@@ -38,7 +38,7 @@ def _record(name: str, about: str, node: str) -> AggregateRecord:
         about=about,
         nodes=(
             AggregateNode(
-                name=node, arguments=("this",), form=Form.VALUES, output=name,
+                name=node, spellings=(), arguments=("this",), form=Form.VALUES, output=name,
                 dialects=EVERY_DIALECT,
             ),
         ),

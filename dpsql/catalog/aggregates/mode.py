@@ -77,7 +77,7 @@ RECORDS = (
         about="`MODE(x)` of a public list of values",
         nodes=(
             AggregateNode(
-                name="Mode", arguments=("this",), form=Form.VALUES, output="mode",
+                name="Mode", spellings=(), arguments=("this",), form=Form.VALUES, output="mode",
                 dialects=EVERY_DIALECT,
             ),
         ),

@@ -51,7 +51,12 @@ _VALUE_AND_ORDER, _VALUE_AND_FRACTION = ("this", "expression"), ("this", "quanti
 
 def _node(name: str, arguments: tuple[str, ...], output: str, form: Form) -> AggregateNode:
     return AggregateNode(
-        name=name, arguments=arguments, form=form, output=output, dialects=EVERY_DIALECT
+        name=name,
+        spellings=(),
+        arguments=arguments,
+        form=form,
+        output=output,
+        dialects=EVERY_DIALECT,
     )
 
 

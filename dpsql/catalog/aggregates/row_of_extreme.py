@@ -23,7 +23,7 @@ def _record(name: str, node: str) -> AggregateRecord:
         about=f"`{called}(x, y)`",
         nodes=(
             AggregateNode(
-                name=node, arguments=("this", "expression"), form=Form.VALUES, output=name,
+                name=node, spellings=(), arguments=("this", "expression"), form=Form.VALUES, output=name,
                 dialects=EVERY_DIALECT,
             ),
         ),

@@ -38,7 +38,7 @@ RECORDS = (
         about="`SUM(x)`",
         nodes=(
             AggregateNode(
-                name="Sum", arguments=("this",), form=Form.VALUES, output="sum",
+                name="Sum", spellings=(), arguments=("this",), form=Form.VALUES, output="sum",
                 dialects=EVERY_DIALECT,
             ),
         ),

@@ -50,7 +50,7 @@ def _record(name: str, about: str, nodes: tuple[str, ...], output: str) -> Aggre
         about=about,
         nodes=tuple(
             AggregateNode(
-                name=node, arguments=("this",), form=Form.VALUES, output=output,
+                name=node, spellings=(), arguments=("this",), form=Form.VALUES, output=output,
                 dialects=EVERY_DIALECT,
             )
             for node in nodes

@@ -26,7 +26,7 @@ from dpsql.sql.expressions import (
     Window,
     children,
 )
-from dpsql.sql.nodes import AGGREGATE_CALLS, is_aggregate_call
+from dpsql.sql.nodes import aggregate_call, call_arguments, is_aggregate_call
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -132,7 +132,9 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
         if not isinstance(node.this, exp.Mode):
             return _rank(rowwise, node, where, rows)
         node = _mode(node)
-    record, written = AGGREGATE_CALLS[type(node)]
+    call = aggregate_call(node)
+    assert call is not None
+    record, written = call
     match written.form:
         case Form.RANK | Form.RANKS:
             return _rank(rowwise, node, where, rows)
@@ -198,6 +200,14 @@ def check_number(
         needed = max(1, needed)
     if len(args) < needed:
         raise _no_values(node, name, needed)
+    if len(args) > record.values[1] and not distinct:
+        raise refuse(
+            "DP201",
+            node,
+            f"{name.upper()} takes {'one value' if record.values[1] == 1 else 'two values'}",
+            "It is not known what another one would mean.",
+            f"Its calls are {record.about}.",
+        )
 
 
 def _no_values(node: exp.Expr, name: str, needed: int) -> Refused:
@@ -218,16 +228,15 @@ def _mode(node: exp.WithinGroup) -> exp.Mode:
 
 
 def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression, ...]]:
-    inner = node.this
-    if inner is None or isinstance(inner, exp.Star):
+    written = call_arguments(node)
+    if not written or isinstance(written[0], exp.Star):
         return False, ()
-    if isinstance(inner, exp.Distinct):
-        parts = inner.expressions
+    if isinstance(written[0], exp.Distinct):
+        parts = written[0].expressions
         if len(parts) == 1 and isinstance(parts[0], exp.Tuple):
             parts = parts[0].expressions
         return True, tuple(scalars.bind(item) for item in parts)
-    second = node.args.get("expression")
-    return False, tuple(scalars.bind(n) for n in (inner, second) if n is not None)
+    return False, tuple(scalars.bind(part) for part in written)
 
 
 def _present(

@@ -9,7 +9,7 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.scope import folded, spelled
 from dpsql.sql.expressions import Column
-from dpsql.sql.nodes import AGGREGATE_CALLS, is_aggregate_call
+from dpsql.sql.nodes import aggregate_call, is_aggregate_call
 from dpsql.sql.spans import span_of
 
 
@@ -47,8 +47,9 @@ def output_name(node: exp.Expr) -> str:
         return output_name(node.this)
     if isinstance(node, exp.Case):
         return "case"
-    if type(node) in AGGREGATE_CALLS:
-        return AGGREGATE_CALLS[type(node)][1].output
+    call = aggregate_call(node)
+    if call is not None:
+        return call[1].output
     if isinstance(node, exp.TimestampTrunc):
         return "date_trunc"
     if isinstance(node, exp.AtTimeZone):

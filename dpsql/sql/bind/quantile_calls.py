@@ -11,7 +11,7 @@ from dpsql.catalog.record import RANKED, AggregateRecord, Form
 from dpsql.exact import parse_exact
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.expressions import Expression
-from dpsql.sql.nodes import AGGREGATE_CALLS
+from dpsql.sql.nodes import aggregate_call
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
@@ -27,7 +27,7 @@ def bind_quantile(scalars: Scalars, node: exp.Expr) -> tuple[AggregateRecord, Ex
         if node.expression is None:
             raise _unclear(node)
         call, ordered = node.this, node.expression.expressions[0]
-    record, written = AGGREGATE_CALLS.get(type(call), (None, None))
+    record, written = aggregate_call(call) or (None, None)
     given = call.args.get("quantile") or call.args.get("expression")
     value, fraction = call.this, given
     if ordered is not None:
@@ -111,7 +111,7 @@ def separate(node: exp.Expr) -> list[exp.Expr] | None:
         return _steps(node)
     if isinstance(node, exp.WithinGroup):
         return _each(node, _several(node.this, "this"), "this")
-    _, written = AGGREGATE_CALLS.get(type(node), (None, None))
+    _, written = aggregate_call(node) or (None, None)
     if written is None or written.form is not Form.RANK or len(written.arguments) == 1:
         return None
     return _several(node, written.arguments[1])

@@ -28,6 +28,7 @@ from dpsql.sql.expressions import (
     Literal,
     integer,
 )
+from dpsql.sql.nodes import is_aggregate_call
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -92,13 +93,13 @@ class Scalars:
         if simple is not None:
             name, arguments = simple
             return self.call(name, self._arguments(node, arguments), node)
-        handler = _HANDLERS.get(type(node))
+        if self.calls is not None and self.calls.knows(node):
+            return self.calls.bind(self, node)
+        handler = None if is_aggregate_call(node) else _HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node)
         if self.windows is not None and isinstance(node, exp.Window):
             return self.windows.bind(self, node)
-        if self.calls is not None and self.calls.knows(node):
-            return self.calls.bind(self, node)
         raise _misplaced(node)
 
     def condition(self, node: exp.Expr) -> Expression:
@@ -169,7 +170,7 @@ class Scalars:
 
 
 def _misplaced(node: exp.Expr) -> Refused:
-    if isinstance(node, exp.AggFunc | exp.Filter | exp.Window):
+    if is_aggregate_call(node) or isinstance(node, exp.AggFunc | exp.Filter | exp.Window):
         return refuse(
             "DP110",
             node,

@@ -16,7 +16,7 @@ from dpsql.sql.bind.aggregate_calls import check_number, identifies
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.domain import interval
 from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
-from dpsql.sql.nodes import AGGREGATE_CALLS
+from dpsql.sql.nodes import aggregate_call, call_arguments
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _call(
     if isinstance(inner, exp.Filter):
         where = scalars.condition(inner.expression.this)
         inner = inner.this
-    if isinstance(inner.this, exp.Distinct):
+    if any(isinstance(part, exp.Distinct) for part in call_arguments(inner)):
         raise refuse("DP100", node, "DISTINCT has no meaning in a window", "Engines refuse it.")
     name, args, shape = _function(scalars, inner)
     frame = _frame(node, order)
@@ -107,7 +107,7 @@ def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, 
         return _rank(scalars, node)
     if type(node) in _NEIGHBOURS:
         return _neighbour(scalars, node)
-    record, written = AGGREGATE_CALLS.get(type(node), (None, None))
+    record, written = aggregate_call(node) or (None, None)
     plain = written is not None and written.form is Form.VALUES
     if record is not None and plain and record.windowed:
         return _aggregate(scalars, node, record)
@@ -119,7 +119,7 @@ def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, 
 def _aggregate(
     scalars: Scalars, node: exp.Expr, record: AggregateRecord
 ) -> tuple[str, tuple[Expression, ...], Shape]:
-    values = [] if isinstance(node.this, exp.Star | None) else [node.this]
+    values = (n for n in call_arguments(node) if not isinstance(n, exp.Star))
     args = tuple(scalars.bind(n) for n in values)
     check_number(node, record, record.name, args)
     for kind in (a.shape.kind for a in args):

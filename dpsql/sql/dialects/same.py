@@ -30,12 +30,8 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
     exp.Lower, exp.Upper, exp.Replace, exp.StartsWith, exp.TimeToStr,
     exp.UnixToTime, exp.CurrentDate,
     exp.CurrentTimestamp,
-    # aggregates: deviations are of samples everywhere
-    exp.Count, exp.ApproxDistinct, exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev,
-    exp.StddevSamp, exp.StddevPop, exp.Min, exp.Max, exp.CovarPop, exp.CovarSamp, exp.Corr,
-    exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.RegrCount, exp.LogicalAnd, exp.LogicalOr,
-    exp.Mode, exp.ArgMax, exp.ArgMin, exp.Median, exp.WithinGroup, exp.PercentileCont,
-    exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile, exp.ApproxQuantiles,
+    # aggregates whose order is apart; records say it of the others
+    exp.WithinGroup,
     # lists of quantiles, whose first place is written out by the parser
     exp.Array, exp.Bracket,
     # window functions: the frame that a dialect takes is written out by the parser

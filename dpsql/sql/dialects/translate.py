@@ -18,6 +18,7 @@ from dpsql.diagnostics.span import Span
 from dpsql.sql.dialects.change import Dialect
 from dpsql.sql.dialects.same import ALSO_SAME, SAME
 from dpsql.sql.dialects.tables import DIALECTS, POSTGRES
+from dpsql.sql.nodes import same_meaning
 from dpsql.sql.own import own
 from dpsql.sql.spans import span_of
 
@@ -59,6 +60,7 @@ def _known(node: exp.Expr, dialect: Dialect) -> bool:
         or kind in SAME
         or kind in dialect.changes
         or kind in ALSO_SAME[dialect.name]
+        or same_meaning(node, dialect.name)
     )
 
 

@@ -173,10 +173,3 @@ def test_aggregates_have_the_planned_type(function: str, kind: Kind) -> None:
     call = Aggregated(function, (AMOUNT,), Shape(kind))
     text = as_planned(called(call, NAMES), call)
     assert run(f"SELECT typeof({text}) FROM t") == [(engine_type(kind),)]
-
-
-def test_counts_of_conditions_have_the_planned_type() -> None:
-    some = Call("is_null", (NAME,), Shape(Kind.BOOLEAN, nullable=False))
-    call = Aggregated("count_if", (some,), Shape(Kind.INTEGER))
-    text = as_planned(called(call, NAMES), call)
-    assert run(f"SELECT typeof({text}), {text} FROM t") == [("BIGINT", 1)]
