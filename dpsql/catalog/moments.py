@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
 from dpsql.catalog.statistic import Rows, Total
 from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import Column, Expression
+from dpsql.sql.expressions import NULL, Case, Column, Expression
+
+EXTRA_BITS = 14
+"""Central moments of narrow data are small differences of the means of powers."""
+
+LEAST_VARIANCE = Fraction(1, 2**34)
+"""Sixteen times the most that rounding of values makes of a variance in halves of the range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,16 @@ class Centred:
         mean = apply("divide", total, n)
         raised = apply("add", real(top / 2), apply("divide", squares, n))
         return clamp(apply("subtract", raised, apply("multiply", mean, mean)), Fraction(0), top)
+
+    def power(self, exponent: int, where: Expression | None) -> Total:
+        """The sum of powers of the offset, in halves of the range, so that each lies in -1 .. 1.
+
+        What is beyond the bounds is clamped as a power: that is the power of the nearer bound.
+        """
+        scaled = apply("divide", self.offset, real(self.half or Fraction(1)))
+        value = scaled if exponent == 1 else apply("power", scaled, whole(exponent))
+        low, centre = (Fraction(-1), Fraction(0)) if exponent % 2 else (Fraction(0), Fraction(1, 2))
+        return Total(value, low, Fraction(1), centre=centre, where=where, extra_bits=EXTRA_BITS)
 
     def mean(self, total: Column, count: Column) -> Expression:
         """The mean, within its bounds."""
@@ -104,6 +121,32 @@ class Paired:
         n, top = at_least_one(count), self.first.half * self.second.half
         means = apply("multiply", apply("divide", x, n), apply("divide", y, n))
         return clamp(apply("subtract", apply("divide", products, n), means), -top, top)
+
+
+def mean_powers(totals: tuple[Column, ...], count: Column) -> tuple[Expression, ...]:
+    """The mean of each power, from the totals of ``Centred.power`` for the exponents 1, 2, ..."""
+    n = at_least_one(count)
+    return tuple(
+        apply("divide", total, n)
+        if exponent % 2
+        else apply("add", real(Fraction(1, 2)), apply("divide", total, n))
+        for exponent, total in enumerate(totals, 1)
+    )
+
+
+def scaled_variance(first: Expression, second: Expression) -> Expression:
+    """The variance in halves of the range, from the means of both powers; NULL where none is seen.
+
+    A difference that rounding alone may make is none: what is divided by it would be any number.
+    """
+    found = clamp(apply("subtract", second, product(first, first)), Fraction(0), Fraction(1))
+    seen = apply("gt", found, real(LEAST_VARIANCE))
+    return Case(((seen, found),), NULL, found.shape.optional())
+
+
+def product(*factors: Expression) -> Expression:
+    """All factors, multiplied."""
+    return reduce(lambda a, b: apply("multiply", a, b), factors)
 
 
 def centred(value: Expression) -> Centred:

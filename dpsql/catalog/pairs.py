@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpsql.catalog.record import (
+    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -50,5 +51,6 @@ def pair_record(
         correlated=False,
         gives_values=True,
         wider=False,
+        text=CALL,
         examples=(example,),
     )  # fmt: skip

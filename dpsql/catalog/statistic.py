@@ -71,7 +71,8 @@ class Total:
     all other numbers, is ``high``. ``whole`` says
     that values are integers and the total is shown as one. With a ``cap`` what a unit adds to a
     group counts as the nearer of both ends; ``averaged`` units add the mean of their values
-    instead of the sum, less ``centre``. A unit without a value adds nothing.
+    instead of the sum, less ``centre``. A unit without a value adds nothing. Values are rounded with
+    ``extra_bits`` more than usual, where differences of totals are what matters.
     """
 
     value: Expression
@@ -82,6 +83,7 @@ class Total:
     where: Expression | None = None
     cap: Cap | None = None
     averaged: bool = False
+    extra_bits: int = 0
 
     @property
     def shape(self) -> Shape:

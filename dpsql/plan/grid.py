@@ -98,7 +98,7 @@ def _shift(total: Total) -> int:
     if total.whole:
         return min(0, MOST_BITS - largest)
     half = max((total.high - total.low) / 2, size / 2**FINE_BITS)
-    return min(FINE_BITS - _log2_up(half) + 1, MOST_BITS - largest)
+    return min(FINE_BITS + total.extra_bits - _log2_up(half) + 1, MOST_BITS - largest)
 
 
 def _log2_up(value: Fraction) -> int:

@@ -151,13 +151,15 @@ def question(measurement: Measurement) -> Question:
 
 
 def _statistic(statistic: Statistic, text: Callable[[Expression], str]) -> str:
-    """All fields: expressions by their text, anything else as it is."""
+    """All fields that say something: expressions by their text, anything else as it is."""
     parts = []
     for item in fields(statistic):
         value = getattr(statistic, item.name)
         if isinstance(statistic, Different) and item.name == "values":
             parts.append(_words(*map(text, value)))
             continue
+        if item.name == "extra_bits" and value == 0:
+            continue  # releases that are stored already were named without it
         parts.append(text(value) if isinstance(value, Expression) else repr(value))
     return _words(type(statistic).__name__, *parts)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpsql.catalog.aggregates import AGGREGATES as RECORDS
+from dpsql.catalog.aggregates import is_private, names_where
 from dpsql.plan.request import Mechanism
 from dpsql.selftest.copies import SEVERAL, WIDE
 from dpsql.selftest.probes import CELL, PART, PERSON, PREPARED, ROWS, WORD
@@ -15,17 +17,10 @@ from dpsql.selftest.questions import Question
 from dpsql.selftest.scenarios import ABOVE, SCENARIOS, SPREAD, Scenario
 
 AGGREGATES = (
-    "COUNT(*)", "COUNT(x)", "COUNT(*) FILTER (WHERE x IS NULL)", "COUNT(DISTINCT n)",
-    "COUNT(DISTINCT (n, kind))", f"COUNT(DISTINCT {PERSON})",
-    "SUM(x)", "SUM(n)", "SUM(x) FILTER (WHERE flag)", "AVG(x)", "AVG(n)",
-    "VAR_POP(x)", "VAR_SAMP(x)", "STDDEV_POP(n)", "STDDEV_SAMP(x)",
-    "MEDIAN(x)", "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)",
-    "PERCENTILE_DISC(0) WITHIN GROUP (ORDER BY n)", "QUANTILE_DISC(kind, 0.5)",
-    "MIN(x)", "MAX(n)", "MAX(day)", "MIN(moment)", "MODE(kind)", "MODE(n)",
-    "COVAR_POP(x, y)", "COVAR_SAMP(x, y)", "CORR(x, y)",
-    "REGR_SLOPE(y, x)", "REGR_INTERCEPT(y, x)", "REGR_R2(y, x)", "REGR_COUNT(y, x)",
-    "BOOL_AND(flag)", "BOOL_OR(x > 1)",
+    *(text for name in names_where(is_private) for text in RECORDS[name].examples),
+    "COUNT(*) FILTER (WHERE x IS NULL)", "SUM(x) FILTER (WHERE flag)", f"COUNT(DISTINCT {PERSON})",
 )  # fmt: skip
+"""Every aggregate that has a private form, and what clauses make of some."""
 RULES: tuple[tuple[str, str, Mechanism], ...] = (
     ("truncated", WIDE, "laplace"), ("Laplace", SEVERAL, "laplace"),
     ("Gaussian", SEVERAL, "gaussian"),

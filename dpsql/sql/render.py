@@ -16,6 +16,7 @@ from dpsql.catalog.aggregates import AGGREGATES, names_where
 from dpsql.catalog.function import engine_type, typed
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.catalog.functions.conditional import coerced
+from dpsql.catalog.record import CALL
 from dpsql.effort import step
 from dpsql.memory.cache import memoize
 from dpsql.memory.pool import Use
@@ -253,7 +254,10 @@ def called(node: Window | Aggregated, names: Texts) -> str:
         keys = [sort_list(node.order, names)] if node.order else []
         args += " ORDER BY " + ", ".join((*keys, *_ties(node, names)))
     where = "" if node.where is None else f" FILTER (WHERE {_argument(node.where, names)})"
-    return f"{node.function}({'DISTINCT ' if node.distinct else ''}{args}){where}"
+    record = AGGREGATES.get(node.function)
+    form = CALL if record is None else record.text
+    distinct = "DISTINCT " if node.distinct else ""
+    return form.format(name=node.function, distinct=distinct, args=args, where=where)
 
 
 def as_planned(text: str, node: Window | Aggregated) -> str:

@@ -17,8 +17,7 @@ import pytest
 from support.datasets import FIXTURES
 
 from dpsql import selftest
-from dpsql.catalog.aggregates import names_where
-from dpsql.catalog.record import Unanswered
+from dpsql.catalog.aggregates import is_private, names_where
 from dpsql.diagnostics.refusal import Refused
 from dpsql.plan.bounding import STRATEGIES
 from dpsql.plan.priced import PricedPlan
@@ -153,7 +152,7 @@ def _pairs(kind: str) -> Iterator[Pair]:
         yield from itertools.product(first, second)
 
 
-AGGREGATES = names_where(lambda record: not isinstance(record.lower, Unanswered))
+AGGREGATES = names_where(is_private)
 SIDES: Mapping[str, tuple[Iterable[str], Iterable[str]]] = {
     "scenario by aggregate": ([s.name for s in SCENARIOS], AGGREGATES),
     "scenario by mechanism": ([s.name for s in SCENARIOS], LAWS),

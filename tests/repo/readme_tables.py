@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from dpsql.catalog.aggregates import AGGREGATES
+from dpsql.catalog.aggregates import AGGREGATES, is_private
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.catalog.record import Unanswered
 from dpsql.cli.arguments import COMMANDS, Command
 from dpsql.cli.demo import EXAMPLES, POLICY
 from dpsql.diagnostics.codes import CODES
@@ -90,7 +89,7 @@ def _functions() -> str:
 
 
 def _aggregates() -> str:
-    answered = (r for r in AGGREGATES.values() if not isinstance(r.lower, Unanswered))
+    answered = filter(is_private, AGGREGATES.values())
     return "\n".join(f"- {record.about}" for record in answered)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 
-from dpsql.catalog.record import AggregateRecord
+from dpsql.catalog.record import AggregateRecord, Unanswered
 
 
 def _records() -> Iterator[AggregateRecord]:
@@ -33,3 +33,8 @@ AGGREGATES = _by_name()
 def names_where(keeps: Callable[[AggregateRecord], bool]) -> tuple[str, ...]:
     """The names of aggregates whose record says so."""
     return tuple(name for name, record in AGGREGATES.items() if keeps(record))
+
+
+def is_private(record: AggregateRecord) -> bool:
+    """Whether the aggregate is answered over private rows."""
+    return not isinstance(record.lower, Unanswered)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
 from dpsql.catalog.record import (
+    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -79,6 +80,7 @@ RECORDS = (
         correlated=True,
         gives_values=True,
         wider=True,
-        examples=("AVG(x)",),
+        text=CALL,
+        examples=("AVG(x)", "AVG(n)"),
     ),
 )  # fmt: skip

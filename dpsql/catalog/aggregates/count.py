@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpsql.catalog.build import not_null
 from dpsql.catalog.record import (
     ANY_KIND,
+    CALL,
     EVERY_DIALECT,
     AggregateNode,
     AggregateRecord,
@@ -92,6 +93,7 @@ RECORDS = (
         correlated=False,
         gives_values=False,
         wider=False,
-        examples=("COUNT(*)", "COUNT(x)", "COUNT_IF(flag)", "COUNT(DISTINCT kind)"),
+        text=CALL,
+        examples=("COUNT(*)", "COUNT(x)", "COUNT(DISTINCT n)", "COUNT(DISTINCT (n, kind))"),
     ),
 )  # fmt: skip

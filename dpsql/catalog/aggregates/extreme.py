@@ -12,6 +12,7 @@ from fractions import Fraction
 from dpsql.catalog.aggregates.quantile import ranked
 from dpsql.catalog.record import (
     ANY_KIND,
+    CALL,
     EVERY_DIALECT,
     AggregateNode,
     AggregateRecord,
@@ -32,7 +33,7 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     return Lowered((extreme,), lambda columns: columns[0])
 
 
-def _record(name: str, about: str, node: str) -> AggregateRecord:
+def _record(name: str, about: str, node: str, examples: tuple[str, ...]) -> AggregateRecord:
     return AggregateRecord(
         name=name,
         about=about,
@@ -58,7 +59,8 @@ def _record(name: str, about: str, node: str) -> AggregateRecord:
         correlated=True,
         gives_values=True,
         wider=False,
-        examples=(f"{name.upper()}(x)", f"{name.upper()}(kind)"),
+        text=CALL,
+        examples=examples,
     )  # fmt: skip
 
 
@@ -68,6 +70,7 @@ RECORDS = (
         "`MIN(x)` of numbers, times, truth values or a public list of texts: a value that some "
         "rows reach (approximate; EXPLAIN says how many)",
         "Min",
+        ("MIN(x)", "MIN(moment)"),
     ),
-    _record("max", "`MAX(x)`: likewise", "Max"),
+    _record("max", "`MAX(x)`: likewise", "Max", ("MAX(n)", "MAX(day)")),
 )

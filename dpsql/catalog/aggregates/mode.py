@@ -10,6 +10,7 @@ from datetime import date
 
 from dpsql.catalog.record import (
     ANY_KIND,
+    CALL,
     EVERY_DIALECT,
     AggregateNode,
     AggregateRecord,
@@ -101,6 +102,7 @@ RECORDS = (
         correlated=False,
         gives_values=True,
         wider=False,
-        examples=("MODE(kind)",),
+        text=CALL,
+        examples=("MODE(kind)", "MODE(n)"),
     ),
 )  # fmt: skip

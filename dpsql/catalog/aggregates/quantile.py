@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from dpsql.catalog.aggregates.mode import listed
 from dpsql.catalog.record import (
+    CALL,
     EVERY_DIALECT,
     LISTED,
     RANKED,
@@ -84,6 +85,7 @@ def _record(
         correlated=False,
         gives_values=True,
         wider=False,
+        text=CALL,
         examples=examples,
     )
 
@@ -100,7 +102,7 @@ RECORDS = (
         ),
         RANKED,
         rank_shape,
-        ("MEDIAN(x)", "QUANTILE_CONT(x, 0.9)"),
+        ("MEDIAN(x)", "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"),
     ),
     _record(
         "quantile_disc",
@@ -115,6 +117,6 @@ RECORDS = (
         ),
         LISTED,
         same_shape,
-        ("QUANTILE_DISC(x, 0.9)", "QUANTILE_DISC(kind, 0.5)"),
+        ("PERCENTILE_DISC(0) WITHIN GROUP (ORDER BY n)", "QUANTILE_DISC(kind, 0.5)"),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpsql.catalog.record import (
     ANY_KIND,
+    CALL,
     EVERY_DIALECT,
     AggregateNode,
     AggregateRecord,
@@ -52,6 +53,7 @@ def _record(name: str, node: str) -> AggregateRecord:
         correlated=False,
         gives_values=True,
         wider=False,
+        text=CALL,
         examples=(f"{called}(kind, x)",),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpsql.catalog.record import (
+    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -58,6 +59,7 @@ RECORDS = (
         correlated=True,
         gives_values=True,
         wider=True,
-        examples=("SUM(x)",),
+        text=CALL,
+        examples=("SUM(x)", "SUM(n)"),
     ),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from fractions import Fraction
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import whole
 from dpsql.catalog.record import (
+    CALL,
     CONDITIONS,
     EVERY_DIALECT,
     AggregateNode,
@@ -41,7 +42,7 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     return Lowered((extreme,), lambda columns: apply("eq", columns[0], whole(1)))
 
 
-def _record(name: str, about: str, node: str) -> AggregateRecord:
+def _record(name: str, about: str, node: str, example: str) -> AggregateRecord:
     return AggregateRecord(
         name=name,
         about=about,
@@ -67,7 +68,8 @@ def _record(name: str, about: str, node: str) -> AggregateRecord:
         correlated=False,
         gives_values=False,
         wider=False,
-        examples=(f"{name.upper()}(flag)",),
+        text=CALL,
+        examples=(example,),
     )  # fmt: skip
 
 
@@ -76,6 +78,7 @@ RECORDS = (
         "bool_and",
         "`BOOL_AND(c)`, `EVERY(c)`: FALSE where some rows are (EXPLAIN says how many)",
         "LogicalAnd",
+        "BOOL_AND(flag)",
     ),
-    _record("bool_or", "`BOOL_OR(c)`: TRUE where some rows are", "LogicalOr"),
+    _record("bool_or", "`BOOL_OR(c)`: TRUE where some rows are", "LogicalOr", "BOOL_OR(x > 1)"),
 )

@@ -10,6 +10,7 @@ from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import not_null
 from dpsql.catalog.moments import centred, of_sample
 from dpsql.catalog.record import (
+    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -44,7 +45,9 @@ def _finished(function: str, population: Expression, count: Column) -> Expressio
     return apply("sqrt", result) if function.startswith("stddev") else result
 
 
-def _record(name: str, about: str, nodes: tuple[str, ...], output: str) -> AggregateRecord:
+def _record(
+    name: str, about: str, nodes: tuple[str, ...], output: str, example: str
+) -> AggregateRecord:
     return AggregateRecord(
         name=name,
         about=about,
@@ -71,13 +74,20 @@ def _record(name: str, about: str, nodes: tuple[str, ...], output: str) -> Aggre
         correlated=False,
         gives_values=True,
         wider=False,
-        examples=(f"{name.upper()}(x)",),
+        text=CALL,
+        examples=(example,),
     )  # fmt: skip
 
 
 RECORDS = (
-    _record("var_pop", "`VAR_POP(x)`", ("VariancePop",), "var_pop"),
-    _record("var_samp", "`VAR_SAMP(x)`, `VARIANCE(x)`", ("Variance",), "variance"),
-    _record("stddev_pop", "`STDDEV_POP(x)`", ("StddevPop",), "stddev_pop"),
-    _record("stddev_samp", "`STDDEV_SAMP(x)`, `STDDEV(x)`", ("Stddev", "StddevSamp"), "stddev"),
+    _record("var_pop", "`VAR_POP(x)`", ("VariancePop",), "var_pop", "VAR_POP(x)"),
+    _record("var_samp", "`VAR_SAMP(x)`, `VARIANCE(x)`", ("Variance",), "variance", "VAR_SAMP(x)"),
+    _record("stddev_pop", "`STDDEV_POP(x)`", ("StddevPop",), "stddev_pop", "STDDEV_POP(n)"),
+    _record(
+        "stddev_samp",
+        "`STDDEV_SAMP(x)`, `STDDEV(x)`",
+        ("Stddev", "StddevSamp"),
+        "stddev",
+        "STDDEV_SAMP(x)",
+    ),
 )
