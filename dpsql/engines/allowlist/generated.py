@@ -16,7 +16,7 @@ _SCALARS = frozenset({
 })  # fmt: skip
 _AGGREGATES = frozenset({
     "arg_max", "arg_min", "avg", "bool_and", "bool_or", "corr", "count", "count_if", "count_star",
-    "covar_pop", "covar_samp", "max", "min", "mode", "quantile_cont", "quantile_disc", "regr_count",
+    "covar_pop", "covar_samp", "kurtosis", "max", "min", "mode", "quantile_cont", "quantile_disc", "regr_count",
     "regr_intercept", "regr_r2", "regr_slope", "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp",
 })  # fmt: skip
 _WINDOWS = frozenset({
