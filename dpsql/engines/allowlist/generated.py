@@ -17,7 +17,7 @@ _SCALARS = frozenset({
 _AGGREGATES = frozenset({
     "arg_max", "arg_min", "avg", "bool_and", "bool_or", "corr", "count", "count_if", "count_star",
     "covar_pop", "covar_samp", "kurtosis", "max", "min", "mode", "quantile_cont", "quantile_disc", "regr_count",
-    "regr_intercept", "regr_r2", "regr_slope", "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp",
+    "regr_intercept", "regr_r2", "regr_slope", "skewness", "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp",
 })  # fmt: skip
 _WINDOWS = frozenset({
     "cume_dist", "dense_rank", "first_value", "lag", "last_value", "lead", "nth_value", "ntile",

@@ -34,7 +34,7 @@ AGGREGATES = {
 CHOOSING = ("min", "max", "quantile_cont", "quantile_disc")
 """Those that give one of several equal values: which one, the order of rows decides."""
 OF_PUBLIC = {
-    "kurtosis": DOUBLE,
+    "kurtosis": DOUBLE, "skewness": DOUBLE,
     "mode": "", "arg_max": "", "arg_min": "", "corr": DOUBLE, "covar_pop": DOUBLE, "covar_samp": DOUBLE, "regr_count": WHOLE,
     "regr_slope": DOUBLE, "regr_intercept": DOUBLE, "regr_r2": DOUBLE, "regr_avgx": DOUBLE,
     "regr_avgy": DOUBLE, "regr_sxx": DOUBLE, "regr_syy": DOUBLE, "regr_sxy": DOUBLE,

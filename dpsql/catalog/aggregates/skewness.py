@@ -1,0 +1,87 @@
+"""SKEWNESS: the skewness of a sample, of the first three powers of centred values.
+
+Powers are of offsets from the middle of the range, in halves of it, as for KURTOSIS.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsql.catalog.build import call as apply
+from dpsql.catalog.build import clamp, not_null, real, whole
+from dpsql.catalog.moments import centred, mean_powers, product, scaled_variance
+from dpsql.catalog.record import (
+    CALL,
+    EVERY_DIALECT,
+    NUMBERS,
+    AggregateNode,
+    AggregateRecord,
+    Distinct,
+    Form,
+    Needs,
+    Steady,
+    Unanswered,
+)
+from dpsql.catalog.shapes import double_shape
+from dpsql.catalog.statistic import Lowered, Rows, Statistic
+from dpsql.sql.expressions import Aggregated, Column, Expression
+from dpsql.sql.relations import Private
+
+
+def lower(call: Aggregated, _: Private) -> Lowered:
+    """``sqrt(n(n-1))/(n-2) m3 / m2^(3/2)``; NULL of two rows, or where none varies."""
+    value, where = centred(call.args[0]), call.where
+    powers = tuple(value.power(exponent, where) for exponent in (1, 2, 3))
+    statistics: tuple[Statistic, ...] = (*powers, Rows(not_null(value.value, where)))
+    return Lowered(statistics, lambda columns: _skewness(columns[:-1], columns[-1]))
+
+
+def _skewness(totals: tuple[Column, ...], count: Column) -> Expression:
+    first, second, third = mean_powers(totals, count)
+    variance = scaled_variance(first, second)
+    # E[(u - a)^3] = E[u^3] - 3 a E[u^2] + 2 a^3, where a = E[u]
+    falls = product(real(Fraction(3)), first, second)
+    rises = product(real(Fraction(2)), first, first, first)
+    lean = apply("add", apply("subtract", third, falls), rises)
+    lean = clamp(lean, Fraction(-8), Fraction(8))
+    ratio = apply("divide", lean, product(variance, apply("sqrt", variance)))
+    n = apply("cast", count, option="double")
+    pairs = product(n, apply("greatest", apply("subtract", n, whole(1)), whole(0)))
+    two_less = apply("greatest", apply("subtract", n, whole(2)), whole(0))
+    return apply("divide", product(apply("sqrt", pairs), ratio), two_less)
+
+
+RECORDS = (
+    AggregateRecord(
+        name="skewness",
+        about="`SKEWNESS(x)`: of a sample, 0 for a symmetric distribution",
+        nodes=(
+            AggregateNode(
+                name="Skewness", spellings=(), arguments=("this",), form=Form.VALUES,
+                output="skewness", dialects=EVERY_DIALECT,
+            ),
+        ),
+        values=(1, 1),
+        kinds=NUMBERS,
+        shape=double_shape,
+        lower=lower,
+        needs=Needs.BOUNDS,
+        distinct=Distinct.REFUSED,
+        strict_timing=True,
+        row_bounds=True,
+        group_bounds=False,
+        per_unit=Unanswered(
+            "SKEWNESS is not taken over the rows of one unit",
+            "Engines fail on some rows here, and whether they do must not be seen.",
+            "AVG, SUM, MIN, MAX and MEDIAN are.",
+        ),
+        steady=Steady.NEVER,
+        chooses=False,
+        windowed=False,
+        correlated=False,
+        gives_values=True,
+        wider=False,
+        text=CALL,
+        examples=("SKEWNESS(x)",),
+    ),
+)  # fmt: skip
