@@ -36,6 +36,36 @@ class Function:
     growth: Growth | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionNode:
+    """A syntax node that calls the function, or that one of its operators is written as.
+
+    ``name`` is its class, ``arguments`` are those that it may carry, and ``values`` those that are
+    the arguments of the function, in order; None where ``sql.bind`` reads the node in its own way.
+    ``dialects`` are those beside PostgreSQL in which it means the same.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    values: tuple[str, ...] | None
+    dialects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRecord:
+    """What is recorded of a scalar function. No field has a default: nothing is assumed.
+
+    ``strict`` says that it is NULL wherever an argument is. ``examples`` are calls over the columns
+    that the self-test makes (see ``record.AggregateRecord``). A function without nodes is what
+    ``sql.bind`` makes of a node of another one.
+    """
+
+    function: Function
+    nodes: tuple[FunctionNode, ...]
+    strict: bool
+    examples: tuple[str, ...]
+
+
 def expect(args: tuple[Expression, ...], count: int | range, what: str) -> None:
     """Refuse another number of arguments."""
     allowed = range(count, count + 1) if isinstance(count, int) else count

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from dpsql.catalog.aggregates import AGGREGATES
+from dpsql.catalog.function import FunctionNode, FunctionRecord
+from dpsql.catalog.functions import RECORDS
 from dpsql.catalog.record import AggregateNode, AggregateRecord
 
 NodeClass = type[exp.Expr]
@@ -40,16 +42,33 @@ def aggregate_calls(records: Iterable[AggregateRecord]) -> dict[NodeClass | str,
     return found
 
 
-AGGREGATE_CALLS = aggregate_calls(AGGREGATES.values())
-AGGREGATE_ARGUMENTS: dict[NodeClass, tuple[str, ...]] = {
-    kind: node.arguments for kind, (_, node) in AGGREGATE_CALLS.items() if not isinstance(kind, str)
-}
-"""The arguments that a node of each class may carry."""
+def function_calls(
+    records: Iterable[FunctionRecord],
+) -> dict[NodeClass, tuple[FunctionRecord, FunctionNode]]:
+    """The function that each class of node calls."""
+    found: dict[NodeClass, tuple[FunctionRecord, FunctionNode]] = {}
+    for record in records:
+        for node in record.nodes:
+            kind = node_class(node.name)
+            if kind in found:
+                raise TypeError(f"two records claim {kind}")
+            found[kind] = record, node
+    return found
 
-RECORDED_DIALECTS: dict[NodeClass, tuple[str, ...]] = {
-    kind: node.dialects for kind, (_, node) in AGGREGATE_CALLS.items() if not isinstance(kind, str)
+
+AGGREGATE_CALLS = aggregate_calls(AGGREGATES.values())
+FUNCTION_CALLS = function_calls(RECORDS.values())
+RECORDED: dict[NodeClass, AggregateNode | FunctionNode] = {
+    **{k: node for k, (_, node) in AGGREGATE_CALLS.items() if not isinstance(k, str)},
+    **{kind: node for kind, (_, node) in FUNCTION_CALLS.items()},
 }
-"""The dialects in which a node of each class means what it means in PostgreSQL."""
+"""What records say of each class of node: the arguments that it may carry, and its dialects."""
+PLAIN_FUNCTIONS: dict[NodeClass, tuple[str, tuple[str, ...]]] = {
+    kind: (record.function.name, node.values)
+    for kind, (record, node) in FUNCTION_CALLS.items()
+    if node.values is not None
+}
+"""Nodes that are one function over the arguments named here."""
 
 
 def aggregate_call(node: exp.Expr) -> AggregateCall | None:
@@ -74,4 +93,5 @@ def call_arguments(node: exp.Expr) -> list[exp.Expr]:
 def same_meaning(node: exp.Expr, dialect: str) -> bool:
     """Whether a record says that the node means in a dialect what it means in PostgreSQL."""
     call = aggregate_call(node)
-    return call is not None and dialect in call[1].dialects
+    said = RECORDED.get(type(node)) if call is None else call[1]
+    return said is not None and dialect in said.dialects

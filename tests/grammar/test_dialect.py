@@ -13,6 +13,7 @@ from shop import PURE, catalog, outcome, refusal
 from sqlglot import exp
 
 from dpsql.catalog.aggregates import AGGREGATES
+from dpsql.catalog.functions import RECORDS
 from dpsql.diagnostics.refusal import Refused
 from dpsql.diagnostics.render import refusal_text
 from dpsql.plan.priced import PricedPlan
@@ -144,7 +145,8 @@ NOT_IN_GRAMMAR = {
 
 def test_the_grammar_reaches_what_is_listed() -> None:
     texts = [text for table in TABLES for _, text in simplest("dialect.lark", table)]
-    texts += [f"SELECT {call}" for record in AGGREGATES.values() for call in record.examples]
+    records = (*AGGREGATES.values(), *RECORDS.values())
+    texts += [f"SELECT {call}" for record in records for call in record.examples]
     reached = {type(node) for text in texts for node in parse(Source(text)).tree.walk()}
     missing = set(ALLOWED) - reached - set(NOT_IN_GRAMMAR)
     assert not missing, sorted(k.__name__ for k in missing)

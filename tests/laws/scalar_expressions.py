@@ -14,7 +14,7 @@ import duckdb
 from hypothesis import strategies as st
 
 from dpsql.catalog.function import common_kind
-from dpsql.catalog.functions import FUNCTIONS, Mismatch
+from dpsql.catalog.functions import FUNCTIONS, Mismatch, arithmetic
 from dpsql.catalog.functions.conditional import joined, optional_as
 from dpsql.catalog.functions.time import PARTS, UNITS
 from dpsql.policy.types import Kind, Scalar
@@ -185,19 +185,8 @@ def signatures() -> tuple[Signature, ...]:
         for n in ("add", "subtract", "multiply", "divide", "modulo")
         for p in _NUMBERS
     ]
-    one_number = (
-        "negate",
-        "abs",
-        "floor",
-        "ceil",
-        "trunc",
-        "sign",
-        "sqrt",
-        "exp",
-        "ln",
-        "log10",
-        "round",
-    )
+    numeric = (record.function.name for record in arithmetic.RECORDS)
+    one_number = [name for name in numeric if _takes(name, literal(1))]
     found += [Signature(n, (k,)) for n in one_number for k in (INTEGER, DOUBLE)]
     digits = tuple(literal(n) for n in (-15, -3, -1, 0, 1, 2, 15))
     found += [Signature("round", (k, digits)) for k in (INTEGER, DOUBLE)]
@@ -248,6 +237,14 @@ def signatures() -> tuple[Signature, ...]:
         Signature("days_between", (DATE, DATE)),
     ]
     return tuple(found)  # fmt: skip
+
+
+def _takes(name: str, *args: Expression) -> bool:
+    try:
+        FUNCTIONS[name].shape(args, "")
+    except Mismatch:
+        return False
+    return True
 
 
 def _casts(source: Kind, target: Kind) -> bool:

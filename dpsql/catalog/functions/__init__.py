@@ -1,14 +1,23 @@
-"""The scalar functions dpsql answers, one family per file. What is not here does not exist."""
+"""The scalar functions dpsql answers, one family per file. What is not here does not exist.
+
+A family is found because its module is here.
+"""
 
 from __future__ import annotations
 
-from dpsql.catalog.function import Function, Mismatch
-from dpsql.catalog.functions import arithmetic, comparison, conditional, text, time
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 
-FUNCTIONS: dict[str, Function] = {
-    function.name: function
-    for family in (arithmetic, comparison, conditional, text, time)
-    for function in family.FAMILY
-}
+from dpsql.catalog.function import Function, FunctionRecord, Mismatch
 
-__all__ = ["FUNCTIONS", "Function", "Mismatch"]
+
+def _records() -> Iterator[FunctionRecord]:
+    for module in sorted(iter_modules(__path__), key=lambda found: found.name):
+        yield from import_module(f"{__name__}.{module.name}").RECORDS
+
+
+RECORDS: dict[str, FunctionRecord] = {record.function.name: record for record in _records()}
+FUNCTIONS: dict[str, Function] = {name: record.function for name, record in RECORDS.items()}
+
+__all__ = ["FUNCTIONS", "RECORDS", "Function", "FunctionRecord", "Mismatch"]

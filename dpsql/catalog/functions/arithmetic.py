@@ -8,6 +8,8 @@ from fractions import Fraction
 
 from dpsql.catalog.function import (
     Function,
+    FunctionNode,
+    FunctionRecord,
     Mismatch,
     any_nullable,
     common_kind,
@@ -16,6 +18,7 @@ from dpsql.catalog.function import (
     expect_kind,
     typed,
 )
+from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import Domain, interval, nearest, numbers, whole_numbers
 from dpsql.sql.expressions import Expression, Literal, Shape
@@ -348,47 +351,138 @@ def _power(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
     return f"pow({as_double(texts[0], args[0])}, {as_double(texts[1], args[1])})"
 
 
-FAMILY = (
-    _binary("add", "+", _add, "`a + b`"),
-    _binary("subtract", "-", _subtract, "`a - b`"),
-    _binary("multiply", "*", _multiply, "`a * b`"),
-    Function(
-        "divide", _divide_shape, _divide, "`a / b`: NULL when b is 0; whole for whole numbers"
+RECORDS = (
+    FunctionRecord(
+        function=_binary("add", "+", _add, "`a + b`"),
+        nodes=(FunctionNode("Add", ("this", "expression"), None, ("duckdb", "bigquery")),),
+        strict=True,
+        examples=("x + 1",),
     ),
-    Function("modulo", _modulo_shape, _modulo, "`a % b`, `MOD(a, b)`: NULL when b is 0"),
-    _signed("negate", "TRY(- {0})", _minus, "`-a`"),
-    _signed("abs", "TRY(abs({0}))", _abs, "`ABS(a)`"),
-    _stepped("floor", math.floor, "`FLOOR(a)`"),
-    _stepped("ceil", math.ceil, "`CEIL(a)`"),
-    _stepped("trunc", math.trunc, "`TRUNC(a)`"),
-    Function(
-        "sign",
-        _sign_shape,
-        lambda t, a, _: f"CAST(sign({as_double(t[0], a[0])}) AS BIGINT)",
-        "`SIGN(a)`",
+    FunctionRecord(
+        function=_binary("subtract", "-", _subtract, "`a - b`"),
+        nodes=(FunctionNode("Sub", ("this", "expression"), None, ("duckdb",)),),
+        strict=True,
+        examples=("x - 1",),
     ),
-    _curve(  # below 0 there is nothing, and the greatest double below 0 stands for all of that
-        "sqrt",
-        "TRY(sqrt(nullif(greatest({0}, -5e-324), -5e-324)))",
-        _sqrt,
-        "`SQRT(a)`: NULL below 0",
-        nullable=True,
+    FunctionRecord(
+        function=_binary("multiply", "*", _multiply, "`a * b`"),
+        nodes=(FunctionNode("Mul", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=True,
+        examples=("x * 2",),
     ),
-    _curve("exp", "exp({0})", _exp, "`EXP(a)`", nullable=False),
-    _curve(
-        "ln",
-        "ln(nullif(greatest({0}, 0), 0))",
-        _logarithm(math.log),
-        "`LN(a)`: NULL at and below 0",
-        nullable=True,
+    FunctionRecord(
+        function=Function(
+            "divide", _divide_shape, _divide, "`a / b`: NULL when b is 0; whole for whole numbers"
+        ),
+        nodes=(FunctionNode("Div", ("this", "expression", "typed", "safe"), None, ()),),
+        strict=True,
+        examples=("x / y",),
     ),
-    _curve(
-        "log10",
-        "log10(nullif(greatest({0}, 0), 0))",
-        _logarithm(math.log10),
-        "`LOG(a)`, `LOG10(a)`: NULL at and below 0",
-        nullable=True,
+    FunctionRecord(
+        function=Function(
+            "modulo", _modulo_shape, _modulo, "`a % b`, `MOD(a, b)`: NULL when b is 0"
+        ),
+        nodes=(FunctionNode("Mod", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=True,
+        examples=("n % 2",),
     ),
-    Function("round", _round_shape, _round, "`ROUND(a)`, `ROUND(a, 2)`"),
-    Function("power", _power_shape, _power, "`POWER(a, 2)`: a literal exponent"),
+    FunctionRecord(
+        function=_signed("negate", "TRY(- {0})", _minus, "`-a`"),
+        nodes=(FunctionNode("Neg", ("this",), None, EVERY_DIALECT),),
+        strict=True,
+        examples=("-x",),
+    ),
+    FunctionRecord(
+        function=_signed("abs", "TRY(abs({0}))", _abs, "`ABS(a)`"),
+        nodes=(FunctionNode("Abs", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("ABS(x)",),
+    ),
+    FunctionRecord(
+        function=_stepped("floor", math.floor, "`FLOOR(a)`"),
+        nodes=(FunctionNode("Floor", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("FLOOR(x)",),
+    ),
+    FunctionRecord(
+        function=_stepped("ceil", math.ceil, "`CEIL(a)`"),
+        nodes=(FunctionNode("Ceil", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("CEIL(x)",),
+    ),
+    FunctionRecord(
+        function=_stepped("trunc", math.trunc, "`TRUNC(a)`"),
+        nodes=(FunctionNode("Trunc", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("TRUNC(x)",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "sign",
+            _sign_shape,
+            lambda t, a, _: f"CAST(sign({as_double(t[0], a[0])}) AS BIGINT)",
+            "`SIGN(a)`",
+        ),
+        nodes=(FunctionNode("Sign", ("this",), ("this",), EVERY_DIALECT),),
+        strict=False,
+        examples=("SIGN(x)",),
+    ),
+    FunctionRecord(
+        function=_curve(  # below 0 there is nothing, and the greatest double below 0 stands for all of that
+            "sqrt",
+            "TRY(sqrt(nullif(greatest({0}, -5e-324), -5e-324)))",
+            _sqrt,
+            "`SQRT(a)`: NULL below 0",
+            nullable=True,
+        ),
+        nodes=(FunctionNode("Sqrt", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("SQRT(y)",),
+    ),
+    FunctionRecord(
+        function=_curve("exp", "exp({0})", _exp, "`EXP(a)`", nullable=False),
+        nodes=(FunctionNode("Exp", ("this",), ("this",), EVERY_DIALECT),),
+        strict=False,
+        examples=("EXP(x)",),
+    ),
+    FunctionRecord(
+        function=_curve(
+            "ln",
+            "ln(nullif(greatest({0}, 0), 0))",
+            _logarithm(math.log),
+            "`LN(a)`: NULL at and below 0",
+            nullable=True,
+        ),
+        nodes=(FunctionNode("Ln", ("this",), ("this",), EVERY_DIALECT),),
+        strict=False,
+        examples=("LN(y)",),
+    ),
+    FunctionRecord(
+        function=_curve(
+            "log10",
+            "log10(nullif(greatest({0}, 0), 0))",
+            _logarithm(math.log10),
+            "`LOG(a)`, `LOG10(a)`: NULL at and below 0",
+            nullable=True,
+        ),
+        nodes=(FunctionNode("Log", ("this",), ("this",), ()),),
+        strict=False,
+        examples=("LOG(y)",),
+    ),
+    FunctionRecord(
+        function=Function("round", _round_shape, _round, "`ROUND(a)`, `ROUND(a, 2)`"),
+        nodes=(
+            FunctionNode(
+                "Round", ("this", "decimals"), ("this", "decimals"), ("duckdb", "bigquery")
+            ),
+        ),
+        strict=True,
+        examples=("ROUND(x)",),
+    ),
+    FunctionRecord(
+        function=Function("power", _power_shape, _power, "`POWER(a, 2)`: a literal exponent"),
+        nodes=(FunctionNode("Pow", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=False,
+        examples=("POWER(x, 2)",),
+    ),
 )

@@ -7,6 +7,8 @@ from fractions import Fraction
 
 from dpsql.catalog.function import (
     Function,
+    FunctionNode,
+    FunctionRecord,
     Mismatch,
     any_nullable,
     common_kind,
@@ -16,6 +18,7 @@ from dpsql.catalog.function import (
 )
 from dpsql.catalog.functions.arithmetic import as_double, ends_as
 from dpsql.catalog.functions.conditional import coerced, optional_as
+from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import Domain, interval
 from dpsql.sql.expressions import Expression, Shape
@@ -182,34 +185,150 @@ def _width_bucket(texts: Sequence[str], args: tuple[Expression, ...], _: str) ->
     return f"TRY_CAST({count} + 1 - greatest({count} - {bucket}, 0) AS BIGINT)"
 
 
-FAMILY = (
-    _comparison("eq", "="),
-    _comparison("ne", "<>"),
-    _comparison("lt", "<"),
-    _comparison("le", "<="),
-    _comparison("gt", ">"),
-    _comparison("ge", ">="),
-    _distinctness("distinct_from", "IS DISTINCT FROM"),
-    _distinctness("not_distinct_from", "IS NOT DISTINCT FROM"),
-    _logic("and"),
-    _logic("or"),
-    Function("not", _not_shape, lambda t, _, __: f"(NOT {t[0]})", "`NOT a`"),
-    Function("is_null", _is_null_shape, lambda t, _, __: f"({t[0]} IS NULL)", "`a IS NULL`"),
-    Function(
-        "in_list",
-        _in_shape,
-        _in_list,
-        "`a IN (SELECT b ...)` over a query whose result is public or released",
+RECORDS = (
+    FunctionRecord(
+        function=_comparison("eq", "="),
+        nodes=(FunctionNode("EQ", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=True,
+        examples=("n = 1",),
     ),
-    Function("is_true", _is_true_shape, lambda t, _, __: f"({t[0]} IS TRUE)", "`a IS TRUE`"),
-    Function("is_false", _is_true_shape, lambda t, _, __: f"({t[0]} IS FALSE)", "`a IS FALSE`"),
-    Function("in", _in_shape, _in, "`a IN (1, 2)`, also over a public subquery"),
-    _like("like"),
-    _like("ilike"),
-    Function(
-        "width_bucket",
-        _width_bucket_shape,
-        _width_bucket,
-        "`WIDTH_BUCKET(a, 0, 100, 10)`, `WIDTH_BUCKET(a, ARRAY[10, 20])`",
+    FunctionRecord(
+        function=_comparison("ne", "<>"),
+        nodes=(FunctionNode("NEQ", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=True,
+        examples=("n <> 1",),
+    ),
+    FunctionRecord(
+        function=_comparison("lt", "<"),
+        nodes=(FunctionNode("LT", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=True,
+        examples=("x < 1",),
+    ),
+    FunctionRecord(
+        function=_comparison("le", "<="),
+        nodes=(FunctionNode("LTE", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=True,
+        examples=("x <= 1",),
+    ),
+    FunctionRecord(
+        function=_comparison("gt", ">"),
+        nodes=(FunctionNode("GT", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=True,
+        examples=("x > 1",),
+    ),
+    FunctionRecord(
+        function=_comparison("ge", ">="),
+        nodes=(FunctionNode("GTE", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=True,
+        examples=("x >= 1",),
+    ),
+    FunctionRecord(
+        function=_distinctness("distinct_from", "IS DISTINCT FROM"),
+        nodes=(
+            FunctionNode(
+                "NullSafeNEQ", ("this", "expression"), ("this", "expression"), EVERY_DIALECT
+            ),
+        ),
+        strict=False,
+        examples=("n IS DISTINCT FROM 1",),
+    ),
+    FunctionRecord(
+        function=_distinctness("not_distinct_from", "IS NOT DISTINCT FROM"),
+        nodes=(
+            FunctionNode(
+                "NullSafeEQ", ("this", "expression"), ("this", "expression"), EVERY_DIALECT
+            ),
+        ),
+        strict=False,
+        examples=("n IS NOT DISTINCT FROM 1",),
+    ),
+    FunctionRecord(
+        function=_logic("and"),
+        nodes=(FunctionNode("And", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=False,
+        examples=("flag AND x > 1",),
+    ),
+    FunctionRecord(
+        function=_logic("or"),
+        nodes=(FunctionNode("Or", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
+        strict=False,
+        examples=("flag OR x > 1",),
+    ),
+    FunctionRecord(
+        function=Function("not", _not_shape, lambda t, _, __: f"(NOT {t[0]})", "`NOT a`"),
+        nodes=(FunctionNode("Not", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("NOT flag",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "is_null", _is_null_shape, lambda t, _, __: f"({t[0]} IS NULL)", "`a IS NULL`"
+        ),
+        nodes=(FunctionNode("Is", ("this", "expression", "negate"), None, EVERY_DIALECT),),
+        strict=False,
+        examples=("x IS NULL",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "in_list",
+            _in_shape,
+            _in_list,
+            "`a IN (SELECT b ...)` over a query whose result is public or released",
+        ),
+        nodes=(),
+        strict=False,
+        examples=(),
+    ),
+    FunctionRecord(
+        function=Function(
+            "is_true", _is_true_shape, lambda t, _, __: f"({t[0]} IS TRUE)", "`a IS TRUE`"
+        ),
+        nodes=(),
+        strict=False,
+        examples=("flag IS TRUE",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "is_false", _is_true_shape, lambda t, _, __: f"({t[0]} IS FALSE)", "`a IS FALSE`"
+        ),
+        nodes=(),
+        strict=False,
+        examples=("flag IS FALSE",),
+    ),
+    FunctionRecord(
+        function=Function("in", _in_shape, _in, "`a IN (1, 2)`, also over a public subquery"),
+        nodes=(FunctionNode("In", ("this", "expressions", "query"), None, EVERY_DIALECT),),
+        strict=False,
+        examples=("n IN (1, 2)",),
+    ),
+    FunctionRecord(
+        function=_like("like"),
+        nodes=(FunctionNode("Like", ("this", "expression", "negate"), None, ("bigquery",)),),
+        strict=True,
+        examples=("kind LIKE 'a%'",),
+    ),
+    FunctionRecord(
+        function=_like("ilike"),
+        nodes=(FunctionNode("ILike", ("this", "expression", "negate"), None, ("bigquery",)),),
+        strict=False,
+        examples=("kind ILIKE 'a%'",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "width_bucket",
+            _width_bucket_shape,
+            _width_bucket,
+            "`WIDTH_BUCKET(a, 0, 100, 10)`, `WIDTH_BUCKET(a, ARRAY[10, 20])`",
+        ),
+        nodes=(
+            FunctionNode(
+                "WidthBucket",
+                ("this", "min_value", "max_value", "num_buckets", "threshold"),
+                None,
+                EVERY_DIALECT,
+            ),
+        ),
+        strict=False,
+        examples=("WIDTH_BUCKET(x, 0, 2, 4)",),
     ),
 )

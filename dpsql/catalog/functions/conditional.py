@@ -10,6 +10,8 @@ from fractions import Fraction
 
 from dpsql.catalog.function import (
     Function,
+    FunctionNode,
+    FunctionRecord,
     Mismatch,
     common_kind,
     engine_type,
@@ -18,6 +20,7 @@ from dpsql.catalog.function import (
     zoned,
 )
 from dpsql.catalog.functions.arithmetic import ends_as
+from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.policy.types import INSTANT, Kind, Scalar, digits_of
 from dpsql.sql.domain import ANYTHING, Domain, hull_of, interval
 from dpsql.sql.expressions import Expression, Shape
@@ -262,18 +265,73 @@ CAST = Function(
     "cast", _cast_shape, _cast, "`CAST(a AS type)`, `a::type`: NULL when it fails", as_all
 )
 
-FAMILY = (
-    Function("coalesce", _coalesce_shape, _coalesce, "`COALESCE(a, b)`", as_any),
-    Function("nullif", _nullif_shape, _nullif, "`NULLIF(a, b)`", as_first),
-    Function("array", _array_shape, _array, "`ARRAY[a, b]` of several quantiles", _items),
-    _extreme("LEAST"),
-    _extreme("GREATEST"),
-    CAST,
+RECORDS = (
+    FunctionRecord(
+        function=Function("coalesce", _coalesce_shape, _coalesce, "`COALESCE(a, b)`", as_any),
+        nodes=(
+            FunctionNode(
+                "Coalesce", ("this", "expressions"), ("this", "expressions"), EVERY_DIALECT
+            ),
+        ),
+        strict=False,
+        examples=("COALESCE(x, 0)",),
+    ),
+    FunctionRecord(
+        function=Function("nullif", _nullif_shape, _nullif, "`NULLIF(a, b)`", as_first),
+        nodes=(
+            FunctionNode("Nullif", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),
+        ),
+        strict=False,
+        examples=("NULLIF(n, 1)",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "array", _array_shape, _array, "`ARRAY[a, b]` of several quantiles", _items
+        ),
+        nodes=(),
+        strict=False,
+        examples=(),
+    ),
+    FunctionRecord(
+        function=_extreme("LEAST"),
+        nodes=(
+            FunctionNode(
+                "Least",
+                ("this", "expressions", "ignore_nulls"),
+                ("this", "expressions"),
+                ("duckdb",),
+            ),
+        ),
+        strict=False,
+        examples=("LEAST(x, 1)",),
+    ),
+    FunctionRecord(
+        function=_extreme("GREATEST"),
+        nodes=(
+            FunctionNode(
+                "Greatest",
+                ("this", "expressions", "ignore_nulls"),
+                ("this", "expressions"),
+                ("duckdb",),
+            ),
+        ),
+        strict=False,
+        examples=("GREATEST(x, 1)",),
+    ),
+    FunctionRecord(
+        function=CAST,
+        nodes=(
+            FunctionNode("Cast", ("this", "to"), None, ()),
+            FunctionNode("TryCast", ("this", "to", "requires_string", "safe"), None, ()),
+        ),
+        strict=True,
+        examples=("CAST(n AS DOUBLE PRECISION)",),
+    ),
 )
 
 __all__ = [
     "CAST",
-    "FAMILY",
+    "RECORDS",
     "Mismatch",
     "as_kind",
     "coerced",

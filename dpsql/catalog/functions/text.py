@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from dpsql.catalog.function import (
     Function,
+    FunctionNode,
+    FunctionRecord,
     Mismatch,
     any_nullable,
     constant,
@@ -13,6 +15,7 @@ from dpsql.catalog.function import (
     expect_kind,
 )
 from dpsql.catalog.functions.conditional import CAST
+from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.policy.types import Kind
 from dpsql.sql.domain import Domain, interval, longest
 from dpsql.sql.expressions import Expression, Literal, Shape
@@ -142,33 +145,131 @@ def _prefix_shape(args: tuple[Expression, ...], _: str) -> Shape:
     return Shape(Kind.BOOLEAN, any_nullable(args))
 
 
-FAMILY = (
-    _simple("lower", "lower({0})", "`LOWER(a)`"),
-    _simple("upper", "upper({0})", "`UPPER(a)`"),
-    _trimming("trim"),
-    _trimming("ltrim"),
-    _trimming("rtrim"),
-    Function("length", _length_shape, lambda t, _, __: f"length({t[0]})", "`LENGTH(a)`"),
-    Function(
-        "substring", _substring_shape, _substring, "`SUBSTRING(a, 1, 3)`: literal places", _part
+RECORDS = (
+    FunctionRecord(
+        function=_simple("lower", "lower({0})", "`LOWER(a)`"),
+        nodes=(FunctionNode("Lower", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("LOWER(kind)",),
     ),
-    _end("left"),
-    _end("right"),
-    Function("concat", _concat_shape, _concat, "`a || b`: NULL when a part is", as_all),
-    Function(
-        "strpos", _strpos_shape, lambda t, _, __: f"strpos({t[0]}, {t[1]})", "`POSITION(a IN b)`"
+    FunctionRecord(
+        function=_simple("upper", "upper({0})", "`UPPER(a)`"),
+        nodes=(FunctionNode("Upper", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("UPPER(kind)",),
     ),
-    Function(
-        "replace",
-        _replace_shape,
-        lambda t, _, __: f"replace({t[0]}, {t[1]}, {t[2]})",
-        "`REPLACE(a, 'x', 'y')`: literals, not growing",
-        as_first,
+    FunctionRecord(
+        function=_trimming("trim"),
+        nodes=(FunctionNode("Trim", ("this", "position", "expression"), None, ("snowflake",)),),
+        strict=False,
+        examples=("TRIM(kind)",),
     ),
-    Function(
-        "starts_with",
-        _prefix_shape,
-        lambda t, _, __: f"starts_with({t[0]}, {t[1]})",
-        "`STARTS_WITH(a, 'x')`",
+    FunctionRecord(
+        function=_trimming("ltrim"),
+        nodes=(),
+        strict=False,
+        examples=("LTRIM(kind)",),
+    ),
+    FunctionRecord(
+        function=_trimming("rtrim"),
+        nodes=(),
+        strict=False,
+        examples=("RTRIM(kind)",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "length", _length_shape, lambda t, _, __: f"length({t[0]})", "`LENGTH(a)`"
+        ),
+        nodes=(FunctionNode("Length", ("this",), ("this",), ()),),
+        strict=True,
+        examples=("LENGTH(kind)",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "substring", _substring_shape, _substring, "`SUBSTRING(a, 1, 3)`: literal places", _part
+        ),
+        nodes=(
+            FunctionNode(
+                "Substring", ("this", "start", "length"), ("this", "start", "length"), ("duckdb",)
+            ),
+        ),
+        strict=True,
+        examples=("SUBSTRING(kind, 1, 1)",),
+    ),
+    FunctionRecord(
+        function=_end("left"),
+        nodes=(
+            FunctionNode(
+                "Left", ("this", "expression"), ("this", "expression"), ("duckdb", "bigquery")
+            ),
+        ),
+        strict=False,
+        examples=("LEFT(kind, 1)",),
+    ),
+    FunctionRecord(
+        function=_end("right"),
+        nodes=(
+            FunctionNode(
+                "Right", ("this", "expression"), ("this", "expression"), ("duckdb", "bigquery")
+            ),
+        ),
+        strict=False,
+        examples=("RIGHT(kind, 1)",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "concat", _concat_shape, _concat, "`a || b`: NULL when a part is", as_all
+        ),
+        nodes=(
+            FunctionNode("DPipe", ("this", "expression", "safe"), None, ()),
+            FunctionNode("Concat", ("expressions", "safe", "coalesce"), None, ()),
+        ),
+        strict=False,
+        examples=("kind || 'x'",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "strpos",
+            _strpos_shape,
+            lambda t, _, __: f"strpos({t[0]}, {t[1]})",
+            "`POSITION(a IN b)`",
+        ),
+        nodes=(FunctionNode("StrPosition", ("this", "substr"), ("this", "substr"), ()),),
+        strict=False,
+        examples=("POSITION('a' IN kind)",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "replace",
+            _replace_shape,
+            lambda t, _, __: f"replace({t[0]}, {t[1]}, {t[2]})",
+            "`REPLACE(a, 'x', 'y')`: literals, not growing",
+            as_first,
+        ),
+        nodes=(
+            FunctionNode(
+                "Replace",
+                ("this", "expression", "replacement"),
+                ("this", "expression", "replacement"),
+                EVERY_DIALECT,
+            ),
+        ),
+        strict=False,
+        examples=("REPLACE(kind, 'a', 'b')",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "starts_with",
+            _prefix_shape,
+            lambda t, _, __: f"starts_with({t[0]}, {t[1]})",
+            "`STARTS_WITH(a, 'x')`",
+        ),
+        nodes=(
+            FunctionNode(
+                "StartsWith", ("this", "expression"), ("this", "expression"), EVERY_DIALECT
+            ),
+        ),
+        strict=False,
+        examples=("STARTS_WITH(kind, 'a')",),
     ),
 )

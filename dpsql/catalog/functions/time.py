@@ -9,6 +9,8 @@ from fractions import Fraction
 
 from dpsql.catalog.function import (
     Function,
+    FunctionNode,
+    FunctionRecord,
     Mismatch,
     any_nullable,
     engine_type,
@@ -18,6 +20,7 @@ from dpsql.catalog.function import (
     zoned,
 )
 from dpsql.catalog.functions.conditional import coerced
+from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.policy.types import INSTANT, Kind, Scalar
 from dpsql.sql.domain import ANYTHING, Domain, interval
 from dpsql.sql.expressions import Expression, Interval, Shape
@@ -284,34 +287,84 @@ def _moved_zone(text: str, before: str, after: str) -> str:
     return text if before == after else f"TRY(timezone('{after}', timezone('{before}', {text})))"
 
 
-FAMILY = (
-    Function(
-        "to_zone",
-        lambda args, zone: _zone_shape(args, zone, local=True),
-        _to_zone,
-        "`a AT TIME ZONE 'Europe/Berlin'` of an instant",
+RECORDS = (
+    FunctionRecord(
+        function=Function(
+            "to_zone",
+            lambda args, zone: _zone_shape(args, zone, local=True),
+            _to_zone,
+            "`a AT TIME ZONE 'Europe/Berlin'` of an instant",
+        ),
+        nodes=(FunctionNode("AtTimeZone", ("this", "zone"), None, ("duckdb", "snowflake")),),
+        strict=False,
+        examples=(),
     ),
-    Function(
-        "from_zone",
-        lambda args, zone: _zone_shape(args, zone, local=False),
-        _from_zone,
-        "`a AT TIME ZONE 'Europe/Berlin'` of a timestamp: the instant",
+    FunctionRecord(
+        function=Function(
+            "from_zone",
+            lambda args, zone: _zone_shape(args, zone, local=False),
+            _from_zone,
+            "`a AT TIME ZONE 'Europe/Berlin'` of a timestamp: the instant",
+        ),
+        nodes=(),
+        strict=False,
+        examples=("moment AT TIME ZONE 'Europe/Berlin'",),
     ),
-    Function(
-        "date_trunc",
-        _truncate_shape,
-        _truncate,
-        "`DATE_TRUNC('month', a)`",
+    FunctionRecord(
+        function=Function(
+            "date_trunc",
+            _truncate_shape,
+            _truncate,
+            "`DATE_TRUNC('month', a)`",
+        ),
+        nodes=(
+            FunctionNode("TimestampTrunc", ("this", "unit"), None, ()),
+            FunctionNode("DateTrunc", ("this", "unit"), None, ()),
+        ),
+        strict=True,
+        examples=("DATE_TRUNC('day', moment)",),
     ),
-    Function(
-        "extract",
-        _extract_shape,
-        _extract,
-        "`EXTRACT(year FROM a)`, `DATE_PART('year', a)`",
+    FunctionRecord(
+        function=Function(
+            "extract",
+            _extract_shape,
+            _extract,
+            "`EXTRACT(year FROM a)`, `DATE_PART('year', a)`",
+        ),
+        nodes=(FunctionNode("Extract", ("this", "expression"), None, ()),),
+        strict=True,
+        examples=("EXTRACT(hour FROM moment)",),
     ),
-    Function("shift", _shift_shape, _shift, "`a + INTERVAL '1 month'`"),
-    Function("days", _days_shape, _days, "`a + 7` for a date"),
-    Function("to_timestamp", _to_timestamp_shape, _to_timestamp, "`TO_TIMESTAMP(seconds)`"),
-    Function("to_char", _to_char_shape, _to_char, "`TO_CHAR(a, 'YYYY-MM')`", _written),
-    Function("days_between", _difference_shape, _difference, "`a - b` for dates"),
+    FunctionRecord(
+        function=Function("shift", _shift_shape, _shift, "`a + INTERVAL '1 month'`"),
+        nodes=(),
+        strict=False,
+        examples=("day + INTERVAL '1 month'",),
+    ),
+    FunctionRecord(
+        function=Function("days", _days_shape, _days, "`a + 7` for a date"),
+        nodes=(),
+        strict=False,
+        examples=("day + 7",),
+    ),
+    FunctionRecord(
+        function=Function(
+            "to_timestamp", _to_timestamp_shape, _to_timestamp, "`TO_TIMESTAMP(seconds)`"
+        ),
+        nodes=(FunctionNode("UnixToTime", ("this",), None, EVERY_DIALECT),),
+        strict=False,
+        examples=("TO_TIMESTAMP(n)",),
+    ),
+    FunctionRecord(
+        function=Function("to_char", _to_char_shape, _to_char, "`TO_CHAR(a, 'YYYY-MM')`", _written),
+        nodes=(FunctionNode("TimeToStr", ("this", "format"), None, EVERY_DIALECT),),
+        strict=False,
+        examples=("TO_CHAR(moment, 'YYYY-MM')",),
+    ),
+    FunctionRecord(
+        function=Function("days_between", _difference_shape, _difference, "`a - b` for dates"),
+        nodes=(),
+        strict=True,
+        examples=("day - DATE '2025-01-01'",),
+    ),
 )

@@ -28,53 +28,12 @@ from dpsql.sql.expressions import (
     Literal,
     integer,
 )
-from dpsql.sql.nodes import is_aggregate_call
+from dpsql.sql.nodes import PLAIN_FUNCTIONS, is_aggregate_call
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.aggregate_calls import Calls
     from dpsql.sql.bind.window_calls import Windows
-
-SIMPLE: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
-    exp.LT: ("lt", ("this", "expression")),
-    exp.LTE: ("le", ("this", "expression")),
-    exp.GT: ("gt", ("this", "expression")),
-    exp.GTE: ("ge", ("this", "expression")),
-    exp.EQ: ("eq", ("this", "expression")),
-    exp.NEQ: ("ne", ("this", "expression")),
-    exp.NullSafeEQ: ("not_distinct_from", ("this", "expression")),
-    exp.NullSafeNEQ: ("distinct_from", ("this", "expression")),
-    exp.And: ("and", ("this", "expression")),
-    exp.Or: ("or", ("this", "expression")),
-    exp.Not: ("not", ("this",)),
-    exp.Mul: ("multiply", ("this", "expression")),
-    exp.Mod: ("modulo", ("this", "expression")),
-    exp.Coalesce: ("coalesce", ("this", "expressions")),
-    exp.Nullif: ("nullif", ("this", "expression")),
-    exp.Least: ("least", ("this", "expressions")),
-    exp.Greatest: ("greatest", ("this", "expressions")),
-    exp.Abs: ("abs", ("this",)),
-    exp.Floor: ("floor", ("this",)),
-    exp.Ceil: ("ceil", ("this",)),
-    exp.Trunc: ("trunc", ("this",)),
-    exp.Sign: ("sign", ("this",)),
-    exp.Sqrt: ("sqrt", ("this",)),
-    exp.Exp: ("exp", ("this",)),
-    exp.Ln: ("ln", ("this",)),
-    exp.Log: ("log10", ("this",)),
-    exp.Pow: ("power", ("this", "expression")),
-    exp.Round: ("round", ("this", "decimals")),
-    exp.Lower: ("lower", ("this",)),
-    exp.Upper: ("upper", ("this",)),
-    exp.Length: ("length", ("this",)),
-    exp.Substring: ("substring", ("this", "start", "length")),
-    exp.Left: ("left", ("this", "expression")),
-    exp.Right: ("right", ("this", "expression")),
-    exp.StrPosition: ("strpos", ("this", "substr")),
-    exp.Replace: ("replace", ("this", "expression", "replacement")),
-    exp.StartsWith: ("starts_with", ("this", "expression")),
-}
-"""Nodes that are one function over the arguments named here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +48,7 @@ class Scalars:
     def bind(self, node: exp.Expr) -> Expression:
         """The typed expression of a node."""
         step(10)
-        simple = SIMPLE.get(type(node))
+        simple = PLAIN_FUNCTIONS.get(type(node))
         if simple is not None:
             name, arguments = simple
             return self.call(name, self._arguments(node, arguments), node)

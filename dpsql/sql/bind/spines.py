@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsql.catalog.functions import RECORDS
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.expressions import (
     Aggregated,
@@ -22,13 +23,7 @@ from dpsql.sql.expressions import (
 )
 from dpsql.sql.relations import Filter, Join, Private, Public, Relation
 
-STRICT = frozenset(
-    [
-        "abs", "add", "cast", "ceil", "date_trunc", "days_between", "divide", "eq", "extract",
-        "floor", "ge", "gt", "le", "length", "like", "lower", "lt", "modulo", "multiply", "ne",
-        "negate", "not", "round", "sqrt", "substring", "subtract", "trunc", "upper",
-    ]
-)  # fmt: skip
+STRICT = frozenset(name for name, record in RECORDS.items() if record.strict)
 """Functions that are NULL when an argument is."""
 
 

@@ -1,6 +1,7 @@
 """Constructs that mean the same in every dialect, held against each one's documentation.
 
-A node class that the closed world lists must be here, or in a dialect's table; a new one is
+A node class that the closed world lists must be here, in a dialect's table, or in the record of a
+function that says so; a new one is
 refused in other dialects than PostgreSQL until somebody has looked it up.
 """
 
@@ -19,17 +20,8 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
     exp.DataTypeParam, exp.Interval, exp.Tuple, exp.Paren, exp.ExplodingGenerateSeries,
     # where NULLs are sorted is written out by the parser, as each dialect has it
     exp.Ordered,
-    # operators and conditionals
-    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
-    exp.NullSafeNEQ, exp.Is, exp.In, exp.Exists, exp.Between, exp.Escape, exp.Mul, exp.Mod,
-    exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Nullif,
-    # numbers
-    exp.Abs, exp.Floor, exp.Ceil, exp.Trunc, exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Pow,
-    exp.WidthBucket,
-    # text and time
-    exp.Lower, exp.Upper, exp.Replace, exp.StartsWith, exp.TimeToStr,
-    exp.UnixToTime, exp.CurrentDate,
-    exp.CurrentTimestamp,
+    # operators and constants that are no function of their own
+    exp.Exists, exp.Between, exp.Escape, exp.Case, exp.If, exp.CurrentDate, exp.CurrentTimestamp,
     # aggregates whose order is apart; records say it of the others
     exp.WithinGroup,
     # lists of quantiles, whose first place is written out by the parser
@@ -40,12 +32,8 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
 ])  # fmt: skip
 
 ALSO_SAME: dict[str, frozenset[type[exp.Expr]]] = {
-    "duckdb": frozenset([
-        exp.Add, exp.Sub, exp.Greatest, exp.Least, exp.Substring, exp.StrToDate,
-        exp.StrToTime, exp.Left, exp.Right, exp.Round, exp.AtTimeZone,
-    ]),
-    "bigquery": frozenset([exp.Add, exp.Like, exp.ILike, exp.Values, exp.DateBin,
-        exp.Left, exp.Right, exp.Round]),
-    "snowflake": frozenset([exp.Trim, exp.StrToDate, exp.StrToTime, exp.DateBin, exp.AtTimeZone]),
-}  # fmt: skip
+    "duckdb": frozenset([exp.StrToDate, exp.StrToTime]),
+    "bigquery": frozenset([exp.Values, exp.DateBin]),
+    "snowflake": frozenset([exp.StrToDate, exp.StrToTime, exp.DateBin]),
+}
 """What one dialect shares with PostgreSQL, and another does not."""

@@ -16,7 +16,7 @@ from dpsql.service import Session
 from dpsql.sql.allow import ALLOWED
 from dpsql.sql.dialects.same import ALSO_SAME, SAME
 from dpsql.sql.dialects.tables import DIALECTS, POSTGRES
-from dpsql.sql.nodes import RECORDED_DIALECTS
+from dpsql.sql.nodes import RECORDED
 
 OTHERS = [d for d in DIALECTS.values() if d is not POSTGRES]
 LINES = (Path(__file__).parent / "dialect_values.tsv").read_text(encoding="utf-8").splitlines()
@@ -58,7 +58,7 @@ def test_every_listed_construct_is_the_same_or_changed(dialect: object) -> None:
     assert dialect in OTHERS
     name = dialect.name  # type: ignore[attr-defined]
     changes = set(DIALECTS[name].changes)
-    recorded = {kind for kind, dialects in RECORDED_DIALECTS.items() if name in dialects}
+    recorded = {kind for kind, node in RECORDED.items() if name in node.dialects}
     assert set(ALLOWED) - SAME - ALSO_SAME[name] - recorded - changes == set()
     assert recorded & changes == set()
     assert SAME & changes == set()
