@@ -278,6 +278,12 @@ def _exp(a: Ends) -> Ends:
     return max(first, Fraction(0)), last
 
 
+def _cbrt(a: Ends) -> Ends:
+    low, high = a
+    first = None if low is None else _widen(math.cbrt(low), down=True)
+    return first, None if high is None else _widen(math.cbrt(high), down=False)
+
+
 def _logarithm(f: Callable[[float], float]) -> Callable[[Ends], Ends]:
     def ends(a: Ends) -> Ends:
         low, high = a
@@ -438,6 +444,12 @@ RECORDS = (
         nodes=(FunctionNode("Sqrt", ("this",), ("this",), EVERY_DIALECT),),
         strict=True,
         examples=("SQRT(y)",),
+    ),
+    FunctionRecord(
+        function=_curve("cbrt", "cbrt({0})", _cbrt, "`CBRT(a)`", nullable=False),
+        nodes=(FunctionNode("Cbrt", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("CBRT(x)",),
     ),
     FunctionRecord(
         function=_curve("exp", "exp({0})", _exp, "`EXP(a)`", nullable=False),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dpsql.engines.allowlist.listing import JOINS, OPERATORS, PLAIN_TYPES, Listing
 
 _SCALARS = frozenset({
-    "abs", "ceil", "chr", "coalesce", "date_trunc", "epoch_us", "exp", "floor", "greatest", "isnan", "least",
+    "abs", "cbrt", "ceil", "chr", "coalesce", "date_trunc", "epoch_us", "exp", "floor", "greatest", "isnan", "least",
     "left", "length", "list_sort", "ln", "log", "log10", "lower", "make_timestamp", "pow", "power",
     "regexp_replace", "replace", "right", "round", "sign", "sqrt", "starts_with", "strftime", "strpos",
     "timezone", "upper",

@@ -51,7 +51,7 @@ from dpsql.engines.guard.sums import AGGREGATES, NOTHING, OF_PUBLIC, again, aggr
 PUBLIC, PRIVATE, MEASURED = "public", "private", "measured"
 TOTAL: dict[str, str] = {
     "abs": "", "ceil": "", "floor": "", "trunc": "", "round": "", "sign": WHOLE, "sqrt": DOUBLE,
-    "exp": DOUBLE, "ln": DOUBLE, "log": DOUBLE, "log10": DOUBLE, "pow": DOUBLE, "power": DOUBLE,
+    "cbrt": DOUBLE, "exp": DOUBLE, "ln": DOUBLE, "log": DOUBLE, "log10": DOUBLE, "pow": DOUBLE, "power": DOUBLE,
     "least": "", "greatest": "", "nullif": "", "isnan": TRUTH, "hash": WHOLE, "lower": TEXT,
     "upper": TEXT, "trim": TEXT, "ltrim": TEXT, "rtrim": TEXT, "length": WHOLE, "substring": TEXT,
     "left": TEXT, "right": TEXT, "||": TEXT, "strpos": WHOLE, "replace": TEXT, "chr": TEXT,
