@@ -1,9 +1,9 @@
 """The straight line: from SQL text to a noised, paid-for answer.
 
 Each stage takes one frozen value and returns the next. The pure stages read no private row, so EXPLAIN,
-a protocol's Describe and cost previews are just ``prepare``. The effects: match what is stored,
-admit what is left to run, reserve its price, execute, add noise, keep, post-process. Engine, ledger, entropy and clock are
-arguments; nothing here is global.
+a protocol's Describe and cost previews are just ``prepare``. The effects: match what is stored, admit
+what is left to run, reserve its price, execute, add noise, merge, commit, finish. Engine, ledger, entropy
+and clock are arguments; nothing here is global.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dpsql.release.noise import noise
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import NoisyRows, Release
 from dpsql.reuse.cached import AnswerCache, CachedAnswer
-from dpsql.reuse.consistent import consistent
+from dpsql.reuse.consistent import make_consistent
 from dpsql.reuse.match import AnswerSources, match_nothing, match_stored
 from dpsql.reuse.measured import Due
 from dpsql.reuse.merge import merge
@@ -339,7 +339,7 @@ def _finish(
 ) -> Release:
     """The answer from released tables, whose levels add up where that is asked for."""
     if priced.consistent:
-        noisy = consistent(priced, noisy, tools.postprocessor.run)
+        noisy = make_consistent(priced, noisy, tools.postprocessor.run)
     return finish(priced, noisy, tools, intervals=intervals)
 
 

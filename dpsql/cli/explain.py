@@ -25,7 +25,7 @@ from dpsql.plan.show import (
     statistic_text,
 )
 from dpsql.release.intervals import sources
-from dpsql.reuse.rehearsal import Tile, total
+from dpsql.reuse.rehearsal import StatementPrice, total_costs
 from dpsql.reuse.show import explain_sources
 from dpsql.service import Session
 from dpsql.sql.expressions import columns
@@ -61,9 +61,9 @@ def _batch(chosen: argparse.Namespace) -> int:
     except (OSError, UnicodeError) as error:
         raise Usage(f"{chosen.batch} cannot be read: {error}") from None
     with opened(chosen) as session:
-        tiles = session.price(statements(script))
-        terminal.show(_prices(tiles))
-        alone, due = total(tiles)
+        prices = session.price(statements(script))
+        terminal.show(_price_list(prices))
+        alone, due = total_costs(prices)
         paid = terminal.spent(due.epsilon, due.delta) if due.epsilon else "nothing"
         _section(
             "Together",
@@ -71,20 +71,20 @@ def _batch(chosen: argparse.Namespace) -> int:
         )
         _section("What is left before it", [])
         terminal.show(terminal.accounts(session.budget()))
-    return REFUSED if any(tile.refused for tile in tiles) else ANSWERED
+    return REFUSED if any(price.refused for price in prices) else ANSWERED
 
 
-def _prices(tiles: Sequence[Tile]) -> Table:
+def _price_list(prices: Sequence[StatementPrice]) -> Table:
     made = terminal.table(("", "statement", "epsilon alone", "to pay", "delta"), (0, 2, 3, 4))
-    for place, tile in enumerate(tiles, 1):
-        text = " ".join(tile.statement.split())
+    for place, price in enumerate(prices, 1):
+        text = " ".join(price.statement.split())
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-        prices = ("", "", "")
-        if tile.refused is None:
-            prices = (more(tile.alone.epsilon), more(tile.due.epsilon), more(tile.due.delta))
-        made.add_row(str(place), terminal.plain(short), *prices)
-        if tile.refused is not None:
-            first = tile.refused.first
+        numbers = ("", "", "")
+        if price.refused is None:
+            numbers = (more(price.alone.epsilon), more(price.due.epsilon), more(price.due.delta))
+        made.add_row(str(place), terminal.plain(short), *numbers)
+        if price.refused is not None:
+            first = price.refused.first
             made.add_row("", terminal.muted(f"{first.code}: {first.headline}"), "", "", "")
     return made
 

@@ -116,7 +116,7 @@ class _Coarser:
         return np.bincount(self.of[inside], finest[inside], len(self.column.values)).astype(float)
 
 
-def consistent(
+def make_consistent(
     priced: PricedPlan, noisy: tuple[NoisyRows, ...], run: Runner
 ) -> tuple[NoisyRows, ...]:
     """The released tables with levels that add up."""

@@ -6,7 +6,7 @@ the groups and the noise of the real ones, and no numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ from dpsql.reuse.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class StatementPrice:
     """A statement of a batch: what it costs alone, and what is left of that."""
 
     statement: str
@@ -46,8 +46,13 @@ class Rehearsal:
     kept: list[Kept] = field(default_factory=list)
     bodies: dict[str, bytes] = field(default_factory=dict)
 
-    def tile(self, statement: str, priced: PricedPlan) -> Tile:
-        """The price of a plan; from now on its answer counts as stored."""
+    def price(self, statement: str, priced: PricedPlan) -> StatementPrice:
+        """The price of a plan with its searches; from now on what is released counts as stored."""
+        plans = (*(search.priced for search in priced.searches), priced)
+        due = sum(map(self._due, plans), Cost.zero())
+        return StatementPrice(statement, priced.price, due)
+
+    def _due(self, priced: PricedPlan) -> Cost:
         wanted = pieces(priced, self.answers_key)
         families = {piece.family for piece in wanted}
         bases = {piece.coarse.base for piece in wanted if piece.coarse is not None}
@@ -58,7 +63,7 @@ class Rehearsal:
         for key, body in merge(priced, sources, measured)[1].items():
             self.kept.append(Kept(key, datetime.min.replace(tzinfo=UTC)))
             self.bodies[key.key] = body
-        return Tile(statement, priced.cost, sources.due.cost)
+        return sources.due.cost
 
     def _body(self, key: str) -> bytes | None:
         return self.bodies.get(key) or self.ledger.recall(key)
@@ -87,16 +92,7 @@ def _values(kind: pa.DataType, rows: int) -> pa.Array:
     return pa.array([0] * rows, kind) if number else pa.nulls(rows, kind)
 
 
-def whole(tiles: Sequence[Tile]) -> Tile:
-    """A statement with the searches that come before it, as one; it is the last of them."""
-    alone, due = total(tiles)
-    return Tile(tiles[-1].statement, alone, due)
-
-
-def total(tiles: Iterable[Tile]) -> tuple[Cost, Cost]:
+def total_costs(prices: Sequence[StatementPrice]) -> tuple[Cost, Cost]:
     """What all statements cost alone, and together."""
-    listed: Sequence[Tile] = list(tiles)
-    return (
-        sum((tile.alone for tile in listed), Cost.zero()),
-        sum((tile.due for tile in listed), Cost.zero()),
-    )
+    alone = sum((price.alone for price in prices), Cost.zero())
+    return alone, sum((price.due for price in prices), Cost.zero())

@@ -40,7 +40,7 @@ from dpsql.release.finish import Finishing, finish
 from dpsql.release.nonnegative import nonnegative
 from dpsql.release.rows import OutputColumn
 from dpsql.reuse.match import AnswerSources
-from dpsql.reuse.rehearsal import Rehearsal, Tile, whole
+from dpsql.reuse.rehearsal import Rehearsal, StatementPrice
 from dpsql.reuse.show import explain_sources
 from dpsql.service import own_tables, searching, temporary
 from dpsql.service import settings as s
@@ -229,7 +229,7 @@ class Session:
         return admit_sources(priced, found, tools)[0]
 
     @one_execution
-    def price(self, statements: Iterable[str]) -> tuple[Tile, ...]:
+    def price(self, statements: Iterable[str]) -> tuple[StatementPrice, ...]:
         """What statements cost one after the other; what is not answered says why. Spends nothing."""
         service, before = self._service, self.settings
         rehearsal = Rehearsal(
@@ -243,11 +243,9 @@ class Session:
                     self.settings = changed
                     continue
                 try:
-                    base = self.prepare(text)
-                    plans = (*(search.priced for search in base.searches), base)
-                    found.append(whole([rehearsal.tile(text, plan) for plan in plans]))
+                    found.append(rehearsal.price(text, self.prepare(text)))
                 except Refused as refused:
-                    found.append(Tile(text, Cost.zero(), Cost.zero(), refused))
+                    found.append(StatementPrice(text, Cost.zero(), Cost.zero(), refused))
         finally:
             self.settings = before
         return tuple(found)

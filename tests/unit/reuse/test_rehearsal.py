@@ -24,4 +24,4 @@ def test_what_one_statement_measures_another_adds_up() -> None:
     prices = service("shop", "shop").session("analyst").price(
         ["SET dpsql.epsilon = 0.1", by_channel, "SET dpsql.epsilon = 0.01", "SELECT COUNT(*) FROM orders"]
     )  # fmt: skip
-    assert [float(tile.due.epsilon) for tile in prices] == [0.1, 0]
+    assert [float(price.due.epsilon) for price in prices] == [0.1, 0]
