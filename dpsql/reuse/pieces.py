@@ -137,7 +137,10 @@ def pieces(priced: PricedPlan, answers_key: str) -> tuple[Piece, ...]:
     plan = priced.plan
     if plan.lookups:
         slots = tuple(_all(part, i) for i, part in enumerate(priced.parts))
-        asked = [_asked(part, slot.columns) for part, slot in zip(priced.parts, slots, strict=True)]
+        asked = [
+            _asked(part, _question(part), slot.columns)
+            for part, slot in zip(priced.parts, slots, strict=True)
+        ]
         lookups = [[v.name, v.form, Writer().select(v.relation)] for v in plan.lookups]
         publics = [[p.name, p.sql, *p.contents] for p in plan.publics]
         return (_piece(priced, slots, [answers_key, asked, lookups, publics]),)
@@ -153,11 +156,11 @@ def _of_part(priced: PricedPlan, at: int, part: PricedMeasurement, answers: str)
     asked = _question(part)
     together = part.bounding.valued and len(part.noised) > 1
     if asked is None or part.selection is not None or together:
-        yield _piece(priced, (whole,), [answers, _asked(part, whole.columns)])
+        yield _piece(priced, (whole,), [answers, _asked(part, asked, whole.columns)])
         return
     for position in whole.columns:
         slot = Slot(at, (position,))
-        piece = _piece(priced, (slot,), [answers, _asked(part, slot.columns)])
+        piece = _piece(priced, (slot,), [answers, _asked(part, asked, slot.columns)])
         yield _with_base(piece, part, position, asked, answers)
 
 
@@ -250,9 +253,11 @@ def _question(part: PricedMeasurement) -> Question | None:
         return None
 
 
-def _asked(part: PricedMeasurement, chosen: tuple[int, ...]) -> list[object]:
+def _asked(
+    part: PricedMeasurement, words: Question | None, chosen: tuple[int, ...]
+) -> list[object]:
     """Everything about some statistics but their noise and the grids that follow from it."""
-    measurement, words = part.measurement, _question(part)
+    measurement = part.measurement
     least = None if measurement.terms is None else measurement.terms.least
     asked: list[object] = [
         _with_contents(part) if words is None else words.words(chosen),

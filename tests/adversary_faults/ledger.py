@@ -177,8 +177,8 @@ FAULTS = (
         (
             Edit(
                 "pipeline.py",
-                "    sources, statements = admit_sources(priced, sources, tools)\n",
-                "    sources, statements = admit_sources(priced, sources, tools)\n    if payer.fresh and tools.ledger.related_releases([s.piece.family for s in sources.pieces]):\n        sources = replace(sources, due=replace(sources.due, cost=Cost.zero()))\n",
+                "    due = sources.due\n",
+                "    due = sources.due\n    if payer.fresh and tools.ledger.related_releases([s.piece.family for s in sources.pieces]):\n        due = Due(due.parts, Cost.zero(), due.events)\n",
             ),
         ),
         "SET dpsql.fresh draws new noise for nothing: averaging takes it away.",
