@@ -15,6 +15,7 @@
 # make faults    SECONDS=600 for the adversary to find each planted fault; goes on where it ended
 # make mutants   COUNT=200 random changes of the code, and who notices them; goes on where it ended
 # make overspend many clients spend accounts to the last, while the policy is read again, on both stores
+# make reference record anew what every query of the corpus measures, costs and answers
 # make bench     speed and accuracy, printed; tables, JSON and plots in build/bench
 # make lock      pin every dependency anew
 #
@@ -29,7 +30,7 @@ PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 FAST := tests/golden/test_refusals.py tests/unit/checks tests/unit/plan tests/unit/privacy tests/unit/release
 
-.PHONY: demo check test lint nightly clients superset cube hostile attacks adversary faults mutants bench lock
+.PHONY: demo check test lint nightly clients superset cube hostile attacks adversary faults mutants bench reference lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
@@ -91,6 +92,9 @@ mutants: $(READY)
 
 overspend: $(READY)
 	$(BIN)/python -m tests.endurance overspend
+
+reference: $(READY)
+	$(BIN)/python -m pytest -n 0 -s --timeout=0 --rewrite tests/reference -k as_recorded
 
 bench: $(READY)
 	@set -e; for name in speed corpora alone growth; do echo "== $$name"; \

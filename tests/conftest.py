@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 UNCOUNTED = (
-    "tests/adversary/", "tests/adversary_faults/", "tests/mutation/",
+    "tests/adversary/", "tests/adversary_faults/", "tests/mutation/", "tests/reference/",
     "tests/golden/test_suggestions.py", "tests/laws/test_coverage.py", "tests/unit/sql/test_arity.py",
     "tests/fuzz/test_fuzz.py", "tests/laws/test_attacks.py",
     "tests/laws/test_coverage_neighbours.py", "tests/laws/test_hostile.py",

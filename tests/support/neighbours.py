@@ -99,3 +99,18 @@ def neighbours(world: World, sql: str) -> list[tuple[str, ...]]:
         return [students(u) for u in (901, -1, 902, 903, 60)]
     there = set().union(*(units for table, units in PRESENT.items() if table in sql))
     return [shop_units(u) for u in (*sorted(there), *ORDINARY)]
+
+
+def hostile_unit(world: World) -> tuple[str, ...]:
+    """Deletes one unit of the dirty data, who breaks what is declared wherever that is possible."""
+    if world.policy == "ratings":
+        return (*students(901), *pupils(("north", 7)))
+    return neighbours(world, " ".join(PRESENT))[0]
+
+
+def ordinary_unit(world: World) -> tuple[str, ...]:
+    """Deletes one unit who is as declared."""
+    if world.policy == "ratings":
+        return (*students(60), *pupils(("east", 30)))
+    found = neighbours(world, " ".join(PRESENT))
+    return found[0] if world.policy == "rows" else found[-1]

@@ -1,0 +1,1 @@
+"""What every query of the corpus measures, costs and answers, recorded once and reproduced since."""
