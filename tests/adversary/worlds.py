@@ -222,7 +222,9 @@ class _Maker:
 
     def _count(self, unit: int) -> int:
         if unit == VICTIM and not self.tame:
-            return self.dice.one([1, self.most, 3 * self.most + 1, 3 * self.most + 1])
+            return self.dice.one(
+                [1, self.most, 2 * self.most, 3 * self.most + 1, 3 * self.most + 1]
+            )
         return self.dice.between(0 if self.dice.chance(10) else 1, min(6, self.most))
 
     def _bound(self) -> list[str]:
