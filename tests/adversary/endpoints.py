@@ -34,6 +34,7 @@ from tests.adversary.model import Face, Finding, Unopened
 from tests.adversary.pressure import press
 from tests.adversary.report import Voice, report
 from tests.adversary.seeds import Seed, to_json
+from tests.adversary.sequences import SCRIPTS
 from tests.adversary.shrink import alike, shrink
 from tests.adversary.timing import time_answers, time_conditions
 
@@ -42,8 +43,9 @@ Kind = Literal[
     "conditions",
 ]  # fmt: skip
 ROUND: tuple[Kind, ...] = (
-    "scripts", "marks", "accounts", "doors", "marks", "scripts", "generated", "waits", "encrypted",
-    "pressure", "scripts", "generated", "marks", "times", "scripts", "generated", "conditions",
+    "accounts", "scripts", "marks", "doors", "scripts", "marks", "scripts", "generated", "waits",
+    "scripts", "encrypted", "scripts", "pressure", "generated", "times", "marks", "scripts",
+    "generated", "conditions",
 )  # fmt: skip
 """What is done in turn."""
 ALONE: Mapping[Kind, Callable[[Path, Servers], Iterator[Finding]]] = {
@@ -56,6 +58,8 @@ ALONE: Mapping[Kind, Callable[[Path, Servers], Iterator[Finding]]] = {
     "conditions": time_conditions,
 }
 """Attacks that choose their ways to dpsql themselves."""
+PARTS = 4
+"""A turn of scripts plays so many-th of them, through one face."""
 SHRINKING = 60.0
 
 
@@ -102,7 +106,8 @@ def _through_faces(
     every = faces(servers)
     several = [face for face in every if face.name != CommandFace.name]
     if kind == "scripts":
-        yield from play_all([several[turn % len(several)]], folder)
+        face = several[turn // PARTS % len(several)]
+        yield from play_all([face], folder, SCRIPTS[turn % PARTS :: PARTS])
     elif kind == "marks":
         face = every[(1 + turn // TURNS) % len(every)]
         yield from look_for_marks(folder / "marks", servers, [face], turn)

@@ -16,6 +16,9 @@ from tests.adversary.model import Finding, Step
 from tests.adversary.report import Voice
 
 
+LAPS = 12
+
+
 def found(meaning: str, detail: str = "") -> Finding:
     steps = (Step("ask", "SELECT 1"),)
     return Finding("payment", meaning, "http", "same", (), shop.shop(), steps, 0, (detail,))
@@ -38,7 +41,7 @@ def test_each_kind_of_attack_has_its_turn(monkeypatch: pytest.MonkeyPatch, tmp_p
     for name, place in {"look_for_marks": 2, "hold_generated": 0, "play_all": 0}.items():
         monkeypatch.setattr(endpoints, name, noted(name, place))
     monkeypatch.setattr(endpoints, "ALONE", {kind: noted(kind, 0) for kind in ALONE})
-    for number in range(8 * len(ROUND)):
+    for number in range(LAPS * len(ROUND)):
         assert list(attack(number, tmp_path, "x-")) == []
     assert {name for name, _ in asked} == {*ALONE, "look_for_marks", "hold_generated", "play_all"}
     assert set(ROUND) == {*ALONE, "marks", "generated", "scripts"}
@@ -47,7 +50,7 @@ def test_each_kind_of_attack_has_its_turn(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert len(through["play_all"]) == 7
     assert through["look_for_marks"] - through["play_all"] == {CommandFace.name}
     names = [given for name, given in asked if name == "hold_generated"]
-    assert len(names) == len(set(names)) == 8 * ROUND.count("generated")
+    assert len(names) == len(set(names)) == LAPS * ROUND.count("generated")
     assert all(name.startswith("endpoint x-") for name in names)
 
 
