@@ -15,7 +15,6 @@ from tests.adversary.faces.cli import CommandFace
 from tests.adversary.model import Finding, Step
 from tests.adversary.report import Voice
 
-
 LAPS = 12
 
 
