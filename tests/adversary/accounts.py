@@ -26,6 +26,7 @@ import dpsql
 from tests.adversary import books, shop
 from tests.adversary.books import LEDGER, NANO
 from tests.adversary.faces.servers import Servers
+from tests.adversary.judges.defects import ENGINE
 from tests.adversary.model import Case, Charge, Finding, Run, Step, Transcript, World, finding
 from tests.adversary.place import POLICY, write
 from tests.adversary.seams import answered_at
@@ -45,8 +46,8 @@ connection = dpsql.connect(sys.argv[1], role="analyst")
 print("open", flush=True)
 connection.execute(sys.argv[2])
 """
-AFTER = 0.7
-"""Seconds after which a process is killed that asks ``SLOW``."""
+PATIENCE = 20.0
+"""Seconds for a process to ask ``SLOW``; it is killed as soon as the ledger knows of it."""
 
 
 def seen(world: World, means: str, *details: str) -> Finding:
@@ -198,15 +199,31 @@ def stopped(folder: Path) -> Iterator[Finding]:
     with closing(dpsql.connect(folder / POLICY, role="analyst")) as connection:
         if not _planned(connection, SLOW):
             return  # the machine is too slow to say where the time went
-        rows = ask(connection, SLOW)
+        began = time.perf_counter()
+        rows, words = _stopped(connection, SLOW)
+        took = time.perf_counter() - began
         kept = books.charges(folder, 0, 0)[0]
         paid = min(spent(connection).values())
     if rows is None and (not kept or paid == 0):
         yield seen(world, "a question that was stopped is not paid for", repr(kept)[:500])
+    if rows is not None and took > 1.5 * DEADLINE:
+        yield seen(world, "a statement runs past its deadline", f"{took:.1f} s of {DEADLINE}")
+    if ENGINE.search(words):
+        yield seen(world, "an error is in the words of the engine", words)
     (folder / POLICY).write_text(
         changed(world, (f"timeout_seconds: {DEADLINE}", "timeout_seconds: 60")).policy
     )
     yield from _killed(folder, world)
+
+
+def _stopped(connection: dpsql.Connection, sql: str) -> tuple[list[Any] | None, str]:
+    """The rows of a statement, or what it was refused with."""
+    cursor = connection.cursor()
+    try:
+        cursor.execute(sql)
+    except Exception as error:  # noqa: BLE001 (any refusal is one)
+        return None, str(error)
+    return list(cursor.fetchall()), ""
 
 
 def _planned(connection: dpsql.Connection, sql: str) -> bool:
@@ -228,8 +245,9 @@ def _killed(folder: Path, world: World) -> Iterator[Finding]:
     )
     assert child.stdout is not None
     child.stdout.readline()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(AFTER)
+    end = time.monotonic() + PATIENCE
+    while len(books.charges(folder, 0, 0)[0]) == before and time.monotonic() < end:
+        time.sleep(0.05)
     child.send_signal(signal.SIGKILL)
     child.communicate()
     with closing(dpsql.connect(folder / POLICY, role="analyst")) as connection:

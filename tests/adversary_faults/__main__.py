@@ -18,6 +18,17 @@ from tests.adversary_faults.fault import Fault
 from tests.adversary_faults.hunt import COMMAND, State, hunt, table
 from tests.adversary_faults.plant import environment, plant
 
+PAGE = """\
+# How long the adversary takes to find planted faults
+
+Faults were planted in a copy of dpsql, one at a time, independently of the [adversary](adversary.md) and
+before it had seen them. Each was attacked with the same seed until something was found. *Seconds* are by
+the clock, on a machine with two processors that did much else; *of processors* is what the attacker and
+its servers used of them. `python -m tests.adversary_faults --table docs/planted_faults.md` writes this page
+from what `make faults` kept.
+
+{table}
+"""
 SHOWING = 180.0
 """Seconds for one fault to show."""
 
@@ -59,6 +70,9 @@ def main() -> int:
     parser.add_argument(
         "--command", default=COMMAND, help="the adversary; {seconds}, {seed}, {findings}"
     )
+    parser.add_argument(
+        "--table", type=Path, help="hunt nothing, and write the table of all faults to this page"
+    )
     parser.add_argument("--list", action="store_true", help="print the faults")
     parser.add_argument(
         "--show", action="store_true", help="see each fault by its own reproduction"
@@ -73,6 +87,11 @@ def main() -> int:
     if chosen.show:
         return _show(faults)
     state = State(chosen.state)
+    if chosen.table is not None:
+        kept = [one for (_, seed), one in state.hunts().items() if seed == chosen.seed]
+        here = [one for one in kept if one.fault in BY_NAME]
+        chosen.table.write_text(PAGE.format(table=table(here, BY_NAME.values())), "utf-8")
+        return 0
     for fault in faults:
         if chosen.fault or (fault.name, chosen.seed) not in state.hunts():
             with tempfile.TemporaryDirectory(prefix="planted-", ignore_cleanup_errors=True) as name:

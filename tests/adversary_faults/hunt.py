@@ -161,17 +161,39 @@ class State:
             file.write(json.dumps(asdict(found)) + "\n")
 
 
-def table(hunts: Iterable[Hunt]) -> str:
-    """Fault, area, found by, seconds; and how many, the median and the slowest."""
-    known = sorted(hunts, key=lambda hunt: (hunt.area, hunt.fault))
-    rows = [("fault", "area", "found by", "seconds")]
-    for one in known:
-        by = (one.by or "yes") if one.found else f"not found (ended with {one.ended})"
-        rows.append((one.fault, one.area, by, f"{one.seconds:.0f}"))
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    lines.insert(1, "|---|---|---|---|")
-    times = sorted(one.seconds for one in known if one.found)
-    said = f"{len(times)} of {len(known)} found"
-    if times:
-        said += f"; median {times[len(times) // 2]:.0f} s, slowest {times[-1]:.0f} s"
+def table(hunts: Iterable[Hunt], faults: Iterable[Fault] = ()) -> str:
+    """Fault, area, found by, seconds; and how many, the median and the slowest.
+
+    Of ``faults`` those that nobody hunted are there too.
+    """
+    known = {hunt.fault: hunt for hunt in hunts}
+    rows = [_row(hunt) for hunt in known.values()]
+    rows += [(f.name, f.area, "not tried", "", "") for f in faults if f.name not in known]
+    rows.sort(key=lambda row: (row[1], row[0]))
+    head = ("fault", "area", "found by", "seconds", "of processors")
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    lines.insert(1, "|---|---|---|---|---|")
+    found = sorted((one for one in known.values() if one.found), key=lambda one: one.seconds)
+    said = f"{len(found)} of {len(rows)} found"
+    if found:
+        works = sorted(one.work for one in found)
+        said += (
+            f"; median {found[len(found) // 2].seconds:.0f} s ({works[len(works) // 2]:.0f} s of processors),"
+            f" slowest {found[-1].seconds:.0f} s ({found[-1].fault})"
+        )
     return "\n".join([*lines, "", said])
+
+
+def _row(one: Hunt) -> tuple[str, ...]:
+    by = (one.by or "yes") if one.found else "not found"
+    return one.fault, one.area, by, f"{one.seconds:.0f}", f"{one.work:.0f}"
+
+
+def names(text: str) -> set[tuple[str, str]]:
+    """The faults of a table with their areas.
+
+    >>> names(table([], [Fault("no noise", "noise", (), "")]))
+    {('no noise', 'noise')}
+    """
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return {(row[0], row[1]) for row in rows[1:]}

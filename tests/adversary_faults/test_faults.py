@@ -11,7 +11,7 @@ import pytest
 from tests.adversary_faults.__main__ import show
 from tests.adversary_faults.every import BY_NAME, FAULTS
 from tests.adversary_faults.fault import Edit, Fault
-from tests.adversary_faults.hunt import COMMAND, State, finding, hunt, judge, table
+from tests.adversary_faults.hunt import COMMAND, State, finding, hunt, judge, names, table
 from tests.adversary_faults.plant import PACKAGE, ROOT, NotPlanted, edited, environment, plant
 from tests.adversary_faults.shown.every import SHOWS
 
@@ -81,8 +81,17 @@ def test_a_process_uses_the_planted_package(tmp_path: Path) -> None:
     assert set(state.hunts().values()) == {found, missed}
     said = table(state.hunts().values())
     assert "| an example | noise | bytes |" in said
-    assert "| another | noise | not found (ended with 0) |" in said
+    assert "| another | noise | not found |" in said
     assert "1 of 2 found" in said
+    more = table([found], [EXAMPLE, other])
+    assert "| another | noise | not tried |" in more
+    assert names(more) == {("an example", "noise"), ("another", "noise")}
+
+
+def test_the_page_of_hunts_has_each_fault_once() -> None:
+    text = (ROOT / "docs" / "planted_faults.md").read_text("utf-8")
+    assert names(text) == {(fault.name, fault.area) for fault in FAULTS}
+    assert sum(line.startswith("| ") for line in text.splitlines()) == len(FAULTS) + 1
 
 
 def test_findings_in_a_file_count(tmp_path: Path) -> None:
