@@ -31,6 +31,7 @@ from tests.adversary.live import (
     play_all,
 )
 from tests.adversary.model import Face, Finding, Unopened
+from tests.adversary.neighbours import compare
 from tests.adversary.pressure import press
 from tests.adversary.report import Voice, report
 from tests.adversary.seeds import Seed, to_json
@@ -40,11 +41,11 @@ from tests.adversary.timing import time_answers, time_conditions
 
 Kind = Literal[
     "scripts", "accounts", "doors", "waits", "encrypted", "generated", "marks", "pressure", "times",
-    "conditions",
+    "conditions", "neighbours",
 ]  # fmt: skip
 ROUND: tuple[Kind, ...] = (
     "accounts", "scripts", "marks", "doors", "scripts", "marks", "scripts", "generated", "waits",
-    "scripts", "encrypted", "scripts", "pressure", "generated", "times", "marks", "scripts",
+    "scripts", "neighbours", "encrypted", "scripts", "pressure", "generated", "times", "marks", "scripts",
     "generated", "conditions",
 )  # fmt: skip
 """What is done in turn."""
@@ -53,6 +54,7 @@ ALONE: Mapping[Kind, Callable[[Path, Servers], Iterator[Finding]]] = {
     "doors": knock,
     "waits": wait,
     "encrypted": encrypted,
+    "neighbours": compare,
     "pressure": press,
     "times": time_answers,
     "conditions": time_conditions,

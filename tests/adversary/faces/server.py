@@ -18,6 +18,7 @@ STARTING_SECONDS = 60.0
 STOPPING_SECONDS = 15.0
 RELOADING_SECONDS = 30.0
 HOST = "127.0.0.1"
+COMMAND = ("-m", "dpsql")
 
 
 class ServerFailed(Exception):
@@ -54,12 +55,13 @@ class Server:
     environment: Mapping[str, str] = field(default_factory=dict)
     more: Sequence[str] = ()
     said: str = ""
+    program: Sequence[str] = COMMAND
 
     def __post_init__(self) -> None:
         """Start it and wait until it listens."""
         self._spoken = threading.Condition()
         self.process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "dpsql", "serve", "--policy", str(self.policy),
+            [sys.executable, "-u", *self.program, "serve", "--policy", str(self.policy),
              "--port", "0", "--http-port", "0", *self.more],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **self.environment},

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.adversary.faces.server import Server, ServerFailed, make_token
+from tests.adversary.faces.server import COMMAND, Server, ServerFailed, make_token
 from tests.adversary.model import Failure, Unopened, World
 from tests.adversary.place import POLICY
 
@@ -18,8 +18,11 @@ MOST_SERVERS = 4
 class Servers:
     """At most so many endpoints at once; the one that was asked longest ago ends first."""
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
-        """Start nothing yet."""
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, program: Sequence[str] = COMMAND
+    ) -> None:
+        """Start nothing yet; ``program`` is what Python runs as the command."""
+        self._program = program
         self._environment = dict(environment or {})
         self._running: OrderedDict[Path, Server] = OrderedDict()
         self._tokens: dict[Path, dict[str, str]] = {}
@@ -47,7 +50,9 @@ class Servers:
         """The endpoint of a world, started if need be."""
         if folder not in self._running:
             try:
-                self._running[folder] = Server(folder / POLICY, self._environment)
+                self._running[folder] = Server(
+                    folder / POLICY, self._environment, program=self._program
+                )
             except ServerFailed as failed:
                 raise Unopened(Failure("START", str(failed))) from failed
         self._running.move_to_end(folder)
