@@ -46,6 +46,13 @@ connection = dpsql.connect(sys.argv[1], role="analyst")
 print("open", flush=True)
 connection.execute(sys.argv[2])
 """
+ASKED = """
+import sys, dpsql
+cursor = dpsql.connect(sys.argv[1], role="analyst").cursor()
+cursor.execute("SET dpsql.epsilon = 0.001")
+for condition in ("ok", "NOT ok", "region = 1", "rank = 2", "score > 0"):
+    print(cursor.execute(f"SELECT COUNT(*), SUM(money) FROM people WHERE {condition}").fetchall())
+"""
 PATIENCE = 20.0
 """Seconds for a process to ask ``SLOW``; it is killed as soon as the ledger knows of it."""
 
@@ -258,8 +265,21 @@ def _killed(folder: Path, world: World) -> Iterator[Finding]:
         yield seen(world, "what a killed process began is not paid for", f"{low} of {total}")
 
 
+def afresh(folder: Path) -> Iterator[Finding]:
+    """Two processes that are asked the same for the first time draw other noise."""
+    world, told = shop.shop("afresh"), list[str]()
+    for place in (folder / "one", folder / "other"):
+        write(world, place)
+        done = subprocess.run(
+            [sys.executable, "-c", ASKED, str(place / POLICY)], capture_output=True, text=True, check=True
+        )  # fmt: skip
+        told.append(done.stdout)
+    if told[0] == told[1]:
+        yield seen(world, "noise is the same in two processes", told[0][:400])
+
+
 ATTACKS: tuple[Callable[[Path], Iterator[Finding]], ...] = (
-    every_account_pays, months, to_the_end, unwritable, put_back, stopped,
+    every_account_pays, afresh, months, to_the_end, unwritable, put_back, stopped,
 )  # fmt: skip
 
 

@@ -1,13 +1,12 @@
 """What an attack reaches inside dpsql, so that the next one can start from there.
 
-Lines of the package are noticed once each, by ``sys.monitoring`` where Python has it and by a trace
-function otherwise, which leaves code alone as soon as all its lines were met. Refusals, notes and
-events are noticed by their words, with numbers and names taken out.
+Steps from one line of the package to another are noticed, so both ways of a branch count. This takes
+about as long as the attack itself. Refusals, notes and events are noticed by their words, with numbers
+and names taken out.
 """
 
 from __future__ import annotations
 
-import dis
 import re
 import sys
 import threading
@@ -21,26 +20,20 @@ import dpsql
 from tests.adversary.model import Transcript
 
 PACKAGE = str(Path(dpsql.__file__).parent)
-TOOL = 4
-"""The number of this tool in ``sys.monitoring``."""
 _NAMES = re.compile(r"\d+(\.\d+)?(e-?\d+)?|'[^']*'|\"[^\"]*\"|\b[a-z]+\d+\b")
 
 
-class Lines:
-    """Lines of the package that were executed while this watched."""
+class Arcs:
+    """Steps from line to line of the package that were taken while this watched."""
 
     def __init__(self) -> None:
         """Nothing was met yet."""
         self.met: set[str] = set()
-        self._left: dict[CodeType, set[int]] = {}
+        self._known: set[tuple[CodeType, int, int]] = set()
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Notice lines while this lasts."""
-        if sys.version_info >= (3, 12):
-            with self._monitored():
-                yield
-            return
+        """Notice steps while this lasts."""
         old = sys.gettrace()
         sys.settrace(self._call)
         threading.settrace(self._call)
@@ -51,42 +44,21 @@ class Lines:
             threading.settrace(old)  # type: ignore[arg-type]
 
     def _call(self, frame: FrameType, _event: str, _argument: Any) -> Any:
-        code = frame.f_code
+        code, last = frame.f_code, 0
         if not code.co_filename.startswith(PACKAGE):
             return None
-        left = self._left.get(code)
-        if left is None:
-            left = self._left[code] = {n for _, n in dis.findlinestarts(code) if n}
-        return self._line if left else None
 
-    def _line(self, frame: FrameType, event: str, _argument: Any) -> Any:
-        if event == "line":
-            left = self._left[frame.f_code]
-            if frame.f_lineno in left:
-                left.discard(frame.f_lineno)
-                self._meet(frame.f_code, frame.f_lineno)
-        return self._line
+        def line(inner: FrameType, event: str, _: Any) -> Any:
+            nonlocal last
+            if event == "line":
+                number = inner.f_lineno
+                if (code, last, number) not in self._known:
+                    self._known.add((code, last, number))
+                    self.met.add(f"{code.co_filename[len(PACKAGE) + 1 :]}:{last}>{number}")
+                last = number
+            return line
 
-    def _meet(self, code: CodeType, line: int) -> None:
-        self.met.add(f"{code.co_filename[len(PACKAGE) + 1 :]}:{line}")
-
-    @contextmanager
-    def _monitored(self) -> Iterator[None]:
-        monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
-
-        def line(code: CodeType, number: int) -> Any:
-            if code.co_filename.startswith(PACKAGE):
-                self._meet(code, number)
-            return monitoring.DISABLE
-
-        monitoring.use_tool_id(TOOL, "adversary")
-        monitoring.register_callback(TOOL, monitoring.events.LINE, line)
-        monitoring.set_events(TOOL, monitoring.events.LINE)
-        try:
-            yield
-        finally:
-            monitoring.set_events(TOOL, 0)
-            monitoring.free_tool_id(TOOL)
+        return line
 
 
 def words(transcript: Transcript) -> set[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.adversary import endpoints, seeds
 from tests.adversary.attack import attack
 from tests.adversary.dice import Dice
-from tests.adversary.learn import Lines
+from tests.adversary.learn import Arcs
 from tests.adversary.model import Case, Finding
 from tests.adversary.mutate import mutate
 from tests.adversary.oracle import tame
@@ -82,19 +82,17 @@ def chosen(state: State) -> Seed:
     return tame(name, STEPS) if dice.chance(ORACLE) else fresh(name)
 
 
-def attack_inside(state: State, lines: Lines, voice: Voice) -> int:
+def attack_inside(state: State, arcs: Arcs, voice: Voice) -> int:
     """One attack inside this process; how much was found that was not known."""
     seed = chosen(state)
-    lines.met.clear()
+    arcs.met.clear()
     try:
-        with (
-            nullcontext() if voice.first else lines.watch()
-        ):  # what is learned goes with its folder
+        with nullcontext() if voice.first else arcs.watch():  # what is learned goes with its folder
             case, findings = judge(seed)
     except Exception as error:  # noqa: BLE001 (a database that cannot be made is no attack)
         voice.say(f"{state.next}: not an attack: {error!r}")
         return 0
-    news = state.keep(seed, case, lines.met)
+    news = state.keep(seed, case, arcs.met)
     answered = sum(t.error is None for t in case.left.transcripts)
     voice.say(
         f"{state.next}: {case.left.world.name} {case.relation}: {answered} of {len(case.steps)}"
@@ -129,9 +127,9 @@ def _found(state: State, seed: Seed, finding: Finding, voice: Voice) -> bool:
 def explore(folder: Path, seconds: float, seed: str, kinds: Sequence[str], voice: Voice) -> int:
     """Attack until the time is over, or something is found and that is enough; how much was."""
     state, known = State.load(folder, seed), endpoints.Known.load(folder, seed)
-    lines, count, spent = Lines(), 0, dict.fromkeys(kinds, 0.0)
+    arcs, count, spent = Arcs(), 0, dict.fromkeys(kinds, 0.0)
     turns = {
-        "inside": lambda: attack_inside(state, lines, voice),
+        "inside": lambda: attack_inside(state, arcs, voice),
         "endpoints": lambda: endpoints.attack_next(known, voice),
     }
     end = time.monotonic() + seconds

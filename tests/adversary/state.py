@@ -11,6 +11,9 @@ from tests.adversary.learn import words
 from tests.adversary.model import Case
 from tests.adversary.seeds import Seed
 
+MANY = 10
+"""New steps between lines that make an attack worth keeping; a new word does so alone."""
+
 
 @dataclass
 class State:
@@ -53,9 +56,9 @@ class State:
         new.write_text(json.dumps(known, indent=1))
         new.replace(self.folder / "state.json")
 
-    def keep(self, seed: Seed, case: Case, lines: set[str]) -> int:
+    def keep(self, seed: Seed, case: Case, arcs: set[str]) -> int:
         """Keep the attack as a seed if it reached something new; how much that is."""
-        news = {f"line {line}" for line in lines} - self.reached
+        news = {f"arc {arc}" for arc in arcs} - self.reached
         last = 0
         for number, transcript in enumerate(case.left.transcripts):
             said = words(transcript) - self.reached
@@ -66,8 +69,8 @@ class State:
         self.reached |= news
         if seed in self.pool:
             return len(news)
-        said = sorted(word for word in news if not word.startswith("line "))
-        if said or len(news) > 3:
+        said = sorted(word for word in news if not word.startswith("arc "))
+        if said or len(news) > MANY:
             last = last or len(seed.steps) - 1
             kept = replace(seeds.small(seed), steps=seed.steps[: last + 1])
             kept = replace(kept, reached=tuple(said[:20]))

@@ -21,7 +21,13 @@ def words(found: Iterator[Finding]) -> list[str]:
     return [each.meaning for each in found]
 
 
-@pytest.mark.parametrize("attack", accounts.ATTACKS, ids=lambda attack: attack.__name__)
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(a, marks=[pytest.mark.slow] if a is accounts.stopped else [], id=a.__name__)
+        for a in accounts.ATTACKS
+    ],
+)
 def test_no_account_gives_more_than_it_has(attack: Attack, tmp_path: Path) -> None:
     assert words(attack(tmp_path / "place")) == []
 
@@ -81,6 +87,11 @@ class Open:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def test_noise_that_repeats_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(accounts, "ASKED", "print(17)")
+    assert words(accounts.afresh(tmp_path)) == ["noise is the same in two processes"]
 
 
 def test_a_month_that_is_a_day_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

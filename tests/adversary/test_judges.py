@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -168,6 +169,20 @@ def test_narrow_noise_is_noticed(case: Case) -> None:
     assert "the same in two draws" in said(twice)["noise"]
     even = drawn(case, LISTED, lambda d: replace(d, sample=tuple(v // 2 * 2 for v in d.sample)))
     assert "even than odd" in said(even)["noise"]
+
+
+def test_noise_that_leans_is_noticed(case: Case) -> None:
+    up = drawn(case, LISTED, lambda d: replace(d, sample=tuple(map(abs, d.sample))))
+    assert "leans to one side" in said(up)["noise"]
+
+
+def test_a_narrow_interval_is_noticed(case: Case) -> None:
+    text = case.left.transcripts[TOTAL].text
+    [(name, [(low, high)])] = ast.literal_eval(text)
+    quarter = (high - low) / 4
+    narrow = repr([(name, [(low + quarter, high - quarter)])])
+    changed = replace(case, left=_changed(case.left, TOTAL, text=narrow))
+    assert "an interval" in said(changed)["noise"]
 
 
 def test_what_leaves_beside_the_noise_is_noticed(case: Case) -> None:
