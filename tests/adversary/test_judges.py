@@ -200,6 +200,14 @@ def test_a_low_threshold_is_noticed(case: Case) -> None:
     assert "and delta" in said(measured(case, HIDDEN, lower))["selection"]
 
 
+def test_a_group_below_the_threshold_is_noticed(case: Case) -> None:
+    def more(m: Measured) -> Measured:
+        assert m.shown is not None
+        return replace(m, shown=(m.shown[0], m.shown[1] + 1))
+
+    assert "pass the threshold" in said(measured(case, HIDDEN, more))["selection"]
+
+
 def test_a_choice_that_tells_is_noticed(case: Case) -> None:
     exact = [
         t.measured[0].draws[0].exact[0]

@@ -47,8 +47,8 @@ FAULTS = (
         (
             Edit(
                 "sql/bind/aggregate_calls.py",
-                '    _check_kinds(node, "count_if", args)\n',
-                '    _check_kinds(node, "count", args)\n',
+                "    check_kinds(node, name, CONDITIONS, args)\n",
+                "",
             ),
             Edit(
                 "engines/guard/terms.py",

@@ -59,7 +59,19 @@ def _problem(case: Case, pair: tuple[Measured, Measured], groups: int, delta: fl
         if chance > delta * CLOSE:
             words = f"groups of {numbers} units are shown with a chance of {chance:.3g}"
             return f"{words}, and delta {delta:.3g} was paid"
+    passed = _passed(one)
+    if passed is not None and passed != one.shown[1]:
+        return f"{one.shown[1]} groups are shown, and {passed} pass the threshold"
     return ""
+
+
+def _passed(one: Measured) -> int | None:
+    """How many noisy numbers of units reach the threshold, as they were drawn."""
+    units = one.draws[0]
+    if one.shown is None or len(units.noise) != len(units.exact):
+        return None
+    least = one.shown[0]
+    return sum(e + n >= least for e, n in zip(units.exact, units.noise, strict=True))
 
 
 def tail(draw: Draw, least: int) -> float:
