@@ -43,7 +43,9 @@ class Noise:
                 if problem:
                     return finding(self.name, case, number, problem, [measured.statement])
             problem = _cheap([c for c in run.charges if c.step == number])
-            problem = problem or _told(run, number) or _interval(transcript)
+            problem = problem or _told(run, number)
+            if not any(earlier.measured for earlier in run.transcripts[:number]):
+                problem = problem or _interval(transcript)  # later ones use what is stored too
             if problem:
                 return finding(self.name, case, number, problem)
         return None
