@@ -193,7 +193,10 @@ def _statements(sources: AnswerSources, tools: Tools) -> tuple[Admitted, ...]:
 
 
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:
-    """The effects: match what is stored, pay for what is not, then post-process."""
+    """Match what is stored; where something is due, admit, reserve, execute, noise, merge, commit; finish.
+
+    A question that is paid visits each of them once.
+    """
     if not priced.parts:
         release = _finish(priced, (), tools.finishing, intervals=intervals)
         return Answer(release, Cost.zero(), recalled=False)
@@ -202,14 +205,14 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
     cached = cached.without_related() if payer.fresh else cached.with_related(tools.ledger)
     if cached.release is not None:
         return Answer(cached.release, Cost.zero(), recalled=True)
-    with _matched(cached, seen, payer, tools) as (cached, sources):
+    with _match_alone(cached, seen, payer, tools) as (cached, sources):
         if sources.due.parts:
             return _pay(priced, sources, payer, tools, intervals=intervals)
     with released():
         return _recall(cached, sources, tools, intervals=intervals)
 
 
-def stored(priced: PricedPlan, answers_key: str, tools: Tools) -> Release | None:
+def answer_from_store(priced: PricedPlan, answers_key: str, tools: Tools) -> Release | None:
     """The answer of a plan from the store alone; None where something would have to be measured."""
     sources = match(priced, answers_key, tools)
     if sources.due.parts:
@@ -222,15 +225,15 @@ def match(
 ) -> AnswerSources:
     """What an answer would be made of now. Nothing is spent."""
     cached = CachedAnswer(priced, pieces(priced, answers_key))
-    return _match(cached if fresh else cached.with_related(tools.ledger), tools)
+    return _find_sources(cached if fresh else cached.with_related(tools.ledger), tools)
 
 
 @contextmanager
-def _matched(
+def _match_alone(
     cached: CachedAnswer, seen: int, payer: Payer, tools: Tools
 ) -> Iterator[tuple[CachedAnswer, AnswerSources]]:
     """The sources of an answer; where something is due of it, nobody else pays for the same meanwhile."""
-    sources = _match(cached, tools)
+    sources = _find_sources(cached, tools)
     if payer.fresh or payer.later is not None or not sources.due.parts:
         yield cached, sources
         return
@@ -238,11 +241,11 @@ def _matched(
     with tools.single_flight.hold(question, seen) as changed:
         if changed:  # somebody may have paid
             cached = cached.with_related(tools.ledger)
-            sources = _match(cached, tools)
+            sources = _find_sources(cached, tools)
         yield cached, sources
 
 
-def _match(cached: CachedAnswer, tools: Tools) -> AnswerSources:
+def _find_sources(cached: CachedAnswer, tools: Tools) -> AnswerSources:
     store = Store(cached.priced, cached.related, tools.ledger.recall, tools.postprocessor)
     return match_stored(store, cached.pieces)
 
@@ -252,7 +255,7 @@ def _recall(
 ) -> Answer:
     """The answer from what is stored, cached until that changes."""
     noisy, _ = merge(cached.priced, sources, ())
-    release = _finished(cached.priced, noisy, tools, intervals=intervals)
+    release = _finish_stored(cached.priced, noisy, tools, intervals=intervals)
     tools.answers.store(cached, release, intervals=intervals)
     return Answer(release, Cost.zero(), recalled=True)
 
@@ -275,7 +278,7 @@ def _pay(
         raise
     _note(payer, lambda: tools.ledger.commit(hold, new))
     with released():
-        release = _finished(priced, noisy, tools, intervals=intervals)
+        release = _finish_stored(priced, noisy, tools, intervals=intervals)
     return Answer(release, due.cost, recalled=False)
 
 
@@ -324,7 +327,7 @@ def _take_room(part: PricedMeasurement) -> None:
         take(0, cells.count, len(part.measurement.keys) + len(part.measurement.columns))
 
 
-def _finished(
+def _finish_stored(
     priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Tools, *, intervals: bool
 ) -> Release:
     """The answer from a release that is stored; if it is ended early, that is said."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.ledger.shortage import check_cap, check_left
-from dpsql.pipeline import Act, Payer, admit, answer, stored
+from dpsql.pipeline import Act, Payer, admit, answer, answer_from_store
 from dpsql.plan.priced import PricedPlan
 from dpsql.privacy.cost import Cost
 from dpsql.release.rows import Release
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 def with_stored_bounds(base: PricedPlan, service: Service) -> PricedPlan:
     """The plan under its bounds, where all of them are stored; it costs nothing to know them."""
-    found = [stored(s.priced, service.policy.answers_key, service.tools) for s in base.searches]
+    found = [
+        answer_from_store(s.priced, service.policy.answers_key, service.tools)
+        for s in base.searches
+    ]
     levels = tuple(_level(release) for release in found if release is not None)
     if not base.searches or len(levels) < len(found):
         return base
