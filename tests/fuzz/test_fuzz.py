@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,8 +70,11 @@ def test_mutations_are_refused_at_most(name: str, share: int) -> None:
             raise AssertionError(f"{number}: {data!r}") from error
 
 
-RUNS = {"statement": 400, "dialect": 1_000, "messages": 80, "strangers": 4_000}
-"""About what each target does in a quarter of a minute; ``make fuzz`` goes on for as long as you like."""
+RUNS = {"statement": 600, "dialect": 900, "messages": 180, "strangers": 4_000}
+"""Changed inputs of a target every night; ``make fuzz`` goes on for as long as you like."""
+EVERY = {"statement": 10, "dialect": 4, "messages": 6, "strangers": 1}
+"""By day it begins with each such seed: all of them were tried above."""
+_EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 
 @pytest.mark.timeout(1_200)
@@ -80,14 +84,16 @@ def test_what_reaches_new_code_is_refused_at_most(name: str, share: int) -> None
     """Coverage-guided, in a process of its own; the same tries each time, on machines of any speed."""
     if importlib.util.find_spec("atheris") is None:
         leave_out("atheris is not installed")
+    runs, every = RUNS[name] // share, EVERY[name] if share > 1 else 1
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz", "--target", name, "--seconds", "900", "--seed", "1",
-         "--runs", str(RUNS[name] // share)],
+         "--runs", str(runs), "--every", str(every)],
         capture_output=True, text=True, errors="replace", check=False, cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONHASHSEED": "0"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
-    assert "stat::number_of_executed_units" in done.stderr
+    (executed,) = _EXECUTED.findall(done.stderr)
+    assert int(executed) > len(list(seeds(name))[::every]) + runs // 2, "it is not seeds alone"
 
 
 def test_the_fuzzer_tries_every_target() -> None:
