@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dpsql.catalog.decimals import decimal_name
 from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql.expressions import Expression, Literal, Shape
 from dpsql.sql.lengths import Growth
@@ -93,8 +94,10 @@ def constant(argument: Expression, what: str) -> Literal:
     return argument
 
 
-def zoned(kind: Kind, args: Sequence[Expression]) -> str:
-    """The name of the type of a time that is made of others: an instant, where one of them is."""
+def name_of_type(kind: Kind, args: Sequence[Expression]) -> str:
+    """The name of the type of what is made of others: an instant where one is, or what holds decimals."""
+    if kind is Kind.DOUBLE:
+        return decimal_name(args)
     instants = any(a.shape.type_name == INSTANT for a in args)
     return INSTANT if kind is Kind.TIMESTAMP and instants else ""
 

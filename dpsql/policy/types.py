@@ -71,6 +71,8 @@ INSTANT = "timestamptz"
 """Of instants everything is computed as of timestamps in UTC, and every session is in UTC."""
 MOST_DIGITS = 15
 """Decimals of so many digits are told apart as doubles, and each is read back from its double."""
+WIDE = "decimal"
+"""The name of decimals of more digits: they are answered as doubles, and rounded as decimals are."""
 _NARROW = frozenset({"smallint", "integer", "real", "uuid", INSTANT})
 _DECIMAL = re.compile(r"decimal\( *([0-9]+) *(?:, *([0-9]+) *)?\)")
 
@@ -102,19 +104,19 @@ def total_type(name: str) -> str:
     ('decimal(38, 2)', '')
     """
     digits = digits_of(name)
-    return f"decimal(38, {digits[1]})" if digits else ""
+    return f"decimal(38, {digits[1]})" if digits else name if name == WIDE else ""
 
 
 def type_name(declared: str) -> str:
     """The name of a policy's type under which values are answered, where it says more than its kind.
 
-    Nothing for the types that are the kinds themselves, and for decimals of more digits than a
-    double tells apart: those are answered as doubles.
+    Nothing for the types that are the kinds themselves. Decimals of more digits than a double tells
+    apart have no digits.
 
-    >>> type_name("decimal(12,2)"), type_name("integer"), type_name("text")
-    ('decimal(12, 2)', 'integer', '')
+    >>> type_name("decimal(12,2)"), type_name("decimal(18,2)"), type_name("integer"), type_name("text")
+    ('decimal(12, 2)', 'decimal', 'integer', '')
     """
     digits = digits_of(declared)
     if digits is not None:
-        return "decimal({}, {})".format(*digits) if digits[0] <= MOST_DIGITS else ""
-    return declared if declared in _NARROW else ""
+        return "decimal({}, {})".format(*digits) if digits[0] <= MOST_DIGITS else WIDE
+    return declared if declared in _NARROW or declared == WIDE else ""

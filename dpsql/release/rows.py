@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsql.execution import check
-from dpsql.policy.types import INSTANT, Kind, digits_of
+from dpsql.policy.types import INSTANT, WIDE, Kind, digits_of
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.sql.expressions import Column
@@ -111,7 +111,7 @@ class OutputColumn:
     @property
     def type(self) -> str:
         """Its type as a policy would name it."""
-        return self.type_name or self.kind.value
+        return self.kind.value if self.type_name in ("", WIDE) else self.type_name
 
     @property
     def arrow(self) -> pa.DataType:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Shape:
     """Type, nullability and publicly known domain of an expression.
 
-    ``type_name`` is that of a column's own type where it says more than the kind: whatever is
-    computed is of a kind alone.
+    ``type_name`` is that of a column's own type where it says more than the kind. Of what is
+    computed only decimals and instants have one.
     """
 
     kind: Kind

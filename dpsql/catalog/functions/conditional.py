@@ -16,8 +16,8 @@ from dpsql.catalog.function import (
     common_kind,
     engine_type,
     expect,
+    name_of_type,
     typed,
-    zoned,
 )
 from dpsql.catalog.functions.arithmetic import ends_as
 from dpsql.catalog.record import EVERY_DIALECT
@@ -79,7 +79,7 @@ def _coalesce_shape(args: tuple[Expression, ...], _: str) -> Shape:
         if not optional_as(a, kind):
             break
     nullable = optional_as(reached[-1], kind)
-    return Shape(kind, nullable, joined(reached, kind), zoned(kind, args))
+    return Shape(kind, nullable, joined(reached, kind), name_of_type(kind, args))
 
 
 def _coalesce(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
@@ -110,7 +110,7 @@ def _nullif_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 2, "NULLIF")
     common_kind(args, "NULLIF")
     first = args[0].shape
-    return Shape(first.kind, True, first.domain, zoned(first.kind, args[:1]))
+    return Shape(first.kind, True, first.domain, name_of_type(first.kind, args[:1]))
 
 
 def _nullif(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
@@ -134,7 +134,7 @@ def _extreme_shape(args: tuple[Expression, ...], name: str) -> Shape:
     kind = common_kind(args, name)
     nullable = all(optional_as(a, kind) for a in args)
     if not kind.numeric:
-        return Shape(kind, nullable, ANYTHING, zoned(kind, args))
+        return Shape(kind, nullable, ANYTHING, name_of_type(kind, args))
     every = [ends_as(a, kind) for a in args if a.shape.kind is not Kind.NULL]
     sure = [ends_as(a, kind) for a in args if not a.shape.nullable]
     lows, highs = [e[0] for e in every], [e[1] for e in every]

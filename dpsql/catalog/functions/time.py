@@ -16,8 +16,8 @@ from dpsql.catalog.function import (
     engine_type,
     expect,
     expect_kind,
+    name_of_type,
     typed,
-    zoned,
 )
 from dpsql.catalog.functions.conditional import coerced
 from dpsql.catalog.record import EVERY_DIALECT
@@ -77,7 +77,7 @@ def _truncate_shape(args: tuple[Expression, ...], option: str) -> Shape:
     if option not in UNITS:
         raise Mismatch(f"date_trunc takes one of {', '.join(UNITS)}")
     domain = args[0].shape.domain
-    name = zoned(Kind.TIMESTAMP, args)
+    name = name_of_type(Kind.TIMESTAMP, args)
     if not isinstance(domain.low, date) or not isinstance(domain.high, date):
         return Shape(Kind.TIMESTAMP, True, type_name=name)
     ends = truncate(domain.low, option), truncate(domain.high, option)
@@ -174,7 +174,7 @@ def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
     sign = 1 if option == "+" else -1
     domain = args[0].shape.domain
     low, high = (moved(end, step, sign) for end in (domain.low, domain.high))
-    name = zoned(Kind.TIMESTAMP, args)
+    name = name_of_type(Kind.TIMESTAMP, args)
     if low is None or high is None:
         return Shape(Kind.TIMESTAMP, True, type_name=name)
     return Shape(Kind.TIMESTAMP, any_nullable(args[:1]), interval(low, high), name)

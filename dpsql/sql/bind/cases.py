@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.catalog.function import common_kind, zoned
+from dpsql.catalog.function import common_kind, name_of_type
 from dpsql.catalog.functions import Mismatch
 from dpsql.catalog.functions.conditional import joined, optional_as
 from dpsql.policy.types import Kind
@@ -65,4 +65,6 @@ def make_case(
         raise refuse("DP201", node, str(mismatch), "All values of a CASE have one type.") from None
     nullable = any(optional_as(v, kind) for v in values)
     domain = joined(values, kind) if kind is not Kind.NULL else ANYTHING
-    return Case(whens, otherwise, Shape(kind, nullable, domain, zoned(kind, values)), span_of(node))
+    return Case(
+        whens, otherwise, Shape(kind, nullable, domain, name_of_type(kind, values)), span_of(node)
+    )

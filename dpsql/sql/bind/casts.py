@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.catalog.decimals import is_decimal
 from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import Refused
-from dpsql.policy.types import INSTANT, Kind, digits_of
+from dpsql.policy.types import INSTANT, MOST_DIGITS, WIDE, Kind, type_name
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import copied
 from dpsql.sql.bind.operators import check_written, is_text_constant
 from dpsql.sql.domain import at_least, at_most, numbers
-from dpsql.sql.expressions import NULL, Call, Case, Expression, Interval, Literal, Parameter, walk
+from dpsql.sql.expressions import (
+    NULL,
+    Call,
+    Case,
+    Column,
+    Expression,
+    Interval,
+    Literal,
+    Parameter,
+    walk,
+)
 from dpsql.sql.marks import ROUNDS_AWAY, has
 from dpsql.sql.zones import zone_named
 
@@ -40,7 +51,7 @@ _TYPES: dict[exp.DType, Kind] = {
     exp.DType.TIMESTAMPTZ: Kind.TIMESTAMP,
 }
 _BITS = {exp.DType.SMALLINT: 16, exp.DType.INT: 32}
-_LARGEST = {exp.DType.VARCHAR: (1_000,), exp.DType.DECIMAL: (1_000, 15)}
+_LARGEST = {exp.DType.VARCHAR: (1_000,), exp.DType.DECIMAL: (1_000, MOST_DIGITS)}
 """The sizes that types may name, and the largest answered: ``varchar(n)``, ``numeric(p, s)``."""
 
 
@@ -56,7 +67,7 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
         return _OF_CONSTANTS[target.this](value, node, target)
     if kind is Kind.TEXT:
         check_written(value, node)
-    away = has(node, ROUNDS_AWAY) or _is_decimal(node.this, value)
+    away = has(node, ROUNDS_AWAY) or is_decimal(value)
     if kind is Kind.INTEGER and value.shape.kind is Kind.DOUBLE and away:
         value = self.call("round", (value,), node)
     instant = target.this is exp.DType.TIMESTAMPTZ
@@ -69,7 +80,7 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
     if target.this in _BITS:
         return _within(self, node, value, 1 << (_BITS[target.this] - 1))
     if not sizes:
-        return value
+        return _of_type(value, WIDE) if target.this is exp.DType.DECIMAL else value
     if kind is Kind.TEXT:
         return self.call("left", (value, literals.literal(sizes[0], node)), node)
     return _decimal(self, node, value, *sizes)
@@ -93,20 +104,6 @@ def _interval(value: Expression, node: exp.Expr, _: exp.Expr) -> Expression:
 
 
 _OF_CONSTANTS = {exp.DType.UUID: _as_uuid, exp.DType.INTERVAL: _interval}
-
-
-def _is_decimal(node: exp.Expr, value: Expression) -> bool:
-    """Whether a value is a decimal to the analyst, which rounds halves away from zero; doubles do not.
-
-    So is a column of a decimal type, a sum of it, a constant with a point, and what is cast to one.
-    """
-    while isinstance(node, exp.Paren | exp.Neg):
-        node = node.this
-    if isinstance(node, exp.Cast):
-        return bool(node.args["to"].this is exp.DType.DECIMAL)
-    while isinstance(value, Call) and value.function in ("negate", "abs"):
-        value = value.args[0]
-    return isinstance(node, exp.Literal) or digits_of(value.shape.type_name) is not None
 
 
 def bind_at_time_zone(self: Scalars, node: exp.Expr) -> Expression:
@@ -166,7 +163,16 @@ def _decimal(
     rounded = self.call("round", (copied(value, node), literals.literal(scale, node)), node)
     limit = literals.literal(Fraction(10) ** (precision - scale), node)
     fits = self.call("lt", (self.call("abs", (rounded,), node), limit), node)
-    return Case(((fits, rounded),), NULL, rounded.shape.optional(), rounded.span)
+    name = type_name(f"decimal({precision}, {scale})")
+    case = Case(((fits, rounded),), NULL, rounded.shape.optional(), rounded.span)
+    return _of_type(case, name)
+
+
+def _of_type(value: Expression, name: str) -> Expression:
+    """The value under the name of its type; a constant has its digits, and parameters of a statement none."""
+    if not isinstance(value, Call | Case | Column):
+        return value
+    return replace(value, shape=replace(value.shape, type_name=name))
 
 
 def _within(self: Scalars, node: exp.Expr, value: Expression, limit: int) -> Expression:

@@ -18,6 +18,7 @@ from dpsql.sql.bind import cases, literals, operators, steps, times
 from dpsql.sql.bind.casts import bind_at_time_zone, bind_cast
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.copies import copied
+from dpsql.sql.bind.decimals import exact
 from dpsql.sql.bind.operators import aligned, word
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.bind.subqueries import bind_subquery
@@ -111,7 +112,7 @@ class Scalars:
                 "Types are settled before any data is read, so that no row can make a query fail.",
                 "Cast the argument, or write the constant out.",
             ) from None
-        return Call(name, args, shape, option, span_of(node))
+        return exact(Call(name, args, shape, option, span_of(node)))
 
     def _arguments(self, node: exp.Expr, names: tuple[str, ...]) -> tuple[Expression, ...]:
         found: list[Expression] = []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.catalog.function import zoned
+from dpsql.catalog.function import name_of_type
 from dpsql.catalog.functions.time import moved
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import domain as d
@@ -37,7 +37,7 @@ def series(node: exp.Expr, context: Context, ctes: Scope, name: str) -> Values:
             "GENERATE_SERIES(DATE '2025-01-01', DATE '2025-12-01', INTERVAL '1 month')",
         )
     kind = Kind.INTEGER if isinstance(start.shape.domain.low, int) else Kind.TIMESTAMP
-    shape = Shape(kind, False, d.members(found), zoned(kind, (start, end)))
+    shape = Shape(kind, False, d.members(found), name_of_type(kind, (start, end)))
     field = context.column(name, shape)
     return Values((field,), tuple((value,) for value in found), span=span_of(node))
 

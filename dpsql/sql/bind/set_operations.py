@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.catalog.function import common_kind, zoned
+from dpsql.catalog.function import common_kind, name_of_type
 from dpsql.catalog.functions import Mismatch
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
@@ -139,6 +139,6 @@ def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Ex
         kind,
         a.shape.nullable or b.shape.nullable,
         hull(a.shape.domain, b.shape.domain),
-        a.shape.type_name if a.shape.type_name == b.shape.type_name else zoned(kind, (a, b)),
+        a.shape.type_name if a.shape.type_name == b.shape.type_name else name_of_type(kind, (a, b)),
     )
     return context.column(a.name, shape, identifier=a.identifier or b.identifier)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dpsql.catalog.function import common_kind, zoned
+from dpsql.catalog.function import common_kind, name_of_type
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.model import Column as Declared
@@ -203,7 +203,7 @@ def _constants(parts: Sequence[Expression]) -> _Constants:
     kind = common_kind(parts, "VALUES")
     values = tuple(of_kind(p.value, kind) for p in parts if isinstance(p, Literal))
     known = [v for v in values if v is not None]
-    shape = Shape(kind, len(known) < len(values), d.members(known), zoned(kind, parts))
+    shape = Shape(kind, len(known) < len(values), d.members(known), name_of_type(kind, parts))
     return _Constants(shape, values)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dpsql.catalog.function import Mismatch, common_kind, zoned
+from dpsql.catalog.function import Mismatch, common_kind, name_of_type
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.catalog.record import AggregateRecord, Form
 from dpsql.effort import step
@@ -131,7 +131,7 @@ def _aggregate(
                 "They are added.",
             )
     shape = record.shape(args, None)
-    return record.name, args, Shape(shape.kind, shape.nullable, type_name=zoned(shape.kind, args))
+    return record.name, args, Shape(shape.kind, shape.nullable, type_name=shape.type_name)
 
 
 def _rank(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
@@ -158,7 +158,7 @@ def _neighbour(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression,
         kind = common_kind([args[0], *args[2:]], name.upper())
     except Mismatch as mismatch:
         raise refuse("DP201", node, str(mismatch), "A column has one type.") from None
-    return name, args, Shape(kind, type_name=zoned(kind, args))
+    return name, args, Shape(kind, type_name=name_of_type(kind, args))
 
 
 _PLACES = ("UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW", "FOLLOWING", "UNBOUNDED FOLLOWING")

@@ -57,9 +57,9 @@ def test_the_terminal_and_csv_write_them() -> None:
     )
 
 
-def test_what_is_computed_is_of_a_kind_alone() -> None:
+def test_what_is_computed_is_of_a_kind_or_a_decimal() -> None:
     reply = _answer("SELECT article * 2, price + 1, CAST(article AS bigint) FROM articles LIMIT 1")
-    assert [c.type for c in reply.columns] == ["bigint", "double", "bigint"]
+    assert [c.type for c in reply.columns] == ["bigint", "decimal(8, 2)", "bigint"]
 
 
 @pytest.mark.parametrize("where", ["", " WHERE paid < 0.05", " WHERE article = 3"])

@@ -1,0 +1,71 @@
+"""Decimals: how many digits a computed one has, and which double it is.
+
+A decimal is held as the double nearest to it. What doubles of decimals add up to, or multiply to, may lie beside
+that: ``0.1 * 3 = 0.3`` would be false. Rounded to the digits of the result they are it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dpsql.policy.types import MOST_DIGITS, WIDE, Kind, digits_of
+from dpsql.sql.domain import numbers
+from dpsql.sql.expressions import Expression, Literal, Shape
+
+Digits = tuple[int, int]
+"""How many a value has before and behind the point."""
+_MANY: Digits = (1000, 0)
+_WHOLE = {"smallint": 5, "integer": 10}
+
+
+def digits(value: Expression) -> Digits | None:
+    """The digits of a decimal, or of a whole number that becomes one; None for doubles."""
+    shape = value.shape
+    if shape.kind is Kind.NULL:
+        return 0, 0
+    if shape.kind is Kind.INTEGER:
+        return digits_before(shape, _WHOLE.get(shape.type_name, 19)), 0
+    if isinstance(value, Literal) and isinstance(value.value, Fraction):
+        scales = range(MOST_DIGITS + 1)
+        behind = next((n for n in scales if (value.value * 10**n).denominator == 1), None)
+        return _MANY if behind is None else (digits_before(shape, MOST_DIGITS), behind)
+    if shape.type_name == WIDE:
+        return _MANY
+    held = digits_of(shape.type_name)
+    return None if held is None else (held[0] - held[1], held[1])
+
+
+def digits_before(shape: Shape, most: int) -> int:
+    """How many digits a number has before the point: not more than ``most``, or than its ends have."""
+    low, high = numbers(shape.domain)
+    if low is None or high is None:
+        return most
+    return min(most, len(str(math.ceil(max(abs(low), abs(high))))))
+
+
+def is_decimal(value: Expression) -> bool:
+    """Whether a number is a decimal to SQL: of such a type, made of such, or a constant with a point."""
+    return value.shape.kind is Kind.DOUBLE and digits(value) is not None
+
+
+def all_digits(args: Sequence[Expression]) -> list[Digits]:
+    """The digits of each value; nothing where together they are no decimals."""
+    found = [own for a in args if (own := digits(a)) is not None]
+    return found if len(found) == len(args) and any(map(is_decimal, args)) else []
+
+
+def sized_name(before: int, behind: int) -> str:
+    """The name of computed decimals: these are held where all their digits are."""
+    count = max(1, before + behind)
+    return f"decimal({count}, {behind})" if count <= MOST_DIGITS else WIDE
+
+
+def decimal_name(args: Sequence[Expression]) -> str:
+    """The name of the decimal type that holds each of the values; nothing where they are no decimals."""
+    found = all_digits(args)
+    names = {a.shape.type_name for a in args}
+    if not found or (len(names) == 1 and "" not in names):
+        return names.pop() if found else ""
+    return sized_name(max(before for before, _ in found), max(behind for _, behind in found))
