@@ -14,7 +14,7 @@ Argument: the number of units of such a group is zero, and what is released of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from fractions import Fraction
@@ -68,11 +68,12 @@ _WHOLE = Shape(Kind.INTEGER, nullable=False)
 
 
 class Above(IntEnum):
-    """What stands above groups: nothing, sums to which a group without rows adds 0, or more."""
+    """What stands above groups: nothing, sums to which a group without rows adds 0, more, or both."""
 
     NOTHING = 0
     SUMS = 1
     MORE = 2
+    MORE_AND_SUMS = 3
 
 
 def above(relation: Relation, below: Relation, state: Above) -> Above:
@@ -82,17 +83,26 @@ def above(relation: Relation, below: Relation, state: Above) -> Above:
             return state
         case Filter(predicate=predicate, input=groups):
             plain = state is Above.NOTHING or _is_of_keys(predicate, groups)
-            return state if plain else Above.MORE
+            return state if plain else max(state, Above.MORE)
         case Limit():
-            return state if state is Above.NOTHING else Above.MORE
+            return state if state is Above.NOTHING else max(state, Above.MORE)
         case Join(left=left, right=right):
-            return state if _has_one_row(right if below is left else left) else Above.MORE
+            return (
+                state if _has_one_row(right if below is left else left) else max(state, Above.MORE)
+            )
         case Aggregate(keys=keys, calls=calls) if calls and _adds_zeros(relation):
             return max(state, Above.SUMS) if keys else Above.SUMS
         case Windowed() if _adds_zeros(relation):
             return max(state, Above.SUMS)
+        case Aggregate(calls=calls) | Windowed(windows=calls):
+            return max(state, Above.MORE_AND_SUMS if _adds(calls) else Above.MORE)
         case _:
-            return Above.MORE
+            return max(state, Above.MORE)
+
+
+def _adds(calls: Sequence[Aggregated | Window]) -> bool:
+    """Whether numbers of groups are added, of which a reader may think that they are all there."""
+    return any(call.function in ("sum", "count") for call in calls)
 
 
 def _has_one_row(relation: Relation) -> bool:
@@ -191,7 +201,7 @@ def drops_empty(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool
         return False
     if not aggregate.calls and _is_chosen(aggregate.input, aggregate.keys):
         return True
-    return wanted == "drop" or (wanted == "auto" and state is Above.MORE)
+    return wanted == "drop" or (wanted == "auto" and state >= Above.MORE)
 
 
 def hides_noise(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool:
@@ -201,7 +211,7 @@ def hides_noise(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool
     """
     if not aggregate.keys or not keeps_empty(aggregate) or not _beside_counts(aggregate):
         return False
-    return wanted == "drop" or (wanted == "auto" and state is Above.MORE)
+    return wanted == "drop" or (wanted == "auto" and state >= Above.MORE)
 
 
 def _beside_counts(aggregate: Aggregate) -> bool:
@@ -311,9 +321,10 @@ def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> 
             hidden if state is Above.NOTHING else f"{hidden}, and not in what is computed of others"
         )
     if dropped:
+        sums = ", in sums and counts of groups too" if state is Above.MORE_AND_SUMS else ""
         return (
-            f"{names}: only groups with enough units, by a noised number, take part; one without rows"
-            " does in at most 1 of 20 answers"
+            f"{names}: only groups with enough units, by a noised number, take part{sums}; one without"
+            " rows does in at most 1 of 20 answers"
         )
     if state is Above.NOTHING:
         return f"{names}: all public groups are shown, those without rows too"

@@ -237,3 +237,13 @@ def test_a_group_that_a_left_join_keeps_shows_no_noise_below_other_aggregates() 
         top = _plan(spine.format(call))
         assert top.measurements[0].unit_count is None, "at the top it is shown, and noted"
         assert any("not a count" in note for note in top.notes) is asked
+
+
+@pytest.mark.parametrize(
+    ("values", "said"), [("AVG(n), SUM(n)", True), ("AVG(n), COUNT(*)", True), ("AVG(n)", False)]
+)
+def test_sums_beside_what_needs_rows_are_said_to_be_of_the_same_groups(
+    shop: Session, values: str, said: bool
+) -> None:
+    notes = " ".join(shop.prepare(f"SELECT {values} FROM {ORDERS} AS t").plan.notes)
+    assert ("in sums and counts of groups too" in notes) is said
