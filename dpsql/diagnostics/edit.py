@@ -12,6 +12,7 @@ How = Literal[
     "rename",
     "leave_out",
     "on",
+    "using",
     "inner",
     "partition",
     "group",
@@ -25,7 +26,8 @@ How = Literal[
 
 ``replace``: the expression there becomes ``sql``. ``rename``: the column there, wherever it stands,
 becomes the column ``sql`` of the same table. ``leave_out``: what stands there is left out.
-``on``: the join there has ``sql`` among its conditions, and keeps no side whole. ``inner``: the join there
+``on``: the join there has ``sql`` among its conditions, and keeps no side whole. ``using``: the NATURAL
+join there names its columns. ``inner``: the join there
 keeps no side whole. ``partition``: the window there is also by ``sql``. ``group``: the SELECT around it is
 also grouped by ``sql``. ``values``: it is grouped by ``sql``, which stands in the place of the aggregate there
 beside the number of rows. ``first_group``: the output

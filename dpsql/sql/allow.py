@@ -6,6 +6,8 @@ forbidden. Listing a node means that ``bind`` accounts for it and for each liste
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refusal
@@ -30,7 +32,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Values: ("expressions", "alias"),
     exp.ExplodingGenerateSeries: ("start", "end", "step"),
     exp.From: ("this",),
-    exp.Join: ("this", "on", "using", "side", "kind"),
+    exp.Join: ("this", "on", "using", "side", "kind", "method"),  # NATURAL is refused where columns are known
     exp.Table: ("this", "db", "alias"),
     exp.TableAlias: ("this", "columns"),
     exp.Where: ("this",),
@@ -107,7 +109,6 @@ _TELLING: dict[type[exp.Expr], tuple[str, ...]] = {exp.Group: ("all",)}
 
 _SAID = {
     "GROUP with all": "GROUP BY with DISTINCT, or with ALL and keys,",
-    "JOIN with method": "NATURAL or ASOF JOIN",
     "TABLE with sample": "TABLESAMPLE",
     "DISTINCT with on": "DISTINCT ON",
     "WITH with recursive": "WITH RECURSIVE",
@@ -156,14 +157,12 @@ def _name(node: exp.Expr) -> str:
         return f'"{node.args.get("this")}"'
     if isinstance(node, exp.Func):
         return str(node.sql_name()).upper()
-    words = "".join(f" {c}" if c.isupper() else c for c in type(node).__name__)
-    return words.strip().upper()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
 
 
 _HINTS = {
     "FETCH": "LIMIT 5 keeps the first five rows.",
     "LIMIT with limit options": "LIMIT 5 keeps the first five rows.",
-    "JOIN with method": "Name the columns: JOIN ... USING (column), or ON a.column = b.column.",
     "WITH with recursive": "A WITH query reads tables and the WITH queries before it.",
     "SELECT with into": "Read the answer; dpsql stores nothing in the database.",
     "SELECT with windows": "Write the window out: OVER (PARTITION BY ... ORDER BY ...).",
@@ -188,7 +187,7 @@ _HINTS = {
 """What to write for some of what is not listed."""
 
 
-LEAVE_OUT = "Leave it out; the README lists what is answered."
+LEAVE_OUT = "Leave it out."
 
 
 def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:

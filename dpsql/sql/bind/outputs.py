@@ -83,8 +83,11 @@ def holds_aggregate(node: exp.Expr) -> bool:
     return any(holds_aggregate(child) for child in node.iter_expressions())
 
 
-def ungrouped(node: exp.Expr, column: Column, *, grouped: bool) -> Refused:
-    """A column of rows among groups; or among rows, where only HAVING or ORDER BY speaks of groups."""
+def ungrouped(node: exp.Expr, column: Column, *, grouped: bool, unit: str | None) -> Refused:
+    """A column of rows among groups; or among rows, where only HAVING or ORDER BY speaks of groups.
+
+    ``unit`` is whom each row of the answer would be of, where the groups are single units.
+    """
     name, place = spelled(column.name), column.span or span_of(node)
     average = f", AVG({name})" if column.shape.kind.numeric else ""
     means = (
@@ -92,6 +95,18 @@ def ungrouped(node: exp.Expr, column: Column, *, grouped: bool) -> Refused:
         if average
         else []
     )
+    group = Edit("group", place, name)
+    if unit is not None:
+        return Refused(
+            Refusal(
+                "DP101",
+                f'this query returns one row per {unit}, and "{column.name}" is of one row',
+                f"Every output row would be about one {unit}. Noise cannot hide a row that is shown.",
+                f"Group by what many share, or aggregate over all: COUNT(*){average}.",
+                place,
+                (*means, group),
+            )
+        )
     return Refused(
         Refusal(
             "DP111" if grouped else "DP101",
@@ -101,6 +116,6 @@ def ungrouped(node: exp.Expr, column: Column, *, grouped: bool) -> Refused:
             "A group has many rows, of many people; showing one row's value would show one person's.",
             f'Add "{column.name}" to GROUP BY, or aggregate it: COUNT(*){average}.',
             place,
-            (Edit("group", place, name), *means),
+            (group, *means),
         )
     )

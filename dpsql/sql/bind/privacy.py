@@ -37,6 +37,13 @@ def groups_by_unit(privacy: Private, keys: Iterable[Expression]) -> bool:
     return bool(privacy.key) and all(component & numbers for component in _components(privacy))
 
 
+def unit_of_groups(privacy: Privacy, keys: Iterable[Expression]) -> str | None:
+    """The unit that each group is of; None where groups are of several, or of none."""
+    if isinstance(privacy, Private) and groups_by_unit(privacy, keys):
+        return privacy.unit
+    return None
+
+
 def _components(privacy: Private) -> tuple[frozenset[int], ...]:
     return privacy.key
 

@@ -209,7 +209,10 @@ def _unknown(node: exp.Column, name: str, fields: tuple[Column, ...]) -> Refused
         f'there is no column "{name}" here',
         "A column that the policy does not list does not exist for analysts.",
         f"Known here: {known}." if known else "",
-        *(Edit("replace", sql=front + spelled(column)) for column in near),
+        *(
+            Edit("rename", sql=spelled(c), note=f"{front}{c} instead of {front}{name}")
+            for c in near
+        ),
     )
 
 

@@ -308,7 +308,9 @@ class _Grouped(_Plain):
         replaced = substitute(value, known.get)
         for column in columns(replaced):
             if column.number not in made:
-                raise ungrouped(node, column, grouped=self._is_grouped())
+                inner = self.select.parent is not None or self.sets
+                unit = None if inner else privacy.unit_of_groups(self.relation.privacy, self.keys)
+                raise ungrouped(node, column, grouped=self._is_grouped(), unit=unit)
         return replaced
 
     def _is_grouped(self) -> bool:

@@ -220,6 +220,15 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
                 f"{source.alias} AS another_name",
                 Edit("alias", sql=_free(source.alias, taken)),
             )
+    if node.args.get("method"):
+        names = _named_alike(current, other)
+        natural = str(node.args["method"]).upper() == "NATURAL" and bool(names)
+        raise refuse(
+            "DP100", node, "NATURAL or ASOF JOIN is not in the SQL that dpsql answers",
+            "Which columns pair would depend on columns that the policy does not list.",
+            "Name the columns: JOIN ... USING (column), or ON a.column = b.column.",
+            *([Edit("using", sql=", ".join(names))] if natural else []),
+        )  # fmt: skip
     kind = _kind(node)
     both = replace(current.scope, sources=current.scope.sources + other.scope.sources)
     condition, merged = _condition(node, current, other, both, context)
@@ -228,7 +237,7 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
         raise refuse(
             "DP102", node, "this join has no condition", "ON or USING says what pairs.",
             "Write ON a.column = b.column, or USING (column).",
-            *([Edit("on", sql=on_unit)] if on_unit else _shared(current, other)),
+            *([Edit("on", sql=pair) for pair in ([on_unit] if on_unit else _shared(current, other)[:2])]),
         )  # fmt: skip
     if kind == "right":
         # The same rows, with the side that is kept whole on the left.
@@ -245,15 +254,20 @@ def _free(alias: str, taken: set[str]) -> str:
     return next(name for i in range(2, 200) if (name := f"{alias}_{i}").casefold() not in taken)
 
 
-def _shared(left: From, right: From) -> list[Edit]:
-    """The join on the columns that both sides have under one name."""
-    pairs = [
+def _shared(left: From, right: From) -> list[str]:
+    """The conditions on the columns that both sides have under one name."""
+    return [
         f"{_in(left, f)} = {_in(right, g)}"
         for f in left.scope.fields
         for g in right.scope.fields
         if f.name == g.name and f.shape.kind is g.shape.kind
     ]
-    return [Edit("on", sql=pair) for pair in pairs[:2]]
+
+
+def _named_alike(left: From, right: From) -> list[str]:
+    """The names that both sides have, as they are written."""
+    names = {f.name for f in right.scope.fields}
+    return list(dict.fromkeys(spelled(f.name) for f in left.scope.fields if f.name in names))
 
 
 def _in(side: From, column: Column) -> str:

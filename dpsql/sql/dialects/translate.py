@@ -90,13 +90,13 @@ def _unknown(node: exp.Expr, dialect: Dialect) -> Refusal:
     elif isinstance(node, exp.Func):
         name = str(node.sql_name()).upper()
     else:
-        name = re.sub("(?<!^)(?=[A-Z])", " ", type(node).__name__).upper()
+        name = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
     return Refusal(
         "DP107" if isinstance(node, exp.Func) else "DP100",
         f"{name} is not in the SQL that dpsql answers in {dialect.title}'s dialect",
         "Only constructs whose meaning there is known are run; everything else is refused, "
         "whatever the data.",
-        f"Leave it out; the README lists what is read in {dialect.title}'s dialect.",
+        "Leave it out, or write it in PostgreSQL's dialect: SET dpsql.dialect = 'postgres'.",
         span_of(node),
     )
 

@@ -22,6 +22,7 @@ from dpsql.diagnostics.quote import STATEMENT, quote
 from dpsql.diagnostics.refusal import NotAdmitted, Refusal, Refused
 from dpsql.diagnostics.render import is_sql
 from dpsql.effort import limit_part, step
+from dpsql.sql.allow import LEAVE_OUT
 from dpsql.sql.parse import Source, read
 from dpsql.sql.suggest.candidate import LOOK_UP, Candidate, Case, Change
 from dpsql.sql.suggest.change import changed
@@ -67,7 +68,7 @@ def suggested(refused: Refused, source: Source, ask: Ask, visible: Sequence[str]
 def _notes(found: Candidate, refusal: Refusal) -> Iterator[str]:
     """What the suggestion does not keep, and then what the rule says in its own words."""
     yield from dict.fromkeys(found.notes)
-    if found.loses and "README" not in refusal.instead and refusal.instead:
+    if found.loses and refusal.instead not in ("", LEAVE_OUT):
         yield refusal.instead
 
 

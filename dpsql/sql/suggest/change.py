@@ -130,6 +130,18 @@ def _on(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
     return tree, _keep_both(node)
 
 
+def _using(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
+    """The names that a NATURAL JOIN finds by itself."""
+    node = at(tree, edit.span)
+    if not isinstance(node, exp.Join):
+        return None
+    names = [fragment(name, case.source.dialect).this for name in edit.sql.split(", ")]
+    touch(node)
+    node.set("using", names)
+    node.set("method", None)
+    return tree, (f"JOIN ... USING ({edit.sql}) instead of NATURAL JOIN",)
+
+
 def _and(before: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """Both conditions, as the parser reads a list of them: from the left."""
     parts = condition.flatten() if isinstance(condition, exp.And) else (condition,)
@@ -256,6 +268,7 @@ _MAKERS: dict[str, Callable[[exp.Expr, Edit, Case], _Made]] = {
     "first_group": _first_group,
     "alias": _alias,
     "on": _on,
+    "using": _using,
     "inner": _inner,
     "partition": _partition,
     "group": _group,

@@ -105,6 +105,9 @@ def _drop(parent: exp.Expr, key: str, node: exp.Expr) -> None:
 def _flags(node: exp.Expr) -> str:
     """Words of a table, a join, a WITH, that change what it is: they are taken off."""
     taken = []
+    if isinstance(node, exp.Select) and node.args.get("locks"):
+        taken += [lock.sql("postgres") for lock in node.args["locks"]]
+        node.set("locks", None)
     for key in (
         "only",
         "sample",
@@ -114,8 +117,9 @@ def _flags(node: exp.Expr) -> str:
         "when",
         "version",
         "rows_from",
+        "materialized",
     ):
-        if isinstance(node, exp.Table | exp.With) and node.args.get(key):
+        if isinstance(node, exp.Table | exp.With | exp.CTE) and node.args.get(key):
             node.set(key, None)
             taken.append(key)
     if isinstance(node, exp.Join) and str(node.args.get("method") or ""):

@@ -45,7 +45,7 @@ def _as(case: Case, table: exp.Table, known: str, order: int) -> Change:
         if column.table == name and not _is_alias(tree, name):
             touch(column)
             column.set("table", exp.to_identifier(known, quoted=spelled(known) != known))
-    return Change(tree, MEND + order)
+    return Change(tree, MEND + order, (f"{known} instead of {name}",))
 
 
 def _is_alias(tree: exp.Expr, name: str) -> bool:

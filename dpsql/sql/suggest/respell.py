@@ -21,7 +21,9 @@ def respelled(case: Case, refusal: Refusal) -> Iterator[Change]:
     for node in upward(innermost(tree, refusal.span)):
         for kinds, write, far in spellings:
             if isinstance(node, kinds):
-                said = text_of(node, case.source)
+                parent = node.parent  # its name was for another thing
+                named = parent if write is _by_value and isinstance(parent, exp.Alias) else node
+                said = "WINDOW" if isinstance(node, exp.Select) else text_of(named, case.source)
                 if write(node):
                     yield Change(tree, far, (f"instead of {said}",))
                     return
@@ -67,11 +69,25 @@ def _text(node: exp.Expr) -> bool:
     return True
 
 
-def _plain_join(node: exp.Expr) -> bool:
-    if not node.args.get("method"):
+def _written_out(node: exp.Expr) -> bool:
+    """Windows of a WINDOW clause, each where it is used."""
+    named = {w.name.casefold(): w for w in node.args.get("windows") or ()}
+    if not named or any(w.args.get("alias") for w in named.values()):
         return False
+    for call in list(node.find_all(exp.Window)):
+        name = call.args.get("alias")
+        definition = named.get(name.name.casefold()) if isinstance(name, exp.Identifier) else None
+        if definition is None:
+            continue
+        touch(call)
+        call.set("alias", None)
+        for key in ("partition_by", "order", "spec"):
+            part = definition.args.get(key)
+            if part and not call.args.get(key):
+                copies = [p.copy() for p in part] if isinstance(part, list) else part.copy()
+                call.set(key, copies)
     touch(node)
-    node.set("method", None)
+    node.set("windows", None)
     return True
 
 
@@ -173,7 +189,7 @@ _SPELLINGS: tuple[_Spelling, ...] = (
     ((exp.Count,), _star, MEND),
     ((exp.AggFunc,), _unordered, MEND),
     ((exp.RawString, exp.Heredoc), _text, MEND),
-    ((exp.Join,), _plain_join, MEND),
+    ((exp.Select,), _written_out, MEND),
     ((exp.Limit, exp.Fetch), _whole_limit, CHANGE),
     ((exp.Group,), _all_keys, MEND),
     ((exp.With,), _plain_with, MEND),

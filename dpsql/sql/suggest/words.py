@@ -79,6 +79,9 @@ def _closed(text: str, tokens: list[Token]) -> Iterator[Candidate]:
             yield Candidate(text + end, MEND)
     if "`" in text:
         yield Candidate(text.replace("`", '"'), MEND)
+    if top := _TOP.match(text):
+        rest, count = f"{top[1]} {text[top.end() :]}", top[2]
+        yield Candidate(f"{rest} LIMIT {count}", MEND)
     yield from _brackets(text, tokens)
     commas = re.compile(r",(?=\s*(?:\)|FROM\b|WHERE\b|GROUP\b|ORDER\b|$))", re.IGNORECASE)
     if commas.search(text):
@@ -91,6 +94,9 @@ def _closed(text: str, tokens: list[Token]) -> Iterator[Candidate]:
         place = re.search(r"\bFROM\b", text, re.IGNORECASE)
         if place is not None:
             yield Candidate(f"{text[: place.start()]}COUNT(*) {text[place.start() :]}", SUMMARIZE)
+
+
+_TOP = re.compile(r"\s*(SELECT(?:\s+DISTINCT)?)\s+TOP\s*\(?\s*(\d+)\s*\)?\s", re.IGNORECASE)
 
 
 def _brackets(text: str, tokens: list[Token]) -> Iterator[Candidate]:
