@@ -318,7 +318,7 @@ RECORDS = (
             "`DATE_TRUNC('month', a)`",
         ),
         nodes=(
-            FunctionNode("TimestampTrunc", ("this", "unit"), None, ()),
+            FunctionNode("TimestampTrunc", ("this", "unit", "zone"), None, ()),
             FunctionNode("DateTrunc", ("this", "unit"), None, ()),
         ),
         strict=True,

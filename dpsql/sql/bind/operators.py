@@ -13,6 +13,7 @@ from dpsql.sql.bind.context import refuse
 from dpsql.sql.expressions import Call, Expression, Interval, Literal, Shape
 from dpsql.sql.own import own
 from dpsql.sql.spans import span_of
+from dpsql.sql.zones import zone_named
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
@@ -181,8 +182,18 @@ def concat(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def date_trunc(self: Scalars, node: exp.Expr) -> Expression:
-    """``DATE_TRUNC('month', a)``."""
-    value, unit = self.bind(node.this), word(node.args.get("unit"))
+    """``DATE_TRUNC('month', a)``; with a zone, the instant at which the month begins there."""
+    zone, value, unit = node.args.get("zone"), self.bind(node.this), word(node.args.get("unit"))
+    if zone is not None:
+        name = zone_named(str(zone.this)) if isinstance(zone, exp.Literal) else None
+        if name is None or value.shape.type_name != INSTANT:
+            raise refuse(
+                "DP201", node, "DATE_TRUNC with a zone takes a timestamptz and a literal name of a zone",
+                "A zone says where an instant is read; a timestamp has no instant.",
+                "DATE_TRUNC('month', CAST(a AS timestamptz), 'Europe/Berlin')",
+            )  # fmt: skip
+        local = self.call("to_zone", (value,), node, name)
+        return self.call("from_zone", (self.call("date_trunc", (local,), node, unit),), node, name)
     return kept_date(self, node, value, self.call("date_trunc", (value,), node, unit), unit)
 
 

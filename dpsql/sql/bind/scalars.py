@@ -20,6 +20,7 @@ from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.copies import copied
 from dpsql.sql.bind.decimals import exact
 from dpsql.sql.bind.operators import aligned, word
+from dpsql.sql.bind.row_values import bind_rows, compares_rows
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.bind.subqueries import bind_subquery
 from dpsql.sql.expressions import (
@@ -49,6 +50,8 @@ class Scalars:
     def bind(self, node: exp.Expr) -> Expression:
         """The typed expression of a node."""
         step(10)
+        if compares_rows(node):
+            return bind_rows(self, node)
         simple = PLAIN_FUNCTIONS.get(type(node))
         if simple is not None:
             name, arguments = simple

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
-from dpsql.sql.dialects.change import Dialect
+from dpsql.sql.dialects.change import Change, Dialect
 from dpsql.sql.dialects.same import ALSO_SAME, SAME
 from dpsql.sql.dialects.tables import DIALECTS, POSTGRES
 from dpsql.sql.nodes import same_meaning
@@ -36,7 +37,42 @@ def translate(tree: exp.Query, dialect: str) -> None:
     for node in reversed(nodes):
         change = known.changes.get(type(node))
         if change is not None:
-            _replace(node, change.of(node))
+            _replace(node, _changed(node, change, known))
+
+
+def _changed(node: exp.Expr, change: Change, dialect: Dialect) -> exp.Expr:
+    """The node in PostgreSQL's words; refused where an argument has no part in what it becomes."""
+    optional = [name for name, needed in node.arg_types.items() if not needed]
+    given = [n for n in optional if isinstance(node.args.get(n), exp.Expr) and n not in _ADDED]
+    probes = [(name, node.copy()) for name in given]
+    new = change.of(node)
+    if new is node:
+        return new
+    for name, probe in probes:
+        probe.set(name, exp.column("probe"))
+        ignored = False
+        with suppress(Exception):  # whatever it says of another argument: it read it
+            ignored = change.of(probe) == new
+        if ignored:
+            raise Refused(_unread(node, name, dialect))
+    return new
+
+
+_ADDED = ("default_year",)
+"""What the parser adds by itself."""
+
+
+def _unread(node: exp.Expr, argument: str, dialect: Dialect) -> Refusal:
+    name = str(node.sql_name()).upper() if isinstance(node, exp.Func) else type(node).__name__
+    return Refusal(
+        "DP100",
+        f"{name} with {argument.replace('_', ' ')} is not in the SQL that dpsql answers in"
+        f" {dialect.title}'s dialect",
+        "Only constructs whose meaning there is known are run; everything else is refused, "
+        "whatever the data.",
+        "Leave it out, or write it in PostgreSQL's dialect: SET dpsql.dialect = 'postgres'.",
+        span_of(node),
+    )
 
 
 def check_text(tokens: Sequence[Token], text: str, dialect: str) -> None:
@@ -53,8 +89,13 @@ def check_text(tokens: Sequence[Token], text: str, dialect: str) -> None:
 _ESCAPED = re.compile(r"""(?:[^\\]|\\[\\'"`nrt])*""", re.DOTALL)
 
 
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.In)
+
+
 def _known(node: exp.Expr, dialect: Dialect) -> bool:
     kind = type(node)
+    if dialect.name == "duckdb" and kind is exp.Tuple and isinstance(node.parent, _COMPARISONS):
+        return False  # NULL is equal to NULL there
     return (
         bool(own(node))
         or kind in SAME
