@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 
 import psycopg
@@ -93,3 +95,33 @@ def test_a_rollback_takes_them_back_and_discard_drops_them(conn: psycopg.Connect
 def test_nothing_else_is_made(conn: psycopg.Connection, sql: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         conn.execute(sql)
+
+
+def test_the_information_schema_has_them_too(conn: psycopg.Connection) -> None:
+    listed = (
+        "SELECT table_schema, table_type FROM information_schema.tables WHERE table_name = 'adults'"
+    )
+    told = (
+        "SELECT column_name, data_type FROM information_schema.columns"
+        " WHERE table_name = 'adults' ORDER BY ordinal_position"
+    )
+    assert conn.execute(listed).fetchall() == []
+    conn.execute(f"CREATE TEMP VIEW adults AS {ADULTS}")
+    assert conn.execute(listed).fetchall() == [("pg_temp_1", "VIEW")]
+    assert conn.execute(told).fetchall() == [("country", "text"), ("age", "integer")]
+    for views in ("information_schema.views WHERE table_name", "pg_views WHERE viewname"):
+        assert conn.execute(f"SELECT count(*) FROM {views} = 'adults'").fetchone() == (1,)
+    assert conn.execute("SELECT 'adults'::regclass::text").fetchone() == ("adults",)
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_psql_describes_them(shop: Endpoint) -> None:
+    made = f"CREATE TEMP VIEW adults AS {ADULTS}"
+    found = subprocess.run(
+        ["psql", shop.dsn(), "-X", "-c", made, "-c", "\\d adults", "-c", "\\dv"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert 'View "pg_temp_1.adults"' in found.stdout
+    assert " age     | integer" in found.stdout
+    assert " pg_temp_1 | adults | view" in found.stdout

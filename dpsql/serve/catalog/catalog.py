@@ -28,6 +28,7 @@ from dpsql.serve.catalog.names import shown_names
 from dpsql.serve.catalog.rewrite import quoted, rewritten
 from dpsql.serve.catalog.rows import Row, policy_rows, temporary_rows
 from dpsql.serve.catalog.sessions import EFFECTIVE, Deeds, about
+from dpsql.serve.catalog.temporary import temporary_copies, with_temporary
 from dpsql.serve.catalog.types import (
     CHAR_TYPE,
     NAME_TYPE,
@@ -37,7 +38,7 @@ from dpsql.serve.catalog.types import (
     oid_of,
     shape_of,
 )
-from dpsql.serve.catalog.words import INFORMATION, TEMPORARY, WITH_TEMPORARY
+from dpsql.serve.catalog.words import INFORMATION
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.asking import Answer, Description
 from dpsql.serve.pgwire.commands import Query
@@ -240,7 +241,7 @@ class RoleCatalog:
             if schema not in CATALOG_SCHEMAS or f"{schema}.{named.name}" not in relations():
                 shown = f"{named.schema}.{named.name}" if named.schema else named.name
                 raise WireError("42P01", f'relation "{shown}" does not exist')
-        tokens = _with_temporary(query.tokens) if views else query.tokens
+        tokens = with_temporary(query.tokens) if views else query.tokens
         return self._run(query, tokens, who, values, numbers, place or Place(), views)
 
     def interrupt(self, thread: int) -> None:
@@ -312,6 +313,7 @@ class RoleCatalog:
             "UPDATE pg_namespace SET nspacl = NULL",
             "UPDATE pg_tablespace SET spcacl = NULL",
             *_statements("functions.sql"), _DATABASES, *_statements("views.sql"),
+            *temporary_copies(_statements("views.sql")),
         ]  # fmt: skip
         shapes = self._shapes()
         after += [_empty_table(name, columns) for name, columns in shapes.items()]
@@ -326,17 +328,6 @@ class RoleCatalog:
         known = {t.name: tuple(t.columns.values()) for t in self._policy.tables.values()}
         known |= {view.name: view.columns for view in self._views.values()}
         return {name: c for name, c in known.items() if c and name in self._own_tables}
-
-
-def _with_temporary(tokens: Sequence[Token]) -> list[Token]:
-    """The statement over relations that have temporary views too."""
-    found = list(tokens)
-    for named in reversed(tables(tokens)):
-        if named.schema in ("", "pg_catalog") and named.name in WITH_TEMPORARY:
-            own = found[named.end - 1]
-            where = [own._replace(kind="word", text=TEMPORARY), own._replace(kind="op", text=".")]
-            found[named.at : named.end] = [*where, own]
-    return found
 
 
 def role_catalog(service: Service, role: str) -> RoleCatalog:

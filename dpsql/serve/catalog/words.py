@@ -6,7 +6,11 @@ INFORMATION = "pgx_information"
 """Where the information schema is kept."""
 TEMPORARY = "pgx_temporary"
 """Where relations are that have a session's temporary views too."""
-WITH_TEMPORARY = frozenset({"pg_class", "pg_attribute", "pg_namespace"})
+WITH_TEMPORARY = {
+    "pg_class": "pg_catalog", "pg_attribute": "pg_catalog", "pg_namespace": "pg_catalog", "pg_views": "pg_catalog",
+    "tables": "information_schema", "columns": "information_schema", "views": "information_schema",
+}  # fmt: skip
+"""These, with their schemas."""
 OWN = ("pgf_", "pgt_", "pgx_")
 """How names begin that only a rewrite writes: functions, schemas and tables that stand behind the catalog."""
 SCHEMAS = ("pg_catalog", "information_schema")
