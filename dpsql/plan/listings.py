@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 
+from dpsql.catalog.build import call as apply
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.join_rules import equalities
@@ -84,6 +86,8 @@ class Below:
 
     listings: list[Listing] = field(default_factory=list)
     conditions: list[Expression] = field(default_factory=list)
+    _matches: list[Expression] = field(default_factory=list)
+    """Equalities that joins hold wherever both sides are there."""
     _made: dict[int, Expression] = field(default_factory=dict)
     """How columns are computed."""
     _sources: dict[int, Expression | None] = field(default_factory=dict)
@@ -93,6 +97,7 @@ class Below:
         """What is known of the rows of a relation."""
         found = cls()
         found._see(relation, sure=True)
+        found.conditions += found._agreements()
         found.conditions = [found.over_listings(c) for c in found.conditions]
         return found
 
@@ -109,6 +114,27 @@ class Below:
         others = (f for known in self.listings for f in known.relation.fields)
         fitting = (f for f in others if f.number in same and f.shape.kind is column.shape.kind)
         return next(fitting, None)
+
+    def _agreements(self) -> Iterator[Expression]:
+        """What columns of different listings have in common, because joins compare one with the other, or
+        both with the same column: they are equal, or a listing that may be absent has NULL.
+        """
+        tied: dict[int, Column] = {}
+        for match in self._matches:
+            for one, other in permutations(columns(match)):
+                if self.listing(other) is None or not _is_exact(one, other):
+                    continue
+                first = one if self.listing(one) is not None else tied.setdefault(one.number, other)
+                if self.listing(first) != self.listing(other):
+                    yield self._agree(first, other)
+
+    def _agree(self, one: Column, other: Column) -> Expression:
+        owners = [(c, self.listing(c)) for c in (one, other)]
+        found = apply("eq", one, other)
+        for column, owner in owners:
+            if owner is not None and self.listings[owner].optional:
+                found = apply("or", apply("is_null", column), found)
+        return found
 
     def over_listings(self, node: Expression) -> Expression:
         """An expression with what it names as it is computed from listings, where it is."""
@@ -160,10 +186,33 @@ class Below:
         if join.kind in ("inner", "cross") and not join.whole:
             self._hold(on, sure=sure)
         self._see(join.left, sure=sure)
+        if join.kind in ("inner", "cross", "left") and not join.whole:
+            self._matches += [c for c in on if is_match(c)]
         if join.kind in ("inner", "cross"):
             self._see(join.right, sure=sure)
-        elif join.kind == "left":
+        elif join.kind == "left" and not self._attach(join, on):
             self._see(join.right, sure=False, on=on)
+
+    def _attach(self, join: Join, on: tuple[Expression, ...]) -> bool:
+        """Let a listing have the public rows that a LEFT JOIN adds to its own, where it alone decides which.
+
+        Claim: a row that meets a row of the listing meets one of the joined listing.
+        Argument: which rows of the right side match depends on the row of the listing alone, and where
+            none does the join has NULL, as here. A row that meets none of the listing has NULL in the
+            column that is compared with one of the right side, so it has NULL there too.
+        """
+        own = frozenset(f.number for f in join.right.fields)
+        if join.whole or not isinstance(join.right.privacy, Public) or not _is_listable(join.right):
+            return False
+        for i, known in enumerate(self.listings):
+            both = known.numbers | own
+            paired = any(_is_pair(c, known.numbers, own) for c in on)
+            if paired and not known.declared and all(_only(c, both) for c in on):
+                fields = (*known.relation.fields, *(f for f in join.fields if f.number in own))
+                made = replace(join, left=known.relation, fields=fields, privacy=Public())
+                self.listings[i] = replace(known, relation=made)
+                return True
+        return False
 
     def _compute(
         self, fields: Iterable[Column], values: Iterable[Expression], *, sure: bool
@@ -204,6 +253,19 @@ def is_match(condition: Expression) -> bool:
         isinstance(condition, Call)
         and condition.function == "eq"
         and all(isinstance(side, Column) for side in condition.args)
+    )
+
+
+def _is_exact(one: Column, other: Column) -> bool:
+    """Whether what equals one of them equals the other: not so of doubles beside whole numbers."""
+    return one.shape.kind is other.shape.kind and one.shape.kind is not Kind.DOUBLE
+
+
+def _is_pair(condition: Expression, left: frozenset[int], right: frozenset[int]) -> bool:
+    """Whether a column of the left side is compared with one of the right side: NULL matches nothing."""
+    numbers = [c.number for c in columns(condition)]
+    return (
+        is_match(condition) and any(n in left for n in numbers) and any(n in right for n in numbers)
     )
 
 

@@ -97,6 +97,27 @@ def _plain(sql: str) -> int:
             "SELECT c_city, c_nation, COUNT(*) FROM customer WHERE c_region = 'ASIA' GROUP BY 1, 2",
             "SELECT count(*) FROM cities WHERE region = 'ASIA'",
         ),
+        (  # a public table that a row of another one leads to: no product
+            ("SELECT s_city, n.nation, COUNT(*) FROM lineorder LEFT JOIN supplier ON lo_suppkey = s_suppkey"
+            " LEFT JOIN (SELECT DISTINCT nation FROM cities) AS n ON s_nation = n.nation GROUP BY 1, 2"),
+            "SELECT 1 + count(*) FROM (SELECT DISTINCT s_city, s_nation FROM supplier)",
+        ),
+        (  # the same where rows of people decide as well: it is there, or NULL
+            (f"SELECT s_city, n.nation, COUNT(*) FROM {SUPPLIED} LEFT JOIN (SELECT DISTINCT nation FROM cities)"
+            " AS n ON s_nation = n.nation AND lo_quantity < 25 GROUP BY 1, 2"),
+            "SELECT 2 * count(*) FROM (SELECT DISTINCT s_city, s_nation FROM supplier)",
+        ),
+        (  # two that the same column leads to
+            (f"SELECT a.s_city, b.s_nation, COUNT(*) FROM {SUPPLIED.replace('supplier', 'supplier AS a')}"
+            " JOIN supplier AS b ON lo_suppkey = b.s_suppkey GROUP BY 1, 2").replace("= s_suppkey", "= a.s_suppkey"),
+            "SELECT count(*) FROM (SELECT DISTINCT s_city, s_nation FROM supplier)",
+        ),
+        (
+            ("SELECT a.s_city, b.s_nation, COUNT(*) FROM lineorder LEFT JOIN supplier AS a ON lo_suppkey = a.s_suppkey"
+            " LEFT JOIN supplier AS b ON lo_suppkey = b.s_suppkey GROUP BY 1, 2"),
+            ("SELECT count(*) + 1 + (SELECT count(DISTINCT s_city) + count(DISTINCT s_nation) FROM supplier)"
+            " FROM (SELECT DISTINCT s_city, s_nation FROM supplier)"),
+        ),
         (  # two tables beside each other: all pairs
             (f"SELECT s_region, d_year, COUNT(*) FROM {SUPPLIED} JOIN date ON d_datekey = lo_orderdate"
             " WHERE d_year > 1996 GROUP BY 1, 2"),
