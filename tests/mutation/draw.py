@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.mutation.changes import Change, changes
 
-FOLDERS = ("privacy", "plan", "release", "ledger", "serve", "engines/guard")
+FOLDERS = ("privacy", "plan", "release", "ledger", "serve", "engines/guard", "reuse")
 """Where an error costs privacy, money or the service."""
 
 

@@ -12,7 +12,7 @@ from tests.mutation.judges import Verdict
 from tests.mutation.tree import Tree
 
 JUDGEMENTS = Path(__file__).parent / "judgements.toml"
-"""What a person said of survivors: by file, line of code and change, so that it outlives other changes."""
+"""What a person said of survivors: by name of file, line of code and change, so that it outlives other changes."""
 
 _JUDGES = ("unit", "laws", "adversary")
 _LONGEST = 60
@@ -104,12 +104,14 @@ def _of(change: Change, by: Mapping[tuple[str, str], Verdict]) -> list[Verdict]:
 
 def _said(judgements: Path) -> dict[tuple[str, str, str], str]:
     found = tomllib.loads(judgements.read_text("utf-8")).get("survivor", [])
-    return {(one["path"], one["line"], one["new"]): one["judgement"] for one in found}
+    return {(one["file"], one["line"], one["new"]): one["judgement"] for one in found}
 
 
 def _judgement(change: Change, tree: Tree, said: Mapping[tuple[str, str, str], str]) -> str:
     line = tree.text(change.path).splitlines()[change.place.line - 1].strip()
-    return said.get((change.path, line, change.new), "**not judged**").replace("|", "\\|")
+    return said.get((Path(change.path).name, line, change.new), "**not judged**").replace(
+        "|", "\\|"
+    )
 
 
 def _mark(verdict: Verdict | None) -> str:

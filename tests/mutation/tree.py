@@ -23,7 +23,7 @@ PARTS = ("dpsql", "tests", "fixtures", "grammar", "benchmarks", "pyproject.toml"
          "SECURITY.md", "CHANGELOG.md", "Makefile", "LICENSE", "requirements.lock")  # fmt: skip
 
 _ALONE = (
-    "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:pytest_cov", "-q",
+    "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "-q",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
 """In the given order, in one process, without what pytest keeps for its next run; plugins are loaded already."""

@@ -21,6 +21,7 @@ from support.services import FreeLedger, real_service, service
 import dpsql
 from dpsql import pipeline
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
+from dpsql.engines import guard as guards
 from dpsql.engines.allowlist import StatementCheck
 from dpsql.engines.allowlist.generated import GENERATED
 from dpsql.engines.guard import (
@@ -438,6 +439,34 @@ def test_whether_a_statement_is_admitted_depends_on_no_data(holds: bool) -> None
         session.execute("EXPLAIN " + sql)
         for part in session.prepare(sql).parts:
             here.tools.engine._guard.check(part.sql, by_text=True)
+
+
+def test_what_passes_by_its_data_does_not_pass_by_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement is walked once for each of both; what passed with the data is no word for the text."""
+    here = service("oracle", "shop")
+    guard, walks = Guard(here.policy, here.shelf, lambda _: True), list[str]()
+
+    def measured(tree: object, tables: object, *, steady: bool, few: object = None) -> None:
+        walks.append("text" if few is None else "data")
+        if few is None:
+            raise Unsafe("by its text alone")
+
+    monkeypatch.setattr(guards, "measured", measured)
+    monkeypatch.setattr(guard._seen, "of", lambda _, tables: (tables, ()))
+    sql = "SELECT count(*) AS p0 FROM orders"
+    guard.check(sql)
+    guard.check(sql)
+    assert walks == ["text", "data"], "the second time it is known"
+    with pytest.raises(Unsafe):
+        guard.check(sql, by_text=True)
+
+
+def test_a_probe_asks_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = shop().tools.engine
+    asked: list[str] = []
+    monkeypatch.setattr(type(engine._engine), "read_public", lambda _, sql: asked.append(sql))
+    engine.probe()
+    assert len(asked) == 1
 
 
 def test_a_forged_statement_does_not_run() -> None:

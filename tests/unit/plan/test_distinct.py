@@ -8,7 +8,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from dpsql.aggregates.statistic import Values
+from dpsql.plan.bounding import Bounding, kept
+from dpsql.policy.types import Kind
 from dpsql.service import Service, Session
+from dpsql.sql.domain import Domain
+from dpsql.sql.expressions import Column, Shape
 
 POLICY = """
 source: {engine: duckdb, path: few.duckdb}
@@ -80,3 +85,10 @@ def test_rows_that_may_differ_from_place_to_place_are_read_once(session: Session
     assert "place <= 10" in part.sql
     (part,) = session.prepare(BY).parts
     assert "ANTI JOIN" in part.sql
+
+
+@pytest.mark.parametrize(("rows", "pairs"), [(20, 12), (5, 5)])
+def test_a_unit_keeps_every_pair_of_group_and_value_that_it_can_have(rows: int, pairs: int) -> None:
+    """Four declared values in three groups are twelve pairs."""
+    column = Column(0, "x", Shape(Kind.TEXT, domain=Domain(members=("a", "b", "c", "d"))))
+    assert kept(Values((column,)), Bounding(rows=rows, groups=3, grouped=True)) == pairs

@@ -225,7 +225,8 @@ def test_a_grid_holds_its_bounds(low: int, high: int, *, whole: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [Fraction(1, 10**9), Fraction(1, 3), Fraction(10**30), Fraction(2) ** 300]
+    "size",
+    [Fraction(1, 10**30), Fraction(1, 10**9), Fraction(1, 3), Fraction(10**30), Fraction(2) ** 300],
 )
 def test_grids_of_any_size_are_about_as_fine(size: Fraction) -> None:
     at = grid(total(-size, size))

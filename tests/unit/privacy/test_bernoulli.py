@@ -122,3 +122,11 @@ def test_floats_as_far_off_as_they_may_be_decide_nothing() -> None:
     uniform = Recorded(words).u64(2) * 2.0**-64
     assert (uniform < np.exp(-near)).tolist() == [False, True]
     assert keep_with_exp(Recorded(words), ones, near, Fraction).tolist() == [True, False]
+
+
+def test_a_chance_far_below_all_floats_is_settled_exactly() -> None:
+    """An exponent above 50 is only known to be above 49: no float says how often a uniform of zeros is below."""
+    ones, near = np.ones(1, dtype=np.int64), np.array([49.5])
+    for further, kept in ((b"\xff", False), (b"\x00", True)):
+        stream = Recorded(bytes(8) + further * 64)
+        assert keep_with_exp(stream, ones, near, lambda _: Fraction(60)).tolist() == [kept]
