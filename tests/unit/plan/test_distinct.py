@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.aggregates.statistic import Values
+from dpsql.catalog.statistic import Values
 from dpsql.plan.bounding import Bounding, kept
 from dpsql.policy.types import Kind
 from dpsql.service import Service, Session

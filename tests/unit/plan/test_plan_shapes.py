@@ -53,6 +53,10 @@ def test_grouping_sets_add_up_the_finest_groups_only_where_that_is_right() -> No
         "no finest level"
     )
     assert groups(ROLLED.format("city, country", "ROLLUP (city, country)")) == [None, None, 1]
+    joined = "SELECT channel, country, COUNT(*) FROM orders JOIN customers USING (customer_id) "
+    assert groups(joined + "GROUP BY ROLLUP (1, 2)") == [4 * 9, 1], (
+        "nine times as many groups as channels, and three levels: their sums err as little"
+    )
     units = "SELECT channel, COUNT(DISTINCT customer_id) FROM orders GROUP BY ROLLUP (channel)"
     assert groups(units) == [4, 1], "units of several groups do not add up"
 
