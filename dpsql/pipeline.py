@@ -255,7 +255,7 @@ def _recall(
 ) -> Answer:
     """The answer from what is stored, cached until that changes."""
     noisy, _ = merge(cached.priced, sources, ())
-    release = _finish_stored(cached.priced, noisy, tools, intervals=intervals)
+    release = _finish_stored(cached.priced, noisy, tools.finishing, intervals=intervals)
     tools.answers.store(cached, release, intervals=intervals)
     return Answer(release, Cost.zero(), recalled=True)
 
@@ -278,7 +278,9 @@ def _pay(
         raise
     _note(payer, lambda: tools.ledger.commit(hold, new))
     with released():
-        release = _finish_stored(priced, noisy, tools, intervals=intervals)
+        release = _finish_stored(
+            priced, noisy, Finishing(public, tools.postprocessor), intervals=intervals
+        )
     return Answer(release, due.cost, recalled=False)
 
 
@@ -328,11 +330,11 @@ def _take_room(part: PricedMeasurement) -> None:
 
 
 def _finish_stored(
-    priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Tools, *, intervals: bool
+    priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Finishing, *, intervals: bool
 ) -> Release:
     """The answer from a release that is stored; if it is ended early, that is said."""
     try:
-        return _finish(priced, noisy, tools.finishing, intervals=intervals)
+        return _finish(priced, noisy, tools, intervals=intervals)
     except Ended as ended:
         raise ended.with_release() from None
 

@@ -45,6 +45,11 @@ class Known:
                 self.values[lookup.name] = self._look_up(lookup)
         return self._used(sql)
 
+    def read_public(self, sql: str) -> pa.Table:
+        """Public rows that were read before: a statement of the plan."""
+        name = next(query.name for query in self.priced.plan.publics if query.sql == sql)
+        return self.tables[name]
+
     def run(self, sql: str, extra: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """A statement over what is public."""
         return self.postprocessor.run(sql, {**self.tables, **(extra or {})}, self.parameters(sql))

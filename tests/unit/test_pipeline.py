@@ -106,6 +106,23 @@ def test_a_paid_query_visits_each_stage_once(visited: Spied) -> None:
     assert visited.order() == LINE
 
 
+BESIDE = (
+    "SELECT a.country, a.n, c.population FROM (SELECT country, COUNT(*) AS n FROM customers GROUP BY country)"
+    " AS a JOIN countries AS c ON a.country = c.country"
+)
+
+
+def test_a_paid_query_reads_a_public_table_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, calls = service("shop", "shop"), list[str]()
+    session, engine = opened.session("analyst"), opened.tools.engine
+    session.prepare(BESIDE)
+    monkeypatch.setattr(engine, "read_public", noting("read", engine.read_public, calls))
+    reply = session.execute(BESIDE)
+    assert reply.table.num_rows > 1
+    assert not reply.recalled
+    assert calls == ["read"]
+
+
 def test_a_stage_that_is_visited_twice_is_counted(
     visited: Spied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
