@@ -7,6 +7,7 @@ holds them back is the bounding and not the data.
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -37,7 +38,8 @@ SMALL = {"tpch": 0.01}
 """What a unit can change does not depend on how many others there are."""
 HEAVY = 2
 """Units that own a third of all rows each."""
-ORDINARY = 1
+ORDINARY = 2 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 1
+"""Units of the usual size that are removed, one after the other."""
 
 
 OPEN = ExitStack()
