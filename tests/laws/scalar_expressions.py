@@ -14,7 +14,8 @@ import duckdb
 from hypothesis import strategies as st
 
 from dpsql.catalog.function import common_kind
-from dpsql.catalog.functions import FUNCTIONS, Mismatch, arithmetic
+from dpsql.catalog.functions import FUNCTIONS, Mismatch, arithmetic, rounding
+from dpsql.catalog.functions import powers as powers_and_roots
 from dpsql.catalog.functions.conditional import joined, optional_as
 from dpsql.catalog.functions.time import PARTS, UNITS
 from dpsql.policy.types import Kind, Scalar
@@ -185,7 +186,11 @@ def signatures() -> tuple[Signature, ...]:
         for n in ("add", "subtract", "multiply", "divide", "modulo")
         for p in _NUMBERS
     ]
-    numeric = (record.function.name for record in arithmetic.RECORDS)
+    numeric = (
+        record.function.name
+        for family in (arithmetic, powers_and_roots, rounding)
+        for record in family.RECORDS
+    )
     one_number = [name for name in numeric if _takes(name, literal(1))]
     found += [Signature(n, (k,)) for n in one_number for k in (INTEGER, DOUBLE)]
     digits = tuple(literal(n) for n in (-15, -3, -1, 0, 1, 2, 15))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from dpsql.catalog.ends import as_double, ends_as
 from dpsql.catalog.function import (
     Function,
     FunctionNode,
@@ -16,7 +17,6 @@ from dpsql.catalog.function import (
     expect,
     expect_kind,
 )
-from dpsql.catalog.functions.arithmetic import as_double, ends_as
 from dpsql.catalog.functions.conditional import coerced, optional_as
 from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.policy.types import Kind

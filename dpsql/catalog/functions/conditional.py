@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
+from dpsql.catalog.ends import ends_as
 from dpsql.catalog.function import (
     Function,
     FunctionNode,
@@ -19,7 +20,6 @@ from dpsql.catalog.function import (
     name_of_type,
     typed,
 )
-from dpsql.catalog.functions.arithmetic import ends_as
 from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.policy.types import INSTANT, Kind, Scalar, digits_of
 from dpsql.sql.domain import ANYTHING, Domain, hull_of, interval

@@ -1,0 +1,114 @@
+"""Rounding of numbers. Halves go away from zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from dpsql.catalog.ends import (
+    Ends,
+    domain_between,
+    ends_as,
+    expect_numbers,
+    is_small,
+    map_ends,
+)
+from dpsql.catalog.function import (
+    Function,
+    FunctionNode,
+    FunctionRecord,
+    Mismatch,
+    any_nullable,
+    constant,
+    expect,
+    typed,
+)
+from dpsql.catalog.record import EVERY_DIALECT
+from dpsql.policy.types import Kind
+from dpsql.sql.expressions import Expression, Shape
+
+
+def _stepped(name: str, whole: Callable[[Fraction], int], about: str) -> Function:
+    """A rising function to whole values; whole arguments it leaves alone."""
+
+    def shape(args: tuple[Expression, ...], _: str) -> Shape:
+        kind = expect_numbers(args, 1, name)
+        ends = map_ends(ends_as(args[0], kind), lambda e: Fraction(whole(e)))
+        return Shape(kind, any_nullable(args), domain_between(kind, ends, integral=True))
+
+    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+        if args[0].shape.kind is Kind.DOUBLE:
+            return f"{name}({texts[0]})"
+        return typed(texts[0], args[0], Kind.INTEGER)
+
+    return Function(name, shape, write, about)
+
+
+def _digits(args: tuple[Expression, ...]) -> int:
+    if len(args) == 1:
+        return 0
+    value = constant(args[1], "the number of digits of round").value
+    if isinstance(value, bool) or not isinstance(value, int) or not -15 <= value <= 15:
+        raise Mismatch("round takes a literal number of digits from -15 to 15")
+    return value
+
+
+def _round_shape(args: tuple[Expression, ...], _: str) -> Shape:
+    """Halves go away from zero, as PostgreSQL rounds ``numeric``."""
+    expect(args, range(1, 3), "round")
+    kind = expect_numbers(args[:1], 1, "round")
+    digits = _digits(args)
+    before = ends_as(args[0], kind)
+    if kind is Kind.INTEGER and digits >= 0:
+        return Shape(kind, any_nullable(args), domain_between(kind, before))
+    step = Fraction(10) ** -digits
+    low, high = before
+    ends: Ends = (
+        None if low is None else math.floor(low / step) * step,
+        None if high is None else math.ceil(high / step) * step,
+    )
+    leaves = kind is Kind.INTEGER and not is_small(ends)
+    return Shape(
+        kind, any_nullable(args) or leaves, domain_between(kind, ends, integral=digits <= 0)
+    )
+
+
+def _round(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
+    digits = _digits(args)
+    if args[0].shape.kind is Kind.DOUBLE:
+        return f"round({texts[0]}, {digits})"
+    whole = typed(texts[0], args[0], Kind.INTEGER)
+    return whole if digits >= 0 else f"TRY(round({whole}, {digits}))"
+
+
+RECORDS = (
+    FunctionRecord(
+        function=_stepped("floor", math.floor, "`FLOOR(a)`"),
+        nodes=(FunctionNode("Floor", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("FLOOR(x)",),
+    ),
+    FunctionRecord(
+        function=_stepped("ceil", math.ceil, "`CEIL(a)`"),
+        nodes=(FunctionNode("Ceil", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("CEIL(x)",),
+    ),
+    FunctionRecord(
+        function=_stepped("trunc", math.trunc, "`TRUNC(a)`"),
+        nodes=(FunctionNode("Trunc", ("this",), ("this",), EVERY_DIALECT),),
+        strict=True,
+        examples=("TRUNC(x)",),
+    ),
+    FunctionRecord(
+        function=Function("round", _round_shape, _round, "`ROUND(a)`, `ROUND(a, 2)`"),
+        nodes=(
+            FunctionNode(
+                "Round", ("this", "decimals"), ("this", "decimals"), ("duckdb", "bigquery")
+            ),
+        ),
+        strict=True,
+        examples=("ROUND(x)",),
+    ),
+)
