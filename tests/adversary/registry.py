@@ -8,6 +8,7 @@ from tests.adversary.judges.labels import Labels
 from tests.adversary.judges.movement import Movement
 from tests.adversary.judges.noise import Noise
 from tests.adversary.judges.oracle import Oracle
+from tests.adversary.judges.released import Released
 from tests.adversary.judges.sameness import Sameness
 from tests.adversary.judges.selection import Selection
 from tests.adversary.model import Face, Judge
@@ -20,6 +21,7 @@ JUDGES: tuple[Judge, ...] = (
     Labels(),
     Movement(),
     Noise(),
+    Released(),
     Selection(),
     Choices(),
     Oracle(),

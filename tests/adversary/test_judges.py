@@ -182,7 +182,14 @@ def test_a_narrow_interval_is_noticed(case: Case) -> None:
     quarter = (high - low) / 4
     narrow = repr([(name, [(low + quarter, high - quarter)])])
     changed = replace(case, left=_changed(case.left, TOTAL, text=narrow))
-    assert "an interval" in said(changed)["noise"]
+    assert "an interval" in said(changed)["released"]
+
+
+@pytest.mark.parametrize(("by", "means"), [(-1, "rounded"), (40, "not the noised")])
+def test_a_count_that_is_not_the_noised_one_is_noticed(case: Case, by: int, means: str) -> None:
+    [(count,)] = case.left.transcripts[TOTAL].rows
+    changed = replace(case, left=_changed(case.left, TOTAL, rows=((count + by,),)))
+    assert means in said(changed)["released"]
 
 
 def test_what_leaves_beside_the_noise_is_noticed(case: Case) -> None:

@@ -7,26 +7,20 @@ all events, computed anew.
 
 from __future__ import annotations
 
-import ast
 import json
 import math
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 
 from tests.adversary import books
 from tests.adversary.books import NANO, exact
-from tests.adversary.model import Case, Charge, Draw, Finding, Measured, Run, Transcript, finding
+from tests.adversary.model import Case, Charge, Draw, Finding, Measured, Run, finding
 
 SLACK = 0.10
 """A spread that is smaller by a tenth is beyond chance: six standard errors of 4,000 draws."""
 CLOSE = 1e-9
 BEYOND = 6.0
 """Standard errors that chance does not reach."""
-COUNT = re.compile(r"SELECT COUNT\(\*\)(?: AS \w+)? FROM \w+", re.IGNORECASE)
-"""A statement whose answer is one number with one noise, as it is."""
-MISSED = 0.07
-"""An interval of 95 % may miss so many of 4,000 draws, not more."""
 
 
 class Noise:
@@ -44,8 +38,6 @@ class Noise:
                     return finding(self.name, case, number, problem, [measured.statement])
             problem = _cheap([c for c in run.charges if c.step == number])
             problem = problem or _told(run, number)
-            if not any(earlier.measured for earlier in run.transcripts[:number]):
-                problem = problem or _interval(transcript)  # later ones use what is stored too
             if problem:
                 return finding(self.name, case, number, problem)
         return None
@@ -118,24 +110,6 @@ def _cheap(charges: Sequence[Charge]) -> str:
         threshold = sum((books.delta(event) for event in events), Fraction(0))
         if charge.threshold < threshold * NANO**2:
             return f"events cost delta {float(threshold)}, and {charge.threshold / NANO**2} was charged"
-    return ""
-
-
-def _interval(transcript: Transcript) -> str:
-    """The interval of a count, against draws of its noise."""
-    found = [draw for measured in transcript.measured for draw in measured.draws]
-    if not COUNT.fullmatch(transcript.step.text.strip()) or len(found) != 1 or not found[0].sample:
-        return ""
-    ends = dict(ast.literal_eval(transcript.text) or []) if transcript.text else {}
-    if len(ends) != 1 or len(transcript.rows) != 1:
-        return ""
-    [[(low, high)]] = ends.values()
-    if low is None or high is None:
-        return ""
-    half = (high - low) / 2
-    missed = sum(abs(v) > half + 0.5 for v in found[0].sample) / len(found[0].sample)
-    if missed > MISSED:
-        return f"an interval of {half} to both sides misses {missed:.0%} of draws"
     return ""
 
 
