@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -32,8 +31,6 @@ SAMPLES = 4_000
 """Further draws of each noise, in two calls: the scale is known to 5 % with them."""
 FAR = 1 << 40
 """Above every threshold."""
-MANY = 1_000_000
-"""What every integer is where nothing exact may be released."""
 
 
 @dataclass
@@ -118,7 +115,7 @@ def _noised(original: Original, recorder: Recorder) -> Original:
             raise
         try:
             leak = "" if once.run(_zeros(used), "repeat") == released else "exact integers"
-            once.run(exact, "look")
+            leak = once.order(exact) or leak
         except Exception as error:  # noqa: BLE001 (else it would look like a failure of the engine)
             leak = f"what the seams cannot follow: {type(error).__name__}: {error}"
         recorder.found.append(_measured(recorder, part, exact, once, leak))
@@ -162,6 +159,18 @@ class _Once:
         if mode == "draw":
             self.released = found
         return [_labels(column) for column in found.table.columns]
+
+    def order(self, exact: pa.Table) -> str:
+        """Look at the integers. Groups that are selected stand in no order of the engine."""
+        keys = len(_names(exact))
+        looked = self.run(exact, "look")[:keys]
+        if self.part.selection is None:
+            return ""
+        seen, self.seen = self.seen, []
+        backwards = exact.take(pa.array(range(exact.num_rows - 1, -1, -1), pa.int64()))
+        other = self.run(backwards, "look")[:keys]
+        self.seen = seen
+        return "" if other == looked else "the order in which the engine gave groups"
 
     def result(self) -> Any:
         """The next of the noisy results that were drawn."""
@@ -347,49 +356,3 @@ def answered_at(policy: Path, role: str, moment: datetime, statements: Sequence[
         except Exception:  # noqa: BLE001 (any refusal is one)
             return False
     return True
-
-
-@contextmanager
-def constant() -> Iterator[None]:
-    """While this lasts every measurement has the same integers, and draws the same bytes."""
-    drawing = threading.local()
-
-    def raw(original: Original) -> Original:
-        def pinned(self: Entropy, n: int) -> bytes:
-            taken = getattr(drawing, "taken", None)
-            if taken is None:
-                return bytes(original(self, n))
-            drawing.taken = taken + 1
-            return hashlib.shake_128(b"pinned" + taken.to_bytes(8, "little")).digest(n)
-
-        return pinned
-
-    def noised(original: Original) -> Original:
-        def same_each_time(tables: Iterator[pa.Table], part: Any, entropy: Any) -> Any:
-            drawing.taken = 0
-            try:
-                return original(iter([_filled(pa.concat_tables(list(tables)))]), part, entropy)
-            finally:
-                drawing.taken = None
-
-        return same_each_time
-
-    with (
-        patch.object(Entropy, "raw", raw(Entropy.raw)),
-        patch.object(noising, "_noised", noised(noising._noised)),
-    ):
-        yield
-
-
-def _filled(table: pa.Table) -> pa.Table:
-    columns = [
-        pa.chunked_array([pa.array([MANY] * table.num_rows).cast(column.type)])
-        if not name.startswith("k") and _counts(column.type)
-        else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=table.schema)
-
-
-def _counts(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_decimal(kind)
