@@ -52,7 +52,7 @@ def _problem(case: Case, pair: tuple[Measured, Measured], groups: int, delta: fl
     lone = [u for key, u in zip(one.keys, units, strict=True) if tuple(map(same, key)) not in there]
     if len(lone) > groups * max(1, len(case.owners)):
         return f"a unit is in {len(lone)} groups alone, and {groups} were paid for"
-    worst = [case.left.world.group_size] * groups
+    worst = [_together(case, one)] * groups
     for numbers in (lone, worst):
         shown = [tail(one.draws[0], one.shown[0] - n) for n in numbers]
         chance = -math.expm1(sum(math.log1p(-min(p, 1 - 1e-16)) for p in shown))
@@ -63,6 +63,14 @@ def _problem(case: Case, pair: tuple[Measured, Measured], groups: int, delta: fl
     if passed is not None and passed != one.shown[1]:
         return f"{one.shown[1]} groups are shown, and {passed} pass the threshold"
     return ""
+
+
+def _together(case: Case, one: Measured) -> int:
+    """How many units are protected together: of the other kind of unit that a world may have, one."""
+    rows = [r for r in case.left.world.rows if r.owner and f'"{r.table}"' in one.statement]
+    kinds = {(row.owner or "").partition(":")[0] for row in rows}
+    theirs = {owner.partition(":")[0] for owner in case.owners}
+    return case.left.world.group_size if not theirs or theirs & kinds else 1
 
 
 def _passed(one: Measured) -> int | None:
