@@ -124,7 +124,7 @@ def to_the_end(folder: Path) -> Iterator[Finding]:
     for composition in ("zcdp", "basic"):
         world = changed(
             shop.shop(f"end {composition}", basic=composition == "basic"),
-            ("dataset: {epsilon: 1e9, delta: 0.5", "dataset: {epsilon: 6, delta: 1e-6"),
+            ("dataset: {epsilon: 1e9, delta: 0.5", "dataset: {epsilon: 3, delta: 1e-6"),
             ("query: {epsilon: 1, delta: 1e-6}\n    max", "query: {epsilon: 1, delta: 3e-7}\n    max"),
         )  # fmt: skip
         place = folder / composition
@@ -137,11 +137,11 @@ def to_the_end(folder: Path) -> Iterator[Finding]:
                     ask(connection, f"SET dpsql.epsilon = {epsilon}")
                     _repeated(connection, sql)
         kept = books.charges(place, 0, 0)[0]
-        if problem := overspent(kept, 6.0, 1e-6):
+        if problem := overspent(kept, 3.0, 1e-6):
             yield seen(world, "an account gave more than it has", problem)
 
 
-def _repeated(connection: dpsql.Connection, sql: str, most: int = 12) -> None:
+def _repeated(connection: dpsql.Connection, sql: str, most: int = 24) -> None:
     while most and ask(connection, sql) is not None:
         most -= 1
 
