@@ -120,16 +120,16 @@ def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
 def _positive(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
     value = call.args[0]
     low, high = numbers(value.shape.domain)
-    if low is None or high is None or low > 0:
+    if low is not None and high is not None and low > 0:
         yield from _bounded(bound, call)
         return
     name, text = call.function.upper(), written(bound, value.span)
-    most = min(MOST_CLAMPED, max(1, ceil(high)))
+    most = MOST_CLAMPED if high is None else min(MOST_CLAMPED, max(1, ceil(high)))
     clamp = f"CASE WHEN {text} > 0 THEN LEAST(GREATEST({text}, 1), {most}) END"
     note = f"only positive values, within 1..{most}: write the limits that you know"
     yield Refusal(
         "DP203",
-        f'"{short(text)}" may be 0 or less, so {name} of it has no sensitivity',
+        f'"{short(text)}" has no bounds above 0, so {name} of it has no sensitivity',
         "A value near 0 has a logarithm as far from the others as you like: one unit could move "
         "this by any amount.",
         "Clamp the value above 0, LEAST(GREATEST(x, 1), 100), or ask the data owner to declare a "

@@ -30,7 +30,7 @@ from dpsql.plan.empty_groups import (
 from dpsql.plan.group_means import over_rows
 from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted
-from dpsql.plan.lower import adds_up, finish, lower
+from dpsql.plan.lower import adds_up, check_timing, finish, lower
 from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.policy.types import Kind
@@ -74,6 +74,8 @@ def build(
     numbers = _numbers(bound.relation)
     builder = _Builder(enumerator, most_cells, numbers, strict_timing, empty_groups)
     try:
+        if strict_timing:
+            check_timing(bound.relation)
         output = builder.lift(bound.relation)
     except Refused as refused:
         raise refused.within(bound.source.text) from None

@@ -67,7 +67,7 @@ def priced(
     def ask(asked: Source) -> PricedPlan:
         own = own_tables.asked_for(asked)
         seen = own_tables.catalog(catalog(policy), asked) if own else catalog(policy)
-        plan = pipeline.planned(asked, seen, _evaluator())
+        plan = pipeline.planned(asked, seen, evaluator())
         return pipeline.priced(plan, asked, request)
 
     return pipeline.with_suggestion(ask, source, catalog(policy))
@@ -103,5 +103,6 @@ class _Countries:
 
 
 @cache
-def _evaluator() -> PublicGroups:
+def evaluator() -> PublicGroups:
+    """What lists public groups, without any data of the source."""
     return PublicGroups(Constants(), _Countries())

@@ -30,6 +30,10 @@ QUERIES = (
 
 _PAIR = re.compile(r"count\(DISTINCT (.+, .+)\) FROM")
 """PostgreSQL has combinations without brackets, too."""
+_MACRO = re.compile(
+    r"geometric_mean\((DISTINCT )?(population)\)( FILTER \(WHERE [^)]+\))?(?= FROM)"
+)
+"""DuckDB has it as a macro, which takes no clauses."""
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,7 @@ def test_every_aggregate_is_answered_or_refused(session: Session) -> None:
                 spelled = _PAIR.sub(
                     r"count(DISTINCT (\1)) FROM", sql.replace("percentile", "quantile")
                 )
+                spelled = _MACRO.sub(r"exp(avg(\1ln(\2))\3)", spelled)
                 expected = plain.execute(spelled).fetchall()
                 assert len(rows) == len(expected), sql
                 for row, other in zip(rows, expected, strict=True):

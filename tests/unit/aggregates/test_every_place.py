@@ -1,0 +1,193 @@
+"""Every aggregate in every place is answered or refused, as its record says, and nothing else happens.
+
+What is answered is planned and priced, and its statements pass the second check, which knows nothing of
+records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from support.shop import ANALYST, catalog, evaluator
+
+from dpsql import pipeline
+from dpsql.catalog.aggregates import AGGREGATES, is_private
+from dpsql.catalog.functions import RECORDS
+from dpsql.catalog.record import CONDITIONS, AggregateRecord, Distinct, Form, Needs
+from dpsql.diagnostics.refusal import Refused
+from dpsql.engines.guard import Guard
+from dpsql.sql.bind.context import Catalog
+from dpsql.sql.dialects.tables import DIALECTS
+from dpsql.sql.parse import Source
+
+POLICY = "policies/examples.yaml"
+VALUES = (
+    "x",
+    "n",
+    "y + 1",
+    "free",
+    "flag",
+    "kind",
+    "word",
+    "day",
+    "moment",
+    "NULL",
+    "LENGTH(word)",
+)
+PLACES = {
+    "all rows": "SELECT {call} FROM events",
+    "groups": "SELECT kind, {call} FROM events GROUP BY kind",
+    "per unit": "SELECT COUNT(v) FROM (SELECT person, {call} AS v FROM events GROUP BY person) AS t",
+    "window": "SELECT COUNT(v) FROM (SELECT {call} OVER (PARTITION BY person) AS v FROM events) AS t",
+}
+FEW = ("x", "free", "kind")
+"""Values for clauses and dialects: bounded, unbounded, listed."""
+
+
+@cache
+def seen(*, strict: bool) -> Catalog:
+    found = catalog(POLICY)
+    policy = found.policy
+    limits = replace(policy.limits, strict_timing=strict)
+    return replace(found, policy=replace(policy, limits=limits))
+
+
+@cache
+def guard(*, strict: bool) -> Guard:
+    return Guard(seen(strict=strict).policy)
+
+
+def is_answered(sql: str, dialect: str = "postgres", *, strict: bool = False) -> bool:
+    """Whether there is an answer; whatever else than a refusal is raised fails the test."""
+    source = Source(sql, dialect)
+    try:
+        plan = pipeline.planned(source, seen(strict=strict), evaluator())
+        found = pipeline.priced(plan, source, ANALYST)
+    except Refused:
+        return False
+    for part in found.parts:
+        guard(strict=strict).check(part.sql)
+    return True
+
+
+def written(record: AggregateRecord, value: str) -> str:
+    """A call of the aggregate over a value (or over two, the other one being bounded)."""
+    name = record.name.upper()
+    if any(node.form is Form.RANK for node in record.nodes):
+        return f"{name}({value}, 0.5)"
+    return f"{name}({value}, y)" if record.values == (2, 2) else f"{name}({value})"
+
+
+def good(record: AggregateRecord) -> str:
+    """A value of which the record says that the aggregate is answered."""
+    if record.kinds == CONDITIONS:
+        return "flag"
+    return {Needs.LIST: "kind", Needs.POSITIVE_BOUNDS: "y + 1"}.get(record.needs, "x")
+
+
+EVERY = pytest.mark.parametrize("record", AGGREGATES.values(), ids=lambda r: r.name)
+
+
+@EVERY
+@pytest.mark.parametrize("strict", [False, True], ids=["usual", "strict timing"])
+def test_every_value_in_every_place(record: AggregateRecord, *, strict: bool) -> None:
+    answered = {
+        (place, value): is_answered(text.format(call=written(record, value)), strict=strict)
+        for place, text in PLACES.items()
+        for value in VALUES
+    }
+    said = is_private(record) and (record.strict_timing or not strict)
+    known = {
+        "all rows": said,
+        "groups": said,
+        "per unit": record.per_unit is None and (record.strict_timing or not strict),
+        "window": record.windowed,
+    }
+    assert {place: answered[place, good(record)] for place in PLACES} == known
+
+
+@EVERY
+def test_what_is_not_bounded_is_refused(record: AggregateRecord) -> None:
+    free = {
+        v: is_answered(PLACES["all rows"].format(call=written(record, v))) for v in ("free", "word")
+    }
+    assert free["free"] == (
+        record.needs is Needs.NOTHING and is_private(record) and record.kinds != CONDITIONS
+    )
+    assert not free["word"] or record.name == "count"
+    if record.needs is Needs.POSITIVE_BOUNDS:
+        assert not is_answered(PLACES["all rows"].format(call=written(record, "x")))
+
+
+@EVERY
+def test_clauses_of_a_call(record: AggregateRecord) -> None:
+    value = good(record)
+    call = written(record, value)
+    where = PLACES["all rows"].format(call=f"{call} FILTER (WHERE n > 1)")
+    assert is_answered(where) == is_private(record)
+    ranks = any(node.form is Form.RANK for node in record.nodes)
+    for other in (value, *FEW):
+        text = PLACES["all rows"].format(call=written(record, f"DISTINCT {other}"))
+        found = is_answered(text)
+        if other == value and record.values[1] == 1 and not ranks:
+            assert found == (is_private(record) and record.distinct is not Distinct.REFUSED)
+        for place in PLACES.values():
+            is_answered(place.format(call=written(record, f"DISTINCT {other}")))
+            is_answered(place.format(call=f"{written(record, other)} FILTER (WHERE n > 1)"))
+
+
+@EVERY
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+def test_every_dialect(record: AggregateRecord, dialect: str) -> None:
+    called = {
+        record.name,
+        *(n.output for n in record.nodes),
+        *(s for n in record.nodes for s in n.spellings),
+    }
+    for name in sorted(called):
+        for value in (*FEW, "DISTINCT x", "x, y", "x, 0.5", "*", ""):
+            for place in PLACES.values():
+                is_answered(place.format(call=f"{name}({value})"), dialect)
+    plain = [n for n in record.nodes if n.form is Form.VALUES]
+    if plain and is_private(record) and (dialect == "postgres" or dialect in plain[0].dialects):
+        assert is_answered(PLACES["all rows"].format(call=written(record, good(record))), dialect)
+
+
+@EVERY
+def test_the_second_check_passes_every_example(record: AggregateRecord) -> None:
+    for example in record.examples:
+        for place in ("all rows", "groups"):
+            text = PLACES[place].format(call=example)
+            for strict in (False, True):
+                assert is_answered(text, strict=strict) == is_private(record), example
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_second_check_passes_every_example_of_a_function(name: str) -> None:
+    for example in RECORDS[name].examples:
+        for text in (
+            f"SELECT COUNT(*) FROM events WHERE ({example}) IS NOT NULL",
+            f"SELECT COUNT(DISTINCT ({example})) FROM events",
+        ):
+            assert is_answered(text), example
+            assert is_answered(text, strict=True), example
+
+
+def test_an_aggregate_that_is_not_recorded_is_refused() -> None:
+    for name in ("KURTOSIS_POP", "MAD", "ENTROPY", "PRODUCT", "FAVG", "ANY_VALUE", "HISTOGRAM"):
+        for place in PLACES.values():
+            for dialect in DIALECTS:
+                assert not is_answered(place.format(call=f"{name}(x)"), dialect), name
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_no_record_says_of_strict_timing_is_refused(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = PLACES[place].format(call="SUM(x)")
+    assert is_answered(text, strict=True)
+    monkeypatch.setitem(AGGREGATES, "sum", replace(AGGREGATES["sum"], strict_timing=False))
+    assert is_answered(text)
+    assert not is_answered(text, strict=True)
