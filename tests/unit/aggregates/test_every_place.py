@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from sqlglot import exp
 from support.shop import ANALYST, catalog, evaluator
 
 from dpsql import pipeline
@@ -17,7 +18,9 @@ from dpsql.catalog.aggregates import AGGREGATES, is_private
 from dpsql.catalog.functions import RECORDS
 from dpsql.catalog.record import CONDITIONS, AggregateRecord, Distinct, Form, Needs
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines.guard import Guard
+from dpsql.engines.guard import Guard, terms
+from dpsql.engines.guard.facts import Unsafe
+from dpsql.sql import nodes
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.dialects.tables import DIALECTS
 from dpsql.sql.parse import Source
@@ -191,3 +194,22 @@ def test_what_no_record_says_of_strict_timing_is_refused(
     monkeypatch.setitem(AGGREGATES, "sum", replace(AGGREGATES["sum"], strict_timing=False))
     assert is_answered(text)
     assert not is_answered(text, strict=True)
+
+
+def test_a_record_that_claims_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second check is what would otherwise be met after the charge."""
+    claimed = replace(AGGREGATES["corr"], per_unit=None)
+    monkeypatch.setitem(AGGREGATES, "corr", claimed)
+    monkeypatch.setitem(nodes.AGGREGATE_CALLS, exp.Corr, (claimed, claimed.nodes[0]))
+    with pytest.raises(Unsafe):
+        is_answered(PLACES["per unit"].format(call="CORR(x, y)"))
+
+
+def test_a_function_that_the_second_check_does_not_know_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(terms.TOTAL, "cbrt")
+    guard.cache_clear()
+    with pytest.raises(Unsafe):
+        is_answered("SELECT COUNT(*) FROM events WHERE CBRT(x) > 1")
+    guard.cache_clear()

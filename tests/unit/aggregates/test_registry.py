@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
-from support.corpus import SHOP
+from support.corpus import CORPUS, SHOP
 from support.measured import plan_of
 from support.services import service
 
@@ -67,3 +67,12 @@ def test_what_has_no_private_form_is_refused(name: str) -> None:
         service("shop", "shop").session("pure").execute(
             f"SELECT {name}(country, age) FROM customers"
         )
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_the_corpus_asks_about_each_aggregate(name: str) -> None:
+    """The oracle and the neighbours run on the corpus."""
+    written = [n.output for n in AGGREGATES[name].nodes]
+    written += [name, *(s for n in AGGREGATES[name].nodes for s in n.spellings)]
+    calls = tuple(f"{word.upper()}(" for word in written)
+    assert any(call in entry.sql.upper() for entry in CORPUS for call in calls)
