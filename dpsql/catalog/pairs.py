@@ -17,9 +17,17 @@ from dpsql.catalog.record import (
     Unanswered,
 )
 
+TWO = ("this", "expression")
+
 
 def pair_record(
-    name: str, about: str, node: str, shape: ResultShape, lower: Lower, example: str
+    name: str,
+    about: str,
+    node: str,
+    shape: ResultShape,
+    lower: Lower,
+    example: str,
+    arguments: tuple[str, ...] = TWO,
 ) -> AggregateRecord:
     """The record of an aggregate of two numbers, of the rows that have both."""
     return AggregateRecord(
@@ -27,7 +35,7 @@ def pair_record(
         about=about,
         nodes=(
             AggregateNode(
-                name=node, spellings=(), arguments=("this", "expression"), form=Form.VALUES, output=name,
+                name=node, spellings=(), arguments=arguments, form=Form.VALUES, output=name,
                 dialects=EVERY_DIALECT,
             ),
         ),

@@ -7,7 +7,7 @@ from fractions import Fraction
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp
 from dpsql.catalog.moments import Paired, centred, of_sample
-from dpsql.catalog.pairs import pair_record
+from dpsql.catalog.pairs import TWO, pair_record
 from dpsql.catalog.shapes import double_shape
 from dpsql.catalog.statistic import Lowered
 from dpsql.sql.expressions import Aggregated, Column, Expression
@@ -52,5 +52,14 @@ RECORDS = (
     pair_record(
         "covar_samp", "`COVAR_SAMP(x, y)`", "CovarSamp", double_shape, lower, "COVAR_SAMP(x, y)"
     ),
-    pair_record("corr", "`CORR(x, y)`", "Corr", double_shape, correlation, "CORR(x, y)"),
+    pair_record(
+        "corr",
+        "`CORR(x, y)`",
+        "Corr",
+        double_shape,
+        correlation,
+        "CORR(x, y)",
+        # The parser says so of Snowflake's; here it is so always.
+        (*TWO, "null_on_zero_variance"),
+    ),
 )
