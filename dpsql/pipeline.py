@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
+from dpsql.engines.duckdb.statements import sql_of
 from dpsql.engines.guard import Admitted, Guarded
 from dpsql.engines.incident import failed
 from dpsql.engines.upheld import Upheld
@@ -29,7 +30,6 @@ from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.nodes import Enumerator, Plan
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.plan.request import Request
-from dpsql.plan.stages import SALT
 from dpsql.policy.model import QueryLimit
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.entropy import Randomness
@@ -52,6 +52,7 @@ from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
 from dpsql.sql.render import parameters
+from dpsql.sql.statements import SALT
 from dpsql.sql.suggest import suggested
 
 Found = TypeVar("Found")
@@ -166,7 +167,7 @@ def admit(priced: PricedPlan, tools: Tools) -> None:
 def admit_part(part: PricedMeasurement, tools: Tools) -> Admitted:
     """The lightest statement of a measurement that may run."""
     lighter = None if tools.upheld is None else tools.upheld.statement(part)
-    return tools.engine.admit(part.sql, lighter)
+    return tools.engine.admit(sql_of(part), lighter)
 
 
 def admit_sources(

@@ -12,7 +12,8 @@ from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, REFUSED, Usage
 from dpsql.cli.numbers import digits, grouped
 from dpsql.cli.opened import opened, statement
-from dpsql.cli.sql_text import laid_out, statements
+from dpsql.cli.sql_text import statements
+from dpsql.engines.duckdb.statements import sql_of
 from dpsql.ledger.shortage import more
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.plan.show import (
@@ -41,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
     with opened(chosen) as session:
         priced = session.prepare(sql)
         for search in priced.searches:
-            _section("What is found out first", list(search_lines(search)))
+            _section("What is found out first", list(search_lines(search, sql_of)))
         for part in priced.parts:
             _measurement(part, _uses(priced))
         if priced.plan.publics:
@@ -50,7 +51,7 @@ def run(chosen: argparse.Namespace) -> int:
             _section("To know", list(priced.plan.notes))
         _cost(priced, session)
         for part in priced.parts:
-            _section("SQL that the engine would run", laid_out(part.sql).splitlines())
+            _section("SQL that the engine would run", sql_of(part).splitlines())
     return ANSWERED
 
 

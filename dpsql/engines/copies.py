@@ -22,7 +22,7 @@ from typing import Any, Self
 import duckdb
 
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.engines.duckdb import IDENTITY, check_owner
+from dpsql.engines.duckdb.engine import IDENTITY, check_owner
 from dpsql.plan.copies import companion, copy_of
 from dpsql.policy.companion import RANK, Shelf, facts, key_of
 from dpsql.policy.model import Policy, Table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.plan.declarations import requirements
 from dpsql.plan.left_out import left_out
 from dpsql.policy.against_source import compare

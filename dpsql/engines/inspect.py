@@ -13,7 +13,7 @@ import duckdb
 
 from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.policy.guess import likely_keys
 from dpsql.policy.model import ForeignKey, Limits
 from dpsql.policy.source import SourceDescription, policy_type

@@ -2,7 +2,7 @@
 
 Claim: it depends on the query and on public tables alone; each query passes the second check as one that
     reads nothing else.
-Assumes: the database does not change while it is open (``engines.duckdb``), so what is remembered stays
+Assumes: the database does not change while it is open (``engines.duckdb.engine``), so what is remembered stays
     true, and a statement that lists the same groups by itself finds the same.
 """
 
@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from dpsql.engines.duckdb import Constants
+from dpsql.engines.duckdb.engine import Constants
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.plan.nodes import PublicRows

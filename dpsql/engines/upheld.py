@@ -1,21 +1,24 @@
 """The statement to run for a measurement, by what was looked up of the data when it was opened.
 
 What was found decides which of several statements runs that give the same integers
-(``plan.upheld``). It was looked up before any question (``engines.verify``), by queries that the
+(``bound.shortcut``). It was looked up before any question (``engines.verify``), by queries that the
 policy alone makes, so that no question makes the engine compare data with declarations.
 """
 
 from __future__ import annotations
 
+from dpsql.bound.rows import Light
+from dpsql.bound.shortcut import Lighter, lighter_of
 from dpsql.effort import pause_counting
+from dpsql.engines.duckdb.statements import sql_of
+from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.plan.added import Light
 from dpsql.plan.kept import beyond, heavy, many, too_many, unowned
 from dpsql.plan.priced import PricedMeasurement
-from dpsql.plan.upheld import Lighter, lighter_of
 from dpsql.policy.model import Policy, Table
+from dpsql.sql.statements import Query
 
 MOST_STATEMENTS = 2_000
 """Statements whose lighter form is remembered."""
@@ -31,28 +34,31 @@ class Upheld:
 
     def statement(self, part: PricedMeasurement) -> str:
         """The lightest that gives the same integers as the measurement's own."""
-        chosen = self._chosen.get(part.sql)
+        own = sql_of(part)
+        chosen = self._chosen.get(own)
         if chosen is None:
             with pause_counting():  # no more work than the own statement was
                 lighter = lighter_of(part)
-                chosen = part.sql if lighter is None else self._lightest(lighter)
-            self._chosen.put(part.sql, chosen)
+                shortcut = None if lighter is None else self._lightest(lighter)
+                chosen = own if shortcut is None else write(shortcut)
+            self._chosen.put(own, chosen)
         return chosen
 
-    def _lightest(self, lighter: Lighter) -> str:
+    def _lightest(self, lighter: Lighter) -> Query | None:
+        """The statement that the data allows; None where it is the measurement's own."""
         tables, table, kept = self._policy.tables, lighter.counted.table, None
         if lighter.spared and table.path and not self._facts.hold(unowned(table)):
-            return lighter.part.sql
+            return None
         several = table.max_rows_per_unit > 1  # that a unit has one row only is verified
         if lighter.spared and several and not self._facts.hold(too_many(table)):
             kept = self._heavy(table) if lighter.apart else None
             if kept is None:
-                return lighter.part.sql
+                return None
         within = frozenset(
             at for at, (name, column) in lighter.ranges.items()
             if self._facts.hold(beyond(tables[name], column))
         )  # fmt: skip
-        return lighter.sql(Light(self._facts.hold(many(table)), within), kept)
+        return lighter.query(Light(self._facts.hold(many(table)), within), kept)
 
     def _heavy(self, table: Table) -> str | None:
         """The name under which rows of units with too many are kept; None where they are not."""

@@ -3,7 +3,7 @@
 Claim: if ``verify`` returns, every declaration that ``plan.declarations`` lists as verified holds for
     the rows that the engine has open. Whether it does is all that anybody learns: no number, no name of
     a declaration is in what is raised.
-Assumes: the database does not change while it is open. It is opened read-only, and ``engines.duckdb``
+Assumes: the database does not change while it is open. It is opened read-only, and ``engines.duckdb.engine``
     refuses to open a file beside one that it was before.
 Argument: each requirement of the declarations is a query that the engine answers here, or that was
     answered for the same state of the same file (``engines.facts_file``). One row refuses the policy,

@@ -91,7 +91,7 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Bounding)
     Claim: adding or removing one unit moves the vector of this statistic over all groups by at
         most ``l1`` in sum and ``sqrt(l2_squared)`` in Euclidean norm; where ``size`` units count as
         one, adding or removing all of them does.
-    Assumes: the statement of ``plan.statement`` applies the stages of ``bounding``; where it has
+    Assumes: the statement of ``bound`` applies the stages of ``bounding``; where it has
         none, a unit has one row (its key is unique).
     Argument: where rows are ranked no more than ``rows`` of a unit are read, each of weight one.
         With row weights the unit's weights sum to at most ``rows`` and products are rounded

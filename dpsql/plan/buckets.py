@@ -17,7 +17,6 @@ from dpsql.exact import float_down, float_up
 from dpsql.plan.nodes import Cells
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.expressions import Shape
-from dpsql.sql.render import double, literal
 
 MOST_BINS = 1 << 16
 MOST_ROWS = 1 << 22
@@ -120,46 +119,13 @@ def _grain(shape: Shape, low: Scalar) -> int:
     return size if _position(low, shape.kind) % size == 0 else 1
 
 
-def binned(text: str, statistic: Ranked, at: Buckets) -> str:
-    """The generated expression: the bin of a value, or NULL."""
-    if at.members is not None:
-        whens = (f" WHEN {literal(m, at.kind)} THEN {i}" for i, m in enumerate(at.members))
-        return f"CASE {text}{''.join(whens)} END"
-    low, high = _ends(statistic, at)
-    if isinstance(statistic, Mode):
-        return f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {_inside(text, at, low)} END"
-    return (
-        f"CASE WHEN {text} >= {low} AND {text} <= {high} THEN {_inside(text, at, low)}"
-        f" WHEN {text} < {low} THEN 0"
-        f" WHEN {text} > {high} THEN {at.count - 1} END"
-    )
-
-
-def _ends(statistic: Ranked, at: Buckets) -> tuple[str, str]:
+def ends(statistic: Ranked, at: Buckets) -> tuple[Scalar, Scalar]:
+    """The ends that the engine compares values with: of doubles, never inside the declared ones."""
     assert statistic.low is not None
     assert statistic.high is not None
-    if at.kind is Kind.DOUBLE:
-        low, high = numbers_of(statistic.low, statistic.high)
-        if at.last is not None:
-            low, high = at.origin, Fraction(at.last)
-        return double(Fraction(float_down(low))), double(Fraction(float_up(high)))
-    return literal(statistic.low, at.kind), literal(statistic.high, at.kind)
-
-
-def _inside(text: str, at: Buckets, low: str) -> str:
-    """The bin of a value between the bounds."""
-    if at.count == 1:
-        return "0"
-    if at.kind is Kind.DOUBLE:
-        places = f"({text} - {low}) * {double(1 / at.width)}"
-        return f"least({at.count - 1}, CAST(floor({places}) AS BIGINT))"
-    first, width = int(at.origin), int(at.width)
-    if at.kind is Kind.DATE:
-        steps = f"({text} - {literal((EPOCH + timedelta(days=first)).date(), Kind.DATE)})"
-    elif at.kind is Kind.TIMESTAMP:
-        steps = f"(epoch_us({text}) - {first})"
-    elif at.last is not None and at.last - first >= 1 << 62:
-        steps = f"(CAST({text} AS HUGEINT) - {first})"
-    else:
-        steps = f"({text} - {first})"
-    return steps if width == 1 else f"{steps} // {width}"
+    if at.kind is not Kind.DOUBLE:
+        return statistic.low, statistic.high
+    low, high = numbers_of(statistic.low, statistic.high)
+    if at.last is not None:
+        low, high = at.origin, Fraction(at.last)
+    return Fraction(float_down(low)), Fraction(float_up(high))

@@ -42,12 +42,6 @@ def reach(statistic: Rows | Total, at: Grid | None, bounding: Bounding) -> int:
     return max(abs(low), abs(high), 1)
 
 
-def clamped(text: str, statistic: Rows | Total, at: Grid | None, bounding: Bounding) -> str:
-    """What a unit adds to a group, within the ends; nothing where it has no value there."""
-    low, high = ends(statistic, at, bounding)
-    return f"CASE WHEN {text} IS NOT NULL THEN least(greatest({text}, {low}), {high}) END"
-
-
 def _natural(statistic: Rows | Total, at: Grid | None, bounding: Bounding) -> tuple[int, int]:
     """What the bounding alone leaves of a unit's number, sum or mean of a group."""
     rows = bounding.rows if bounding.per_group is None else bounding.per_group

@@ -207,11 +207,11 @@ DECLARATIONS = (
     Declaration(
         "referenced key", "verified", "dpsql.engines.verify.verify",
         ("dpsql.policy.resolve", "dpsql.sql.bind.join_rules", "dpsql.plan.looked_up",
-         "dpsql.plan.upheld", "dpsql.plan.fan_outs", "dpsql.engines.guard.joins"), _referenced_keys,
+         "dpsql.bound.shortcut", "dpsql.plan.fan_outs", "dpsql.engines.guard.joins"), _referenced_keys,
     ),
     Declaration(
         "one row per unit", "verified", "dpsql.engines.verify.verify",
-        ("dpsql.plan.bounding", "dpsql.sql.bind.privacy"), _one_row,
+        ("dpsql.plan.bounding", "dpsql.bound.one_row", "dpsql.sql.bind.privacy"), _one_row,
     ),
     Declaration(
         "same unit", "verified", "dpsql.engines.verify.verify",
@@ -222,13 +222,13 @@ DECLARATIONS = (
         ("dpsql.engines.guard", "dpsql.sql.bind.join_rules"),
     ),
     Declaration(
-        "several rows per unit", "enforced", "dpsql.plan.statement",
-        ("dpsql.plan.bounding", "dpsql.plan.halves", "dpsql.plan.upheld"),
+        "several rows per unit", "enforced", "dpsql.bound.statement",
+        ("dpsql.plan.bounding", "dpsql.plan.halves", "dpsql.bound.shortcut"),
     ),
-    Declaration("rows per group", "enforced", "dpsql.plan.statement", ("dpsql.plan.bounding",)),
+    Declaration("rows per group", "enforced", "dpsql.bound.statement", ("dpsql.plan.bounding",)),
     Declaration(
         "range", "enforced", "dpsql.plan.grid",
-        ("dpsql.plan.bounding", "dpsql.plan.caps", "dpsql.plan.added", "dpsql.engines.guard.sizes"),
+        ("dpsql.plan.bounding", "dpsql.plan.caps", "dpsql.bound.rows", "dpsql.engines.guard.sizes"),
     ),
     Declaration(
         "values", "enforced", "dpsql.plan.cells",
@@ -242,5 +242,5 @@ DECLARATIONS = (
     Declaration("row as a unit", "trusted", "only its owner knows that no person has two rows"),
 )  # fmt: skip
 """What a row limit, a range or a list of values leaves out is left out by the statement, so it costs
-accuracy where the data breaks it, never privacy. (``plan.upheld`` and ``engines.guard.seen`` choose
+accuracy where the data breaks it, never privacy. (``bound.shortcut`` and ``engines.guard.seen`` choose
 statements without those bounds only where it was looked up that they change nothing.)"""

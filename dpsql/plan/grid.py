@@ -7,13 +7,13 @@ before it converts, so the conversion sees only finite values between them. ``fl
 never falls as x rises, since each of its operations in IEEE doubles does not, and a whole number
 of at most ``2**MOST_BITS`` steps gives itself; so a value between two whole numbers of steps gives
 one between them too. Integers are then summed exactly, as integers or as doubles that are integers
-(``plan.added``). Every engine has these operations with the same results, while ``round`` differs.
+(``bound.shortcut``). Every engine has these operations with the same results, while ``round`` differs.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql import effort
@@ -107,45 +107,21 @@ def _log2_up(value: Fraction) -> int:
     return n if value <= Fraction(2) ** n else n + 1  # value lies strictly between 2**(n +- 1)
 
 
-def clamped(text: str, total: Total, at: Grid) -> str:
-    """The generated expression: an integer in grid steps less the centre, or NULL."""
-    return _clamped(text, total, at, doubles=False)
-
-
-def doubled(text: str, total: Total, at: Grid) -> str:
-    """The same number as a double, before its centre is taken off."""
-    return _clamped(text, total, replace(at, centre=0), doubles=True)
-
-
-def stepped(text: str, total: Total, at: Grid, *, doubles: bool) -> str:
-    """A value between the bounds in steps; half a step is rounded up."""
-    if is_whole(total, at):
-        return _double(text, total) if doubles else text
-    steps = f"{_double(text, total)} * {double(Fraction(2) ** at.shift)}"
-    rounded = f"floor({steps} + {double(Fraction(1, 2))})"
-    return rounded if doubles else f"CAST({rounded} AS BIGINT)"
-
-
 def is_whole(total: Total, at: Grid) -> bool:
     """Whether values are whole numbers, and each is a step."""
     return total.value.shape.kind is Kind.INTEGER and at.shift == 0
 
 
-def _clamped(text: str, total: Total, at: Grid, *, doubles: bool) -> str:
-    inside = stepped(text, total, at, doubles=doubles)
-    least, most = at.low - at.centre, at.high - at.centre
+def clamped(text: str, total: Total, at: Grid) -> str:
+    """What a prepared copy holds of a value: an integer in grid steps, or NULL."""
     if is_whole(total, at):
-        value, low, high = text, str(at.low), str(at.high)
+        value, inside, low, high = text, text, str(at.low), str(at.high)
     else:
-        value, (low, high) = _double(text, total), (double(Fraction(e)) for e in ends(total))
-    minus = "" if at.centre == 0 else f" - {at.centre}" if at.centre > 0 else f" + {-at.centre}"
-    written = (lambda n: double(Fraction(n))) if doubles else str
+        value = text if total.value.shape.kind is Kind.DOUBLE else f"CAST({text} AS DOUBLE)"
+        steps = f"floor({value} * {double(Fraction(2) ** at.shift)} + {double(Fraction(1, 2))})"
+        inside = f"CAST({steps} AS BIGINT)"
+        low, high = (double(Fraction(end)) for end in ends(total))
     return (
-        f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {inside}{minus}"
-        f" WHEN {value} < {low} THEN {written(least)}"
-        f" WHEN {value} > {high} THEN {written(most)} END"
+        f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {inside}"
+        f" WHEN {value} < {low} THEN {at.low} WHEN {value} > {high} THEN {at.high} END"
     )
-
-
-def _double(text: str, total: Total) -> str:
-    return text if total.value.shape.kind is Kind.DOUBLE else f"CAST({text} AS DOUBLE)"

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.plan.added import FEW
 from dpsql.plan.copies import total_of
 from dpsql.plan.grid import ends
 from dpsql.policy.model import ForeignKey, Policy, Table
@@ -22,6 +21,8 @@ from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.relations import Private, Scan
 from dpsql.sql.render import double, quoted
 
+FEW = 130_000_000
+"""The most rows whose values are added up as doubles: see ``bound.shortcut``."""
 MOST_KEPT = 1_000_000
 """Rows of units with more of them than declared, that an engine keeps of a table."""
 

@@ -41,7 +41,6 @@ from dpsql.plan.priced import (
     Share,
 )
 from dpsql.plan.request import Request
-from dpsql.plan.written import statement_of
 from dpsql.privacy.accounting import gaussian_rho_for_query, rho_of_exponential, rho_of_pure
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import (
@@ -149,8 +148,7 @@ def _best(measurement: Measurement, request: Request, share: Share) -> PricedMea
     errors = [_part_error(draft) for draft in drafts]
     least = min(errors) + NEGLIGIBLE
     best = next(d for d, error in zip(drafts, errors, strict=True) if error <= least)
-    best = replace(best, reading=copies)
-    return replace(best, sql=statement_of(best))
+    return replace(best, reading=copies)
 
 
 def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> PricedMeasurement:
@@ -159,7 +157,7 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
     position = _shared(measurement) if measurement.cells is None else None
     noised = paired(noised, bounding, share, WIDEST_NOISE, position, measurement.cells)
     if measurement.cells is not None:
-        return PricedMeasurement(measurement, bounding, "", noised, None, share)
+        return PricedMeasurement(measurement, bounding, noised, None, share)
     selection = _selection(bounding, position, share)
     least = None if measurement.terms is None else measurement.terms.least
     if least is not None:
@@ -169,7 +167,7 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
         kept = list(noised)
         kept[position] = selection.units
         noised = tuple(kept)
-    return PricedMeasurement(measurement, bounding, "", noised, selection, share)
+    return PricedMeasurement(measurement, bounding, noised, selection, share)
 
 
 def _with_bits(bounding: Bounding, share: Share) -> Bounding:
@@ -204,7 +202,7 @@ def _chosen(
 
     Claim: one unit moves the differences between utilities of a group by at most a span, and the
         spans of all groups by no more than the sensitivity says.
-    Assumes: ``plan.histogram`` bounds the weights of a unit as ``plan.bounding`` says.
+    Assumes: ``bound.bins`` bounds the weights of a unit as ``plan.bounding`` says.
     Argument: a row of weight w moves the rank that a value misses by at most w times the steepness,
         up or down (``release.choose``), so the span is twice that; it raises one count by w and
         lowers none. Weights add up.

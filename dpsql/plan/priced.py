@@ -171,11 +171,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class PricedMeasurement:
-    """A measurement with its bounding, its statement, and its noise."""
+    """A measurement with its bounding and its noise."""
 
     measurement: Measurement
     bounding: Bounding
-    sql: str
     noised: tuple[Noised | Chosen, ...]
     selection: Selection | None
     share: Share

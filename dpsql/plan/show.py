@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import assert_never
 
@@ -17,12 +17,15 @@ from dpsql.privacy.mechanisms import (
     TruncatedGeometric,
 )
 
+Statement = Callable[[PricedMeasurement], str]
+"""Gives what the engine runs for a measurement."""
 
-def show(priced: PricedPlan) -> str:
-    """The whole plan: measurements, noise, cost."""
-    lines = [line for search in priced.searches for line in search_lines(search)]
+
+def show(priced: PricedPlan, statement: Statement) -> str:
+    """The whole plan: measurements, noise, statements, cost."""
+    lines = [line for search in priced.searches for line in search_lines(search, statement)]
     for part in priced.parts:
-        lines += _measurement(part)
+        lines += [*_measurement(part), *_statement(part, statement)]
     for public in priced.plan.publics:
         lines.append(f"public {public.name}: read exactly, free")
     lines += [f"note: {note}" for note in priced.plan.notes]
@@ -40,7 +43,7 @@ def cost_line(priced: PricedPlan) -> str:
     )
 
 
-def search_lines(search: Search) -> Iterator[str]:
+def search_lines(search: Search, statement: Statement) -> Iterator[str]:
     """What is found out before, what it costs, and what it is for."""
     [part] = search.priced.parts
     [item] = part.noised
@@ -61,7 +64,12 @@ def search_lines(search: Search) -> Iterator[str]:
     )
     names = ", ".join(search.measurements)
     yield f"      {names}: errors below are for {rungs[-1]} rows, and fall with what is found"
-    yield f"  sql: {part.sql}"
+    yield from _statement(part, statement)
+
+
+def _statement(part: PricedMeasurement, statement: Statement) -> Iterator[str]:
+    yield "  sql:"
+    yield from (f"    {line}" for line in statement(part).splitlines())
 
 
 def _measurement(part: PricedMeasurement) -> Iterator[str]:
@@ -73,7 +81,6 @@ def _measurement(part: PricedMeasurement) -> Iterator[str]:
         yield f"      {noise_text(item)}"
     if part.selection is not None and part.selection.shares is None:
         yield f"  selection: number of units; {noise_text(part.selection.units)}"
-    yield f"  sql: {part.sql}"
 
 
 def groups_text(part: PricedMeasurement) -> str:

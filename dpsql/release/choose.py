@@ -2,7 +2,7 @@
 
 Claim: a unit whose rows weigh w in a group moves each utility there by at most w times the
     steepness, so that differences of utilities move by at most twice that.
-Assumes: weights are those of ``plan.histogram``.
+Assumes: weights are those of ``bound.bins``.
 Argument: the utility of a bin is minus the distance between a target rank and the ranks F .. F'
     that the bin covers. A row of weight w moves the target by a share s of w, F by w where it
     comes before the bin, and F' by w where it comes before or in it. So a distance moves by s * w

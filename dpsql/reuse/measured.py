@@ -16,7 +16,6 @@ from fractions import Fraction
 from dpsql.ledger.store import RecallKey
 from dpsql.plan.price import events_of
 from dpsql.plan.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan, Share
-from dpsql.plan.written import statement_of
 from dpsql.privacy.accounting import epsilon_of_zcdp
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event, cost_of
@@ -99,8 +98,7 @@ def _reduced(part: PricedMeasurement, noises: Mapping[int, Noise | None]) -> Pri
         columns=tuple(part.measurement.columns[i] for i in chosen),
     )
     noised = tuple(_with_noise(_placed(part, i, noises), noises[i]) for i in chosen)
-    made = replace(part, measurement=measurement, noised=noised)
-    return replace(made, sql=statement_of(made))
+    return replace(part, measurement=measurement, noised=noised)
 
 
 def _placed(

@@ -25,15 +25,14 @@ from dataclasses import dataclass, field, fields, replace
 from dpsql.catalog.statistic import Quantile, Rows, Total, Units, Values
 from dpsql.plan.contents import contents
 from dpsql.plan.covered import is_within_ends
+from dpsql.plan.fingerprint import fingerprint
 from dpsql.plan.nodes import Cells
 from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
-from dpsql.plan.stages import SALT
 from dpsql.policy.types import Kind
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, to_plain
 from dpsql.reuse.canonical import NotCanonical, Question, question
 from dpsql.sql.blocks import Writer
 from dpsql.sql.expressions import Column, Expression, Literal, columns, substitute
-from dpsql.sql.render import parameters
 
 _LABELS = (Kind.DOUBLE, Kind.TEXT)
 """Kinds of keys that have equal values of different bytes, or had once."""
@@ -246,9 +245,9 @@ def key_of(family: str, noise: NoiseSum) -> str:
 
 
 def _question(part: PricedMeasurement) -> Question | None:
-    """The question in canonical words; None where there are none, or values are yet to come."""
+    """The question in canonical words; None where there are none: values may be yet to come."""
     try:
-        return None if parameters(part.sql) - {SALT} else question(part.measurement)
+        return question(part.measurement)
     except NotCanonical:
         return None
 
@@ -274,9 +273,14 @@ def _asked(
 
 
 def _with_contents(part: PricedMeasurement) -> object:
-    """The statement, and which rows the public tables have that it reads."""
-    found = contents(part.measurement.input)
-    return [part.sql, *found] if found else part.sql
+    """All that the statement follows from, and which rows the public tables have that it reads."""
+    measured, found = part.measurement, contents(part.measurement.input)
+    cells = None if measured.cells is None else measured.cells.sql
+    same = fingerprint(
+        measured.input, measured.keys, measured.lifted, cells, measured.statistics,
+        part.bounding, part.reading, [item.shift for item in part.noised],
+    )  # fmt: skip
+    return [same, *found] if found else same
 
 
 def _constants(part: PricedMeasurement, position: int) -> list[str]:

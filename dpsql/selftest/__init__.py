@@ -23,7 +23,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from dpsql.engines import copies as prepared
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.engine import Engine
 from dpsql.engines.facts import Facts
 from dpsql.engines.repeated import Repeated

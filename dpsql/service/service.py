@@ -16,7 +16,7 @@ import pyarrow as pa
 from dpsql.diagnostics.operation.gauges import GAUGES, page
 from dpsql.diagnostics.refusal import LedgerFailed, PolicyError, Refusal, Refused, SourceMismatch
 from dpsql.engines import copies
-from dpsql.engines.duckdb import Constants, DuckDB
+from dpsql.engines.duckdb.engine import Constants, DuckDB
 from dpsql.engines.engine import Engine
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile

@@ -83,7 +83,7 @@ class Scan:
     copied: Copied | None = None
     """Set where a plan is written as a statement, if there is a prepared copy."""
     heavy: str | None = None
-    """What an engine keeps of the table, where only those rows are read: see ``plan.upheld``."""
+    """What an engine keeps of the table, where only those rows are read: see ``bound.shortcut``."""
     view: str = field(default="", compare=False)
     """The view of the policy that reads it: whoever asks may not see the table itself."""
 

@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.privacy.entropy import Entropy
 from dpsql.release import noise as noising
 from dpsql.service import Service

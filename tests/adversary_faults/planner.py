@@ -193,12 +193,12 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/statement.py",
-                '    few = f"place <= {bounding.groups}" if bounding.limit else ""\n    if apart',
-                '    few = ""\n    if apart',
+                "bound/first_groups.py",
+                "    if not bounding.limit:\n        return groups, None",
+                "    if bounding.groups:\n        return groups, None",
             ),
             Edit(
-                "plan/leading.py",
+                "bound/rank_prefilter.py",
                 "    return above and fits and rows.steady",
                 "    return False and above and fits and rows.steady",
             ),
@@ -210,9 +210,9 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/limits.py",
-                '        return f"sum(least(s{i}, {bounding.per_group}))"',
-                '        return f"sum(s{i})"',
+                "bound/by_unit.py",
+                '        return Op("least", (value, Number(bounding.per_group)))',
+                "        return value",
             ),
             Edit(
                 "engines/guard/sums.py",
@@ -228,9 +228,9 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/stages.py",
-                '{by} HAVING {number} > {bounding.rows}"',
-                '{by} HAVING {number} > {2 * bounding.rows}"',
+                "bound/row_weights.py",
+                '        having = Op(">", (number, Number(bounding.rows)))',
+                '        having = Op(">", (number, Number(2 * bounding.rows)))',
             ),
         ),
         "A person with up to twice the declared rows counts with all of them, with noise for half.",
@@ -240,9 +240,9 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/stages.py",
-                'weight = f"least({one}, {most} // greatest({number}, 1)) AS weight"',
-                'weight = f"least({one}, {most} // least(greatest({number}, 1), 1)) AS weight"',
+                "bound/row_weights.py",
+                'share = Op("//", (most, Op("greatest", (number, Number(1)))))',
+                'share = Op("//", (most, Op("least", (number, Number(1)))))',
             ),
             Edit(
                 "engines/guard/sums.py",
@@ -307,9 +307,9 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/grid.py",
-                '        f" WHEN {value} > {high} THEN {written(most)} END"\n',
-                '        f" ELSE {written(most)} END"\n',
+                "engines/duckdb/terms.py",
+                '        f" WHEN {text} > {ends[1]} THEN {_end(most, node)} END"\n',
+                '        f" ELSE {_end(most, node)} END"\n',
             ),
         ),
         "Sums count rows without a value, which the number of rows beside them does not.",
@@ -320,9 +320,9 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/grid.py",
-                """        f" WHEN {value} > {high} THEN {written(most)} END"\n""",
-                """        f" WHEN {value} > {high}{'' if is_whole(total, at) else f' AND NOT isnan({value})'} THEN {written(most)} END"\n""",
+                "engines/duckdb/terms.py",
+                """        f" WHEN {text} > {ends[1]} THEN {_end(most, node)} END"\n""",
+                """        f" WHEN {text} > {ends[1]}{'' if node.whole else f' AND NOT isnan({text})'} THEN {_end(most, node)} END"\n""",
             ),
         ),
         "NaN is in the number of rows and not in their total, which one person may move by a whole range.",
@@ -333,9 +333,9 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/grid.py",
-                '        f" WHEN {value} < {low} THEN {written(least)}"\n',
-                '        f" WHEN {value} < {low} THEN {inside + minus if is_whole(total, at) else written(least)}"\n',
+                "engines/duckdb/terms.py",
+                '        f" WHEN {text} < {ends[0]} THEN {_end(least, node)}"\n',
+                '        f" WHEN {text} < {ends[0]} THEN {_rounded(text, node) + less if node.whole else _end(least, node)}"\n',
             ),
             Edit(
                 "engines/guard/sums.py",

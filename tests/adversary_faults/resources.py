@@ -61,7 +61,7 @@ FAULTS = (
         "resources",
         (
             Edit(
-                "engines/duckdb.py",
+                "engines/duckdb/engine.py",
                 "            with stoppable(cursor.interrupt, self._timeout):\n                yield from self._read(cursor, sql, parameters)\n",
                 "            yield from self._read(cursor, sql, parameters)\n",
             ),

@@ -19,6 +19,7 @@ from support.measured import opened, request  # noqa: E402
 
 from dpsql.checks import run as check  # noqa: E402
 from dpsql.diagnostics.refusal import Refused  # noqa: E402
+from dpsql.engines.duckdb.statements import sql_of  # noqa: E402
 from dpsql.engines.guard import Guard  # noqa: E402
 from dpsql.plan.build import build  # noqa: E402
 from dpsql.plan.nodes import PublicRows  # noqa: E402
@@ -78,7 +79,7 @@ def _planned(data: bytes, spoken: str) -> None:
         str(refused)
         return
     for part in priced.parts:
-        _guard().check(part.sql)
+        _guard().check(sql_of(part))
 
 
 @functools.cache

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.measured import flat
 
 from dpsql import pipeline
+from dpsql.bound import norm_clip, rows, shortcut
 from dpsql.engines import verify as looked_up
+from dpsql.engines.duckdb.engine import statements
 from dpsql.engines.facts import Facts
 from dpsql.engines.guard import Guard
 from dpsql.ledger.tables import TableLedger
-from dpsql.plan import price, search, statement, upheld
-from dpsql.plan import written as written_down
-from dpsql.plan.bounding import Bounding
+from dpsql.plan import price, search
 from dpsql.plan.request import Request
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -30,6 +31,7 @@ from dpsql.reuse.refined import Refined
 from dpsql.selftest import scenarios as s
 from dpsql.selftest.scenarios import Scenario
 from dpsql.sql.bind import join_rules
+from dpsql.sql.statements import Number, Query
 
 Patch = pytest.MonkeyPatch
 
@@ -71,16 +73,16 @@ def written(pattern: str, new: str, count: int = 0) -> Callable[[Patch], None]:
     """A statement that is written wrongly, and that nothing reads a second time."""
 
     def patch(change: Patch) -> None:
-        real = written_down.statement
+        real = statements.write
 
-        def wrong(*args: Any) -> str:
-            text = real(*args)
+        def wrong(query: Query) -> str:
+            text = flat(real(query))
             changed = re.sub(pattern, new, text, count=count)
             assert changed != text, f"the fault must change something: {text}"
             return changed
 
-        change.setattr(written_down, "statement", wrong)
-        change.setattr(upheld, "_summed", lambda _: False)  # no other statement stands in for it
+        change.setattr(statements, "write", wrong)
+        change.setattr(shortcut, "_summed", lambda _: False)  # no other statement stands in for it
         change.setattr(Guard, "check", lambda *_, **__: None)
 
     return patch
@@ -122,12 +124,8 @@ def drawn(change_noise: Callable[[Any], Any]) -> Callable[[Patch], None]:
 
 
 def uncentred(change: Patch) -> None:
-    real = statement.added
-
-    def wrong(statistics: Any, grids: Any, *rest: Any) -> Any:
-        return real(statistics, tuple(g and replace(g, centre=0) for g in grids), *rest)
-
-    change.setattr(statement, "added", wrong)
+    real = rows.steps_of
+    change.setattr(rows, "steps_of", lambda total, at: real(total, replace(at, centre=0)))
 
 
 def greedy(change: Patch) -> None:
@@ -298,17 +296,17 @@ def sure_search(change: Patch) -> None:
 
 def unlisted_keys(change: Patch) -> None:
     """Keys beyond what is declared are groups of their own."""
-    real = written_down.statement
+    real = statements.write
 
-    def wrong(*args: Any) -> str:
-        text = real(*args).replace(
+    def wrong(query: Query) -> str:
+        text = flat(real(query)).replace(
             "SELECT c.k0, c.k1,", "SELECT coalesce(c.k0, a.k0) AS k0, coalesce(c.k1, a.k1) AS k1,"
         )
         assert "LEFT JOIN (" in text
         return re.sub(r" ORDER BY c.k0[^()]*$", "", text.replace("LEFT JOIN (", "FULL JOIN ("))
 
-    change.setattr(written_down, "statement", wrong)
-    change.setattr(upheld, "_summed", lambda _: False)  # no other statement stands in for it
+    change.setattr(statements, "write", wrong)
+    change.setattr(shortcut, "_summed", lambda _: False)  # no other statement stands in for it
     change.setattr(noise, "_expect", lambda *_: None)
     change.setattr(Guard, "check", lambda *_, **__: None)
 
@@ -364,12 +362,7 @@ def as_the_engine_has_them(change: Patch) -> None:
 
 
 def no_norm(change: Patch) -> None:
-    real = statement.clipped
-
-    def forgotten(per_unit: str, bounding: Bounding, units: Any) -> str:
-        return re.sub(r"CASE WHEN .* END AS factor", "1048576 AS factor", real(per_unit, bounding, units))  # fmt: skip
-
-    change.setattr(statement, "clipped", forgotten)
+    change.setattr(norm_clip, "factor", lambda bounding, _, bits: Number(1 << bits))
     change.setattr(Guard, "check", lambda *_, **__: None)
 
 

@@ -20,7 +20,7 @@ from support.services import FreeLedger, Seeded, noon, real_service
 from test_audit import SCENARIOS, samples
 
 from dpsql.diagnostics.refusal import OutOfBudget
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Ledger
 from dpsql.policy.load import load

@@ -19,8 +19,9 @@ from audit import ABSENT, Samples, lower_bound
 from support.datasets import folder
 from support.services import FreeLedger, noon
 
-from dpsql.engines.duckdb import DuckDB
-from dpsql.plan import halves, price, upheld, written
+from dpsql.bound import shortcut
+from dpsql.engines.duckdb.engine import DuckDB, statements
+from dpsql.plan import halves, price
 from dpsql.plan.priced import Noise
 from dpsql.policy.load import load
 from dpsql.privacy.entropy import Entropy
@@ -209,13 +210,13 @@ def test_halves_that_each_cost_half_are_noticed(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_forgotten_bound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty rows of a unit, counted as the two that were declared."""
-    real = written.statement
+    real = statements.write
     monkeypatch.setattr(
-        written,
-        "statement",
-        lambda *args: real(*args).replace("HAVING count(*) > 2", "HAVING count(*) > 2000").replace("least(s0, 2)", "s0"),
+        statements,
+        "write",
+        lambda query: real(query).replace("HAVING count(*) > 2", "HAVING count(*) > 2000").replace("least(s0, 2)", "s0"),
     )  # fmt: skip
-    monkeypatch.setattr(upheld, "_summed", lambda _: False)  # no other statement stands in for it
+    monkeypatch.setattr(shortcut, "_summed", lambda _: False)  # no other statement stands in for it
     assert audited(SCENARIOS["COUNT, ten times the rows"], 10) > 3
 
 

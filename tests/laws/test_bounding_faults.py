@@ -11,8 +11,9 @@ import duckdb
 import pytest
 from support.corpus import SHOP, World
 from support.datasets import in_memory
-from support.measured import broken, exact, forced, plan_of, removed, request
+from support.measured import broken, exact, forced, plan_of, removed, request, text_of, way
 
+from dpsql.bound import rows
 from dpsql.plan import grid as grids
 from dpsql.plan import price
 from dpsql.plan.bounding import Bounding
@@ -174,10 +175,10 @@ FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
         "weights and groups", HIDDEN, _swap(r"count\(\*\) \* min\(weight\)", r"count(*) * 1048576"),
     ),
     "weights from fewer rows": (
-        "row weights", ORDERS, _swap(r"(AS weight FROM .*? IS NOT NULL)", r"\1 AND t1.amount > 499"),
+        "row weights", ORDERS, _swap(r"(AS weight FROM \"rows of units\" AS r)", r"\1 WHERE f0"),
     ),
     "heavy units not found among written rows": ("row weights", DEAR, _swap(r"HAVING count\(\*\) > 7", "HAVING count(*) > 7000")),
-    "weights from fewer written rows": ("row weights", DEAR, _swap(r"(AS weight FROM \"rows of units\")", r"\1 WHERE f2")),
+    "weights from fewer written rows": ("row weights", DEAR, _swap(r"(AS weight FROM \"rows of units\" AS r)", r"\1 WHERE f0")),
     "units with many groups not found": ("as many groups as rows", UNITS, _swap(r"HAVING count\(\*\) > 50", "HAVING count(*) > 5000")),
     "units with many groups not left out": ("as many groups as rows", UNITS, _swap(r"ANTI JOIN .units with many. AS m USING \(u0\)", "")),
     "many groups and no limit": ("as many groups as rows", DAYS, _swap(r" WHERE place <= 50", "")),
@@ -190,7 +191,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[str], str]]] = {
 def test_a_wrong_stage_is_noticed(fault: str) -> None:
     name, sql, change = FAULTS[fault]
     parts = _parts(sql, FORCED[name][0])
-    assert breaches([replace(part, sql=change(part.sql)) for part in parts])
+    assert breaches([replace(way(part), sql=change(text_of(part))) for part in parts])
 
 
 def test_a_reach_that_forgets_negative_bounds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,18 +202,15 @@ def test_a_reach_that_forgets_negative_bounds_is_noticed(monkeypatch: pytest.Mon
 
 
 def test_a_forgotten_centre_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = grids.clamped
-    monkeypatch.setattr(
-        "dpsql.plan.added.clamped",
-        lambda text, total, at: real(text, total, replace(at, centre=0)),
-    )
+    real = rows.steps_of
+    monkeypatch.setattr(rows, "steps_of", lambda total, at: real(total, replace(at, centre=0)))
     assert breaches(_parts("SELECT AVG(age) FROM customers", Bounding(groups=1)), (101, 7))
 
 
 def test_a_skipped_clamp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = rows.steps_of
     monkeypatch.setattr(
-        "dpsql.plan.added.clamped",
-        lambda text, total, at: f"least(99999999, greatest(-99999999, {text}))",
+        rows, "steps_of", lambda total, at: replace(real(total, at), least=-99999999, most=99999999)
     )
     assert breaches(_parts("SELECT SUM(seconds) FROM visits", Bounding(rows=7, groups=1, bits=20)))
 

@@ -15,7 +15,7 @@ from scipy import stats
 from support.datasets import folder
 from support.services import FreeLedger, Seeded, noon
 
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.plan import price
 from dpsql.plan.priced import PricedPlan
 from dpsql.policy.load import load

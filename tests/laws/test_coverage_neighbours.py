@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from support.datasets import folder
-from support.measured import Exact, broken, every_way, exact, planned, request, values_in
+from support.measured import Exact, broken, every_way, exact, planned, request, text_of, values_in
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.engine import Value
@@ -135,7 +135,7 @@ def _law(corpus: str, queries: list[Measured]) -> dict[str, list[str]]:
         for query, *sides in zip(queries, before, after, strict=True):
             for part, one, other in zip(query.parts, *sides, strict=True):
                 found[query.name] += [
-                    f"{query.name}: {part.bounding.name}: {said} without {unit}\n{part.sql}"
+                    f"{query.name}: {part.bounding.name}: {said} without {unit}\n{text_of(part)}"
                     for said in broken(part, one, other)
                 ]
     return found

@@ -20,12 +20,12 @@ import pytest
 from support.corpus import CORPUS, SHOP
 from support.datasets import FIXTURES, folder, policy_text, script
 from support.hostile import HOSTILE, Hostile
-from support.measured import broken, every_way, exact, removed, request
+from support.measured import broken, every_way, exact, removed, request, text_of
 from support.neighbours import DIRTY, PRESENT, pupils, shop_units, students
 from support.services import FreeLedger, Seeded, noon
 
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.plan.priced import PricedMeasurement, PricedPlan
@@ -399,7 +399,8 @@ def test_what_is_answered_keeps_its_claims(kind: str) -> None:
             after = removed(_dirty(), shop_units(unit), parts, values)
             for part, one, other in zip(parts, before, after, strict=True):
                 found += [
-                    f"{hostile} without {unit}: {b}\n{part.sql}" for b in broken(part, one, other)
+                    f"{hostile} without {unit}: {b}\n{text_of(part)}"
+                    for b in broken(part, one, other)
                 ]
     assert not found, "\n".join(found[:5])
 

@@ -16,7 +16,7 @@ import pytest
 from support.corpus import CORPUS, Entry, World, unlimited
 from support.corpus import SHOP as SHOP_WORLD
 from support.datasets import in_memory
-from support.measured import broken, constants, every_way, exact, plan_of, removed, request
+from support.measured import broken, constants, every_way, exact, plan_of, removed, request, text_of
 from support.neighbours import DIRTY, SHOP, neighbours, shop_units, students
 
 from dpsql.engines.engine import Value
@@ -59,7 +59,7 @@ def law(
         for part, one, other in zip(parts, before, after, strict=True):
             found += [
                 f"{part.bounding.name} {part.noised[0].noise if part.noised else ''}: {said}"
-                f" without {deleted[-1][-40:]}\n{part.sql}"
+                f" without {deleted[-1][-40:]}\n{text_of(part)}"
                 for said in broken(part, one, other)
             ]
     return found

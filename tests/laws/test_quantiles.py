@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from support.datasets import in_memory
-from support.measured import SALT, every_way, request
+from support.measured import SALT, every_way, request, text_of
 from support.services import FreeLedger, service
 from support.utilities import ranks
 
@@ -154,8 +154,8 @@ Looks = list[list[Choice]]
 def _measure(connection: duckdb.DuckDBPyConnection, parts: list[PricedMeasurement]) -> Looks:
     looks = []
     for part in parts:
-        salt = {"salt": SALT} if "$salt" in part.sql else None
-        table = connection.sql(part.sql, params=salt).to_arrow_table()
+        salt = {"salt": SALT} if "$salt" in text_of(part) else None
+        table = connection.sql(text_of(part), params=salt).to_arrow_table()
         keys = [tuple(row.values()) for row in table.select(
             [f"k{i}" for i in range(len(part.measurement.keys))]
         ).to_pylist()] or [()]  # fmt: skip
@@ -240,7 +240,7 @@ def test_a_unit_moves_utilities_within_their_price(sql: str) -> None:
     """For every bounding and family that could be chosen, on data that breaks all declarations."""
     plan = _plan(sql)
     parts = [*every_way(plan, request(1, 1)), *every_way(plan, request(3, 1))]
-    parts = list({p.sql + repr(p.noised): p for p in parts}.values())
+    parts = list({text_of(p) + repr(p.noised): p for p in parts}.values())
     before = _measure(_dirty(), parts)
     for unit in UNITS:
         found = list(_broken(before, _without(_deleted(unit), parts)))

@@ -22,6 +22,8 @@ from support.measured import (
     opened,
     plan_of,
     request,
+    text_of,
+    way,
 )
 from support.neighbours import DIRTY, neighbours
 
@@ -87,7 +89,9 @@ def law(
     for deleted in neighbours(world, sql):
         after = exact(copied(world, deleted, change), parts, values)
         for part, one, other in zip(parts, before, after, strict=True):
-            found += [f"{part.bounding.name}: {b}\n{part.sql}" for b in broken(part, one, other)]
+            found += [
+                f"{part.bounding.name}: {b}\n{text_of(part)}" for b in broken(part, one, other)
+            ]
     return found
 
 
@@ -109,7 +113,7 @@ def test_a_unit_moves_what_is_read_from_copies_within_its_price(entry: Entry) ->
 def test_many_statements_are_bounded_by_what_they_read() -> None:
     ranked = [p for e in READ for p in ways(e.sql, e.world) if p.bounding.ranked]
     assert len(ranked) >= 40
-    assert all(f"{quoted(RANK)} <= " in p.sql for p in ranked)
+    assert all(f"{quoted(RANK)} <= " in text_of(p) for p in ranked)
 
 
 def _swap(pattern: str, new: str) -> Callable[[str], str]:
@@ -138,8 +142,8 @@ def test_a_fault_in_a_statement_is_noticed(fault: str) -> None:
     world = READ[0].world
     parts = [p for p in ways(VISITS, world) if p.bounding.ranked]
     assert law(parts, VISITS, world) == []
-    faulty = [replace(p, sql=STATEMENTS[fault](p.sql)) for p in parts]
-    assert [p.sql for p in faulty] != [p.sql for p in parts]
+    faulty = [replace(way(p), sql=STATEMENTS[fault](text_of(p))) for p in parts]
+    assert [text_of(p) for p in faulty] != [text_of(p) for p in parts]
     assert law(faulty, VISITS, world)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from support.corpus import CORPUS, SHOP, WORLDS, World
 from support.datasets import in_memory
-from support.measured import broken, exact, plan_of, removed, request
+from support.measured import broken, exact, plan_of, removed, request, text_of, way
 from support.neighbours import trade_units
 from support.services import FreeLedger, Seeded, real_service, service
 from test_bounding_faults import UNITS_OF_DATA, _deleted
@@ -146,9 +146,9 @@ def test_a_bound_on_values_that_is_not_enforced_is_noticed(fault: str) -> None:
     found = []
     for level in (60, 80):
         [part] = search.settled(plan, (level,)).parts
-        wrong = change(part.sql)
-        assert wrong != part.sql
-        found += _breaches([replace(part, sql=wrong)])
+        wrong = change(text_of(part))
+        assert wrong != text_of(part)
+        found += _breaches([replace(way(part), sql=wrong)])
     assert found
 
 
@@ -188,7 +188,7 @@ def _one_row_breaches(parts: list[PricedMeasurement]) -> list[str]:
     return [
         said
         for deletion in [*rows, *(_deleted((unit,)) for unit in UNITS_OF_DATA)]
-        if deletion in rows or "visits" not in parts[0].sql
+        if deletion in rows or "visits" not in text_of(parts[0])
         for part, one, other in zip(
             parts, before, removed(connection, deletion, parts), strict=True
         )
@@ -218,11 +218,11 @@ def test_a_range_that_is_not_narrowed_is_noticed() -> None:
     plan = searching(ONE_ROW[2][1], WORLDS["rows"])
     [wide] = plan.parts
     [part] = search.settled(plan, (60,)).parts
-    assert _one_row_breaches([replace(part, sql=wide.sql)])
+    assert _one_row_breaches([replace(way(part), sql=text_of(wide))])
     [level] = _parts(plan)
-    wrong = level.sql.replace("count(*) AS n", "4 * count(*) AS n")
-    assert wrong != level.sql
-    assert _one_row_breaches([replace(level, sql=wrong)])
+    wrong = text_of(level).replace("count(*) AS n", "4 * count(*) AS n")
+    assert wrong != text_of(level)
+    assert _one_row_breaches([replace(way(level), sql=wrong)])
 
 
 STRICT = replace(SHOP, change=lambda text: f"{SHOP.change(text)}\nstrict_timing: on\n")
@@ -240,7 +240,7 @@ def test_strict_timing_searches_for_the_same(sql: str) -> None:
     level = 80 if usual.searches[0].valued else 2
     for plans in ((usual, strict), tuple(search.settled(p, (level,)) for p in (usual, strict))):
         parts = [_parts(plan) or list(plan.parts) for plan in plans]
-        assert sql not in CONDITIONED or parts[0][0].sql != parts[1][0].sql
+        assert sql not in CONDITIONED or text_of(parts[0][0]) != text_of(parts[1][0])
         one, other = (exact(connection, part) for part in parts)
         assert repr(one) == repr(other)
         assert _breaches(parts[1]) == []
@@ -265,18 +265,18 @@ FAULTS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_search_that_counts_more_than_units_is_noticed(fault: str) -> None:
     [part] = _parts(searching(BY_CHANNEL))
-    number = re.search(r'"n_(\d+)"', part.sql)
+    number = re.search(r'"n_(\d+)"', text_of(part))
     assert number is not None
-    wrong = FAULTS[fault](part.sql.replace(f'"n_{number[1]}"', '"n_3"'))
-    assert wrong != part.sql
-    assert _breaches([replace(part, sql=wrong)])
+    wrong = FAULTS[fault](text_of(part).replace(f'"n_{number[1]}"', '"n_3"'))
+    assert wrong != text_of(part)
+    assert _breaches([replace(way(part), sql=wrong)])
 
 
 def test_a_found_bound_that_is_not_enforced_is_noticed() -> None:
     [part] = search.settled(searching(BY_CHANNEL), (1,)).parts
-    wrong = part.sql.replace("HAVING count(*) > 2", "HAVING count(*) > 2000")
-    assert wrong != part.sql
-    assert _breaches([replace(part, sql=wrong)])
+    wrong = text_of(part).replace("HAVING count(*) > 2", "HAVING count(*) > 2000")
+    assert wrong != text_of(part)
+    assert _breaches([replace(way(part), sql=wrong)])
 
 
 def test_rows_that_are_the_same_are_searched_once() -> None:

@@ -17,16 +17,16 @@ import duckdb
 import pytest
 from support.corpus import CORPUS, Entry, World
 from support.datasets import database
-from support.measured import Exact, constants, every_way, exact, plan_of, request
+from support.measured import Exact, constants, every_way, exact, plan_of, request, text_of
 from support.services import FreeLedger, noon
 
-from dpsql.engines.duckdb import DuckDB
-from dpsql.plan.stages import SALT
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.policy.load import load
 from dpsql.policy.model import Latency
 from dpsql.service import Service
 from dpsql.service.pace import Pace
 from dpsql.sql.render import parameters
+from dpsql.sql.statements import SALT
 
 REFUSED = (
     "b.part_id <> a.part_id", "o.customer_number AND o.priority = 'low'",
@@ -64,7 +64,7 @@ def _differs(entry: Entry) -> str:
         )
     for one, other, part in zip(usual, steady, ways[1], strict=True):
         if one != other:
-            return f"{part.bounding.name}: {part.sql}"
+            return f"{part.bounding.name}: {text_of(part)}"
     return ""
 
 
@@ -136,9 +136,9 @@ class Timed:
     def seconds(self, sql: str) -> float:
         """How long the engine works on a query's statements."""
         (part,) = self.session.prepare(sql).parts
-        given = dict.fromkeys(parameters(part.sql) & {SALT}, 7)
+        given = dict.fromkeys(parameters(text_of(part)) & {SALT}, 7)
         begun = time.process_time()
-        self.engine.measure(part.sql, given)
+        self.engine.measure(text_of(part), given)
         return time.process_time() - begun
 
 

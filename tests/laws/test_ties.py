@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from support.corpus import SHOP
-from support.measured import SALT, every_way, opened, plan_of, request
+from support.measured import SALT, every_way, opened, plan_of, request, text_of
 
 from dpsql.engines.guard import Guard, Unsafe
 from dpsql.plan import ties
@@ -87,7 +87,7 @@ def question(window: str, condition: str) -> str:
 def statements(sql: str) -> tuple[str, ...]:
     """All ways in which it may be asked."""
     plan = plan_of(sql, SHOP)
-    return tuple({part.sql for part in every_way(plan, request(3, 1), ("laplace",))})
+    return tuple({text_of(part) for part in every_way(plan, request(3, 1), ("laplace",))})
 
 
 def filled(others: int, layout: str, threads: int) -> duckdb.DuckDBPyConnection:

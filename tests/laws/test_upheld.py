@@ -11,18 +11,30 @@ import pytest
 from support.corpus import CORPUS, Entry, World
 from support.corpus import SHOP as SHOP_WORLD
 from support.datasets import in_memory
-from support.measured import constants, every_way, exact, opened, plan_of, request
+from support.measured import (
+    constants,
+    every_way,
+    exact,
+    flat,
+    opened,
+    plan_of,
+    request,
+    shorter,
+    text_of,
+    way,
+)
 from support.services import service
 
+from dpsql.bound.rows import LARGEST, Light
+from dpsql.bound.shortcut import lighter_of
 from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.upheld import Upheld
 from dpsql.engines.verify import look_up, verify
-from dpsql.plan.added import FEW, LARGEST, Light
+from dpsql.plan.kept import FEW
 from dpsql.plan.priced import PricedMeasurement
-from dpsql.plan.upheld import lighter_of
 from dpsql.policy.companion import HEAVY
 from dpsql.policy.source import SourceDescription
 from dpsql.policy.types import Kind
@@ -133,13 +145,13 @@ def compared(
         found = lighter_of(part)
         assert found is not None
         all_kept = Light(few=True, within=frozenset(found.ranges))
-        sql = found.sql(all_kept) if trusting else chosen.statement(part)
-        if sql == part.sql:
+        sql = shorter(found, all_kept) if trusting else flat(chosen.statement(part))
+        if sql == text_of(part):
             continue
         light += 1
         values = constants(entry.sql, entry.world)
         try:
-            one, two = exact(connection, [part, replace(part, sql=sql)], values)
+            one, two = exact(connection, [part, replace(way(part), sql=sql)], values)
         except duckdb.Error:  # what is no number is no sum either
             assert trusting
             other += 1
@@ -206,7 +218,7 @@ def test_units_are_not_told_apart_for_a_total() -> None:
     plan = plan_of("SELECT COUNT(*), SUM(amount) FROM orders", SHOP_WORLD)
     [part] = every_way(plan, request(3, 1), ("laplace",))
     assert part.bounding.name == "unit totals"
-    assert "customer_id" in part.sql
+    assert "customer_id" in text_of(part)
     sql = upheld(SHOP_WORLD, Rows(in_memory("shop"))).statement(part)
     assert "GROUP BY" not in sql
 
@@ -224,7 +236,7 @@ def test_whoever_is_above_the_limit_is_weighed_down_alone() -> None:
     owners = rows.connection.execute(f'SELECT DISTINCT customer_id FROM {HEAVY}."{name}"')
     assert owners.fetchall() == [(97,)]
     assert exact(rows.connection, [part], {}) == exact(
-        rows.connection, [replace(part, sql=sql)], {}
+        rows.connection, [replace(way(part), sql=sql)], {}
     )
     assert chosen.statement(part_of("SELECT SUM(amount) FROM orders GROUP BY channel")) != sql
     assert rows.kept == [name], "they are kept once"
@@ -236,7 +248,7 @@ def test_who_forgets_those_above_the_limit_gets_other_integers() -> None:
     sql = upheld(SHOP_WORLD, rows).statement(part)
     rows.connection.execute(f'DELETE FROM {HEAVY}."{rows.kept[0]}" WHERE amount > 50')
     assert exact(rows.connection, [part], {}) != exact(
-        rows.connection, [replace(part, sql=sql)], {}
+        rows.connection, [replace(way(part), sql=sql)], {}
     )
 
 
@@ -252,7 +264,7 @@ def test_where_they_are_not_kept_all_rows_are_weighed(
     else:
         parts = every_way(plan_of(WEIGHED, SHOP_WORLD), request(3, 1), ("laplace",))
         part = next(p for p in parts if p.bounding.name == "group caps")
-    assert upheld(SHOP_WORLD, rows).statement(part) == part.sql
+    assert flat(upheld(SHOP_WORLD, rows).statement(part)) == text_of(part)
     assert bool(rows.kept) is (why == "groups are capped")
 
 
@@ -318,7 +330,7 @@ def test_few_rows_are_added_up_as_doubles(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_large_steps_are_added_up_as_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsql.plan.added.LARGEST", 1)
+    monkeypatch.setattr("dpsql.bound.rows.LARGEST", 1)
     assert "sum(CAST(floor(" in sums(AMOUNTS, Rows(in_memory("shop")))
 
 
@@ -339,7 +351,7 @@ def test_what_cannot_be_looked_up_is_not_relied_on() -> None:
     rows, part = Rows(in_memory("shop")), part_of(WEIGHED)
     rows.finds_none = fails  # type: ignore[method-assign]
     chosen = upheld(SHOP_WORLD, rows)
-    assert chosen.statement(part) == part.sql
+    assert flat(chosen.statement(part)) == text_of(part)
     assert chosen.statement(part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1"))
     with pytest.raises(EngineFailed):
         verify(opened(SHOP_WORLD).policy, SourceDescription({}), rows)  # type: ignore[arg-type]

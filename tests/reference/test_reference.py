@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from support.corpus import CORPUS
 
-from dpsql.plan import grid, price, stages
+from dpsql.engines.duckdb import terms
+from dpsql.plan import price
 from dpsql.privacy.mechanisms import laplace_for
 from tests.reference import files
 from tests.reference.compare import differences, dump
@@ -94,15 +95,13 @@ def test_the_noise_of_an_answer_is_no_difference_and_any_more_is() -> None:
 
 
 def _rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = grid.stepped
-    monkeypatch.setattr(
-        grid, "stepped", lambda *args, **more: real(*args, **more).replace("floor(", "ceil(")
-    )
+    real = terms._rounded
+    monkeypatch.setattr(terms, "_rounded", lambda *args: real(*args).replace("floor(", "ceil("))
 
 
 def _drawn_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = stages.draw
-    monkeypatch.setattr(stages, "draw", lambda *args: f"hash({real(*args)})")
+    real = terms._tagged
+    monkeypatch.setattr(terms, "_tagged", lambda *args: ["1", *real(*args)])
 
 
 def _biased(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
 import duckdb
 import numpy as np
 
+from dpsql.bound.rows import Light
+from dpsql.bound.shortcut import Lighter
+from dpsql.bound.statement import statement_of
 from dpsql.catalog.statistic import Total
 from dpsql.checks import run as check
+from dpsql.engines.duckdb.write import write
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.plan import price
 from dpsql.plan.bounding import Bounding, Sensitivity, candidates
 from dpsql.plan.build import build
-from dpsql.plan.grid import grid
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.plan.prepared import Reading, reading
 from dpsql.plan.priced import Chosen, PricedMeasurement, Share
 from dpsql.plan.request import Request
-from dpsql.plan.statement import statement
 from dpsql.release.noise import halves
 from dpsql.service import Service
 from dpsql.sql.bind import bind
@@ -117,21 +120,46 @@ def values_in(sql: str, here: Service, dialect: str = "postgres") -> Mapping[str
     return Values(heard)
 
 
+@dataclass(frozen=True, slots=True)
+class Way(PricedMeasurement):
+    """A measurement with its statement, which a test may change."""
+
+    sql: str = ""
+
+
+def way(part: PricedMeasurement) -> Way:
+    """The measurement with the statement that is its own."""
+    if isinstance(part, Way):
+        return part
+    known = {f.name: getattr(part, f.name) for f in fields(part)}
+    return Way(**known, sql=flat(write(statement_of(part))))
+
+
+def text_of(part: PricedMeasurement) -> str:
+    """The statement of a measurement in one line."""
+    return way(part).sql
+
+
+def shorter(found: Lighter, light: Light, heavy: str | None = None) -> str:
+    """The statement of a shortcut in one line."""
+    return flat(write(found.query(light, heavy)))
+
+
+def flat(sql: str) -> str:
+    """A statement in one line; no constant of these tests has several."""
+    return re.sub(r"(\() | (?=\))", r"\1", " ".join(line.strip() for line in sql.split("\n")))
+
+
 def forced(
     measurement: Measurement, bounding: Bounding, share: Share, copies: Reading | None = None
-) -> PricedMeasurement:
+) -> Way:
     """The measurement priced with a bounding of the test's choice."""
-    draft = price._draft(measurement, bounding, share)
-    pairs = zip(measurement.statistics, draft.noised, strict=False)
-    grids = tuple(
-        grid(s, grid(s).shift - n.shift) if isinstance(s, Total) else None for s, n in pairs
-    )
-    return replace(draft, sql=statement(measurement, draft.bounding, grids, copies))
+    return way(replace(price._draft(measurement, bounding, share), reading=copies))
 
 
 def every_way(
     plan: Plan, wanted: Request, families: tuple[str, ...] = ("laplace", "gaussian")
-) -> Iterator[PricedMeasurement]:
+) -> Iterator[Way]:
     """Each measurement with each bounding and each family of noise that could be chosen."""
     for share in price._shares(plan, wanted) if plan.measurements else ():
         if share.family not in families:
@@ -145,11 +173,11 @@ def every_way(
 
 
 def exact(
-    connection: duckdb.DuckDBPyConnection, parts: list[PricedMeasurement],
+    connection: duckdb.DuckDBPyConnection, priced: Sequence[PricedMeasurement],
     values: Mapping[str, Value] | None = None,
 ) -> list[Exact]:  # fmt: skip
     """The integers that noise would be added to; equal statements are run once."""
-    given = {"salt": SALT} if values is None else values
+    given, parts = {"salt": SALT} if values is None else values, list(map(way, priced))
     found: dict[str, Exact] = {}
     for part in parts:
         if part.sql not in found:
@@ -238,7 +266,7 @@ def _moves(before: Exact, after: Exact, claim: Claim) -> Iterator[float]:
 
 def removed(
     connection: duckdb.DuckDBPyConnection, deletions: Iterable[str],
-    parts: list[PricedMeasurement], values: Mapping[str, Value] | None = None,
+    parts: Sequence[PricedMeasurement], values: Mapping[str, Value] | None = None,
 ) -> list[Exact]:  # fmt: skip
     """What the parts measure after some deletions, which are then undone."""
     connection.execute("BEGIN")

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dpsql import pipeline
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines.duckdb import Constants
+from dpsql.engines.duckdb.engine import Constants
 from dpsql.engines.public_groups import PublicGroups
 from dpsql.plan.priced import PricedPlan
 from dpsql.plan.request import Request

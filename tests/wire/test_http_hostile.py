@@ -63,7 +63,7 @@ def test_neighbours_look_the_same_over_http() -> None:
 
 def test_what_http_says_of_a_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A control: an engine that fails on one person's row alone."""
-    from dpsql.engines.duckdb import DuckDB
+    from dpsql.engines.duckdb.engine import DuckDB
 
     real = DuckDB.measure
     sql = "SELECT COUNT(*) FROM customers WHERE customer_id = 106 AND CAST(email AS INTEGER) > 1"

@@ -33,7 +33,7 @@ from talk import Client, FixedHouse, bind, describe, execute, parse, query
 from dpsql.cli import main
 from dpsql.diagnostics import refusal
 from dpsql.diagnostics.refusal import EngineFailed, Error
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.release import noise as noise_of
 from dpsql.reuse import encoding
 from dpsql.reuse.encoding import from_bytes

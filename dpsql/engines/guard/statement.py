@@ -64,15 +64,16 @@ class _Walk:
     def _defined(self, entries: list[Node]) -> _Walk:
         """The scope with the tables of a WITH, each of which may read those before it.
 
-        Rows that are computed once are whose they were: their columns keep what is certain of
-        them. A name stands for one thing, so that nothing is read for something else.
+        Rows under a name, computed once or wherever they are read, are whose they were: their columns
+        keep what is certain of them. A name stands for one thing, so that nothing is read for
+        something else.
         """
         walk = self
         for entry in entries:
             name, table = entry["key"], entry["value"]
-            once = table["materialized"] == "CTE_MATERIALIZE_ALWAYS"
-            if not once or table["aliases"] or table["key_targets"] or table["payload_aggregates"]:
-                raise Unsafe("a WITH query that is more than rows computed once")
+            said = table["materialized"] in ("CTE_MATERIALIZE_ALWAYS", "CTE_MATERIALIZE_NEVER")
+            if not said or table["aliases"] or table["key_targets"] or table["payload_aggregates"]:
+                raise Unsafe("a WITH query that is more than rows under a name")
             taken = [*(known for _, known in walk.tables), *walk.written]
             if name.casefold() in map(str.casefold, taken):
                 raise Unsafe(f"a WITH query under the name {name}, which there is")

@@ -24,6 +24,7 @@ from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines import guard as guards
 from dpsql.engines.allowlist import StatementCheck
 from dpsql.engines.allowlist.generated import GENERATED
+from dpsql.engines.duckdb.statements import sql_of
 from dpsql.engines.guard import (
     Admitted,
     Guard,
@@ -127,7 +128,7 @@ def needed(plan: PricedPlan) -> set[Part]:
     guard, found = Guard(shop().policy), set[Part]()
     sure = Noting(casts.SURE)
     sure.found = found
-    texts = [(p.sql, False) for p in plan.parts] + [(q.sql, True) for q in plan.plan.publics]
+    texts = [(sql_of(p), False) for p in plan.parts] + [(q.sql, True) for q in plan.plan.publics]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(casts, "SURE", sure)
         for sql, over_public in texts:
@@ -277,10 +278,10 @@ def answered_in_part(search: str) -> tuple[Service, Session, PricedPlan, str]:
     plan = session.prepare(TWO)
     sources = pipeline.match(plan, here.policy.answers_key, here.tools)
     [rest], families = sources.due.parts, {source.piece.family for source in sources.pieces}
-    assert rest.priced.sql != plan.parts[0].sql, "it is a statement of its own"
+    assert sql_of(rest.priced) != sql_of(plan.parts[0]), "it is a statement of its own"
     ledger.kept[:] = [kept for kept in ledger.kept if kept.key.family in families]
     ledger.charges.clear()
-    return here, session, plan, rest.priced.sql
+    return here, session, plan, sql_of(rest.priced)
 
 
 @contextmanager
@@ -438,7 +439,7 @@ def test_whether_a_statement_is_admitted_depends_on_no_data(holds: bool) -> None
         session.execute(f"SET dpsql.dialect = '{dialect}'")
         session.execute("EXPLAIN " + sql)
         for part in session.prepare(sql).parts:
-            here.tools.engine._guard.check(part.sql, by_text=True)
+            here.tools.engine._guard.check(sql_of(part), by_text=True)
 
 
 def test_what_passes_by_its_data_does_not_pass_by_its_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.collations import _names
-from dpsql.engines.duckdb import LOCKED, Constants, DuckDB
+from dpsql.engines.duckdb.engine import LOCKED, Constants, DuckDB
 from dpsql.engines.lockdown import SETTINGS as LOCKS
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from support.measured import text_of
 from support.services import Service, noon, policy_file, service
 
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines import copies
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.guard import Guard, Unsafe
 from dpsql.policy.companion import RANK, Shelf
 from dpsql.policy.load import load
@@ -52,7 +53,7 @@ def test_what_was_prepared_is_read(policy: Policy) -> None:
     with Service.open(policy.path, clock=noon) as opened:
         session = opened.session()
         (part,) = session.prepare(QUERY).parts
-        assert "dpsql_prepared" in part.sql
+        assert "dpsql_prepared" in text_of(part)
         assert session.execute(QUERY).table.num_rows == 4
 
 

@@ -10,9 +10,9 @@ import pytest
 import dpsql
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines import copies, definitions
-from dpsql.engines import duckdb as engine_module
 from dpsql.engines.definitions import STEADY, unsteady
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb import engine as engine_module
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.inspect import describe
 from dpsql.policy.load import load
 from dpsql.policy.model import Limits

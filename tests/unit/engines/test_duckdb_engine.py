@@ -12,7 +12,7 @@ import pytest
 from support.datasets import database
 
 from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch, Stopped, TooLarge
-from dpsql.engines.duckdb import MOST_RELATIONS, Constants, DuckDB
+from dpsql.engines.duckdb.engine import MOST_RELATIONS, Constants, DuckDB
 from dpsql.engines.exact_rows import unseal
 from dpsql.execution import execution, interrupt
 from dpsql.policy.companion import HEAVY

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 from support.corpus import CORPUS, WORLDS, World
 from support.datasets import in_memory
-from support.measured import every_way, opened, plan_of, request
+from support.measured import every_way, opened, plan_of, request, text_of
 
 from dpsql.engines.guard import Guard, Unsafe
 from dpsql.engines.guard.seen import strays
@@ -131,8 +131,8 @@ def test_a_planner_that_forgets_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -
     for entry in asked:
         for part in every_way(plan_of(entry.sql, RATINGS), request(3, 1), ("gaussian",)):
             try:
-                guard().check(part.sql)
-                passed.append(part.sql)
+                guard().check(text_of(part))
+                passed.append(text_of(part))
             except Unsafe:
                 stopped += 1
     joined = [sql for sql in passed if " JOIN " in sql]

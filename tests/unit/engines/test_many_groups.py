@@ -18,8 +18,8 @@ from support.services import real_service
 from dpsql import execution as execution_module
 from dpsql.deadlines import AGAIN
 from dpsql.diagnostics.refusal import EngineFailed, TooLarge
-from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb import engine as engine_module
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.exact_rows import unseal
 from dpsql.engines.repeated import Repeated
 from dpsql.execution import Room, execution

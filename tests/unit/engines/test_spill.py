@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.policy.model import Limits
 
 SMALL = Limits(memory="40MB", threads=1)

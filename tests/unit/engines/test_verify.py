@@ -17,7 +17,7 @@ from support.services import noon
 import dpsql
 from dpsql.diagnostics.refusal import DataBreaksPolicy, SourceMismatch
 from dpsql.engines import facts_file
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.facts_file import FactsFile, State
 from dpsql.plan import declarations
 from dpsql.plan.declarations import DECLARATIONS

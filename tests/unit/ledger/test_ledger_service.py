@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
+from support.measured import text_of
 from support.services import policy_file, real_service
 
 from dpsql.diagnostics.refusal import LedgerFailed, OutOfBudget, PolicyError, Refused
@@ -234,7 +235,7 @@ def test_plans_are_remembered_unless_they_ask_what_time_it_is():
         timed = COUNT + " WHERE placed < CURRENT_DATE"
         one = session.prepare(timed)
         now[0] += timedelta(days=7)
-        assert session.prepare(timed).parts[0].sql != one.parts[0].sql
+        assert text_of(session.prepare(timed).parts[0]) != text_of(one.parts[0])
         plan = session.prepare(COUNT)
         session.execute("SET dpsql.epsilon = 0.01")
         assert session.prepare(COUNT) is not plan
@@ -246,7 +247,9 @@ def test_plans_are_remembered_unless_they_ask_what_time_it_is():
 def test_parameters_are_part_of_what_is_remembered(session):
     sql = COUNT + " WHERE amount > ?"
     assert session.prepare(sql, [1]) is session.prepare(sql, [1])
-    assert session.prepare(sql, [1]).parts[0].sql != session.prepare(sql, [2]).parts[0].sql
+    assert text_of(session.prepare(sql, [1]).parts[0]) != text_of(
+        session.prepare(sql, [2]).parts[0]
+    )
 
 
 def test_a_moment_notes_every_question():

@@ -11,8 +11,10 @@ from fractions import Fraction
 import duckdb
 import pytest
 
+from dpsql.bound.bins import bin_of
 from dpsql.catalog.statistic import Mode, Quantile, Ranked
-from dpsql.plan.buckets import MOST_BINS, Buckets, binned, buckets
+from dpsql.engines.duckdb.terms import Scope, term
+from dpsql.plan.buckets import MOST_BINS, Buckets, buckets
 from dpsql.plan.nodes import Cells
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.domain import Domain
@@ -29,8 +31,7 @@ def ranked(
 def bins(quantile: Ranked, values: list[object], cells: Cells | None = None) -> list[int | None]:
     """The bin of each value, as the engine has it."""
     kind = quantile.value.shape.kind
-    at = buckets(quantile, cells)
-    text = binned("x", quantile, at)
+    text = term(bin_of(quantile, cells), Scope({1: "x"}))
     found = []
     with duckdb.connect() as connection:
         for value in values:

@@ -11,17 +11,19 @@ import pytest
 from support.declared import written
 
 import dpsql
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.plan.declarations import DECLARATIONS, requirements
 from dpsql.policy import model
 from dpsql.policy.load import load
 
 PACKAGE = Path(dpsql.__file__).parent
-FOLDERS = ("plan", "policy", "sql", "checks", "engines", "reuse")
+FOLDERS = ("plan", "bound", "policy", "sql", "checks", "engines", "reuse")
 OTHERS = {
     "dpsql.reuse.pieces": "equal words have equal answers: the planner's own",
     "dpsql.plan.price": "the histogram bounds weights: the statement's own",
-    "dpsql.plan.leading": "the limit is in the statement's own text",
+    "dpsql.bound.rank_prefilter": "the limit is in the statement's own text",
+    "dpsql.bound.row_weights": "rows are the same wherever they are read: plan.steady",
+    "dpsql.bound.unit_totals": "the planner chooses it for one group",
     "dpsql.plan.ties": "an engine puts rows in order once for windows of one order",
     "dpsql.engines.verify": "it verifies them",
     "dpsql.engines.public_groups": "an open database does not change: the engine sees to it",

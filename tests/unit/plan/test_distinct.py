@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from support.measured import text_of
 
 from dpsql.catalog.statistic import Values
 from dpsql.plan.bounding import Bounding, kept
@@ -81,10 +82,10 @@ def test_rows_that_may_differ_from_place_to_place_are_read_once(session: Session
         " (PARTITION BY id ORDER BY x) AS r FROM t) AS s GROUP BY grp"
     )
     (part,) = session.prepare(shaky).parts
-    assert "ANTI JOIN" not in part.sql
-    assert "place <= 10" in part.sql
+    assert "ANTI JOIN" not in text_of(part)
+    assert "place <= 10" in text_of(part)
     (part,) = session.prepare(BY).parts
-    assert "ANTI JOIN" in part.sql
+    assert "ANTI JOIN" in text_of(part)
 
 
 @pytest.mark.parametrize(("rows", "pairs"), [(20, 12), (5, 5)])

@@ -13,7 +13,7 @@ from support.services import policy_file
 
 from dpsql.checks import unit_joins
 from dpsql.diagnostics.refusal import EngineFailed, Refused
-from dpsql.engines.duckdb import DuckDB
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.reuse.pieces import pieces
 from dpsql.service import Service
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.measured import text_of
 from support.shop import priced
 
 from dpsql.plan.nodes import Lookup
@@ -24,15 +25,15 @@ QUERIES = (
 def test_no_true_count_is_used_below_another(sql: str) -> None:
     plan = priced(sql)
     inner, *others = plan.parts
-    assert "$x" not in inner.sql
+    assert "$x" not in text_of(inner)
     assert others
     given = [v for v in plan.plan.lookups if v.form == "rows"]
     assert given
     for part in others:
-        used = [v for v in given if f"${v.name}" in part.sql]
+        used = [v for v in given if f"${v.name}" in text_of(part)]
         assert used
         assert all(_after(v) for v in used)
-        assert part.sql.count('"orders"') == 1, "only the rows that are counted are read"
+        assert text_of(part).count('"orders"') == 1, "only the rows that are counted are read"
 
 
 def _after(lookup: Lookup) -> bool:

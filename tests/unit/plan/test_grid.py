@@ -8,8 +8,10 @@ from fractions import Fraction
 import duckdb
 import pytest
 
+from dpsql.bound.rows import steps_of
 from dpsql.catalog.statistic import Total
-from dpsql.plan.grid import Grid, clamped, ends, grid
+from dpsql.engines.duckdb.terms import Scope, term
+from dpsql.plan.grid import Grid, ends, grid
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Column, Shape
 
@@ -41,6 +43,10 @@ def _values(total: Total, at: Grid) -> list[float]:
     return [*near, *beside, math.inf, -math.inf, math.nan]
 
 
+def _text(total: Total, at: Grid) -> str:
+    return term(steps_of(total, at), Scope({0: "x"}))
+
+
 def _steps(text: str, values: list[float]) -> list[int]:
     rows = duckdb.execute(
         f"SELECT {text} FROM (SELECT unnest($xs::DOUBLE[]) AS x) AS t", {"xs": values}
@@ -56,7 +62,7 @@ def test_steps_are_between_the_ends_of_the_grid(
     total = _total(*ends_of)
     at = grid(total, coarser)
     values = _values(total, at)
-    found = _steps(clamped("x", total, at), values)
+    found = _steps(_text(total, at), values)
     assert all(at.low <= n + at.centre <= at.high for n in found)
     low, high = ends(total)
     for x, n in zip(values, found, strict=True):
@@ -67,6 +73,6 @@ def test_steps_are_between_the_ends_of_the_grid(
 def test_steps_that_are_rounded_up_would_leave_the_grid() -> None:
     total = _total(0, 500)
     at = grid(total)
-    wrong = clamped("x", total, at).replace("floor(", "ceil(")
+    wrong = _text(total, at).replace("floor(", "ceil(")
     found = _steps(wrong, _values(total, at))
     assert max(found) > at.high

@@ -10,11 +10,13 @@ import duckdb
 import pytest
 from support.corpus import SHOP, World
 from support.datasets import in_memory
-from support.measured import Exact, exact, forced, plan_of, request
+from support.measured import Exact, exact, forced, plan_of, request, text_of
 
-from dpsql.plan import histogram, price, statement
+from dpsql.bound import bins, first_groups, statement
+from dpsql.bound.rank_prefilter import PLACES, _reach
+from dpsql.engines.duckdb.terms import Scope, term
+from dpsql.plan import price
 from dpsql.plan.bounding import Bounding
-from dpsql.plan.leading import PLACES, _reach
 from dpsql.plan.priced import PricedMeasurement
 
 DAYS = (
@@ -65,12 +67,13 @@ def test_the_first_groups_are_those_of_an_order_of_all(
     sql: str, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split = [_part(sql, bounding) for bounding in _ways(limit)]
-    for module in (statement, histogram):
-        monkeypatch.setattr(module, "leading", lambda *_: None)
+    for module in (first_groups, bins):
+        monkeypatch.setattr(module, "prefilter", lambda *_: None)
+    for module in (statement, bins):
         monkeypatch.setattr(module, "separable", lambda *_: False)
     whole = [_part(sql, bounding) for bounding in _ways(limit)]
     for one, other in zip(split, whole, strict=True):
-        assert ("ANTI JOIN" in one.sql, "ANTI JOIN" in other.sql) == (True, False)
+        assert ("ANTI JOIN" in text_of(one), "ANTI JOIN" in text_of(other)) == (True, False)
     for one, other in zip(exact(_data(), split), exact(_data(), whole), strict=True):
         assert _plain(one) == _plain(other)
 
@@ -86,8 +89,8 @@ def _plain(found: Exact) -> dict[object, list[object]]:
 def test_rows_are_marked_only_where_a_unit_may_have_many_groups_more() -> None:
     def marked(sql: str, limit: int) -> bool:
         part = _part(sql, Bounding(grouped=True, groups=limit, limit=True, per_group=3))
-        assert "ANTI JOIN" in part.sql
-        return "bit_or" in part.sql
+        assert "ANTI JOIN" in text_of(part)
+        return "bit_or" in text_of(part)
 
     assert marked(DAYS, 2)
     assert marked(DAYS, PLACES - 1)
@@ -103,23 +106,23 @@ def test_units_are_not_handled_apart_where_that_would_be_wrong_or_seen() -> None
         " ORDER BY amount) AS r FROM orders) AS s GROUP BY r"
     )
     strict = World(LOOSE.policy, LOOSE.data, lambda t: LOOSE.change(t) + "\nstrict_timing: on\n")
-    assert "ANTI JOIN" in _part(DAYS, limited).sql
+    assert "ANTI JOIN" in text_of(_part(DAYS, limited))
     for part in (
         _part(shaky, limited),
         _part(DAYS, limited, strict),
         _part(DAYS, Bounding(rows=2, grouped=True, groups=3, limit=True, bits=20)),
         _part(SUMS, Bounding(rows=9, grouped=True, groups=3, limit=True, bits=20, valued=True)),
     ):
-        assert "ANTI JOIN" not in part.sql
-        assert "place <= 3" in part.sql
+        assert "ANTI JOIN" not in text_of(part)
+        assert "place <= 3" in text_of(part)
     declared = _part(DAYS, Bounding(grouped=True, groups=50, limit=True, per_group=3), SHOP)
-    assert "bit_or" not in declared.sql, "no unit may have more than 50 rows"
+    assert "bit_or" not in text_of(declared), "no unit may have more than 50 rows"
 
 
 @pytest.mark.parametrize("groups", [1, 2, 20, 50, PLACES - 1])
 def test_so_many_marked_parts_are_within_reach(groups: int) -> None:
     """Up to the part that is found there are enough marks; the part is no later than it must be."""
-    text, tried = _reach(groups), 0
+    text, tried = term(_reach(groups), Scope()), 0
     with duckdb.connect() as connection:
         for seed in range(200):
             step = 1 + seed % 7

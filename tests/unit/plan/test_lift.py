@@ -6,6 +6,7 @@ import re
 from itertools import count
 
 import pytest
+from support.measured import text_of
 from support.shop import catalog, priced
 
 from dpsql.diagnostics.refusal import Refused
@@ -57,7 +58,7 @@ UNLIFTED = {
 
 
 def _statements(sql: str, policy: str = STRICT) -> list[str]:
-    return [part.sql for part in priced(sql, policy=policy, dialect=_dialect(sql)).parts]
+    return [text_of(part) for part in priced(sql, policy=policy, dialect=_dialect(sql)).parts]
 
 
 def _dialect(sql: str) -> str:

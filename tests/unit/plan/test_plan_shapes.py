@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from support.corpus import SHOP
 from support.datasets import in_memory
-from support.measured import exact, forced, opened, plan_of, request
+from support.measured import exact, forced, opened, plan_of, request, text_of
 
 from dpsql.catalog.statistic import Total
 from dpsql.plan import price
@@ -124,7 +124,7 @@ def test_a_histogram_is_clipped_by_the_norm_of_its_units_rows() -> None:
     share = next(price._shares(counts, wanted))
     counted = exact(connection, [forced(counts.measurements[0], clip, share)])[0]
     part = forced(medians.measurements[0], clip, next(price._shares(medians, wanted)))
-    listed = connection.execute(part.sql).fetchall()
+    listed = connection.execute(text_of(part)).fetchall()
     scale = Fraction(1 << part.bounding.fine, 1 << 20)
     for key, bins in listed:
         weight = sum(b["n"] for b in bins or [])
@@ -166,7 +166,7 @@ def test_totals_of_one_column_are_one_sum_of_the_engine() -> None:
     large = "amount * 10000000000"  # too large a sum to be computed from a centred one
     plan = plan_of(f"SELECT channel, SUM({large}), AVG({large}) FROM orders GROUP BY channel", SHOP)
     part = priced(plan, request(3, 1)).parts[0]
-    sums = re.findall(r"sum\((CASE .*? END)\)", part.sql)
+    sums = re.findall(r"sum\((CASE .*? END)\)", text_of(part))
     assert len(sums) == 2
     assert len(set(sums)) == 1
     assert {s.centre for s in part.measurement.statistics if isinstance(s, Total)} == {

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 from support.corpus import WORLDS, World
-from support.measured import opened, plan_of, request
+from support.measured import opened, plan_of, request, text_of
 
 from dpsql.plan.copies import companion, copy_of
 from dpsql.plan.prepared import reading
@@ -117,14 +117,14 @@ def priced(sql: str, world: World = FAR, groups: int = 7) -> PricedMeasurement:
 def test_ranks_bound_a_table_below_a_join() -> None:
     part = priced(f"SELECT SUM(price) FROM {LINES}")
     assert part.bounding.ranked
-    assert '"dpsql rank" <= 150' in part.sql
+    assert '"dpsql rank" <= 150' in text_of(part)
 
 
 def test_what_is_grouped_by_unit_first_has_no_steps() -> None:
     each = "SELECT customer_region, customer_number, SUM(line) AS n FROM lineitem JOIN orders USING (order_id) GROUP BY 1, 2"
     part = priced(f"SELECT SUM(CASE WHEN n > 100 THEN 100 ELSE n END) FROM ({each}) AS x")
-    assert "dpsql_prepared" in part.sql
-    assert "steps" not in part.sql
+    assert "dpsql_prepared" in text_of(part)
+    assert "steps" not in text_of(part)
 
 
 def test_a_limit_below_the_declared_one_is_kept_by_weights() -> None:
@@ -135,23 +135,23 @@ def test_a_limit_below_the_declared_one_is_kept_by_weights() -> None:
     assert whole.bounding.rows == 150
     few = priced(sql, GROUPED, groups=3)
     assert not few.bounding.ranked
-    assert "dpsql_prepared" in few.sql
+    assert "dpsql_prepared" in text_of(few)
 
 
 def test_rows_that_are_units_have_steps_but_no_ranks() -> None:
     part = priced("SELECT SUM(seconds), COUNT(*) FROM visits", ROWS)
     assert part.bounding.name == "one row per unit"
-    assert '"dpsql steps seconds"' in part.sql
-    assert "rank" not in part.sql
+    assert '"dpsql steps seconds"' in text_of(part)
+    assert "rank" not in text_of(part)
     assert "row_number" not in copy_of(opened(ROWS).policy.tables["visits"], 1)
 
 
 def test_steps_are_used_where_they_are_the_very_values() -> None:
     same = priced("SELECT SUM(price), AVG(price) FROM lineitem", groups=150)
-    assert "CASE" not in same.sql
-    assert '"dpsql steps price"' in same.sql
-    assert "CASE" in priced("SELECT SUM(price) FROM lineitem WHERE price > 5").sql
-    assert "CASE" in priced("SELECT SUM(price * 2) FROM lineitem").sql
+    assert "CASE" not in text_of(same)
+    assert '"dpsql steps price"' in text_of(same)
+    assert "CASE" in text_of(priced("SELECT SUM(price) FROM lineitem WHERE price > 5"))
+    assert "CASE" in text_of(priced("SELECT SUM(price * 2) FROM lineitem"))
 
 
 def test_what_a_copy_holds_follows_from_declarations() -> None:

@@ -13,12 +13,13 @@ from support.corpus import SHOP
 from support.datasets import in_memory
 from support.measured import Exact, exact, forced, opened, plan_of, request
 
+from dpsql.engines.duckdb.terms import Scope, term
 from dpsql.plan import price
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.copies import copy_of
 from dpsql.plan.priced import PricedMeasurement
-from dpsql.plan.stages import draw
 from dpsql.policy.companion import RANK
+from dpsql.sql.statements import Draw, Name
 
 SALT = ", $salt)"
 ONE = r"hash\([^()]*, (\$salt|\d+)\)"
@@ -35,7 +36,7 @@ def _different(arguments: str) -> tuple[int, int]:
 
 
 def test_a_hash_that_skips_null_tells_all_groups_apart() -> None:
-    text = draw(("a",), ("b", "c"), ("d",))
+    text = term(Draw(tuple(map(Name, ("u0", "k0", "k1", "v0")))), Scope())
     arguments = text.removeprefix("hash(").removesuffix(SALT)
     assert _different(arguments) == (81, 81)
     untagged = re.sub(r"\w+ IS NULL, ", "", arguments)

@@ -8,9 +8,10 @@ import duckdb
 import pytest
 from support.corpus import SHOP, WORLDS, World
 from support.datasets import in_memory
-from support.measured import every_way, exact, plan_of, request
+from support.measured import every_way, exact, plan_of, request, text_of
 
-from dpsql.plan import shared, stages
+from dpsql.bound import rows, statement
+from dpsql.bound.first_groups import GROUPS
 from dpsql.plan.priced import PricedMeasurement
 
 TRADE = WORLDS["trade"]
@@ -38,7 +39,8 @@ def weighed(sql: str, world: World, groups: int = 3) -> Iterator[PricedMeasureme
     ("SELECT line, COUNT(*) FROM orders AS o CROSS JOIN (VALUES (1), (2)) AS v(line) GROUP BY line", TRADE, False),
 ])  # fmt: skip
 def test_rows_that_are_dear_are_computed_once(sql: str, world: World, once: bool) -> None:
-    found = [shared.ROWS in part.sql for part in weighed(sql, world)]
+    stored = f'"{statement.ROWS}" AS MATERIALIZED'
+    found = [stored in text_of(part) for part in weighed(sql, world)]
     assert found
     assert set(found) == {once}
 
@@ -51,10 +53,10 @@ def test_written_rows_give_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> 
     connection: duckdb.DuckDBPyConnection = in_memory("dirty")
     for sql in queries:
         parts = list(weighed(sql, SHOP, 60))
-        monkeypatch.setattr("dpsql.plan.statement.dear", lambda _: False)
+        monkeypatch.setattr("dpsql.bound.statement.is_costly", lambda _: False)
         others = list(weighed(sql, SHOP, 60))
         monkeypatch.undo()
-        assert all(a.sql != b.sql for a, b in zip(parts, others, strict=True))
+        assert all(text_of(a) != text_of(b) for a, b in zip(parts, others, strict=True))
         assert exact(connection, parts) == exact(connection, others)
 
 
@@ -69,7 +71,9 @@ def test_written_rows_give_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> 
 def test_rows_that_are_looked_up_follow_no_path(condition: str, paths: int) -> None:
     sql = f"SELECT COUNT(*) FROM orders AS o WHERE {condition}"
     for part in every_way(plan_of(sql, TRADE), request(3, 1)):
-        assert part.sql.count(' JOIN "orders"') == paths * part.sql.count(' FROM "orders" AS')
+        assert text_of(part).count(' JOIN "orders"') == paths * text_of(part).count(
+            ' FROM "orders" AS'
+        )
 
 
 def test_rows_without_their_path_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,10 +86,10 @@ def test_rows_without_their_path_are_the_same(monkeypatch: pytest.MonkeyPatch) -
     )
     for sql in queries:
         parts = list(every_way(plan_of(sql, TRADE), request(3, 1)))
-        monkeypatch.setattr(stages, "looked_up", lambda relation: relation)
+        monkeypatch.setattr(rows, "looked_up", lambda relation: relation)
         others = list(every_way(plan_of(sql, TRADE), request(3, 1)))
         monkeypatch.undo()
-        assert all(a.sql != b.sql for a, b in zip(parts, others, strict=True))
+        assert all(text_of(a) != text_of(b) for a, b in zip(parts, others, strict=True))
         assert exact(connection, parts) == exact(connection, others)
 
 
@@ -94,5 +98,5 @@ def test_places_are_drawn_for_units_with_many_groups_alone() -> None:
     for groups, once in ((49, False), (50, True)):
         every = every_way(plan_of(sql, SHOP), request(groups, 1))
         parts = [part for part in every if part.bounding.limit]
-        assert {shared.GROUPS in part.sql for part in parts} == {once}
-        assert all("row_number()" in part.sql for part in parts)
+        assert {GROUPS in text_of(part) for part in parts} == {once}
+        assert all("row_number()" in text_of(part) for part in parts)

@@ -211,5 +211,7 @@ def test_a_measurement_whose_unit_cannot_be_named_is_known_by_its_statement():
         question(odd.measurement)
     found = families(replace(plan, parts=(odd,)))
     assert found != families(plan)
-    other = replace(odd, sql=odd.sql + " ")
+    below = odd.measurement.input
+    fewer = Filter(below, TWO, below.fields, below.privacy)
+    other = replace(odd, measurement=replace(odd.measurement, input=fewer))
     assert families(replace(plan, parts=(other,))) != found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.measured import text_of
 from support.shop import priced, refusal
 
 AVERAGE = "SELECT COUNT(*) FROM orders AS o WHERE o.amount > (SELECT AVG(i.amount) FROM orders AS i WHERE {})"
@@ -11,7 +12,7 @@ AVERAGE = "SELECT COUNT(*) FROM orders AS o WHERE o.amount > (SELECT AVG(i.amoun
 def test_of_the_same_unit_nothing_is_released_first() -> None:
     plan = priced(AVERAGE.format("i.customer_id = o.customer_id"))
     assert len(plan.parts) == 1
-    assert "$x" not in plan.parts[0].sql
+    assert "$x" not in text_of(plan.parts[0])
 
 
 def test_of_many_units_it_is_measured_and_comes_back_noised() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.measured import text_of
 from support.services import session
 
 from dpsql.diagnostics.refusal import Refused
@@ -10,7 +11,7 @@ from dpsql.diagnostics.refusal import Refused
 
 def _cost(sql: str) -> object:
     priced = session("shop", "shop", "analyst").prepare(sql)
-    return priced.cost, [part.sql for part in priced.parts]
+    return priced.cost, [text_of(part) for part in priced.parts]
 
 
 def test_it_is_told_from_the_sets_alone() -> None:

@@ -14,18 +14,11 @@ what is stored does not change how it is read.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from dpsql.plan.stages import Source
-from dpsql.sql.blocks import Block
 from dpsql.sql.expressions import Call, Column, conjuncts
 from dpsql.sql.relations import Aggregate, Filter, Join, Relation, Scan, Windowed, walk
 
-ROWS, GROUPS, MANY = '"rows of units"', '"groups of units"', '"units with many"'
-"""Tables of the statement: names that nobody gives to one of a database."""
 
-
-def dear(relation: Relation) -> bool:
+def is_costly(relation: Relation) -> bool:
     """Whether rows are written down rather than computed again."""
     parts = tuple(walk(relation))
     if any(isinstance(part, Aggregate | Windowed) for part in parts):
@@ -56,10 +49,3 @@ def _leaves_out(part: Relation) -> bool:
             )
         case _:
             return False
-
-
-def shared(rows: Source) -> Source:
-    """The rows as they are read once they are written down."""
-    units = tuple(f"u{i}" for i in range(len(rows.units)))
-    keys = tuple(f"k{i}" for i in range(len(rows.keys)))
-    return replace(rows, block=Block({}, ROWS), units=units, keys=keys, shared=True)

@@ -14,9 +14,17 @@ Argument: each row of the measurement comes from one row of one private table, a
     what a unit adds is within its caps. Where some have more, no others can be above the limit in the
     measurement, whose rows are of theirs; what these have too much is found among the rows that are kept
     of them (``heavy``), and taken from the total. Every row there has its unit, found by keys that
-    are unique, so that leaving out the path changes no row either. How values are added up changes
-    no sum (``plan.added``): there are no more of them than the table has rows, and a column whose
-    values are all in its declared range is in that range in every row that has it.
+    are unique, so that leaving out the path changes no row either.
+    How values are added up changes no sum. A column whose values are all in its declared range is in
+    that range in every row that has it, and values between the bounds are what they are clamped to. To
+    take the centre off each row, or off the sum as often as there is a value, is the same. Doubles in
+    steps are whole numbers of at most ``rows.LARGEST``. There are no more of them than the table has
+    rows; in whatever order at most ``kept.FEW`` of them are added, all that comes between is below
+    ``2**53``, and up to there every whole number is a double.
+
+To add up whole numbers in 128 bits takes an engine longer than to add doubles, and so does to compare
+each value with its bounds (over 10 million rows, in times of a plain SUM: 1.67 with both, 1.36 with
+doubles, 1.19 where values need not be compared either).
 
 What is released, and what it costs, is therefore the same. Only time tells which statement ran, and it
 tells whether somebody is above a limit already: a join with nobody is over at once. Under strict
@@ -28,19 +36,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from dpsql.bound.row_weights import subtract_excess, sum_rows
+from dpsql.bound.rows import Light, read_rows
+from dpsql.bound.statement import ROWS, every_group, grids_of
 from dpsql.catalog.statistic import Rows, Statistic, Total
-from dpsql.plan.added import Light
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.copies import total_of
-from dpsql.plan.looked_up import hidden
+from dpsql.plan.looked_up import hidden, looked_up
 from dpsql.plan.nodes import Measurement
 from dpsql.plan.prepared import once
 from dpsql.plan.priced import PricedMeasurement
-from dpsql.plan.statement import lighter_statement
-from dpsql.plan.written import grids_of
 from dpsql.policy.companion import Shelf
 from dpsql.sql.expressions import Column, columns
 from dpsql.sql.relations import Private, Relation, Scan, expressions, inputs, walk, with_inputs
+from dpsql.sql.statements import CommonTable, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,7 @@ class Lighter:
 
     Needed: where it is ``spared`` weights, each row of the ``counted`` table has its unit, and no unit
     more of them than declared, or rows are weighed (``apart``) and those of all such units kept. Useful: that the table has no more rows than
-    ``added.FEW``, and that no value is outside its range. ``ranges`` are the totals of a column, by their
+    ``kept.FEW``, and that no value is outside its range. ``ranges`` are the totals of a column, by their
     positions.
     """
 
@@ -64,16 +73,24 @@ class Lighter:
         """Whether rows of units with too many may be weighed alone."""
         return self.part.bounding.name == "row weights" and self.counted.copied is None
 
-    def sql(self, light: Light, heavy: str | None = None) -> str:
+    def query(self, light: Light, heavy: str | None = None) -> Query:
         """The statement; ``light`` is what was found of the rows, ``heavy`` the name of those kept."""
-        part, scan, relation, few = self.part, self.counted, self.relation, None
-        if heavy is not None:
-            few = _swapped(relation, scan, replace(scan, heavy=heavy))
+        scan, relation = self.counted, self.relation
+        measurement, bounding, grids = (
+            self.part.measurement,
+            self.part.bounding,
+            grids_of(self.part),
+        )
         if self.spared and scan.table.path:
             relation = _swapped(relation, scan, replace(scan, lean=True))
-        return lighter_statement(
-            part.measurement, part.bounding, grids_of(part), relation, light, few
-        )
+        rows = read_rows(measurement, looked_up(relation), grids, units=(), light=light)
+        sums = sum_rows(measurement, bounding, rows)
+        if heavy is not None:
+            few = _swapped(self.relation, scan, replace(scan, heavy=heavy))
+            apart = read_rows(measurement, looked_up(few), grids)
+            apart = replace(apart, query=CommonTable(ROWS, apart.query))
+            sums = subtract_excess(sums, measurement, bounding, grids, apart)
+        return every_group(measurement, sums)
 
 
 def lighter_of(part: PricedMeasurement) -> Lighter | None:

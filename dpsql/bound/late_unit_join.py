@@ -1,7 +1,7 @@
 """The path to the unit is followed last: from rows that have all that is counted, and nothing else.
 
 A scan that joins its parents where it stands makes the engine carry every column through that join,
-and to estimate it before the conditions and public tables around it. Keys, conditions and clamped
+and estimate it before the conditions and public tables around it. Keys, conditions and clamped
 values need no unit; computed first, they leave fewer and narrower rows to look up (measured on TPC-H:
 q14 148 ms and 81 ms, q15 194 ms and 133 ms, q20 650 ms and 568 ms).
 
@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsql.bound.rows import Grids, UnitRows, read_rows
 from dpsql.plan.nodes import Measurement
-from dpsql.plan.stages import Source
 from dpsql.policy.types import Kind
-from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.relations import (
     Filter,
@@ -31,66 +30,49 @@ from dpsql.sql.relations import (
     walk,
     with_inputs,
 )
-from dpsql.sql.render import key_text, quoted
+from dpsql.sql.statements import Alias, JoinPath, Name, Op, Read, Select, StoredColumn, Term
 
 
-def near(rows: Source, measurement: Measurement) -> Source | None:
-    """The rows with the key of the first step of their path, instead of their unit.
-
-    None where the path is not followed at the end: there is none, or it is needed before.
-    """
-    scan = None if rows.strict else _followed(rows.relation)
+def join_units_last(measurement: Measurement, grids: Grids, rows: UnitRows) -> UnitRows:
+    """The rows with their path followed at the end; as they are where that cannot be."""
+    scan = None if rows.strict else _scan_with_path(rows.relation)
     if scan is None:
-        return None
+        return rows
     used = {f.number for r in walk(rows.relation) for f in r.fields}
     used |= {f.number for f in scan.unit_fields}
     numbers = range(max(used) + 1, 2**31)
     names = zip(numbers, scan.table.path[0].columns, strict=False)
     steps = tuple(Column(n, name, Shape(Kind.NULL)) for n, name in names)
     unled = replace(scan, table=replace(scan.table, path=()), unit_fields=steps)
-    block = Writer().open(_replaced(rows.relation, scan, unled))
-    keys = tuple(key_text(k, block.items) for k in measurement.keys)
-    return replace(rows, block=block, units=tuple(block.items[s.number] for s in steps), keys=keys)
+    near = read_rows(measurement, _replaced(rows.relation, scan, unled), grids, units=steps)
+    assert isinstance(near.query, Read)
+    last = f"o{len(scan.table.path) - 1}"
+    units = tuple(StoredColumn(f.name, last) for f in scan.unit_fields)
+    items: list[tuple[str, Term]] = [(f"u{i}", unit) for i, unit in enumerate(units)]
+    items += [(name, Name(name, "n")) for name, _ in near.query.items[len(steps) :]]
+    source = JoinPath(Alias(near.query, "n"), near.units, scan.table.path)
+    owned = tuple(Op("is not null", (unit,)) for unit in units)
+    return replace(rows, query=Select(source, tuple(items), where=owned))
 
 
-def led(rows: Source, near: str) -> Source:
-    """The rows of the query ``near``, joined with the parents that know their unit."""
-    scan = _followed(rows.relation)
-    assert scan is not None
-    source, holder = f"({near}) AS n", "n"
-    columns = tuple(f"u{i}" for i in range(len(scan.table.path[0].columns)))
-    for number, step in enumerate(scan.table.path):
-        parent = f"o{number}"
-        pairs = zip(columns, step.key, strict=True)
-        match = " AND ".join(f"{holder}.{a} = {parent}.{quoted(b)}" for a, b in pairs)
-        source += f" JOIN {quoted(step.references)} AS {parent} ON {match}"
-        holder, following = parent, scan.table.path[number + 1 : number + 2]
-        columns = tuple(quoted(c) for s in following for c in s.columns)
-    units = tuple(f"{holder}.{quoted(f.name)}" for f in scan.unit_fields)
-    block = Block({}, source, tuple(f"{unit} IS NOT NULL" for unit in units))
-    return replace(
-        rows, block=block, units=units, keys=tuple(f"n.k{i}" for i in range(len(rows.keys)))
-    )
-
-
-def _followed(relation: Relation) -> Scan | None:
+def _scan_with_path(relation: Relation) -> Scan | None:
     """The one private scan, where all else is row by row, and it is led to its unit."""
     match relation:
         case Scan(lean=False, copied=None) if relation.table.path:
             return relation
         case Filter(input=below) | Project(input=below):
-            return _followed(below)
+            return _scan_with_path(below)
         case Join(kind="inner" | "cross", left=left, right=right):
-            return _beside(left, right) or _beside(right, left)
+            return _join_others(left, right) or _join_others(right, left)
         case Join(kind="left" | "semi" | "anti", left=left, right=right):
-            return _beside(left, right)
+            return _join_others(left, right)
         case _:
             return None
 
 
-def _beside(relation: Relation, other: Relation) -> Scan | None:
+def _join_others(relation: Relation, other: Relation) -> Scan | None:
     """The scan of one side of a join, where the other is public."""
-    return None if isinstance(other.privacy, Private) else _followed(relation)
+    return None if isinstance(other.privacy, Private) else _scan_with_path(relation)
 
 
 def _replaced(relation: Relation, scan: Scan, other: Scan) -> Relation:

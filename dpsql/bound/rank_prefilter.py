@@ -1,7 +1,7 @@
 """A unit's first groups, found among rows that are likely to be in them.
 
-A unit keeps its first ``groups`` groups in the order of ``stages.salted``. To put all groups of all
-units in order costs several times what grouping them does. So a first pass over the rows marks, for
+A unit keeps its first ``groups`` groups in the order of its draws. To put all groups of all units in
+order costs several times what grouping them does. So a first pass over the rows marks, for
 each unit, which of ``PLACES`` equal parts of the order its groups begin in; from the marks follows
 how far a unit's first groups can reach, and only rows up to there are grouped and put in order.
 
@@ -22,13 +22,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dpsql.bound.rows import UnitRows, keep
 from dpsql.plan.bounding import Bounding
 from dpsql.plan.nodes import Measurement
-from dpsql.plan.stages import Source, above, draw, group_by, listed, named
+from dpsql.sql.statements import (
+    Alias,
+    CaseWhen,
+    Cast,
+    DrawPart,
+    Fold,
+    From,
+    JoinUsing,
+    Name,
+    Number,
+    Op,
+    Query,
+    Select,
+    Term,
+)
 
 PLACES = 64
-_BITS = 64 - (PLACES - 1).bit_length()
-"""How far a hash of 64 bits is moved so that it is below ``PLACES``."""
+_BITS = (PLACES - 1).bit_length()
 _COARSER = 1.15
 """Between one part that is tried and the next."""
 _USEFUL = 2
@@ -36,53 +50,63 @@ _USEFUL = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Leading:
+class Prefilter:
     """Rows of a measurement whose units keep so many groups.
 
-    ``base`` is rows with unit and keys, as a FROM item. ``marked`` says whether rows are looked at
-    for how far first groups reach: where a unit may have many more groups than it keeps.
+    ``marked`` says whether rows are looked at for how far first groups reach: where a unit may have
+    many more groups than it keeps.
     """
 
     bounding: Bounding
-    rows: Source
-    base: str
+    rows: UnitRows
     marked: bool
 
-    def few(self) -> str:
+    def few(self) -> From:
         """Rows of units that have so few that all their groups are kept; each weighs one."""
-        many = f"({above(self.bounding.groups, self.rows)}) AS m USING ({self._units})"
-        return f"{self.base} ANTI JOIN {many}"
+        many = Alias(units_above(self.bounding.groups, self.rows), "m")
+        return JoinUsing("anti", Alias(self.rows.query, "r"), many, self.rows.units)
 
-    def many(self) -> str:
-        """The other rows up to where first groups reach; with their ``weight``, if rows have one."""
-        joined = f"{self.base} JOIN ({self._heavy()}) AS w USING ({self._units})"
+    def many(self) -> tuple[From, tuple[Term, ...]]:
+        """The other rows, and the condition that they are up to where first groups reach.
+
+        They have their ``weight``, if rows have one.
+        """
+        joined = JoinUsing(
+            "inner", Alias(self.rows.query, "r"), Alias(self._heavy(), "w"), self.rows.units
+        )
         if not self.marked:
-            return joined
-        return f"{joined} WHERE CAST({_part(self.rows)} AS BIGINT) <= reach"
+            return joined, ()
+        return joined, (Op("<=", (Cast(self._part, "bigint"), Name("reach"))),)
 
     @property
-    def _units(self) -> str:
-        return listed("u", self.rows.units)
+    def _part(self) -> Term:
+        """The part of the order that a row's group is in."""
+        return DrawPart(self.rows.draw, _BITS)
 
-    def _heavy(self) -> str:
+    def _heavy(self) -> Query:
         """Units above the limit: how far their first groups reach, and what their rows weigh."""
         rows, bounding = self.rows, self.bounding
-        marks, found = "", [self._units]
+        counted, found = [("rows", Fold("count"))], [*keep(rows.units)]
         if self.marked:
-            marks = f", bit_or(1::HUGEINT << ({_part(rows)})) AS marks"
-            found.append(f"{_reach(bounding.groups)} AS reach")
+            one = Cast(Number(1), "hugeint")
+            counted.append(("marks", Fold("bit_or", Op("<<", (one, self._part)))))
+            found.append(("reach", _reach(bounding.groups)))
         if bounding.rows is not None:
-            most = f"({bounding.rows}::BIGINT << {bounding.bits})"
-            found.append(f"least({1 << bounding.bits}, {most} // rows) AS weight")
-        items = ", ".join((*named("u", rows.units), *(named("k", rows.keys) if marks else ())))
-        return (
-            f"SELECT {', '.join(found)} FROM (SELECT {self._units}, count(*) AS rows{marks}"
-            f" FROM (SELECT {items}{rows.block.tail()}) AS b"
-            f"{group_by(len(rows.units))} HAVING count(*) > {bounding.groups}) AS q"
-        )
+            share = Op("//", (Number(int(bounding.rows) << bounding.bits), Name("rows")))
+            found.append(("weight", Op("least", (Number(1 << bounding.bits), share))))
+        inner = units_above(bounding.groups, rows, *counted)
+        return Select(Alias(inner, "q"), tuple(found))
 
 
-def separable(measurement: Measurement, bounding: Bounding, rows: Source) -> bool:
+def units_above(limit: int, rows: UnitRows, *items: tuple[str, Term]) -> Query:
+    """Units with more rows than a limit, and what is computed of them."""
+    more = Op(">", (Fold("count"), Number(limit)))
+    return Select(
+        Alias(rows.query, "r"), (*keep(rows.units), *items), group=rows.units, having=more
+    )
+
+
+def separable(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> bool:
     """Whether units above the limit are handled apart from the others.
 
     Under strict timing they are not: how many there are would be seen. Where no unit that is as
@@ -93,29 +117,26 @@ def separable(measurement: Measurement, bounding: Bounding, rows: Source) -> boo
     return above and fits and rows.steady and not rows.strict and bounding.norm is None
 
 
-def leading(
-    measurement: Measurement, bounding: Bounding, rows: Source, base: str
-) -> Leading | None:
+def prefilter(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Prefilter | None:
     """Units above the limit apart from the others; None where all of them need an order."""
     if not separable(measurement, bounding, rows):
         return None
     cells = measurement.cells
     most = PLACES if cells is None else min(PLACES, cells.count // _USEFUL)
-    return Leading(bounding, rows, base, bounding.groups < most)
+    return Prefilter(bounding, rows, bounding.groups < most)
 
 
-def _part(rows: Source) -> str:
-    """The part of the order that a row's group is in: the first bits of what decides the order."""
-    return f"{draw(rows.units, rows.keys)} >> {_BITS}"
-
-
-def _reach(groups: int) -> str:
+def _reach(groups: int) -> Term:
     """The last part that a unit's first groups can be in."""
-    tried = (
-        f" WHEN bit_count(marks & {(1 << part) - 1}) >= {groups} THEN {part - 1}"
-        for part in _parts(groups)
+    marks = Name("marks")
+    tried = tuple(
+        (
+            Op(">=", (Op("bit_count", (Op("&", (marks, Number((1 << p) - 1))),)), Number(groups))),
+            Number(p - 1),
+        )
+        for p in _parts(groups)
     )
-    return f"CASE{''.join(tried)} ELSE {PLACES - 1} END"
+    return CaseWhen(tried, Number(PLACES - 1))
 
 
 def _parts(groups: int) -> Iterator[int]:

@@ -1,0 +1,164 @@
+"""How much the rows of each group weigh, bin by bin: what a value is chosen by.
+
+Claim: adding or removing one unit changes the weights of all bins of a group, in steps of
+``2**-fine``, by what the counts of ``plan.bounding`` change in that group at most.
+Argument: the stages are those of the counts. A row weighs ``1``, or the weight of its unit. Where
+counts are capped in a group or clipped by their norm, each row of the unit there gets the same
+factor instead, rounded down, so that they weigh no more than the capped count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.bound.first_groups import is_first
+from dpsql.bound.norm_clip import factor
+from dpsql.bound.rank_prefilter import prefilter, separable
+from dpsql.bound.row_weights import WEIGHT, multiply, with_weights
+from dpsql.bound.rows import UnitRows, condition, keep
+from dpsql.bound.share_rows import is_costly
+from dpsql.catalog.statistic import Mode, Ranked
+from dpsql.plan.bounding import Bounding
+from dpsql.plan.buckets import Buckets, buckets, ends
+from dpsql.plan.nodes import Cells, Measurement
+from dpsql.sql.expressions import Column
+from dpsql.sql.statements import (
+    Alias,
+    Bin,
+    BinList,
+    CaseWhen,
+    Cast,
+    CommonTable,
+    Fold,
+    From,
+    Name,
+    Number,
+    Op,
+    Over,
+    Query,
+    Rank,
+    Select,
+    Term,
+    UnionAll,
+)
+
+BIN, COUNT = Name("b"), Name("m")
+_THERE = Op("is not null", (BIN,))
+
+
+def bin_of(statistic: Ranked, cells: Cells | None) -> Bin:
+    """The bin of a row's value."""
+    at: Buckets = buckets(statistic, cells)
+    low, high = (None, None) if at.members is not None else ends(statistic, at)
+    wide = at.last is not None and at.last - int(at.origin) >= 1 << 62
+    return Bin(
+        statistic.value, at.kind, low, high, at.origin, at.width, at.count, at.members,
+        isinstance(statistic, Mode), wide,
+    )  # fmt: skip
+
+
+def bin_in(statistic: Ranked, cells: Cells | None, flag: Column | None) -> Term:
+    """The bin of a row that counts, else NULL."""
+    where = condition(statistic, flag)
+    found = bin_of(statistic, cells)
+    return found if where is None else CaseWhen(((where, found),))
+
+
+def apply(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Query:
+    """For each group the bins that have rows, in a column ``bins``; ``rows`` have their bin in ``b``."""
+    if bounding.grouped:
+        found = _bins_of_units(measurement, bounding, rows)
+    elif bounding.weighed:
+        found = _weigh_bins(bounding, rows)
+    else:
+        found = _sum_bins(rows, Alias(rows.query, "r"), Fold("count"))
+    items = (*keep(rows.keys), ("bins", BinList(BIN, Name("n"))))
+    return Select(Alias(found, "t"), items, group=rows.keys)
+
+
+def _sum_bins(rows: UnitRows, source: From, weight: Term, where: tuple[Term, ...] = ()) -> Query:
+    """What the rows of each group and bin weigh."""
+    keys = (*rows.keys, "b")
+    return Select(source, (*keep(keys), ("n", weight)), where, keys)
+
+
+def _weigh_bins(bounding: Bounding, rows: UnitRows) -> Query:
+    """Row weights, as all rows less what units above the limit have too much.
+
+    A bin that such a unit has rows in is listed twice, and added up where values are chosen: to
+    group all bins once more took two fifths of the statement's time.
+    """
+    one = 1 << bounding.bits
+    weighed = with_weights(bounding, (), rows)
+    if rows.strict:
+        return _sum_bins(rows, weighed, Fold("sum", WEIGHT))
+    over = Op("negative", (Fold("sum", Op("-", (Number(one), WEIGHT))),))
+    whole = _sum_bins(rows, Alias(rows.query, "r"), multiply(Fold("count"), one))
+    return UnionAll((whole, _sum_bins(rows, weighed, over)))
+
+
+def _bins_of_units(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Query:
+    """Rows of each unit, group and bin, then the factor of the unit there, then the sums."""
+    one, few = Number(1 << bounding.fine), None
+    found = prefilter(measurement, bounding, rows)
+    placed: Query
+    if found is not None:
+        shown = keep((*rows.units, *rows.keys, "b", "m", "weight", "rows"))
+        many, where = found.many()
+        weight: Term = one if bounding.rows is None else Fold("min", WEIGHT)
+        ranked = _by_bin(rows, many, weight, where, ranked=True)
+        kept = Select(Alias(ranked, "p"), shown, (is_first(bounding),))
+        placed = UnionAll((_by_bin(rows, found.few(), one), kept))
+    else:
+        source: From = Alias(rows.query, "r")
+        weight = one
+        if bounding.rows is not None:
+            source = with_weights(bounding, (), rows, all_rows=True)
+            weight = Op("coalesce", (Fold("min", Name("weight", "w")), one))
+        placed = _by_bin(rows, source, weight, ranked=bounding.limit)
+        few = is_first(bounding) if bounding.limit else None
+    names = (*rows.units, *rows.keys, "b", "m", *(("place",) if few is not None else ()))
+    items = (*keep(names), ("factor", _factor(bounding, rows)))
+    there = (_THERE,) if few is None or rows.strict else (_THERE, few)
+    counted = Select(Alias(placed, "g"), items, there)
+    sum_ = Fold("sum", Op("*", (COUNT, Name("factor"))), few if rows.strict else None)
+    return _sum_bins(rows, Alias(counted, "f"), sum_)
+
+
+def _by_bin(
+    rows: UnitRows, source: From, weight: Term, where: tuple[Term, ...] = (), *,
+    ranked: bool = False,
+) -> Query:  # fmt: skip
+    """Rows of each unit, group and bin: how many, and in the group; the group's place, if asked."""
+    keys = (*rows.units, *rows.keys)
+    having = None if rows.kept is None else Op(">", (rows.number, Number(0)))
+    counted = (*keep((*keys, "b")), ("m", Fold("count")), ("weight", weight))
+    per_unit = Select(source, counted, where, (*keys, "b"), having)
+    within = Over(Fold("sum", COUNT, _THERE), tuple(map(Name, keys)))
+    items = (*keep((*keys, "b", "m", "weight")), ("rows", within))
+    if ranked:
+        place = Rank(tuple(map(Name, rows.units)), rows.order, dense=True)
+        items = (*items, ("place", place))
+    return Select(Alias(per_unit, "l"), items)
+
+
+def _factor(bounding: Bounding, rows: UnitRows) -> Term:
+    """What one row of a unit weighs in a group, in steps of ``2**-fine``."""
+    number = Name("rows")
+    if bounding.norm is not None:
+        wide = Op("*", (Cast(COUNT, "hugeint"), number))
+        squares = Over(Fold("sum", wide), tuple(map(Name, rows.units)))
+        return factor(bounding, squares, bounding.fine)
+    if bounding.per_group is not None:
+        cap, one = bounding.per_group, 1 << bounding.fine
+        fits = Op("<=", (number, Number(cap)))
+        return CaseWhen(((fits, Number(one)),), Op("//", (Number(cap * one), number)))
+    return WEIGHT
+
+
+def share(measurement: Measurement, bounding: Bounding, rows: UnitRows, name: str) -> UnitRows:
+    """The rows written once, where the statement reads them again; computed once where that costs less."""
+    again = bounding.grouped and separable(measurement, bounding, rows)
+    if not (again or bounding.weighed):
+        return rows
+    return replace(rows, query=CommonTable(name, rows.query, again and is_costly(rows.relation)))

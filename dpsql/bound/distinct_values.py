@@ -1,0 +1,107 @@
+"""How many different values a group has, of which each unit brings a few.
+
+Claim: adding or removing one unit changes the numbers of all groups by at most ``kept`` in sum.
+Argument: a unit keeps at most ``kept`` pairs of group and value, in an order that only the salt and
+the unit's own rows decide; without it, a group loses no more values than pairs of the unit. A unit
+with no more rows than that has no more pairs, so all of them are kept without an order, where rows
+are the same in each place that reads them. Where a unit has one row, or a prepared copy lets no more than
+``rows`` of it through, it has no more pairs either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.bound.rank_prefilter import units_above
+from dpsql.bound.rows import UnitRows, condition, keep
+from dpsql.catalog.statistic import Values
+from dpsql.plan.bounding import Bounding, kept
+from dpsql.sql.expressions import Column
+from dpsql.sql.statements import (
+    Alias,
+    CaseWhen,
+    CommonTable,
+    Draw,
+    Fold,
+    From,
+    Items,
+    JoinUsing,
+    KeyValue,
+    Name,
+    Number,
+    Op,
+    Query,
+    Rank,
+    Select,
+    Term,
+    UnionAll,
+)
+
+_FIRST = Name("v0")
+_THERE = Op("is not null", (_FIRST,))
+
+
+def values_of(statistic: Values, flag: Column | None) -> Items:
+    """The values of a row as columns ``v0..``, of which the first is NULL where a row does not count.
+
+    A single value is that column, since NULL is not counted. Several values, of which each may be
+    NULL, come after a column that says no more than that. ``flag`` says which rows count at all.
+    """
+    texts: tuple[Term, ...] = tuple(map(KeyValue, statistic.values))
+    whole = texts if len(texts) == 1 else (Number(1), *texts)
+    where = condition(statistic, flag)
+    head = whole[0] if where is None else CaseWhen(((where, whole[0]),))
+    return tuple((f"v{i}", term) for i, term in enumerate((head, *whole[1:])))
+
+
+def apply(statistic: Values, bounding: Bounding, rows: UnitRows, values: tuple[str, ...]) -> Query:
+    """The groups that have values, each with their number ``n``; ``rows`` have ``values``."""
+    number = _number(values)
+    keys, items = rows.keys, (*keep(rows.keys), ("n", number))
+    if not (bounding.weighed or bounding.grouped):  # no unit has more pairs than it may
+        return Select(Alias(rows.query, "r"), items, group=keys)
+    most = kept(statistic, bounding)
+    few = Op("<=", (Name("place"), Number(most)))
+    if rows.strict:  # a condition on what is counted would be looked up where rows are read
+        last = (Op("is null", (_FIRST,)),)
+        placed = _rank_pairs(rows, values, Alias(rows.query, "r"), last)
+        counted = (*keep(keys), ("n", replace(number, where=few)))
+        return Select(Alias(placed, "p"), counted, group=keys)
+    shown = keep((*keys, *values))
+    if not rows.steady:
+        drawn = _rank_pairs(rows, values, Alias(rows.query, "r"), where=(_THERE,))
+        first = Select(Alias(drawn, "q"), shown, (few,))
+        return Select(Alias(first, "p"), items, group=keys)
+    many = Alias(units_above(most, rows), "m")
+    all_of_few = Select(JoinUsing("anti", Alias(rows.query, "r"), many, rows.units), shown)
+    some = JoinUsing("semi", Alias(rows.query, "r"), many, rows.units)
+    drawn = _rank_pairs(rows, values, some, where=(_THERE,))
+    some_of_many = Select(Alias(drawn, "q"), shown, (few,))
+    return Select(Alias(UnionAll((all_of_few, some_of_many)), "p"), items, group=keys)
+
+
+def share(bounding: Bounding, rows: UnitRows, name: str) -> UnitRows:
+    """The rows written once, where the statement reads them again."""
+    again = (bounding.weighed or bounding.grouped) and rows.steady and not rows.strict
+    return replace(rows, query=CommonTable(name, rows.query)) if again else rows
+
+
+def _number(values: tuple[str, ...]) -> Fold:
+    """How many different ones there are."""
+    value: Term = _FIRST
+    if len(values) > 1:
+        value = CaseWhen(((_THERE, Op("row", tuple(map(Name, values[1:])))),))
+    return Fold("count", value, distinct=True)
+
+
+def _rank_pairs(
+    rows: UnitRows, values: tuple[str, ...], source: From, last: tuple[Term, ...] = (),
+    where: tuple[Term, ...] = (),
+) -> Query:  # fmt: skip
+    """The pairs of group and value of each unit, with their place in an order by chance."""
+    names = (*rows.units, *rows.keys, *values)
+    pairs = Select(source, keep(names), where, distinct=True)
+    draw = Draw(tuple(map(Name, names)))
+    order = (*last, draw, *map(Name, (*rows.keys, *values)))
+    place = Rank(tuple(map(Name, rows.units)), order)
+    return Select(Alias(pairs, "d"), (*keep(names), ("place", place)))

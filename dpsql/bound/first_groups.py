@@ -1,0 +1,96 @@
+"""The groups that a unit keeps: the first ones in an order by chance.
+
+The order is by a number drawn for each group of each unit: a hash of the unit, the group and a salt.
+Units that have no more rows than groups to keep need no order; to put all groups of all units in
+order takes longer than all else.
+"""
+
+from __future__ import annotations
+
+from dpsql.bound.by_unit import ALONE, by_unit, columns
+from dpsql.bound.rank_prefilter import Prefilter, prefilter
+from dpsql.bound.row_weights import WEIGHT, with_weights
+from dpsql.bound.rows import Grids, UnitRows, keep
+from dpsql.plan.bounding import Bounding
+from dpsql.plan.nodes import Measurement
+from dpsql.sql.statements import (
+    Alias,
+    CommonTable,
+    Fold,
+    From,
+    JoinUsing,
+    Name,
+    Number,
+    Op,
+    Query,
+    Rank,
+    Select,
+    Term,
+    UnionAll,
+)
+
+GROUPS, MANY = "groups of units", "units with many"
+"""Queries of the statement: names that nobody gives to a table of a database."""
+
+
+def first_groups(
+    measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows
+) -> tuple[Query, Term | None]:
+    """The sums of units in their groups, and the condition on those that are kept, if one is left."""
+    found = prefilter(measurement, bounding, rows)
+    if found is not None:
+        return _join_prefiltered(measurement, found), None
+    source: From = Alias(rows.query, "r")
+    weight: Term = ALONE
+    if bounding.rows is not None:
+        source = with_weights(bounding, grids, rows, all_rows=True)
+        weight = Op("coalesce", (Name("weight", "w"), Number(1 << bounding.bits)))
+    groups = by_unit(measurement, bounding, rows, source, weight)
+    if not bounding.limit:
+        return groups, None
+    if not rows.strict and bounding.groups >= measurement.privacy.max_rows:
+        return _draw_for_few(bounding, rows, groups), None
+    return rank_groups(rows, groups), is_first(bounding)
+
+
+def is_first(bounding: Bounding) -> Term:
+    """Whether a group is among the first ones of its unit."""
+    return Op("<=", (Name("place"), Number(bounding.groups)))
+
+
+def rank_groups(rows: UnitRows, groups: Select, source: From | None = None) -> Select:
+    """Groups of units with their place in the unit's order; those without rows that count come last."""
+    last = () if rows.kept is None else (Op("=", (Name("n"), Number(0))),)
+    place = Rank(tuple(map(Name, rows.units)), (*last, *rows.order))
+    items = (*keep(tuple(columns(groups))), ("place", place))
+    return Select(source or Alias(groups, "l"), items)
+
+
+def _join_prefiltered(measurement: Measurement, found: Prefilter) -> Query:
+    """Groups of units that keep all of theirs, and the first ones of all others."""
+    bounding, rows = found.bounding, found.rows
+    one: Term = ALONE if bounding.rows is None else Number(1 << bounding.bits)
+    weight = ALONE if bounding.rows is None else WEIGHT
+    few = by_unit(measurement, bounding, rows, found.few(), one)
+    source, where = found.many()
+    many = by_unit(measurement, bounding, rows, source, weight, where)
+    shown = keep((*rows.keys, *(name for name in columns(few) if name.startswith("s"))))
+    ranked = Select(Alias(rank_groups(rows, many), "p"), shown, (is_first(bounding),))
+    return UnionAll((Select(Alias(few, "f"), shown), ranked))
+
+
+def _draw_for_few(bounding: Bounding, rows: UnitRows, groups: Select) -> Query:
+    """The groups that units keep, where none that is as declared has too many.
+
+    Places are drawn for those alone that have: a window over all groups of all units takes longer
+    than all else (TPC-H's q17, 6 million of them: 4.8 s with it, 2.4 s so). Where more units are
+    above the limit than below, this would be the slower way.
+    """
+    shared = CommonTable(GROUPS, groups, stored=True)
+    above = Op(">", (Fold("count"), Number(bounding.groups)))
+    units = Select(Alias(shared, "l"), keep(rows.units), group=rows.units, having=above)
+    many = Alias(CommonTable(MANY, units, stored=True), "m")
+    shown = keep(tuple(columns(groups)))
+    others = Select(JoinUsing("anti", Alias(shared, "l"), many, rows.units), shown)
+    drawn = rank_groups(rows, groups, JoinUsing("semi", Alias(shared, "l"), many, rows.units))
+    return UnionAll((others, Select(Alias(drawn, "d"), shown, (is_first(bounding),))))

@@ -1,0 +1,1 @@
+"""DuckDB: the engine, and the writer of its statements."""

@@ -1,0 +1,197 @@
+"""Statements as DuckDB reads them: the one place where their text is made.
+
+Every class of node is matched. Nothing of a client's text is copied: names and constants are quoted,
+and the rows of the query below are written by ``sql.blocks`` from its own tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from dpsql.engines.duckdb.layout import Clause, Text, lay_out
+from dpsql.engines.duckdb.terms import Scope, term
+from dpsql.sql.blocks import Writer
+from dpsql.sql.render import quoted
+from dpsql.sql.statements import (
+    Alias,
+    CommonTable,
+    EveryGroup,
+    From,
+    JoinKeys,
+    JoinPath,
+    JoinUsing,
+    PublicGroups,
+    Query,
+    Read,
+    RowValue,
+    Select,
+    Term,
+    UnionAll,
+)
+
+
+def write(query: Query) -> str:
+    """The statement of a query."""
+    found = {shared.name: shared for shared in _shared(query)}
+    body = _query(query)
+    if not found:
+        return lay_out(body)
+    tables = tuple(
+        (
+            f"{quoted(s.name)} AS {'' if s.stored else 'NOT '}MATERIALIZED ",
+            _query(s.query),
+        )
+        for s in found.values()
+    )
+    return lay_out(Text((Clause("WITH", tables), *body.clauses)))
+
+
+def _shared(query: Query | From) -> Iterator[CommonTable]:
+    """The queries that are written once, each after those that it reads."""
+    match query:
+        case Read() | PublicGroups():
+            return
+        case CommonTable(query=inner):
+            yield from _shared(inner)
+            yield query
+        case (
+            EveryGroup(sums=inner)
+            | Alias(query=inner)
+            | JoinPath(rows=inner)
+            | Select(source=inner)
+        ):
+            yield from _shared(inner)
+        case UnionAll(queries=queries):
+            for inner in queries:
+                yield from _shared(inner)
+        case JoinUsing(left=left, right=right) | JoinKeys(left=left, right=right):
+            yield from _shared(left)
+            yield from _shared(right)
+        case _:
+            assert_never(query)
+
+
+def _query(query: Query) -> Text:
+    match query:
+        case Read():
+            return _read(query)
+        case PublicGroups(query=text):
+            return Text((Clause(text),))
+        case EveryGroup():
+            return _every_group(query)
+        case Select():
+            return _select(query)
+        case UnionAll(queries=queries):
+            first, *others = map(_query, queries)
+            joined = (c for o in others for c in (Clause("UNION ALL"), *o.clauses))
+            return Text((*first.clauses, *joined))
+        case CommonTable(name=name):
+            return Text((Clause("SELECT", (("*",),)), Clause("FROM", ((quoted(name),),))))
+        case _:
+            assert_never(query)
+
+
+def _read(query: Read) -> Text:
+    """Rows with what is computed of each: what is written several times, in a query of its own."""
+    block = Writer().open(query.relation)
+    source = block.tail().removeprefix(" FROM ")
+    scope = Scope(block.items)
+    texts = [(alias, term(node, scope)) for alias, node in query.items]
+    if not scope.repeats:
+        return _rows(texts, source)
+    lifted: dict[str, str] = {}
+    above, inner, outer = Scope(block.items, lifted), [], []
+    for (alias, node), (_, text) in zip(query.items, texts, strict=True):
+        plain = isinstance(node, RowValue)
+        inner += [(alias, text)] if plain else []
+        outer.append((alias, alias if plain else term(node, above)))
+    inner += [(alias, text) for text, alias in lifted.items()]
+    return Text((_listed(outer), Clause("FROM", ((_rows(inner, source), " AS x"),))))
+
+
+def _rows(texts: list[tuple[str, str]], source: str) -> Text:
+    return Text((_listed(texts), Clause("FROM", ((source,),)) if source else Clause("")))
+
+
+def _listed(texts: list[tuple[str, str]]) -> Clause:
+    return Clause("SELECT", tuple((_aliased(text, alias),) for alias, text in texts) or (("1",),))
+
+
+def _aliased(text: str, alias: str) -> str:
+    return text if text == alias else f"{text} AS {alias}"
+
+
+def _term(node: Term) -> str:
+    return term(node, Scope())
+
+
+def _select(select: Select) -> Text:
+    names = [alias for alias, _ in select.items]
+    texts = [(alias, _term(node)) for alias, node in select.items]
+    head = _listed(texts)
+    clauses = [
+        replace(head, head="SELECT DISTINCT") if select.distinct else head,
+        Clause("FROM", (tuple(_from(select.source)),)),
+    ]
+    if select.where:
+        clauses.append(Clause("WHERE", tuple((_term(w),) for w in select.where), " AND "))
+    if select.group:
+        clauses.append(Clause("GROUP BY", tuple((str(names.index(g) + 1),) for g in select.group)))
+    if select.having is not None:
+        clauses.append(Clause("HAVING", ((_term(select.having),),)))
+    if select.order:
+        order = tuple((f"{_term(key)} ASC NULLS LAST",) for key in select.order)
+        clauses.append(Clause("ORDER BY", order))
+    return Text(tuple(clauses))
+
+
+def _from(source: From) -> Iterator[str | Text]:
+    match source:
+        case Alias(query=CommonTable(name=name), alias=alias):
+            yield f"{quoted(name)} AS {alias}"
+        case Alias(query=query, alias=alias):
+            yield _query(query)
+            yield f" AS {alias}"
+        case JoinUsing(kind=kind, left=left, right=right, using=using):
+            yield from _from(left)
+            yield f" {'' if kind == 'inner' else kind.upper() + ' '}JOIN "
+            yield from _from(right)
+            yield f" USING ({', '.join(using)})"
+        case JoinKeys(left=left, right=right, of=of, keys=keys):
+            yield from _from(left)
+            yield " LEFT JOIN "
+            yield from _from(right)
+            same = (f"{of}.{key} IS NOT DISTINCT FROM {right.alias}.{key}" for key in keys)
+            yield f" ON {' AND '.join(same) or 'TRUE'}"
+        case JoinPath():
+            yield from _led(source)
+        case _:
+            assert_never(source)
+
+
+def _led(source: JoinPath) -> Iterator[str | Text]:
+    """Rows joined with one parent after the other: ``o0`` and so on."""
+    yield from _from(source.rows)
+    holder, columns = source.rows.alias, source.columns
+    for number, step in enumerate(source.path):
+        parent = f"o{number}"
+        pairs = zip(columns, step.key, strict=True)
+        match = " AND ".join(f"{holder}.{a} = {parent}.{quoted(b)}" for a, b in pairs)
+        yield f" JOIN {quoted(step.references)} AS {parent} ON {match}"
+        following = source.path[number + 1 : number + 2]
+        holder, columns = parent, tuple(quoted(c) for s in following for c in s.columns)
+
+
+def _every_group(node: EveryGroup) -> Text:
+    keys = node.groups.keys
+    items = [(key, f"c.{key}") for key in keys]
+    items += [(number, f"coalesce(a.{number}, 0)") for number in node.numbers]
+    same = " AND ".join(f"c.{key} IS NOT DISTINCT FROM a.{key}" for key in keys)
+    source = (_query(node.groups), " AS c LEFT JOIN ", _query(node.sums), f" AS a ON {same}")
+    shown = tuple(
+        (text if text == f"c.{alias}" else f"{text} AS {alias}",) for alias, text in items
+    )
+    order = tuple((f"c.{key} ASC NULLS LAST",) for key in keys)
+    return Text((Clause("SELECT", shown), Clause("FROM", (source,)), Clause("ORDER BY", order)))
