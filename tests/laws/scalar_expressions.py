@@ -195,7 +195,9 @@ def signatures() -> tuple[Signature, ...]:
     found += [Signature(n, (k,)) for n in one_number for k in (INTEGER, DOUBLE)]
     digits = tuple(literal(n) for n in (-15, -3, -1, 0, 1, 2, 15))
     found += [Signature("round", (k, digits)) for k in (INTEGER, DOUBLE)]
-    exponents = tuple(literal(p) for p in (0, 1, 2, 3, 16, -1, 400, Fraction(1, 2), Fraction(-3, 2)))
+    exponents = tuple(
+        literal(p) for p in (0, 1, 2, 3, 16, -1, 400, Fraction(1, 2), Fraction(-3, 2))
+    )
     found += [Signature("power", (k, exponents)) for k in (INTEGER, DOUBLE)]
     found += [
         Signature("width_bucket", (k, (literal(low),), (literal(high),), (literal(n),)))
