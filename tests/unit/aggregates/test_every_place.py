@@ -11,6 +11,7 @@ from functools import cache
 
 import pytest
 from sqlglot import exp
+from support.measured import text_of
 from support.shop import ANALYST, catalog, evaluator
 
 from dpsql import pipeline
@@ -71,7 +72,7 @@ def is_answered(sql: str, dialect: str = "postgres", *, strict: bool = False) ->
     except Refused:
         return False
     for part in found.parts:
-        guard(strict=strict).check(part.sql)
+        guard(strict=strict).check(text_of(part))
     return True
 
 
