@@ -17,7 +17,7 @@ from tests.adversary.run import STEPS, fresh, judge
 from tests.adversary.seeds import Seed
 
 KEPT = sorted(seeds.FOLDER.glob("*.json"))
-FRESH = [f"ci {number}" for number in range(8)]
+FRESH = [f"ci {number}" for number in range(6)]
 TAME = [f"ci {number}" for number in range(3)]
 
 
