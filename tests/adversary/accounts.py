@@ -164,7 +164,7 @@ def overspent(charges: Sequence[Charge], epsilon: float, delta: float) -> str:
 
 def unwritable(folder: Path) -> Iterator[Finding]:
     """While somebody else holds the ledger, nothing is answered that must be noted."""
-    world = shop.shop("unwritable")
+    world = shop.shop("unwritable", seconds=120)
     write(world, folder)
     with closing(dpsql.connect(folder / POLICY, role="analyst")) as connection:
         ask(connection, TOTAL)
