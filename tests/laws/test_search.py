@@ -103,6 +103,13 @@ def _parts(plan: PricedPlan) -> list[PricedMeasurement]:
     return [part for one in plan.searches for part in one.priced.parts]
 
 
+def _choices(part: PricedMeasurement) -> int:
+    """Among how many bounds is chosen: one that is no rung would end in an error, after it was paid for."""
+    [item] = part.noised
+    assert isinstance(item, Chosen)
+    return item.buckets.count
+
+
 SUMS = (
     "SELECT channel, SUM(amount) FROM orders GROUP BY channel",
     "SELECT channel, SUM(amount) FILTER (WHERE amount > 450), SUM(amount - 200) FROM orders GROUP BY channel",
@@ -119,6 +126,7 @@ def test_a_bound_on_values_is_searched_for_and_enforced(sql: str) -> None:
     [one] = plan.searches
     assert one.valued
     assert _breaches(_parts(plan)) == []
+    assert [_choices(part) for part in _parts(plan)] == [len(one.rungs)]
     for level in (0, 60, 80, 90, 100, len(one.rungs) - 2):
         found = search.settled(plan, (level,))
         [part] = found.parts

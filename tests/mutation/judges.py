@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.mutation.changes import Change
 from tests.mutation.covering import JUDGES, Cover
 from tests.mutation.tree import Tree
@@ -18,6 +20,7 @@ from tests.mutation.tree import Tree
 MOST_TESTS = 400
 ADVERSARY_SECONDS = 600
 """It ends by itself, unless a change keeps it from doing so."""
+NOTHING = "no test runs it"
 LONGEST, TIME = 20, "time"
 """A change that makes tests take this many times their time, and a minute more, is noticed by it, if
 they do not take as long without it."""
@@ -58,10 +61,14 @@ def _judged_by_tests(
     change: Change, judge: str, tree: Tree, cover: Cover, limits: Limits
 ) -> tuple[bool | None, str]:
     tests = cover.within(cover.of(change, JUDGES[judge]), limits.seconds, MOST_TESTS)
+    if judge == "unit":
+        tests = [change.path, *tests]  # the examples in its own docstrings
     if not tests:
-        return None, "no test runs it"
+        return None, NOTHING
     with tree.changed(change):
         killed, by = _tests(tree, tests, cover)
+    if by == NOTHING:
+        return None, by
     if by == TIME and _tests(tree, tests, cover) != (False, ""):
         return None, "the machine is too slow to say"
     return killed, by
@@ -71,10 +78,12 @@ def _tests(tree: Tree, tests: Sequence[str], cover: Cover) -> tuple[bool, str]:
     """Whether one of the tests fails, and which; or all of them take far too long."""
     listed = tree.folder / "tests_to_run"
     listed.write_text("\n".join(tests), "utf-8")
-    due = LONGEST * sum(cover.seconds[name] for name in tests) + 60
+    due = LONGEST * sum(cover.seconds.get(name, 0) for name in tests) + 60
     ended = tree.tests(["-x", "--tb=no", "--timeout=60", f"@{listed}"], due)
     if ended.code is None:
         return True, TIME
+    if ended.code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        return False, NOTHING
     failed = [line for line in ended.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     return ended.code != 0, failed[0].split(" - ")[0] if failed else ""
 

@@ -199,7 +199,7 @@ def test_tests_that_take_too_long_without_a_change_say_nothing_of_it(
     before = tree.text(change.path)
 
     def tried(where: Tree, tests: list[str], cover: Cover) -> tuple[bool, str]:
-        assert (tests, cover) == ([name], known)
+        assert (tests, cover) == ([change.path, name], known)
         return without if where.text(change.path) == before else (True, judges.TIME)
 
     monkeypatch.setattr(judges, "_tests", tried)
