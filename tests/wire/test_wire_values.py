@@ -98,6 +98,9 @@ def test_arrays_read_back(values: list[str | None]) -> None:
         (oids.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 5, tzinfo=dt.timezone(dt.timedelta(hours=2))), b"2024-01-01 03:00:00+00"),
         (oids.INTERVAL, dt.timedelta(days=2, seconds=61, microseconds=500), b"2 days 00:01:01.0005"),
         (oids.INTERVAL, dt.timedelta(seconds=5), b"00:00:05"),
+        (oids.INTERVAL, dt.timedelta(days=-2), b"-2 days"),
+        (oids.INTERVAL, dt.timedelta(seconds=-1), b"-00:00:01"),
+        (1009, ["a", "b c", "NULL", "", None], b'{a,"b c","NULL","",NULL}'),
         (oids.BYTEA, b"\x00\xff", b"\\x00ff"),
         (oids.NUMERIC, Decimal("NaN"), b"NaN"),
         (oids.INT2VECTOR, [1, 2], b"1 2"),
@@ -209,3 +212,13 @@ def test_savepoints_outside_a_block() -> None:
     for act in (Transaction().release, Transaction().back_to):
         with pytest.raises(WireError):
             act("a")
+
+
+@pytest.mark.parametrize(
+    ("zone", "moved"),
+    [("+00:30", "11:30"), ("-00:30", "12:30"), ("+05:30", "06:30"), ("-05:30", "17:30"),
+     ("-0530", "17:30"), ("-05", "17:00"), ("Z", "12:00")],
+)  # fmt: skip
+def test_minutes_of_a_zone_have_the_sign_of_its_hours(zone: str, moved: str) -> None:
+    found = value(f"2024-02-29 12:00:00{zone}".encode(), 0, oids.TIMESTAMPTZ)
+    assert str(found) == f"2024-02-29 {moved}:00"

@@ -93,9 +93,9 @@ def _moment(text: str) -> dt.datetime:
     at = dt.datetime.fromisoformat(_ZONE.sub("", text) if zone else text)
     if zone is None or zone[1] == "Z":
         return at.replace(tzinfo=None)
-    hours, minutes = int(zone[1][:3]), int(zone[1][-2:]) if len(zone[1]) > 3 else 0
-    shift = dt.timedelta(hours=hours, minutes=minutes if hours >= 0 else -minutes)
-    return at - shift
+    sign, hours, minutes = zone[1][0], zone[1][1:3], zone[1][-2:] if len(zone[1]) > 3 else "0"
+    shift = dt.timedelta(hours=int(hours), minutes=int(minutes))
+    return at + shift if sign == "-" else at - shift
 
 
 def _integer(text: str) -> int:
