@@ -305,10 +305,10 @@ def test_the_page_lists_survivors_with_what_was_said_of_them(tree: Tree, tmp_pat
     assert "| privacy/small.py:11 | `return most` to `pass` | + |  |  |" in page
 
 
-def test_judgements_are_of_code_that_is_there_and_say_what_kind() -> None:
+def test_judgements_say_what_kind_and_gaps_say_whether_there_is_a_test() -> None:
     for one in tomllib.loads(JUDGEMENTS.read_text("utf-8"))["survivor"]:
         assert set(one) == {"file", "line", "new", "judgement"}
-        assert one["judgement"].split(":")[0] in ("equivalent", "harmless", "gap")
-        texts = [path.read_text("utf-8") for path in (ROOT / "dpsql").rglob(one["file"])]
-        lines = {line.strip() for text in texts for line in text.splitlines()}
-        assert one["line"] in lines, "delete it: the code has changed"
+        kind, _, why = one["judgement"].partition(":")
+        assert kind.split(",")[0] in ("equivalent", "harmless", "gap")
+        assert why
+        assert not kind.startswith("gap") or "without a test" in kind or "`" in why
