@@ -35,7 +35,7 @@ def report(
     drawn: Sequence[Change], tree: Tree, verdicts: Sequence[Verdict], judgements: Path
 ) -> str:
     """The page."""
-    said = _said(judgements)
+    note, said = _said(judgements)
     by = {(verdict.name, verdict.judge): verdict for verdict in verdicts}
     tried = [change for change in drawn if _of(change, by)]
     left = [change for change in tried if not any(v.killed for v in _of(change, by))]
@@ -45,7 +45,7 @@ def report(
         asked, noticed, share = share_of(judge, tried, verdicts)
         lines.append(f"| {judge} | {asked} | {noticed} | {share} |")
     share = f"{len(tried) - len(left)} of {len(tried)}"
-    lines += ["", f"{share} are noticed by at least one judge.", ""]
+    lines += ["", f"{share} are noticed by at least one judge. {note}".rstrip(), ""]
     lines += ["## Survivors", "", "| place | change | judgement |", "|---|---|---|"]
     for change in left:
         lines.append(
@@ -102,9 +102,11 @@ def _of(change: Change, by: Mapping[tuple[str, str], Verdict]) -> list[Verdict]:
     return [by[change.name, judge] for judge in _JUDGES if (change.name, judge) in by]
 
 
-def _said(judgements: Path) -> dict[tuple[str, str, str], str]:
-    found = tomllib.loads(judgements.read_text("utf-8")).get("survivor", [])
-    return {(one["file"], one["line"], one["new"]): one["judgement"] for one in found}
+def _said(judgements: Path) -> tuple[str, dict[tuple[str, str, str], str]]:
+    """A note on the whole run, and what was said of each survivor."""
+    found = tomllib.loads(judgements.read_text("utf-8"))
+    by = {(one["file"], one["line"], one["new"]): one["judgement"] for one in found["survivor"]}
+    return found.get("note", ""), by
 
 
 def _judgement(change: Change, tree: Tree, said: Mapping[tuple[str, str, str], str]) -> str:

@@ -294,12 +294,12 @@ def test_the_page_lists_survivors_with_what_was_said_of_them(tree: Tree, tmp_pat
         save(place, verdict)
     said = tmp_path / "judgements.toml"
     said.write_text(
-        '[[survivor]]\nfile = "small.py"\nline = "return value * 2"\n'
+        'note = "On one processor."\n[[survivor]]\nfile = "small.py"\nline = "return value * 2"\n'
         'new = "(value + 2)"\njudgement = "gap: nobody asks"\n'
     )
     page = report(drawn, tree, load(place), said)
     assert "commit `abc`: 3 changes" in page
-    assert "1 of 3 are noticed" in page
+    assert "1 of 3 are noticed by at least one judge. On one processor.\n" in page
     assert "| privacy/small.py:16 | `value * 2` to `(value + 2)` | gap: nobody asks |" in page
     assert page.count("**not judged**") == 1
     assert "| privacy/small.py:11 | `return most` to `pass` | + |  |  |" in page
