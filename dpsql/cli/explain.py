@@ -12,7 +12,7 @@ from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, REFUSED, Usage
 from dpsql.cli.numbers import digits, grouped
 from dpsql.cli.opened import opened, statement
-from dpsql.cli.sql_text import statements
+from dpsql.cli.script import statements
 from dpsql.engines.duckdb.statements import sql_of
 from dpsql.ledger.shortage import more
 from dpsql.plan.priced import PricedMeasurement, PricedPlan

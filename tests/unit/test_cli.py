@@ -19,7 +19,6 @@ import pytest
 from dpsql.cli import main
 from dpsql.cli.demo import POLICY
 from dpsql.cli.numbers import decimals, digits, grouped, interval, symmetric
-from dpsql.cli.sql_text import WIDTH, laid_out
 from dpsql.diagnostics.operation.events import Incident, record
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines import copies
@@ -609,25 +608,6 @@ def test_digits_follow_the_noise() -> None:
     assert not symmetric([1.0], [(0.9, 2.0)])
     assert interval(None, (1.0, 2.0), 0, centred=True) == ""
     assert interval(1.0, (0.5, 2.0), 1, centred=False) == "0.5 … 2.0"
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT 1",
-        "SELECT (SELECT 'a  ( SELECT' AS x) FROM t WHERE \"o'dd  name\" = 'it''s' AND (a OR (b))",
-        "SELECT " + ", ".join(f"coalesce(sum(x{i}), 0) AS p{i}" for i in range(20)) + " FROM t",
-        "SELECT CASE " + " ".join(f"WHEN x > {i} THEN {i}" for i in range(30)) + " END FROM t",
-        "SELECT 1 ) FROM t",
-        "SELECT " + "some_column, " * 20,
-    ],
-)
-def test_laying_out_changes_white_space_only(sql: str) -> None:
-    shown = laid_out(sql)
-    assert "".join(shown.split()) == "".join(sql.split())
-    for text in ("'a  ( SELECT'", '"o\'dd  name"'):
-        assert (text in shown) == (text in sql)
-    assert all(len(line) <= WIDTH for line in shown.splitlines())
 
 
 def test_the_module_can_be_copied(policy: Path, tmp_path: Path, capsys: Output) -> None:

@@ -25,7 +25,6 @@ from dpsql.sql.statements import (
     PublicGroups,
     Query,
     Read,
-    RowValue,
     Select,
     Term,
     UnionAll,
@@ -34,7 +33,9 @@ from dpsql.sql.statements import (
 
 def write(query: Query) -> str:
     """The statement of a query."""
-    found = {shared.name: shared for shared in _shared(query)}
+    found: dict[str, CommonTable] = {}
+    for shared in _shared(query):
+        assert found.setdefault(shared.name, shared) == shared, "a name stands for one query"
     body = _query(query)
     if not found:
         return lay_out(body)
@@ -97,16 +98,15 @@ def _read(query: Read) -> Text:
     """Rows with what is computed of each: what is written several times, in a query of its own."""
     block = Writer().open(query.relation)
     source = block.tail().removeprefix(" FROM ")
-    scope = Scope(block.items)
-    texts = [(alias, term(node, scope)) for alias, node in query.items]
-    if not scope.repeats:
-        return _rows(texts, source)
     lifted: dict[str, str] = {}
     above, inner, outer = Scope(block.items, lifted), [], []
-    for (alias, node), (_, text) in zip(query.items, texts, strict=True):
-        plain = isinstance(node, RowValue)
-        inner += [(alias, text)] if plain else []
-        outer.append((alias, alias if plain else term(node, above)))
+    for alias, node in query.items:
+        scope = Scope(block.items)
+        text = term(node, scope)
+        inner += [] if scope.repeats else [(alias, text)]
+        outer.append((alias, term(node, above) if scope.repeats else alias))
+    if not lifted:
+        return _rows(inner, source)
     inner += [(alias, text) for text, alias in lifted.items()]
     return Text((_listed(outer), Clause("FROM", ((_rows(inner, source), " AS x"),))))
 
