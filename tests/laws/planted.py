@@ -16,7 +16,7 @@ from support.measured import flat
 from dpsql import pipeline
 from dpsql.bound import norm_clip, rows, shortcut
 from dpsql.engines import verify as looked_up
-from dpsql.engines.duckdb.engine import statements
+from dpsql.engines.duckdb import statements
 from dpsql.engines.facts import Facts
 from dpsql.engines.guard import Guard
 from dpsql.ledger.tables import TableLedger

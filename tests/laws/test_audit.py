@@ -20,7 +20,8 @@ from support.datasets import folder
 from support.services import FreeLedger, noon
 
 from dpsql.bound import shortcut
-from dpsql.engines.duckdb.engine import DuckDB, statements
+from dpsql.engines.duckdb import statements
+from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.plan import halves, price
 from dpsql.plan.priced import Noise
 from dpsql.policy.load import load

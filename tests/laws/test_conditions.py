@@ -74,13 +74,13 @@ def test_truth_values_are(place: str) -> None:
 
 def test_a_text_that_is_counted_as_a_truth_value_would_be_noticed(monkeypatch: Patch) -> None:
     """The binder forgets the type: the second check stops it. Both forget: the law sees it."""
-    real = aggregate_calls._check_kinds
+    real = aggregate_calls.check_kinds
 
-    def forgetful(node: object, name: str, args: object) -> None:
+    def forgetful(node: object, name: str, kinds: object, args: object) -> None:
         if name != "count_if":
-            real(node, name, args)  # type: ignore[arg-type]
+            real(node, name, kinds, args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(aggregate_calls, "_check_kinds", forgetful)
+    monkeypatch.setattr(aggregate_calls, "check_kinds", forgetful)
     [place] = [p for p in PLACES if "COUNT_IF({}) FROM" in p]
     fresh = functools.cache(lambda: service("shop", "shop").session("analyst"))
     with pytest.raises(NotAdmitted):

@@ -129,10 +129,10 @@ STATEMENTS = {
 }
 COPIES = {
     "ranks of all units together": _swap(
-        r"row_number\(\) OVER \(PARTITION BY [^)]* ORDER BY h1, h2\)",
-        "row_number() OVER (ORDER BY h1, h2) // 70",
+        r"row_number\(\) OVER \(PARTITION BY .*? (ORDER BY h, .*?)\) AS INTEGER\)",
+        r"row_number() OVER (\1) // 70 AS INTEGER)",
     ),
-    "equal ranks": _swap(r"row_number\(\) OVER \([^)]*\)", "1"),
+    "equal ranks": _swap(r"row_number\(\) OVER \(.*?\) AS INTEGER\)", "1 AS INTEGER)"),
     "steps that are finer than said": _swap(r"\* 131072\.0|\* 131072e0", "* 1048576.0"),
 }
 

@@ -31,6 +31,7 @@ from dpsql.sql.statements import SALT
 REFUSED = (
     "b.part_id <> a.part_id", "o.customer_number AND o.priority = 'low'",
     "c.country = k.country AND k.population > 50", "a.continent = b.continent AND b.population > 80",
+    "k.continent = 'europe' LEFT JOIN", "a.continent <> 'asia' LEFT JOIN",
 )  # fmt: skip
 """The queries of the corpus without a steady form: EXISTS and LEFT JOINs that compare more than keys."""
 

@@ -176,6 +176,7 @@ def test_the_client_logs_in_and_reads_answers(place: Place) -> None:
     client.close()
     with pytest.raises(ConnectionLost, match="28P01"):
         Client(place, ROLE, database="shop", password="wrong")
+    Client(place, ROLE, database="shop").close()  # others would wait after the failure
 
 
 def test_statements_are_timed_and_counted(place: Place) -> None:

@@ -67,7 +67,7 @@ def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
         return _OF_CONSTANTS[target.this](value, node, target)
     if kind is Kind.TEXT:
         check_written(value, node)
-    away = has(node, ROUNDS_AWAY) or is_decimal(value)
+    away = has(node, ROUNDS_AWAY) or (is_decimal(value) and not _is_parameter(node.this))
     if kind is Kind.INTEGER and value.shape.kind is Kind.DOUBLE and away:
         value = self.call("round", (value,), node)
     instant = target.this is exp.DType.TIMESTAMPTZ
@@ -104,6 +104,13 @@ def _interval(value: Expression, node: exp.Expr, _: exp.Expr) -> Expression:
 
 
 _OF_CONSTANTS = {exp.DType.UUID: _as_uuid, exp.DType.INTERVAL: _interval}
+
+
+def _is_parameter(node: exp.Expr) -> bool:
+    """Whether a value was sent as a float: those alone are not written into the place of a parameter."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Parameter | exp.Placeholder)
 
 
 def bind_at_time_zone(self: Scalars, node: exp.Expr) -> Expression:

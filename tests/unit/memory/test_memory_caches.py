@@ -27,7 +27,7 @@ UNCOUNTED = {
     "selftest/power.py": "numbers of an audit, which nobody serves",
     "serve/lanes.py": "work that waits, so much of each login",
     "serve/throttle.py": "digests of names and addresses, so many of them",
-    "release/consistent.py": "laws of noise: numbers that the policy bounds",
+    "reuse/consistent.py": "laws of noise: numbers that the policy bounds",
     "ledger/filter.py": "sums of numbers that the policy bounds",
     "privacy": "numbers of mechanisms, of bounded epsilon",
 }

@@ -17,10 +17,10 @@ def test_of_the_same_unit_nothing_is_released_first() -> None:
 
 def test_of_many_units_it_is_measured_and_comes_back_noised() -> None:
     plan = priced(AVERAGE.format("i.channel = o.channel"))
-    first, second = plan.parts
-    assert "$x" not in first.sql
-    assert second.sql.count('"orders"') == 1
-    assert "$x0_" in second.sql
+    first, second = map(text_of, plan.parts)
+    assert "$x" not in first
+    assert second.count('"orders"') == 1
+    assert "$x0_" in second
 
 
 @pytest.mark.parametrize(
