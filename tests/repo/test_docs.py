@@ -14,6 +14,7 @@ from dpsql.diagnostics.codes import CODES
 from dpsql.policy import keys
 from dpsql.policy.schema import markdown, schema
 from dpsql.service.settings import SETTINGS
+from tests.repo import architecture_picture
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -93,3 +94,17 @@ def test_the_tests_that_security_names_exist() -> None:
     guarantees = text.partition("## What is guaranteed")[2].partition("## What is not")[0]
     for guarantee in re.split(r"^\d\. ", guarantees, flags=re.MULTILINE)[1:]:
         assert "`tests/" in guarantee, f"a guarantee without a test: {guarantee[:60]}"
+
+
+def test_the_picture_of_the_parts_is_fresh() -> None:
+    page = architecture_picture.PAGE.read_text(encoding="utf-8")
+    assert architecture_picture.rewritten(page) == page, (
+        "run: python -m tests.repo.architecture_picture"
+    )
+
+
+def test_the_architecture_names_what_exists() -> None:
+    page = architecture_picture.PAGE.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.py)?|\w+\.py)`", page)
+    assert len(named) > 15
+    assert [n for n in named if not (ROOT / n).exists() and not (ROOT / "dpsql" / n).exists()] == []
