@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, floor
+from typing import assert_never
 
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.aggregates.mode import few
@@ -37,7 +38,8 @@ def check(bound: Bound) -> Iterator[Refusal]:
 
 
 def _refusals(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
-    match AGGREGATES[call.function].needs:
+    needs = AGGREGATES[call.function].needs
+    match needs:
         case Needs.NOTHING:
             pass
         case Needs.BOUNDS:
@@ -51,6 +53,8 @@ def _refusals(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
         case Needs.LIST:
             if not few(call.args[0].shape):
                 yield _not_listed(bound, call)
+        case _:
+            assert_never(needs)
 
 
 def _not_listed(bound: Bound, call: Aggregated) -> Refusal:

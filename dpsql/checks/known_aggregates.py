@@ -80,16 +80,14 @@ _ENDS = {"arg_max": ("MAX", "DESC"), "arg_min": ("MIN", "ASC")}
 
 def _first_group(bound: Bound, aggregate: Aggregate, call: Aggregated) -> tuple[Edit, ...]:
     """The query as the first of the groups by their extremes, where that is all it asks for."""
-    if call.function not in _ENDS:
-        return ()
-    value, by = call.args
-    top = bound.relation
+    ends, top = _ENDS.get(call.function), bound.relation
     alone = isinstance(top, Project) and top.input is aggregate and top.fields == bound.columns
-    if not alone or aggregate.keys or len(aggregate.calls) > 1 or call.where is not None:
+    one = len(aggregate.calls) == 1 and not aggregate.keys and call.where is None
+    if ends is None or not alone or not one:
         return ()
+    (value, by), (extreme, way) = call.args, ends
     if not few(value.shape) or not by.shape.domain.bounded:
         return ()
-    extreme, way = _ENDS[call.function]
     order = f"{extreme}({written(bound, by.span)}) {way}"
     return (Edit("first_group", call.span, f"{written(bound, value.span)}\n{order}"),)
 

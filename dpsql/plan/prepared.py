@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dpsql.plan.nodes import Measurement
-from dpsql.policy.companion import Companion, Shelf, Steps, key_of
+from dpsql.policy.companion import Companion, Shelf, key_of
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.join_rules import equalities, shared
 from dpsql.sql.expressions import Column, Shape
@@ -153,14 +153,3 @@ def _keys(relation: Relation, shelf: Shelf) -> list[set[int]]:
             return [{f.number for f in fields[: len(keys)]}]
         case _:
             return []
-
-
-def stepped(relation: Relation, items: dict[int, str]) -> dict[str, tuple[str, Steps]]:
-    """How each column that a copy has in steps is written, with the text of its steps."""
-    found = {}
-    for scan in walk(relation):
-        if isinstance(scan, Scan) and scan.copied is not None:
-            for s in scan.copied.stepped:
-                if s.of in items and s.column.number in items:
-                    found[items[s.of]] = items[s.column.number], s.steps
-    return found

@@ -12,6 +12,8 @@ Argument: expressions are functions of a row. Windows and aggregates are listed 
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.record import Steady
 from dpsql.policy.types import Kind
@@ -40,10 +42,13 @@ def _window(window: Window) -> bool:
 
 def _aggregated(call: Window | Aggregated) -> bool:
     record = AGGREGATES.get(call.function)
-    match Steady.NEVER if record is None else record.steady:
+    known = Steady.NEVER if record is None else record.steady
+    match known:
         case Steady.ALWAYS:
             return True
         case Steady.OF_INTEGERS:
             return call.args[0].shape.kind is Kind.INTEGER
         case Steady.NEVER:
             return False
+        case _:
+            assert_never(known)

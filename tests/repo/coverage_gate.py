@@ -14,7 +14,7 @@ from typing import Any
 from tests.support.postgres_home import binaries
 
 OVERALL = 95
-WHOLE = ("dpsql/privacy/", "dpsql/ledger/", "dpsql/plan/", "dpsql/checks/")
+WHOLE = ("dpsql/privacy/", "dpsql/ledger/", "dpsql/plan/", "dpsql/bound/", "dpsql/checks/")
 
 
 SERVER_ONLY = "dpsql/ledger/postgres"

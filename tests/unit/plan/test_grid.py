@@ -11,7 +11,7 @@ import pytest
 from dpsql.bound.rows import steps_of
 from dpsql.catalog.statistic import Total
 from dpsql.engines.duckdb.terms import Scope, term
-from dpsql.plan.grid import Grid, ends, grid
+from dpsql.plan.grid import FINE_BITS, Grid, clamped, ends, grid, is_whole
 from dpsql.policy.types import Kind
 from dpsql.sql.expressions import Column, Shape
 
@@ -76,3 +76,17 @@ def test_steps_that_are_rounded_up_would_leave_the_grid() -> None:
     wrong = _text(total, at).replace("floor(", "ceil(")
     found = _steps(wrong, _values(total, at))
     assert max(found) > at.high
+
+
+def test_a_copy_holds_whole_numbers_as_they_are() -> None:
+    """Where each number is a step, nothing is computed in doubles."""
+    total = Total(Column(0, "x", Shape(Kind.INTEGER)), Fraction(0), Fraction(2 ** (FINE_BITS + 2)))
+    at = grid(total)
+    assert is_whole(total, at)
+    assert "DOUBLE" not in clamped("x", total, at)
+    values = [None, -1, 0, 1, at.high - 1, at.high, at.high + 1, 2**62]
+    rows = ", ".join(f"({'NULL' if v is None else v}::BIGINT)" for v in values)
+    with duckdb.connect() as connection:
+        text = f"SELECT {clamped('x', total, at)} FROM (VALUES {rows}) AS t(x)"
+        found = [row[0] for row in connection.execute(text).fetchall()]
+    assert found == [None if v is None else min(max(v, at.low), at.high) for v in values]
