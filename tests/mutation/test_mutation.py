@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import itertools
+import mmap
 import shlex
 import sys
 import tomllib
@@ -21,7 +22,7 @@ from tests.mutation.draw import FOLDERS, draw
 from tests.mutation.judges import Limits, Verdict, asked, judged, load, save
 from tests.mutation.probes import probed
 from tests.mutation.report import JUDGEMENTS, report, share_of
-from tests.mutation.tree import ROOT, Tree
+from tests.mutation.tree import _MEMORY, ROOT, Tree
 
 SMALL = '''"""A module."""
 
@@ -312,3 +313,11 @@ def test_judgements_say_what_kind_and_gaps_say_whether_there_is_a_test() -> None
         assert kind.split(",")[0] in ("equivalent", "harmless", "gap")
         assert why
         assert not kind.startswith("gap") or "without a test" in kind or "`" in why
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs the sizes of Linux")
+def test_a_fork_has_room_beside_what_its_process_holds(tree: Tree) -> None:
+    held = mmap.mmap(-1, _MEMORY + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    ended = tree.tests(["tests/unit/privacy/test_small.py"], 60)
+    held.close()
+    assert ended.code == 0, ended.output

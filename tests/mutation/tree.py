@@ -29,7 +29,7 @@ _ALONE = (
 """In the given order, in one process, without what pytest keeps for its next run; plugins are loaded already."""
 _NEW = os.O_CREAT | os.O_TRUNC | os.O_WRONLY
 _MEMORY = 8 << 30
-"""Bytes: a change may ask for all that there is."""
+"""Bytes beyond those of the process: a change may ask for all that there is."""
 _LIBRARIES = ("pytest", "hypothesis", "numpy", "pyarrow", "pyarrow.compute", "duckdb", "lark", "yaml",
               "jsonschema", "scipy.stats", "mpmath", "psycopg")  # fmt: skip
 
@@ -149,7 +149,8 @@ class Tree:
             os.chdir(self.folder)
             os.environ.update(self._environment() | dict(more))
             sys.dont_write_bytecode = False
-            resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+            most = _data_size() + _MEMORY  # a fork has what its process had
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
             nothing, said = os.open(os.devnull, os.O_RDONLY), os.open(output, _NEW, 0o600)
             for source, target in ((nothing, 0), (said, 1), (said, 2)):
                 os.dup2(source, target)
@@ -170,6 +171,14 @@ class Tree:
             "PYTHONDONTWRITEBYTECODE": "",
             "HYPOTHESIS_PROFILE": "ci",
         }
+
+
+def _data_size() -> int:
+    """The bytes of data of this process, where the system tells."""
+    status = Path("/proc/self/status")
+    lines = status.read_text("utf-8").splitlines() if status.exists() else []
+    sizes = [int(line.split()[1]) << 10 for line in lines if line.startswith("VmData:")]
+    return sizes[0] if sizes else 0
 
 
 def _commit(root: Path) -> str:
