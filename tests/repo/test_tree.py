@@ -82,3 +82,14 @@ def test_the_coverage_gate_sees_what_is_missing() -> None:
         "dpsql/plan/price.py: lines 7 are not covered",
         "dpsql/plan/price.py: branches 3->5 are not covered",
     ]
+
+
+def test_bits_that_anybody_can_repeat_are_for_intervals_alone() -> None:
+    """They follow from what is released: noise that is made of them would be none."""
+    package = ROOT / "dpsql"
+    users = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if "Repeatable" in path.read_text(encoding="utf-8")
+    }
+    assert users == {"privacy/entropy.py", "release/intervals.py"}
