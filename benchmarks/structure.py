@@ -13,7 +13,9 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from types import FrameType
 
@@ -155,8 +157,7 @@ def _is_participle(name: str) -> bool:
 def visited(sql: str) -> tuple[int, int]:
     """How many functions, in how many modules of the package, a query's first answer runs through."""
     import dpsql
-    from dpsql.cli.demo import POLICY
-    from dpsql.engines import demo_data
+    from dpsql.cli import main as run_command
 
     seen: set[tuple[str, str, int]] = set()
 
@@ -166,9 +167,9 @@ def visited(sql: str) -> tuple[int, int]:
             seen.add((code.co_filename, code.co_qualname, code.co_firstlineno))
 
     with tempfile.TemporaryDirectory() as folder:
-        demo_data.write(Path(folder) / "shop.duckdb")
+        with redirect_stdout(StringIO()):
+            run_command(["demo", folder])
         policy = Path(folder) / "policy.yaml"
-        policy.write_text(POLICY, encoding="utf-8")
         connection = dpsql.connect(str(policy), role="analyst")
         cursor = connection.cursor()
         sys.setprofile(watch)

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.turns import places
-from dpsql.engines import copies
+from dpsql.engines.duckdb import copies
 from dpsql.policy.load import load
 from dpsql.service import Service
 

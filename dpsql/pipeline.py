@@ -15,22 +15,23 @@ from typing import TypeVar
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
+from dpsql.engines.duckdb.guard import Admitted, Guarded
 from dpsql.engines.duckdb.statements import sql_of
-from dpsql.engines.guard import Admitted, Guarded
 from dpsql.engines.incident import failed
 from dpsql.engines.upheld import Upheld
 from dpsql.execution import check as check_time
 from dpsql.execution import released, take
+from dpsql.ir.statements import SALT
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
 from dpsql.ledger.store import Hold, Ledger, Note
-from dpsql.plan import search
 from dpsql.plan.build import build
 from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.plan.nodes import Enumerator, Plan
-from dpsql.plan.priced import PricedMeasurement, PricedPlan
-from dpsql.plan.request import Request
 from dpsql.policy.model import QueryLimit
+from dpsql.price import search
+from dpsql.price.priced import PricedMeasurement, PricedPlan
+from dpsql.price.request import Request
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.events import to_json
@@ -52,7 +53,6 @@ from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
 from dpsql.sql.render import parameters
-from dpsql.sql.statements import SALT
 from dpsql.sql.suggest import suggested
 
 Found = TypeVar("Found")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release.intervals import widths
 from tests.support.answers import Row, kind, rows
 

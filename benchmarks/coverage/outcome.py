@@ -18,7 +18,7 @@ import pyarrow as pa
 from benchmarks.coverage.compare import ABSOLUTE, differs
 from benchmarks.coverage.corpus import Corpus, Query
 from dpsql.diagnostics.refusal import Refused
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.service import Service, Session
 
 EQUAL, DIFFERENT, REFUSED, FAILED = "equal", "different", "refused", "failed"

@@ -1,5 +1,5 @@
 """How statements bound what one unit adds: one strategy a file.
 
 A strategy makes of the rows of a measurement the query of its exact integers. What it guarantees is
-the sensitivity that ``plan.bounding`` states for it.
+the sensitivity that ``bound.bounding`` states for it.
 """

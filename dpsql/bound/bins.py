@@ -1,7 +1,7 @@
 """How much the rows of each group weigh, bin by bin: what a value is chosen by.
 
 Claim: adding or removing one unit changes the weights of all bins of a group, in steps of
-``2**-fine``, by what the counts of ``plan.bounding`` change in that group at most.
+``2**-fine``, by what the counts of ``bound.bounding`` change in that group at most.
 Argument: the stages are those of the counts. A row weighs ``1``, or the weight of its unit. Where
 counts are capped in a group or clipped by their norm, each row of the unit there gets the same
 factor instead, rounded down, so that they weigh no more than the capped count.
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsql.bound.bounding import Bounding
+from dpsql.bound.buckets import Buckets, buckets, ends
 from dpsql.bound.first_groups import is_first
 from dpsql.bound.norm_clip import factor
 from dpsql.bound.rank_prefilter import prefilter, separable
@@ -18,11 +20,8 @@ from dpsql.bound.row_weights import WEIGHT, multiply, with_weights
 from dpsql.bound.rows import UnitRows, condition, keep
 from dpsql.bound.share_rows import is_costly
 from dpsql.catalog.statistic import Mode, Ranked
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.buckets import Buckets, buckets, ends
-from dpsql.plan.nodes import Cells, Measurement
-from dpsql.sql.expressions import Column
-from dpsql.sql.statements import (
+from dpsql.ir.expressions import Column
+from dpsql.ir.statements import (
     Alias,
     Bin,
     BinList,
@@ -41,6 +40,7 @@ from dpsql.sql.statements import (
     Term,
     UnionAll,
 )
+from dpsql.plan.nodes import Cells, Measurement
 
 BIN, COUNT = Name("b"), Name("m")
 _THERE = Op("is not null", (BIN,))

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.one_row import clamp
 from dpsql.bound.row_weights import apply_weight, multiply, zero_if_none
 from dpsql.bound.rows import Grids, UnitRows, keep
 from dpsql.catalog.statistic import Rows, Statistic, Total, Units
-from dpsql.plan.bounding import Bounding
+from dpsql.ir.statements import Alias, Cast, Fold, From, Name, Number, Op, Query, Select, Term
 from dpsql.plan.nodes import Measurement
-from dpsql.sql.statements import Alias, Cast, Fold, From, Name, Number, Op, Query, Select, Term
 
 ALONE = Number(1)
 """What a row weighs where nothing is weighed."""

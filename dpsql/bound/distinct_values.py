@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpsql.bound.bounding import Bounding, kept
 from dpsql.bound.rank_prefilter import units_above
 from dpsql.bound.rows import UnitRows, condition, keep
 from dpsql.catalog.statistic import Values
-from dpsql.plan.bounding import Bounding, kept
-from dpsql.sql.expressions import Column
-from dpsql.sql.statements import (
+from dpsql.ir.expressions import Column
+from dpsql.ir.statements import (
     Alias,
     CaseWhen,
     CommonTable,

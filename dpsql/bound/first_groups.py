@@ -7,13 +7,12 @@ order takes longer than all else.
 
 from __future__ import annotations
 
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.by_unit import ALONE, by_unit, columns
 from dpsql.bound.rank_prefilter import Prefilter, prefilter
 from dpsql.bound.row_weights import WEIGHT, with_weights
 from dpsql.bound.rows import Grids, UnitRows, keep
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.nodes import Measurement
-from dpsql.sql.statements import (
+from dpsql.ir.statements import (
     Alias,
     CommonTable,
     Fold,
@@ -28,6 +27,7 @@ from dpsql.sql.statements import (
     Term,
     UnionAll,
 )
+from dpsql.plan.nodes import Measurement
 
 GROUPS, MANY = "groups of units", "units with many"
 """Queries of the statement: names that nobody gives to a table of a database."""

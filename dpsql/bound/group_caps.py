@@ -7,12 +7,12 @@ Argument: the groups that a unit keeps are the first in an order that only the s
 
 from __future__ import annotations
 
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.by_unit import sum_units
 from dpsql.bound.first_groups import first_groups
 from dpsql.bound.rows import Grids, UnitRows
-from dpsql.plan.bounding import Bounding
+from dpsql.ir.statements import Query
 from dpsql.plan.nodes import Measurement
-from dpsql.sql.statements import Query
 
 
 def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:

@@ -8,11 +8,10 @@ Argument: all groups of a unit get the same factor, ``norm`` over the norm of it
 
 from __future__ import annotations
 
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.by_unit import by_unit, columns, sum_units
 from dpsql.bound.rows import Grids, UnitRows, keep
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.nodes import Measurement
-from dpsql.sql.statements import (
+from dpsql.ir.statements import (
     Alias,
     CaseWhen,
     Cast,
@@ -25,6 +24,7 @@ from dpsql.sql.statements import (
     Select,
     Term,
 )
+from dpsql.plan.nodes import Measurement
 
 
 def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:

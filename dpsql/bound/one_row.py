@@ -1,6 +1,6 @@
 """One row per unit, or so many rows as are read of one: there is nothing to bound.
 
-Claim: adding or removing one unit changes each statistic as ``plan.bounding.sensitivity`` says.
+Claim: adding or removing one unit changes each statistic as ``bound.bounding.sensitivity`` says.
 Assumes: a unit has one row here (its key is unique), or a prepared copy lets no more than ``rows`` of
     a unit through.
 Argument: each row adds its clamped value, or one, to one group; where an aggregate has a cap, the
@@ -9,12 +9,12 @@ Argument: each row adds its clamped value, or one, to one group; where an aggreg
 
 from __future__ import annotations
 
+from dpsql.bound import caps
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.rows import Grids, UnitRows, keep
 from dpsql.catalog.statistic import Rows, Statistic, Total
-from dpsql.plan import caps
-from dpsql.plan.bounding import Bounding
+from dpsql.ir.statements import Alias, CaseWhen, Fold, Number, Op, Query, Select, Term
 from dpsql.plan.nodes import Measurement
-from dpsql.sql.statements import Alias, CaseWhen, Fold, Number, Op, Query, Select, Term
 
 
 def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:

@@ -22,10 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.rows import UnitRows, keep
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.nodes import Measurement
-from dpsql.sql.statements import (
+from dpsql.ir.statements import (
     Alias,
     CaseWhen,
     Cast,
@@ -40,6 +39,7 @@ from dpsql.sql.statements import (
     Select,
     Term,
 )
+from dpsql.plan.nodes import Measurement
 
 PLACES = 64
 _BITS = (PLACES - 1).bit_length()

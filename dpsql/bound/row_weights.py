@@ -13,11 +13,10 @@ the time, so under strict timing every row is weighed.
 
 from __future__ import annotations
 
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.rows import Grids, UnitRows, keep
 from dpsql.catalog.statistic import Total
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.nodes import Measurement
-from dpsql.sql.statements import (
+from dpsql.ir.statements import (
     Alias,
     Cast,
     Fold,
@@ -30,6 +29,7 @@ from dpsql.sql.statements import (
     Term,
     UnionAll,
 )
+from dpsql.plan.nodes import Measurement
 
 WEIGHT = Name("weight")
 ZERO = Number(0)

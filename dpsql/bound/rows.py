@@ -9,17 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from dpsql.bound.bounding import Bounding
+from dpsql.bound.drop_unit_path import looked_up
+from dpsql.bound.grid import Grid, ends, is_whole
+from dpsql.bound.prepared_rows import Reading
 from dpsql.catalog.statistic import Statistic, Total
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.grid import Grid, ends, is_whole
-from dpsql.plan.looked_up import looked_up
-from dpsql.plan.nodes import Measurement
-from dpsql.plan.prepared import Reading
-from dpsql.plan.steady import steady
-from dpsql.plan.ties import break_ties
-from dpsql.sql.expressions import Column, Expression
-from dpsql.sql.relations import Filter, Join, Project, Relation, Scan, Sort, Stepped, written
-from dpsql.sql.statements import (
+from dpsql.ir.expressions import Column, Expression
+from dpsql.ir.relations import Filter, Join, Project, Relation, Scan, Sort, Stepped, written
+from dpsql.ir.statements import (
     Cast,
     Draw,
     Fold,
@@ -34,6 +31,9 @@ from dpsql.sql.statements import (
     Steps,
     Term,
 )
+from dpsql.plan.nodes import Measurement
+from dpsql.plan.steady import steady
+from dpsql.plan.ties import break_ties
 
 Grids = tuple[Grid | None, ...]
 LARGEST = 1 << 26

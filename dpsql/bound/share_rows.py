@@ -14,8 +14,8 @@ what is stored does not change how it is read.
 
 from __future__ import annotations
 
-from dpsql.sql.expressions import Call, Column, conjuncts
-from dpsql.sql.relations import Aggregate, Filter, Join, Relation, Scan, Windowed, walk
+from dpsql.ir.expressions import Call, Column, conjuncts
+from dpsql.ir.relations import Aggregate, Filter, Join, Relation, Scan, Windowed, walk
 
 
 def is_costly(relation: Relation) -> bool:

@@ -8,11 +8,11 @@ Argument: all rows of a unit are in one row of ``by_unit``, which is capped befo
 
 from __future__ import annotations
 
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.by_unit import by_unit, sum_units
 from dpsql.bound.rows import Grids, UnitRows
-from dpsql.plan.bounding import Bounding
+from dpsql.ir.statements import Query
 from dpsql.plan.nodes import Measurement
-from dpsql.sql.statements import Query
 
 
 def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.ir.domain import interval
+from dpsql.ir.expressions import Call, Expression, Literal, Shape, conjuncts
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Call, Expression, Literal, Shape, conjuncts
 
 
 def call(function: str, *args: Expression, option: str = "") -> Expression:

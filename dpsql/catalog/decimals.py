@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from dpsql.ir.domain import numbers
+from dpsql.ir.expressions import Expression, Literal, Shape
 from dpsql.policy.types import MOST_DIGITS, WIDE, Kind, digits_of
-from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import Expression, Literal, Shape
 
 Digits = tuple[int, int]
 """How many a value has before and behind the point."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpsql.catalog.function import common_kind, expect, expect_kind
+from dpsql.ir.domain import Domain, interval, nearest, numbers, whole_numbers
+from dpsql.ir.expressions import Expression
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import Domain, interval, nearest, numbers, whole_numbers
-from dpsql.sql.expressions import Expression
 
 NUMERIC = (Kind.INTEGER, Kind.DOUBLE)
 Ends = tuple[Fraction | None, Fraction | None]

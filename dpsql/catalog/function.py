@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpsql.catalog.decimals import decimal_name
+from dpsql.ir.expressions import Expression, Literal, Shape
+from dpsql.ir.lengths import Growth
 from dpsql.policy.types import INSTANT, Kind
-from dpsql.sql.expressions import Expression, Literal, Shape
-from dpsql.sql.lengths import Growth
 
 Shaper = Callable[[tuple[Expression, ...], str], Shape]
 Writer = Callable[[Sequence[str], tuple[Expression, ...], str], str]

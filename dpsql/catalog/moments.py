@@ -13,8 +13,8 @@ from functools import reduce
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
 from dpsql.catalog.statistic import Rows, Total
-from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import NULL, Case, Column, Expression
+from dpsql.ir.domain import numbers
+from dpsql.ir.expressions import NULL, Case, Column, Expression
 
 EXTRA_BITS = 14
 """Central moments of narrow data are small differences of the means of powers."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from dpsql.catalog.statistic import Lowered
+from dpsql.ir.expressions import Aggregated, Expression, Shape
+from dpsql.ir.relations import Private
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Aggregated, Expression, Shape
-from dpsql.sql.relations import Private
 
 ANY_KIND = frozenset(Kind)
 NUMBERS = frozenset({Kind.INTEGER, Kind.DOUBLE})

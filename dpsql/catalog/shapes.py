@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsql.catalog.functions.conditional import as_kind
+from dpsql.ir.domain import ANYTHING, Domain, interval, numbers
+from dpsql.ir.expressions import Expression, Shape
 from dpsql.policy.types import Kind, total_type
-from dpsql.sql.domain import ANYTHING, Domain, interval, numbers
-from dpsql.sql.expressions import Expression, Shape
 
 Arguments = tuple[Expression, ...]
 

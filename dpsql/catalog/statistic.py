@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.ir.expressions import Column, Expression, Shape
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.expressions import Column, Expression, Shape
 
 Cap = tuple[Fraction, Fraction]
 """The least and the most that a unit adds to a group that it is in."""

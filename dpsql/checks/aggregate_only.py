@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dpsql.catalog.aggregates.mode import few
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.expressions import Column
+from dpsql.ir.relations import Aggregate, Private, Scan, walk
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.expressions import Column
-from dpsql.sql.relations import Aggregate, Private, Scan, walk
 
 _ALONE = re.compile(r"[a-z_]\w*", re.IGNORECASE)
 """Names of columns that can be told by."""

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.relations import Aggregate, walk
 from dpsql.sql.bind import Bound
-from dpsql.sql.relations import Aggregate, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

@@ -22,9 +22,9 @@ from dpsql.catalog.record import Needs
 from dpsql.checks.rule import frontier, short, written
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.domain import numbers
+from dpsql.ir.expressions import Aggregated, Expression
 from dpsql.sql.bind import Bound
-from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import Aggregated, Expression
 
 WIDEST = 2**400
 _BOUND = "Clamp the value, LEAST(GREATEST(x, 0), 100), or ask the data owner to declare a `range`."

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.sql.bind import Bound
-from dpsql.sql.relations import (
+from dpsql.ir.relations import (
     Aggregate,
     Join,
     Limit,
@@ -25,6 +24,7 @@ from dpsql.sql.relations import (
     inputs,
     subqueries,
 )
+from dpsql.sql.bind import Bound
 
 MOST_ROWS = 10_000_000
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dpsql.checks.rule import frontier
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.expressions import Column, columns
+from dpsql.ir.relations import Aggregate, Scan, walk
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.expressions import Column, columns
-from dpsql.sql.relations import Aggregate, Scan, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.expressions import Call
+from dpsql.ir.expressions import walk as parts
+from dpsql.ir.relations import Private, expressions, inputs, walk
 from dpsql.sql.bind import Bound
-from dpsql.sql.expressions import Call
-from dpsql.sql.expressions import walk as parts
 from dpsql.sql.own import OWN
-from dpsql.sql.relations import Private, expressions, inputs, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

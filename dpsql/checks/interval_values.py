@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.expressions import Expression, Interval, Window
+from dpsql.ir.relations import expressions, walk
 from dpsql.sql.bind import Bound
-from dpsql.sql.expressions import Expression, Interval, Window
-from dpsql.sql.relations import expressions, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

@@ -18,9 +18,9 @@ from dpsql.catalog.record import Distinct, Needs, Unanswered
 from dpsql.checks.rule import frontier, short, visible, written
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.expressions import Aggregated, Column
+from dpsql.ir.relations import Aggregate, Private, Project
 from dpsql.sql.bind import Bound
-from dpsql.sql.expressions import Aggregated, Column
-from dpsql.sql.relations import Aggregate, Private, Project
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

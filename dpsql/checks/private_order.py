@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.relations import Limit, Private, walk
 from dpsql.sql.bind import Bound
-from dpsql.sql.relations import Limit, Private, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from dpsql.checks.rule import mixed
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.relations import Distinct, Private, Relation, Union, inputs, walk
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.set_operations import of_one_unit
-from dpsql.sql.relations import Distinct, Private, Relation, Union, inputs, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

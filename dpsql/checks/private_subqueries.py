@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.relations import Private, subqueries, walk
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.subqueries import free_columns
-from dpsql.sql.relations import Private, subqueries, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

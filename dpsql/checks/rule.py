@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
+from dpsql.ir.relations import Aggregate, Private, Relation, Released, walk
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.relations import Aggregate, Private, Relation, Released, walk
 
 Rule = Callable[[Bound], Iterator[Refusal]]
 

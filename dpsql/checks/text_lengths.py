@@ -17,9 +17,7 @@ from typing import assert_never
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.checks.rule import short, written
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.policy.types import Kind
-from dpsql.sql.bind import Bound
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Call,
     Case,
     Column,
@@ -31,8 +29,8 @@ from dpsql.sql.expressions import (
     Window,
     children,
 )
-from dpsql.sql.lengths import NOTHING, STORED, Length, either
-from dpsql.sql.relations import (
+from dpsql.ir.lengths import NOTHING, STORED, Length, either
+from dpsql.ir.relations import (
     Aggregate,
     Project,
     Relation,
@@ -43,6 +41,8 @@ from dpsql.sql.relations import (
     expressions,
     inputs,
 )
+from dpsql.policy.types import Kind
+from dpsql.sql.bind import Bound
 
 LONGEST = Length(64, 10_000)
 """Of one text."""

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dpsql.checks.rule import mixed, written
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.relations import Join, Private, walk
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.join_rules import joined_on_unit
-from dpsql.sql.relations import Join, Private, walk
 
 MOST_ROWS = 1_000_000
 """Rows of one unit after a join. More would take an engine noticeably long, and in the end too

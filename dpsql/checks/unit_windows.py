@@ -14,9 +14,9 @@ from dpsql.checks.rule import visible
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
+from dpsql.ir.relations import Private, Windowed, walk
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.privacy import groups_by_unit
-from dpsql.sql.relations import Private, Windowed, walk
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

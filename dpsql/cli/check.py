@@ -14,7 +14,7 @@ from dpsql.cli.opened import operator_log
 from dpsql.cli.opened import stored as stored_ledger
 from dpsql.cli.terminal import Progress
 from dpsql.diagnostics.refusal import DataBreaksPolicy, PolicyError, SourceMismatch
-from dpsql.engines import copies
+from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.findings import broken, not_answered

@@ -9,7 +9,7 @@ from pathlib import Path
 from dpsql.cli import answer, terminal
 from dpsql.cli.exits import ANSWERED
 from dpsql.diagnostics.refusal import PolicyError
-from dpsql.engines import demo_data
+from dpsql.engines.duckdb import demo_data
 from dpsql.service import Service
 
 POLICY = """\

@@ -14,9 +14,10 @@ from dpsql.cli.numbers import digits, grouped
 from dpsql.cli.opened import opened, statement
 from dpsql.cli.script import statements
 from dpsql.engines.duckdb.statements import sql_of
+from dpsql.ir.expressions import columns
 from dpsql.ledger.shortage import more
-from dpsql.plan.priced import PricedMeasurement, PricedPlan
-from dpsql.plan.show import (
+from dpsql.price.priced import PricedMeasurement, PricedPlan
+from dpsql.price.show import (
     bounding_text,
     groups_text,
     law_text,
@@ -29,7 +30,6 @@ from dpsql.release.intervals import sources
 from dpsql.reuse.rehearsal import StatementPrice, total_costs
 from dpsql.reuse.show import explain_sources
 from dpsql.service import Session
-from dpsql.sql.expressions import columns
 
 _LONGEST = 60
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpsql.cli.exits import ANSWERED, Usage
 from dpsql.diagnostics.quote import quote
-from dpsql.engines import inspect
+from dpsql.engines.duckdb import inspect
 from dpsql.policy.draft import Suggestions, draft
 from dpsql.policy.guess import guess_unit, unit_columns
 from dpsql.policy.model import Source

@@ -7,7 +7,7 @@ import sys
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, Usage
-from dpsql.engines import copies
+from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load

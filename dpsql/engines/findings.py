@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dpsql.declarations.left_out import left_out
+from dpsql.declarations.requirements import requirements
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.plan.declarations import requirements
-from dpsql.plan.left_out import left_out
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy

@@ -1,24 +1,24 @@
 """The statement to run for a measurement, by what was looked up of the data when it was opened.
 
 What was found decides which of several statements runs that give the same integers
-(``bound.shortcut``). It was looked up before any question (``engines.verify``), by queries that the
+(``rewrite.shortcut``). It was looked up before any question (``engines.verify``), by queries that the
 policy alone makes, so that no question makes the engine compare data with declarations.
 """
 
 from __future__ import annotations
 
 from dpsql.bound.rows import Light
-from dpsql.bound.shortcut import Lighter, lighter_of
+from dpsql.declarations.queries import beyond, heavy, many, too_many, unowned
 from dpsql.effort import pause_counting
 from dpsql.engines.duckdb.statements import sql_of
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
+from dpsql.ir.statements import Query
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.plan.kept import beyond, heavy, many, too_many, unowned
-from dpsql.plan.priced import PricedMeasurement
 from dpsql.policy.model import Policy, Table
-from dpsql.sql.statements import Query
+from dpsql.price.priced import PricedMeasurement
+from dpsql.rewrite.shortcut import Lighter, lighter_of
 
 MOST_STATEMENTS = 2_000
 """Statements whose lighter form is remembered."""

@@ -1,6 +1,6 @@
 """The data compared with what the policy declares of it: when a policy is opened, never because of a query.
 
-Claim: if ``verify`` returns, every declaration that ``plan.declarations`` lists as verified holds for
+Claim: if ``verify`` returns, every declaration that ``declarations.requirements`` lists as verified holds for
     the rows that the engine has open. Whether it does is all that anybody learns: no number, no name of
     a declaration is in what is raised.
 Assumes: the database does not change while it is open. It is opened read-only, and ``engines.duckdb.engine``
@@ -11,7 +11,7 @@ Argument: each requirement of the declarations is a query that the engine answer
 
 Of public tables it is looked up how many rows share a value (``plan.fan_outs``), and which rows they are
 (``plan.contents``). What private ones keep beyond
-their declarations only chooses cheaper statements (``plan.kept``, ``guard.seen``). It is
+their declarations only chooses cheaper statements (``declarations.queries``, ``guard.seen``). It is
 looked up here too, and what could not be looked up is not relied on.
 """
 
@@ -21,16 +21,16 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
+from dpsql.declarations.queries import crowded, heavy, lookups, too_many
+from dpsql.declarations.requirements import requirements
 from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
+from dpsql.engines.duckdb.guard.listed import listed
+from dpsql.engines.duckdb.guard.seen import lookups as seen_lookups
 from dpsql.engines.engine import LookUps
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
-from dpsql.engines.guard.listed import listed
-from dpsql.engines.guard.seen import lookups as seen_lookups
 from dpsql.plan.contents import content_lookups
-from dpsql.plan.declarations import requirements
 from dpsql.plan.fan_outs import fan_out_lookups
-from dpsql.plan.kept import crowded, heavy, lookups, too_many
 from dpsql.policy.companion import HEAVY, Shelf
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription

@@ -1,1 +1,1 @@
-"""Measurements, their bounds, their price."""
+"""The cut at the frontier: measurements below, the analyst's own SQL above."""

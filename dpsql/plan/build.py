@@ -9,7 +9,35 @@ from dpsql.catalog.statistic import Lowered, Statistic
 from dpsql.checks import Checked
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refused
-from dpsql.plan import ends, missing_groups
+from dpsql.ir.expressions import (
+    Aggregated,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Parameter,
+    Subquery,
+    substitute,
+)
+from dpsql.ir.relations import (
+    Aggregate,
+    Private,
+    Project,
+    Public,
+    Relation,
+    Released,
+    Scan,
+    Stored,
+    Union,
+    Values,
+    inputs,
+    subqueries,
+    walk,
+    with_expressions,
+    with_inputs,
+)
+from dpsql.plan import interval_functions as ends
+from dpsql.plan import missing_groups
 from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.centred import centred
 from dpsql.plan.constant_keys import with_constants, without_constants
@@ -35,33 +63,6 @@ from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.policy.types import Kind
 from dpsql.sql.blocks import Writer
-from dpsql.sql.expressions import (
-    Aggregated,
-    Call,
-    Column,
-    Expression,
-    Literal,
-    Parameter,
-    Subquery,
-    substitute,
-)
-from dpsql.sql.relations import (
-    Aggregate,
-    Private,
-    Project,
-    Public,
-    Relation,
-    Released,
-    Scan,
-    Stored,
-    Union,
-    Values,
-    inputs,
-    subqueries,
-    walk,
-    with_expressions,
-    with_inputs,
-)
 from dpsql.sql.render import alias, quoted
 
 

@@ -15,13 +15,7 @@ from datetime import date
 from math import prod
 
 from dpsql.effort import step
-from dpsql.plan.covered import is_covered
-from dpsql.plan.listings import Below, is_match, settled_later
-from dpsql.plan.nodes import Cells, Enumerator
-from dpsql.plan.value_lists import values_sql, whole_ends
-from dpsql.policy.types import Kind
-from dpsql.sql.blocks import Block
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Call,
     Case,
     Column,
@@ -31,7 +25,13 @@ from dpsql.sql.expressions import (
     columns,
     substitute,
 )
-from dpsql.sql.relations import Relation
+from dpsql.ir.relations import Relation
+from dpsql.plan.covered import is_covered
+from dpsql.plan.listings import Below, is_match, settled_later
+from dpsql.plan.nodes import Cells, Enumerator
+from dpsql.plan.value_lists import values_sql, whole_ends
+from dpsql.policy.types import Kind
+from dpsql.sql.blocks import Block
 from dpsql.sql.render import expression, key_text
 
 MOST_BASE_VALUES = 2_000_000

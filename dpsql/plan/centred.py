@@ -18,8 +18,8 @@ from dataclasses import replace
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import not_null, real
 from dpsql.catalog.statistic import Lowered, Rows, Total
+from dpsql.ir.expressions import Column, Expression
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Column, Expression
 
 LARGEST = 2**32
 """Sums of values beyond this are of integers that doubles do not hold; they stay as they are."""

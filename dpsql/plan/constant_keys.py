@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.sql.expressions import Literal
-from dpsql.sql.relations import Aggregate, Project, Relation, Released
+from dpsql.ir.expressions import Literal
+from dpsql.ir.relations import Aggregate, Project, Relation, Released
 
 
 def without_constants(aggregate: Aggregate) -> Aggregate:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from dpsql.ir.relations import Public, Relation, Scan, walk
 from dpsql.policy.model import Policy, Table
-from dpsql.sql.relations import Public, Relation, Scan, walk
 from dpsql.sql.render import quoted
 
 _RANGE = 1 << 62

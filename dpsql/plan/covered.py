@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from fractions import Fraction
 
+from dpsql.ir.expressions import Call, Case, Column, Expression, Literal, columns
 from dpsql.policy.types import Scalar
-from dpsql.sql.expressions import Call, Case, Column, Expression, Literal, columns
 
 _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 

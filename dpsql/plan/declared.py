@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.statistic import Lowered
-from dpsql.policy.types import Kind, Scalar
-from dpsql.sql import domain as d
-from dpsql.sql.expressions import (
+from dpsql.ir import domain as d
+from dpsql.ir.expressions import (
     Aggregated,
     Call,
     Column,
@@ -28,7 +27,8 @@ from dpsql.sql.expressions import (
     conjuncts,
     substitute,
 )
-from dpsql.sql.relations import Aggregate, Filter, Project, Relation, Scan, Sort
+from dpsql.ir.relations import Aggregate, Filter, Project, Relation, Scan, Sort
+from dpsql.policy.types import Kind, Scalar
 
 _STEADY = (
     "add", "subtract", "multiply", "negate", "floor", "ceil", "round", "trunc", "days", "shift",

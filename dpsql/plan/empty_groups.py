@@ -23,11 +23,7 @@ from typing import Literal
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.catalog.statistic import Rows, Statistic, Units
 from dpsql.checks.rule import is_measured
-from dpsql.plan.nodes import Measurement, UnitCount
-from dpsql.policy.types import Kind
-from dpsql.privacy.mechanisms.noise_sum import NoiseSum
-from dpsql.privacy.mechanisms.zeros import zero_threshold
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     NULL,
     Aggregated,
     Call,
@@ -42,7 +38,7 @@ from dpsql.sql.expressions import (
     conjuncts,
     walk,
 )
-from dpsql.sql.relations import (
+from dpsql.ir.relations import (
     Aggregate,
     Filter,
     Join,
@@ -59,7 +55,11 @@ from dpsql.sql.relations import (
     Windowed,
     inputs,
 )
-from dpsql.sql.relations import walk as rows_below
+from dpsql.ir.relations import walk as rows_below
+from dpsql.plan.nodes import Measurement, UnitCount
+from dpsql.policy.types import Kind
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum
+from dpsql.privacy.mechanisms.zeros import zero_threshold
 
 EmptyGroups = Literal["auto", "keep", "drop"]
 CHANCE = Fraction(1, 20)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import whole
+from dpsql.ir.domain import interval
+from dpsql.ir.expressions import Aggregated, Column, Expression, Shape, integer, substitute
+from dpsql.ir.relations import Aggregate, Private, Project, Released
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.counted_groups import Groups, groups_of, is_over, key_swap, present
-from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Aggregated, Column, Expression, Shape, integer, substitute
 from dpsql.sql.narrow import conjunction
-from dpsql.sql.relations import Aggregate, Private, Project, Released
 
 MANY_GROUPS = 100
 """Groups for each row that a unit may have, from which on their number is known well enough."""

@@ -11,10 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 
 from dpsql.catalog.statistic import Rows, Statistic, Units, Values
-from dpsql.plan.nodes import Measurement
-from dpsql.sql.blocks import Writer
-from dpsql.sql.expressions import Column, Expression, substitute
-from dpsql.sql.relations import (
+from dpsql.ir.expressions import Column, Expression, substitute
+from dpsql.ir.relations import (
     Relation,
     Scan,
     Union,
@@ -22,6 +20,8 @@ from dpsql.sql.relations import (
     with_expressions,
     with_inputs,
 )
+from dpsql.plan.nodes import Measurement
+from dpsql.sql.blocks import Writer
 from dpsql.sql.render import expression
 
 

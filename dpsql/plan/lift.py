@@ -22,9 +22,7 @@ from dataclasses import dataclass, replace
 
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.diagnostics.refusal import Refusal, Refused
-from dpsql.plan.nodes import Lifted
-from dpsql.policy.types import Kind
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Aggregated,
     Call,
     Case,
@@ -35,8 +33,7 @@ from dpsql.sql.expressions import (
     columns,
     conjuncts,
 )
-from dpsql.sql.narrow import conjunction
-from dpsql.sql.relations import (
+from dpsql.ir.relations import (
     Aggregate,
     Filter,
     Join,
@@ -50,6 +47,9 @@ from dpsql.sql.relations import (
     walk,
     written,
 )
+from dpsql.plan.nodes import Lifted
+from dpsql.policy.types import Kind
+from dpsql.sql.narrow import conjunction
 
 _TRUTH = Shape(Kind.BOOLEAN, nullable=False)
 TRUE, FALSE = Literal(True, _TRUTH), Literal(False, _TRUTH)

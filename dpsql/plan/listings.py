@@ -16,11 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from dpsql.catalog.build import call as apply
-from dpsql.policy.model import Table
-from dpsql.policy.types import Kind
-from dpsql.sql.bind.join_rules import equalities
-from dpsql.sql.blocks import Block, Writer
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Call,
     Column,
     Expression,
@@ -31,8 +27,7 @@ from dpsql.sql.expressions import (
     substitute,
     walk,
 )
-from dpsql.sql.narrow import conjunction
-from dpsql.sql.relations import (
+from dpsql.ir.relations import (
     Aggregate,
     Distinct,
     Filter,
@@ -48,6 +43,11 @@ from dpsql.sql.relations import (
     expressions,
     inputs,
 )
+from dpsql.policy.model import Table
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.join_rules import equalities
+from dpsql.sql.blocks import Block, Writer
+from dpsql.sql.narrow import conjunction
 
 MOST_PARTS = 100
 """Parts of an expression that is written out over listings."""

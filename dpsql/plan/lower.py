@@ -7,9 +7,9 @@ from dpsql.catalog.record import Unanswered
 from dpsql.catalog.statistic import Lowered, Rows, Statistic, Total
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
+from dpsql.ir.expressions import Aggregated, Column
+from dpsql.ir.relations import Aggregate, Private, Project, Relation, Released, Windowed, walk
 from dpsql.plan.nodes import Measurement
-from dpsql.sql.expressions import Aggregated, Column
-from dpsql.sql.relations import Aggregate, Private, Project, Relation, Released, Windowed, walk
 
 
 def lower(aggregate: Aggregate, call: Aggregated) -> Lowered:

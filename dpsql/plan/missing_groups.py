@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpsql.diagnostics.refusal import Refusal
+from dpsql.ir.relations import Aggregate, Join, walk
 from dpsql.plan.nodes import Cells
-from dpsql.sql.relations import Aggregate, Join, walk
 
 
 def left_out(aggregate: Aggregate, cells: Cells) -> list[str]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.sql.expressions import Subquery, columns, conjuncts
-from dpsql.sql.expressions import walk as parts
-from dpsql.sql.narrow import conjunction
-from dpsql.sql.relations import (
+from dpsql.ir.expressions import Subquery, columns, conjuncts
+from dpsql.ir.expressions import walk as parts
+from dpsql.ir.relations import (
     Aggregate,
     Filter,
     Join,
@@ -21,6 +20,7 @@ from dpsql.sql.relations import (
     expressions,
     inputs,
 )
+from dpsql.sql.narrow import conjunction
 
 Numbers = frozenset[int] | None
 """Columns that are needed; None for all."""

@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from dpsql.catalog.statistic import Statistic
-from dpsql.sql.expressions import Column, Expression
-from dpsql.sql.relations import Private, Relation
-from dpsql.sql.terms import Terms
+from dpsql.ir.expressions import Column, Expression
+from dpsql.ir.privacy_clause import Terms
+from dpsql.ir.relations import Private, Relation
 
 
 class Enumerator(Protocol):

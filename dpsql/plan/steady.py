@@ -16,9 +16,9 @@ from typing import assert_never
 
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.record import Steady
+from dpsql.ir.expressions import Aggregated, Window
+from dpsql.ir.relations import Aggregate, Relation, Windowed, walk
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Aggregated, Window
-from dpsql.sql.relations import Aggregate, Relation, Windowed, walk
 
 _OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 """Windows that give equal rows the same number."""

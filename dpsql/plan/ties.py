@@ -19,10 +19,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dpsql.catalog.statistic import Rows, Statistic, Units, Values
-from dpsql.plan.nodes import Measurement
-from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Column, Expression, Window, columns
-from dpsql.sql.relations import (
+from dpsql.ir.expressions import Column, Expression, Window, columns
+from dpsql.ir.relations import (
     Aggregate,
     Distinct,
     Private,
@@ -36,7 +34,9 @@ from dpsql.sql.relations import (
     with_inputs,
     written,
 )
-from dpsql.sql.ties import OF_PLACES, Breaks, breaks
+from dpsql.ir.window_ties import OF_PLACES, Breaks, breaks
+from dpsql.plan.nodes import Measurement
+from dpsql.policy.types import Kind
 
 Numbers = frozenset[int]
 

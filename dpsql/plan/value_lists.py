@@ -10,9 +10,9 @@ from datetime import date, datetime
 from fractions import Fraction
 
 from dpsql.catalog.functions.time import truncate
+from dpsql.ir.domain import Domain
+from dpsql.ir.expressions import Shape
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.domain import Domain
-from dpsql.sql.expressions import Shape
 from dpsql.sql.render import literal
 
 

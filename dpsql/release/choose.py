@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsql.bound.buckets import Buckets
 from dpsql.catalog.statistic import Mode, Quantile
-from dpsql.plan.buckets import Buckets
-from dpsql.plan.priced import Chosen
 from dpsql.policy.types import Kind
+from dpsql.price.priced import Chosen
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.exponential import Candidates
 from dpsql.release.rows import ARROW

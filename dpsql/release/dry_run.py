@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines.engine import Value
-from dpsql.plan.priced import PricedMeasurement, PricedPlan
+from dpsql.price.priced import PricedMeasurement, PricedPlan
 from dpsql.release.finish import Finishing
 from dpsql.release.lookups import all_known
 from dpsql.release.noise import column_noise

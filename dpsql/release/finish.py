@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release import intervals as ends
 from dpsql.release.interval_calls import settled
 from dpsql.release.lookups import Reader, all_known

@@ -13,11 +13,11 @@ import pyarrow as pa
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import real
 from dpsql.exact import parse_exact
-from dpsql.plan.ends import NOTHING, asked, traced
+from dpsql.ir.expressions import Call, Column, Expression, Shape, substitute
+from dpsql.ir.relations import Relation, inputs, with_expressions, with_inputs
+from dpsql.plan.interval_functions import NOTHING, asked, traced
 from dpsql.policy.types import Kind
 from dpsql.release.intervals import Noises, Runner, Simulated, carried, simulate
-from dpsql.sql.expressions import Call, Column, Expression, Shape, substitute
-from dpsql.sql.relations import Relation, inputs, with_expressions, with_inputs
 
 _NUMBERS = count(1)
 _FIRST = -1_000_000_000

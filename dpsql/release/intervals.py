@@ -15,14 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpsql.execution import check
-from dpsql.plan.ends import NAMES, traced
-from dpsql.plan.priced import Chosen, PricedPlan
+from dpsql.ir.expressions import Call, Column, Expression, Shape, columns, walk
+from dpsql.ir.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
+from dpsql.plan.interval_functions import NAMES, traced
 from dpsql.policy.types import Kind
+from dpsql.price.priced import Chosen, PricedPlan
 from dpsql.privacy.entropy import Randomness, Repeatable
 from dpsql.release.noise import column_noise
 from dpsql.release.rows import ARROW, ColumnNoise, NoisyRows
-from dpsql.sql.expressions import Call, Column, Expression, Shape, columns, walk
-from dpsql.sql.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
 from dpsql.sql.render import alias, expression
 
 DRAWS = 400

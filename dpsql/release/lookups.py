@@ -15,7 +15,7 @@ import pyarrow as pa
 from dpsql.engines.engine import Value
 from dpsql.plan.empty_groups import least_units
 from dpsql.plan.nodes import Lookup, Measurement, UnitCount
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release.postprocess import PostProcessor, output_sql
 from dpsql.release.rows import ColumnNoise, NoisyRows
 from dpsql.sql.render import parameters

@@ -2,7 +2,7 @@
 
 Claim: the returned table is the output of the mechanisms of the priced measurement on the exact
     integers, and of nothing else.
-Assumes: the integers have the priced sensitivities (``plan.bounding``), the randomness is
+Assumes: the integers have the priced sensitivities (``bound.bounding``), the randomness is
     independent of everything (``privacy.entropy``).
 Argument: noise is added to each integer exactly, in integers, and values are chosen by exact
     integers (``release.choose``); groups that are not public are
@@ -26,7 +26,7 @@ from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.engines.incident import failed
 from dpsql.execution import check, take
-from dpsql.plan.priced import Chosen, Halves, Noised, PricedMeasurement
+from dpsql.price.priced import Chosen, Halves, Noised, PricedMeasurement
 from dpsql.privacy.entropy import Randomness
 from dpsql.release.choose import chosen
 from dpsql.release.rows import ColumnNoise, NoisyRows, as_type, schema

@@ -15,10 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsql.catalog.statistic import Rows, Units, Values
-from dpsql.plan.priced import PricedPlan
-from dpsql.release.rows import Release
-from dpsql.sql.expressions import Column, Expression
-from dpsql.sql.relations import (
+from dpsql.ir.expressions import Column, Expression
+from dpsql.ir.relations import (
     Aggregate,
     Distinct,
     Filter,
@@ -32,6 +30,8 @@ from dpsql.sql.relations import (
     Windowed,
     inputs,
 )
+from dpsql.price.priced import PricedPlan
+from dpsql.release.rows import Release
 
 
 def nonnegative(release: Release, priced: PricedPlan) -> Release:

@@ -16,19 +16,19 @@ import duckdb
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Ended, EngineFailed, Stopped, TooLarge
-from dpsql.engines.allowlist import NotListed, StatementCheck
-from dpsql.engines.allowlist.generated import GENERATED
+from dpsql.engines.duckdb.allowlist import NotListed, StatementCheck
+from dpsql.engines.duckdb.allowlist.generated import GENERATED
+from dpsql.engines.duckdb.fetch import fetch
+from dpsql.engines.duckdb.lockdown import lock
 from dpsql.engines.engine import Value
-from dpsql.engines.fetch import fetch
 from dpsql.engines.incident import failed
-from dpsql.engines.lockdown import lock
 from dpsql.execution import Room, ended, stoppable
+from dpsql.ir.expressions import Column
+from dpsql.ir.relations import Relation
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.release.rows import ARROW, as_type, in_years
 from dpsql.sql.blocks import Writer
-from dpsql.sql.expressions import Column
-from dpsql.sql.relations import Relation
 
 MOST_BOUND = 1_000
 """Statements that are known to be bound."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dpsql.ledger.store import Kept, Ledger
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release.rows import Release
 from dpsql.reuse.pieces import Piece, pieces
 

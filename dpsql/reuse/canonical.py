@@ -19,9 +19,7 @@ from typing import assert_never
 
 from dpsql.catalog.statistic import Statistic
 from dpsql.catalog.statistic import Values as Different
-from dpsql.plan.contents import content
-from dpsql.plan.nodes import Measurement
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Aggregated,
     Call,
     Case,
@@ -35,7 +33,7 @@ from dpsql.sql.expressions import (
     conjuncts,
     substitute,
 )
-from dpsql.sql.relations import (
+from dpsql.ir.relations import (
     Aggregate,
     Distinct,
     Filter,
@@ -50,6 +48,8 @@ from dpsql.sql.relations import (
     Values,
     Windowed,
 )
+from dpsql.plan.contents import content
+from dpsql.plan.nodes import Measurement
 
 _EITHER_WAY = frozenset({"eq", "and", "or"})
 """Functions whose arguments may change places."""

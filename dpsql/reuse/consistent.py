@@ -38,7 +38,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dpsql.execution import check
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 from dpsql.release.rows import ColumnNoise, NoisyRows

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpsql.execution import check
-from dpsql.plan.priced import Noise, PricedPlan
+from dpsql.price.priced import Noise, PricedPlan
 from dpsql.reuse.measured import Due, Measured, price_due
 from dpsql.reuse.pieces import Piece
 from dpsql.reuse.refined import find_refined, pair_halves

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from dpsql.ir.privacy_clause import Terms
 from dpsql.ledger.store import RecallKey
-from dpsql.plan.price import events_of
-from dpsql.plan.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan, Share
+from dpsql.price.price import events_of
+from dpsql.price.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan, Share
 from dpsql.privacy.accounting import epsilon_of_zcdp
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import Event, cost_of
 from dpsql.reuse.pieces import Piece, Slot
 from dpsql.reuse.source import Columns, Wanted
-from dpsql.sql.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

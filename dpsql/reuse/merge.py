@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsql.ledger.store import RecallKey
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release.rows import ColumnNoise, NoisyRows, as_type, schema
 from dpsql.reuse.encoding import StoredTable, to_bytes
 from dpsql.reuse.match import AnswerSources

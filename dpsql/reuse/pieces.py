@@ -23,16 +23,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from dpsql.catalog.statistic import Quantile, Rows, Total, Units, Values
+from dpsql.ir.expressions import Column, Expression, Literal, columns, substitute
 from dpsql.plan.contents import contents
 from dpsql.plan.covered import is_within_ends
 from dpsql.plan.fingerprint import fingerprint
 from dpsql.plan.nodes import Cells
-from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.policy.types import Kind
+from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, to_plain
 from dpsql.reuse.canonical import NotCanonical, Question, question
 from dpsql.sql.blocks import Writer
-from dpsql.sql.expressions import Column, Expression, Literal, columns, substitute
 
 _LABELS = (Kind.DOUBLE, Kind.TEXT)
 """Kinds of keys that have equal values of different bytes, or had once."""

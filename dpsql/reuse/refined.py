@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpsql.ledger.store import Kept, RecallKey
-from dpsql.plan.price import WIDEST_NOISE
-from dpsql.plan.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan
+from dpsql.price.price import WIDEST_NOISE
+from dpsql.price.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.release.rows import ColumnNoise

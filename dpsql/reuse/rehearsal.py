@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.store import Kept, Ledger
-from dpsql.plan.priced import PricedMeasurement, PricedPlan
+from dpsql.price.priced import PricedMeasurement, PricedPlan
 from dpsql.privacy.cost import Cost
 from dpsql.release.noise import column_noise
 from dpsql.release.postprocess import PostProcessor

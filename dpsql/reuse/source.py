@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from dpsql.ledger.store import RecallKey
-from dpsql.plan.priced import Noise
+from dpsql.price.priced import Noise
 from dpsql.release.rows import ColumnNoise
 from dpsql.reuse.pieces import Piece
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dpsql.ledger.store import Kept
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release.postprocess import PostProcessor
 from dpsql.reuse.encoding import StoredTable, from_bytes
 from dpsql.reuse.pieces import Piece

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsql.execution import check, take
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.price.priced import PricedMeasurement
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
 from dpsql.release.rows import ColumnNoise
 from dpsql.reuse.encoding import StoredTable

@@ -22,12 +22,12 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
 from pathlib import Path
 
-from dpsql.engines import copies as prepared
+from dpsql.engines.duckdb import copies as prepared
 from dpsql.engines.duckdb.engine import DuckDB
+from dpsql.engines.duckdb.scratch import made
 from dpsql.engines.engine import Engine
 from dpsql.engines.facts import Facts
 from dpsql.engines.repeated import Repeated
-from dpsql.engines.scratch import made
 from dpsql.engines.verify import verify
 from dpsql.ledger.open import open_ledger
 from dpsql.policy.model import Policy

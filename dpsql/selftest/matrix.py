@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dpsql.plan.request import Mechanism
+from dpsql.price.request import Mechanism
 from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
 from dpsql.selftest.probes import (
     CELL,

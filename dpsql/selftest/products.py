@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from dpsql.catalog.aggregates import AGGREGATES as RECORDS
 from dpsql.catalog.aggregates import is_private, names_where
-from dpsql.plan.request import Mechanism
+from dpsql.price.request import Mechanism
 from dpsql.selftest.copies import SEVERAL, WIDE
 from dpsql.selftest.probes import CELL, PART, PERSON, PREPARED, ROWS, WORD
 from dpsql.selftest.questions import Question

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.plan.empty_groups import EmptyGroups
-from dpsql.plan.request import Mechanism
 from dpsql.policy.model import Policy, Table
+from dpsql.price.request import Mechanism
 from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
 from dpsql.selftest.probes import CELL, PART, WORD
 from dpsql.selftest.scenarios import ABOVE, BELOW, EMPTY, SCENARIOS, TWICE, Scenario

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release.intervals import simulated, widths
 from dpsql.serve.pgwire import oids as types
 from dpsql.serve.pgwire.asking import Answer

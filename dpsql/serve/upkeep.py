@@ -16,7 +16,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from dpsql.diagnostics.operation.footprint import resident
-from dpsql.engines import allocator
+from dpsql.engines.duckdb import allocator
 
 PAUSE = 2.0
 """Seconds after which it is looked at again."""

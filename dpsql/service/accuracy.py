@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpsql.diagnostics.refusal import Refusal, Refused
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.service.settings import Settings
 
 SMALLEST = Fraction(1, 10**6)

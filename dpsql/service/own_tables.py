@@ -22,6 +22,7 @@ import pyarrow as pa
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.execution import check, take
+from dpsql.ir.relations import Scan, walk
 from dpsql.ledger.charge import ATTO, NANO
 from dpsql.plan.nodes import Plan
 from dpsql.policy.model import Column, Policy, Table
@@ -34,7 +35,6 @@ from dpsql.service.views import ViewShape
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.own import ESTIMATE, ESTIMATED, estimated
 from dpsql.sql.parse import Source, parse
-from dpsql.sql.relations import Scan, walk
 
 if TYPE_CHECKING:
     from dpsql.service.service import Service

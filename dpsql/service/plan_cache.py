@@ -10,9 +10,9 @@ from datetime import datetime
 
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.plan.priced import PricedPlan
-from dpsql.plan.search import settled
 from dpsql.policy.types import Scalar
+from dpsql.price.priced import PricedPlan
+from dpsql.price.search import settled
 from dpsql.service.settings import Settings
 
 MOST_PLANS = 512

@@ -1,4 +1,4 @@
-"""Searches for bounds, before the answers that they are for: see ``plan.search``.
+"""Searches for bounds, before the answers that they are for: see ``price.search``.
 
 Claim: whether a search is made, what it costs, and what the answer costs, depends on no row that
     was not paid for.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.ledger.shortage import check_cap, check_left
 from dpsql.pipeline import Act, Payer, admit, answer, answer_from_store
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.privacy.cost import Cost
 from dpsql.release.rows import Release
 

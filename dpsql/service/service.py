@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from dpsql.diagnostics.operation.gauges import GAUGES, page
 from dpsql.diagnostics.refusal import LedgerFailed, PolicyError, Refusal, Refused, SourceMismatch
-from dpsql.engines import copies
+from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import Constants, DuckDB
+from dpsql.engines.duckdb.guard import Guarded
 from dpsql.engines.engine import Engine
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
-from dpsql.engines.guard import Guarded
 from dpsql.engines.public_groups import PublicGroups
 from dpsql.engines.upheld import Upheld
 from dpsql.engines.verify import Progress, verify

@@ -31,11 +31,11 @@ from dpsql.pipeline import (
     priced,
     with_suggestion,
 )
-from dpsql.plan.priced import PricedPlan
-from dpsql.plan.request import Request
-from dpsql.plan.show import show
 from dpsql.policy.model import QueryLimit, Role
 from dpsql.policy.types import Kind, Scalar
+from dpsql.price.priced import PricedPlan
+from dpsql.price.request import Request
+from dpsql.price.show import show
 from dpsql.privacy.cost import Cost
 from dpsql.release.finish import Finishing, finish
 from dpsql.release.nonnegative import nonnegative

@@ -10,12 +10,12 @@ from typing import Any
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.exact import parse_exact
+from dpsql.ir.privacy_clause import LEAST_DELTA, SMALLEST
 from dpsql.ledger.accounts import LONGEST_SESSION_NAME
 from dpsql.plan.empty_groups import EmptyGroups
-from dpsql.plan.request import Mechanism
 from dpsql.policy.model import TemporaryView
+from dpsql.price.request import Mechanism
 from dpsql.sql.dialects.tables import DIALECTS
-from dpsql.sql.terms import LEAST_DELTA, SMALLEST
 
 
 @dataclass(frozen=True, slots=True)

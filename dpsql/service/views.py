@@ -8,14 +8,14 @@ from datetime import datetime
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import PolicyError, Refused
+from dpsql.ir.expressions import Column as Bound_
+from dpsql.ir.relations import Private, Public
 from dpsql.policy.model import Column, Policy
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind import Bound, bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.bind.scope import spelled
-from dpsql.sql.expressions import Column as Bound_
 from dpsql.sql.parse import Source, parse
-from dpsql.sql.relations import Private, Public
 
 
 @dataclass(frozen=True, slots=True)

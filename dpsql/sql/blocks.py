@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from dpsql.policy.companion import CATALOG, HEAVY, RANK, owners
-from dpsql.policy.model import ForeignKey
-from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Aggregated, Column
-from dpsql.sql.relations import (
+from dpsql.ir.expressions import Aggregated, Column
+from dpsql.ir.relations import (
     Aggregate,
     Copied,
     Distinct,
@@ -26,6 +23,9 @@ from dpsql.sql.relations import (
     Values,
     Windowed,
 )
+from dpsql.policy.companion import CATALOG, HEAVY, RANK, owners
+from dpsql.policy.model import ForeignKey
+from dpsql.policy.types import Kind
 from dpsql.sql.render import (
     alias,
     as_planned,

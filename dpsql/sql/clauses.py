@@ -17,8 +17,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
+from dpsql.ir.privacy_clause import Bounds, Clause, Given, bounds, clause
 from dpsql.sql.nodes import is_aggregate_call
-from dpsql.sql.terms import Bounds, Clause, Given, bounds, clause
 
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)

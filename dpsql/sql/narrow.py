@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import reduce
 
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.ir import domain as d
+from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape, conjuncts
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql import domain as d
-from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, conjuncts
 
 _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}

@@ -18,10 +18,7 @@ from dpsql.catalog.functions import FUNCTIONS
 from dpsql.catalog.functions.conditional import coerced
 from dpsql.catalog.record import CALL
 from dpsql.effort import step
-from dpsql.memory.cache import memoize
-from dpsql.memory.pool import Use
-from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Aggregated,
     Call,
     Case,
@@ -35,8 +32,11 @@ from dpsql.sql.expressions import (
     Subquery,
     Window,
 )
+from dpsql.ir.window_ties import Breaks, breaks
+from dpsql.memory.cache import memoize
+from dpsql.memory.pool import Use
+from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.parameters import builtin
-from dpsql.sql.ties import Breaks, breaks
 
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
 
@@ -67,7 +67,7 @@ def quoted(name: str) -> str:
 def alias(column: Column) -> str:
     """The generated name of a column: readable, unique in the statement, never a keyword.
 
-    >>> from dpsql.sql.expressions import Shape
+    >>> from dpsql.ir.expressions import Shape
     >>> alias(Column(7, "Total (EUR)", Shape(Kind.DOUBLE)))
     'total_eur_7'
     """

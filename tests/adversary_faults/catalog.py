@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.adversary_faults.fault import Edit, Fault
 
 _OPEN = (
-    Edit("engines/lockdown.py", '    "enable_external_access": "false",\n', ""),
+    Edit("engines/duckdb/lockdown.py", '    "enable_external_access": "false",\n', ""),
     Edit(
-        "engines/lockdown.py",
+        "engines/duckdb/lockdown.py",
         '        connection.execute(f"SET {setting} = {value}")\n    prove(connection)',
         '        connection.execute(f"SET {setting} = {value}")',
     ),
@@ -20,7 +20,7 @@ FAULTS = (
         (
             *_OPEN,
             Edit(
-                "engines/allowlist/nodes.py",
+                "engines/duckdb/allowlist/nodes.py",
                 '    name = listed("function", node, _CALLED, listing.rows)\n',
                 '    name = node["function_name"]\n',
             ),
@@ -39,7 +39,7 @@ FAULTS = (
         (
             *_OPEN,
             Edit(
-                "engines/allowlist/nodes.py",
+                "engines/duckdb/allowlist/nodes.py",
                 "    known = (schema, name) in listing.relations or (not schema and name in scope)",
                 '    known = (schema, name) in listing.relations or (not schema and name in scope) or "/" in name',
             ),
@@ -52,7 +52,7 @@ FAULTS = (
         "catalog",
         (
             Edit(
-                "engines/allowlist/rules.py",
+                "engines/duckdb/allowlist/rules.py",
                 "    if not bare or written[0].lower() not in names:",
                 "    if bare and written[0].lower() not in names:",
             ),

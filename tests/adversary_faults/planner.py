@@ -18,7 +18,7 @@ FAULTS = (
                 '    if kind:\n        return text\n    return f"CASE WHEN isnan',
             ),
             Edit(
-                "engines/guard/facts.py",
+                "engines/duckdb/guard/facts.py",
                 "return kind in SAME_BYTES or self.canonical",
                 "return kind in SAME_BYTES or kind == DOUBLE or self.canonical",
             ),
@@ -31,7 +31,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "engines/collations.py",
+                "engines/duckdb/collations.py",
                 'frozenset(["", "binary", "c", "posix"])',
                 'frozenset(["", "binary", "c", "posix", "nocase"])',
             ),
@@ -44,7 +44,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/declarations.py",
+                "declarations/requirements.py",
                 "    if set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):",
                 "    if set(held) <= IDENTICAL:",
             ),
@@ -57,7 +57,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "engines/definitions.py",
+                "engines/duckdb/definitions.py",
                 """        reads.setdefault(name.lower(), set()).update(read)\n        if reason:""",
                 """        reads.setdefault(name.lower(), set()).update(read)\n        if not reason:\n            continue\n        if "now" not in reason:""",
             ),
@@ -70,7 +70,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/declarations.py",
+                "declarations/requirements.py",
                 "unit is None or unit.is_row or table.max_rows_per_unit > 1 or unit.table",
                 "unit is None or unit.is_row or table.max_rows_per_unit > 0 or unit.table",
             ),
@@ -88,7 +88,7 @@ FAULTS = (
                 "    return True",
             ),
             Edit(
-                "engines/guard/joins.py",
+                "engines/duckdb/guard/joins.py",
                 "    if states == {PRIVATE} and not (_units(pairs, left, right) or _owners(pairs)):",
                 "    if states == {PRIVATE, MEASURED}:",
             ),
@@ -106,7 +106,7 @@ FAULTS = (
                 "    return any(known.closure(a) & b for a, b in zip(left.key, right.key, strict=True))",
             ),
             Edit(
-                "engines/guard/joins.py",
+                "engines/duckdb/guard/joins.py",
                 "    return bool(left.parts) and left.parts == right.parts == len(covered)",
                 "    return bool(left.parts) and left.parts == right.parts and bool(covered)",
             ),
@@ -144,7 +144,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/bounding.py",
+                "bound/bounding.py",
                 "        yield Sensitivity(Fraction(k * c), Fraction(k * c * c))",
                 "        yield Sensitivity(Fraction(k * c), Fraction(k * c))",
             ),
@@ -156,7 +156,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/bounding.py",
+                "bound/bounding.py",
                 "    size = bounding.size\n    assert",
                 "    size = 1\n    assert",
             ),
@@ -168,7 +168,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/grid.py",
+                "bound/grid.py",
                 "return max(abs(self.low - self.centre), abs(self.high - self.centre), 1)",
                 "return max(min(abs(self.low - self.centre), abs(self.high - self.centre)), 1)",
             ),
@@ -180,7 +180,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/halves.py",
+                "price/halves.py",
                 "    moved = 2 * reach * sensitivity(Rows(), one, bounding).l1",
                 "    moved = reach * sensitivity(Rows(), one, bounding).l1",
             ),
@@ -215,7 +215,7 @@ FAULTS = (
                 "        return value",
             ),
             Edit(
-                "engines/guard/sums.py",
+                "engines/duckdb/guard/sums.py",
                 '    if groups == "all" and first.many:',
                 '    if groups == "none" and first.many:',
             ),
@@ -245,7 +245,7 @@ FAULTS = (
                 'share = Op("//", (most, Op("least", (number, Number(1)))))',
             ),
             Edit(
-                "engines/guard/sums.py",
+                "engines/duckdb/guard/sums.py",
                 '    if groups == "all" and first.many:',
                 '    if groups == "none" and first.many:',
             ),
@@ -257,7 +257,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/price.py",
+                "price/price.py",
                 "    groups, extra = bounding.groups * bounding.size, bounding.size - 1",
                 "    groups, extra = bounding.groups * bounding.size, 0",
             ),
@@ -270,7 +270,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/price.py",
+                "price/price.py",
                 "    threshold = selections * share.selection_delta\n",
                 "    threshold = selections * share.selection_delta * 0\n",
             ),
@@ -283,7 +283,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/price.py",
+                "price/price.py",
                 "    return Cost(share.epsilon * share.statistics, threshold, rho, threshold)",
                 "    return Cost(share.epsilon, threshold, share.rho, threshold)",
             ),
@@ -295,7 +295,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "plan/price.py",
+                "price/price.py",
                 "        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)",
                 "        return Cost(request.epsilon, delta, share.rho, threshold)",
             ),
@@ -338,17 +338,17 @@ FAULTS = (
                 '        f" WHEN {text} < {ends[0]} THEN {_rounded(text, node) + less if node.whole else _end(least, node)}"\n',
             ),
             Edit(
-                "engines/guard/sums.py",
+                "engines/duckdb/guard/sums.py",
                 "    whole = doubles or (first.kind == WHOLE and first.bounded)",
                 "    whole = doubles or first.kind == WHOLE",
             ),
             Edit(
-                "engines/guard/sums.py",
+                "engines/duckdb/guard/sums.py",
                 "    if first.kind == WHOLE and not first.bounded and first.bits > 63:",
                 "    if first.kind == WHOLE and not first.bounded and first.bits > 163:",
             ),
             Edit(
-                "engines/guard/statement.py",
+                "engines/duckdb/guard/statement.py",
                 "(fact.kind == WHOLE and fact.bounded and fact.exact)",
                 "(fact.kind == WHOLE and fact.exact)",
             ),

@@ -23,7 +23,7 @@ FAULTS = (
         "post-processor",
         (
             Edit(
-                "engines/fetch.py",
+                "engines/duckdb/fetch.py",
                 "            take(part.nbytes, part.num_rows, part.num_columns)\n",
                 "",
             ),

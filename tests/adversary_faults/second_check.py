@@ -15,7 +15,7 @@ FAULTS = (
                 "if window is None:",
             ),
             Edit(
-                "engines/guard/terms.py",
+                "engines/duckdb/guard/terms.py",
                 '        if private and (not self.parts or len(covered) < self.parts):\n            raise Unsafe("a window',
                 '        if private and not self.parts and keys:\n            raise Unsafe("a window',
             ),
@@ -33,7 +33,7 @@ FAULTS = (
                 '    return f"CAST({text} AS {engine_type(kind)})" if kind is not Kind.NULL else text',
             ),
             Edit(
-                "engines/guard/casts.py",
+                "engines/duckdb/guard/casts.py",
                 "    if (child.kind, target.kind) in SURE:",
                 "    if child.kind == STORED or (child.kind, target.kind) in SURE:",
             ),
@@ -51,7 +51,7 @@ FAULTS = (
                 "",
             ),
             Edit(
-                "engines/guard/terms.py",
+                "engines/duckdb/guard/terms.py",
                 '        if kind not in (TRUTH, NULL, "boolean"):',
                 '        if kind not in (TRUTH, TEXT, NULL, "boolean"):',
             ),
@@ -69,7 +69,7 @@ FAULTS = (
                 """            return f"({f' {symbol} '.join(_whole(texts, args))})\"""",
             ),
             Edit(
-                "engines/guard/sizes.py",
+                "engines/duckdb/guard/sizes.py",
                 "    if whole and not tried and not _fits(low, high, bits):",
                 "    if whole and not tried and bits < 0:",
             ),
@@ -87,7 +87,7 @@ FAULTS = (
                 "            named = [c for c in columns(key) if c.identifier and c.number < 0]",
             ),
             Edit(
-                "engines/guard/statement.py",
+                "engines/duckdb/guard/statement.py",
                 "    if rows.hides and not all(_shown(key, rows) for key in keys):",
                 "    if rows.hides and not keys:",
             ),

@@ -16,7 +16,7 @@ import pytest
 import dpsql
 from dpsql.cli import main
 from dpsql.cli.demo import EXAMPLES, POLICY
-from dpsql.engines.demo_data import write
+from dpsql.engines.duckdb.demo_data import write
 from dpsql.service import Service, plain
 
 SCRIPT = (

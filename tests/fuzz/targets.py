@@ -19,11 +19,11 @@ from support.measured import opened, request  # noqa: E402
 
 from dpsql.checks import run as check  # noqa: E402
 from dpsql.diagnostics.refusal import Refused  # noqa: E402
+from dpsql.engines.duckdb.guard import Guard  # noqa: E402
 from dpsql.engines.duckdb.statements import sql_of  # noqa: E402
-from dpsql.engines.guard import Guard  # noqa: E402
 from dpsql.plan.build import build  # noqa: E402
 from dpsql.plan.nodes import PublicRows  # noqa: E402
-from dpsql.plan.price import price  # noqa: E402
+from dpsql.price.price import price  # noqa: E402
 from dpsql.service import settings  # noqa: E402
 from dpsql.sql.bind import bind  # noqa: E402
 from dpsql.sql.dialects.tables import DIALECTS  # noqa: E402

@@ -11,8 +11,8 @@ from datadriven import Case, check
 from support.shop import ANALYST, PURE, priced
 
 from dpsql.engines.duckdb.statements import sql_of
-from dpsql.plan.request import Request
-from dpsql.plan.show import show
+from dpsql.price.request import Request
+from dpsql.price.show import show
 
 FILES = sorted((Path(__file__).parents[2] / "fixtures" / "rewrites").glob("*.test"))
 REQUESTS: dict[str, Request] = {

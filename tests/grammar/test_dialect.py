@@ -16,7 +16,7 @@ from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.functions import RECORDS
 from dpsql.diagnostics.refusal import Refused
 from dpsql.diagnostics.render import refusal_text
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.sql.allow import ALLOWED
 from dpsql.sql.parse import Source, parse
 

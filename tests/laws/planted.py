@@ -14,24 +14,25 @@ import pytest
 from support.measured import flat
 
 from dpsql import pipeline
-from dpsql.bound import norm_clip, rows, shortcut
+from dpsql.bound import norm_clip, rows
 from dpsql.engines import verify as looked_up
 from dpsql.engines.duckdb import statements
+from dpsql.engines.duckdb.guard import Guard
 from dpsql.engines.facts import Facts
-from dpsql.engines.guard import Guard
+from dpsql.ir.statements import Number, Query
 from dpsql.ledger.tables import TableLedger
-from dpsql.plan import price, search
-from dpsql.plan.request import Request
+from dpsql.price import price, search
+from dpsql.price.request import Request
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.release import choose, lookups, noise
 from dpsql.release.finish import finish
 from dpsql.reuse.match import match_nothing
 from dpsql.reuse.refined import Refined
+from dpsql.rewrite import shortcut
 from dpsql.selftest import scenarios as s
 from dpsql.selftest.scenarios import Scenario
 from dpsql.sql.bind import join_rules
-from dpsql.sql.statements import Number, Query
 
 Patch = pytest.MonkeyPatch
 

@@ -19,14 +19,14 @@ from audit import ABSENT, Samples, lower_bound
 from support.datasets import folder
 from support.services import FreeLedger, noon
 
-from dpsql.bound import shortcut
 from dpsql.engines.duckdb import statements
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.plan import halves, price
-from dpsql.plan.priced import Noise
 from dpsql.policy.load import load
+from dpsql.price import halves, price
+from dpsql.price.priced import Noise
 from dpsql.privacy.entropy import Entropy
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpsql.rewrite import shortcut
 from dpsql.service import Service
 
 CELLS = 5_000

@@ -13,11 +13,11 @@ from support.corpus import SHOP, World
 from support.datasets import in_memory
 from support.measured import broken, exact, forced, plan_of, removed, request, text_of, way
 
+from dpsql.bound import grid as grids
 from dpsql.bound import rows
-from dpsql.plan import grid as grids
-from dpsql.plan import price
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.bound.bounding import Bounding
+from dpsql.price import price
+from dpsql.price.priced import PricedMeasurement
 
 ORDERS = "SELECT channel, COUNT(*), SUM(amount), AVG(amount), COUNT(*) FILTER (WHERE amount > 250) FROM orders GROUP BY channel"
 SHIFTED = (

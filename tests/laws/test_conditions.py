@@ -13,7 +13,7 @@ import pytest
 from support.services import service
 
 from dpsql.diagnostics.refusal import NotAdmitted, Refused
-from dpsql.engines.guard import terms
+from dpsql.engines.duckdb.guard import terms
 from dpsql.service import Session
 from dpsql.sql.bind import aggregate_calls
 

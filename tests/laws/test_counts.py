@@ -16,9 +16,9 @@ from support.datasets import folder
 from support.services import FreeLedger, Seeded, noon
 
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.plan import price
-from dpsql.plan.priced import PricedPlan
 from dpsql.policy.load import load
+from dpsql.price import price
+from dpsql.price.priced import PricedPlan
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.service import Reply, Service
 

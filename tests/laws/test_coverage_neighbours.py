@@ -20,11 +20,11 @@ import pytest
 from support.datasets import folder
 from support.measured import Exact, broken, every_way, exact, planned, request, text_of, values_in
 
+from dpsql.bound.bounding import Sensitivity
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.engine import Value
-from dpsql.plan.bounding import Sensitivity
-from dpsql.plan.priced import PricedMeasurement
 from dpsql.policy.model import Policy, Table
+from dpsql.price.priced import PricedMeasurement
 from dpsql.service import Service
 from dpsql.sql.render import quoted
 

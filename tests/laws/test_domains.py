@@ -30,11 +30,11 @@ from scalar_expressions import (
 
 from dpsql.catalog.function import Function, common_kind
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.ir.domain import interval, numbers
+from dpsql.ir.expressions import Column, Expression, Shape
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import narrow as narrowing
 from dpsql.sql.bind.literals import literal
-from dpsql.sql.domain import interval, numbers
-from dpsql.sql.expressions import Column, Expression, Shape
 from dpsql.sql.narrow import narrow, narrow_else
 from dpsql.sql.render import engine_type
 from dpsql.sql.render import literal as written

@@ -17,7 +17,7 @@ from support.answers import difference, rows
 from support.datasets import folder
 from support.services import FreeLedger, Seeded, noon
 
-from dpsql.engines import copies
+from dpsql.engines.duckdb import copies
 from dpsql.policy.load import load
 from dpsql.service import Service, Session
 

@@ -14,8 +14,8 @@ from support.services import FreeLedger, Seeded, SpyEngine, noon
 
 from dpsql.diagnostics.refusal import DataBreaksPolicy
 from dpsql.engines.facts import Facts
-from dpsql.plan.priced import PricedMeasurement
 from dpsql.policy.load import parse
+from dpsql.price.priced import PricedMeasurement
 from dpsql.service import Service
 
 RATINGS, STUDENTS, MOST = 73_421, 2_972, 60

@@ -16,19 +16,19 @@ from support.services import FreeLedger, Seeded, SpyEngine, noon
 from test_bounding_faults import ORDERS, _parts, breaches
 from test_counts import asked, column, people
 
+from dpsql.bound.bounding import Bounding, Sensitivity
 from dpsql.catalog.statistic import Rows, Total
 from dpsql.engines.facts import Facts
-from dpsql.plan.bounding import Bounding, Sensitivity
-from dpsql.plan.halves import paired
+from dpsql.ir.expressions import integer
 from dpsql.plan.nodes import Cells
-from dpsql.plan.price import WIDEST_NOISE, price
-from dpsql.plan.priced import Halves, Noised, PricedMeasurement, Share
-from dpsql.plan.request import Request
 from dpsql.policy.load import parse
+from dpsql.price.halves import paired
+from dpsql.price.price import WIDEST_NOISE, price
+from dpsql.price.priced import Halves, Noised, PricedMeasurement, Share
+from dpsql.price.request import Request
 from dpsql.privacy.mechanisms import DiscreteLaplace
 from dpsql.release.noise import HalfNoise, halves
 from dpsql.service import Service
-from dpsql.sql.expressions import integer
 
 SQL = "SELECT cell, COUNT(*) AS n, SUM(value) AS s, AVG(value) AS a FROM people {} GROUP BY cell"
 NOBODY = SQL.format("WHERE id < 0")

@@ -28,9 +28,9 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows, unseal
-from dpsql.plan.priced import PricedMeasurement, PricedPlan
 from dpsql.policy.load import load
 from dpsql.policy.source import SourceDescription
+from dpsql.price.priced import PricedMeasurement, PricedPlan
 from dpsql.service import Service, Session
 from dpsql.service.session import Parameters
 from dpsql.service.settings import Settings

@@ -24,14 +24,14 @@ from support.datasets import folder, in_memory
 from support.measured import SALT, every_way, plan_of, planned, request, text_of, values_in
 from support.services import FreeLedger, Seeded, noon
 
+from dpsql.bound.copies import copy_of
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.engines import copies
-from dpsql.engines.guard import Guard, Unsafe
-from dpsql.plan.copies import copy_of
+from dpsql.engines.duckdb import copies
+from dpsql.engines.duckdb.guard import Guard, Unsafe
+from dpsql.ir.expressions import Expression
 from dpsql.policy.load import load
 from dpsql.service import Service
 from dpsql.sql import render
-from dpsql.sql.expressions import Expression
 from dpsql.sql.render import key_text, parameters
 
 OTHERS = 24

@@ -20,12 +20,12 @@ from support.measured import broken, constants, every_way, exact, plan_of, remov
 from support.neighbours import DIRTY, SHOP, neighbours, shop_units, students
 
 from dpsql.engines.engine import Value
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.ir.relations import Scan
 from dpsql.policy import unit_columns
 from dpsql.policy.listing import Listing
 from dpsql.policy.model import Table, Unit
+from dpsql.price.priced import PricedMeasurement
 from dpsql.sql import blocks
-from dpsql.sql.relations import Scan
 
 
 @functools.cache

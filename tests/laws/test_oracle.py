@@ -16,15 +16,15 @@ from support.datasets import in_memory
 from support.services import FreeLedger, service
 
 from dpsql import pipeline
+from dpsql.bound.bounding import STRATEGIES, Bounding
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.plan import price
-from dpsql.plan.bounding import STRATEGIES, Bounding
-from dpsql.plan.priced import PricedPlan
+from dpsql.ir.expressions import conjuncts
+from dpsql.ir.relations import Aggregate, Distinct, Filter, Relation, inputs, with_inputs
+from dpsql.price import price
+from dpsql.price.priced import PricedPlan
 from dpsql.release.intervals import widths
 from dpsql.service import Reply, Service
 from dpsql.sql.bind import Bound, bind
-from dpsql.sql.expressions import conjuncts
-from dpsql.sql.relations import Aggregate, Distinct, Filter, Relation, inputs, with_inputs
 
 PREPARED = STRATEGIES[-1]
 

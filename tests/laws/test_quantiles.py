@@ -21,7 +21,7 @@ from support.utilities import ranks
 from dpsql.checks import run as check
 from dpsql.plan.build import build
 from dpsql.plan.nodes import Plan
-from dpsql.plan.priced import Chosen, PricedMeasurement
+from dpsql.price.priced import Chosen, PricedMeasurement
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse

@@ -27,10 +27,10 @@ from support.measured import (
 )
 from support.neighbours import DIRTY, neighbours
 
-from dpsql.plan.copies import companion, copy_of
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.bound.copies import companion, copy_of
 from dpsql.policy.companion import CATALOG, RANK, Shelf, key_of
 from dpsql.policy.model import Policy, Table
+from dpsql.price.priced import PricedMeasurement
 from dpsql.sql.render import quoted
 
 SALT = 7_001

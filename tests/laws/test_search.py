@@ -24,8 +24,8 @@ from dpsql.cli import explain
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
-from dpsql.plan import search
-from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
+from dpsql.price import search
+from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.release.choose import chosen
 from dpsql.reuse.pieces import Slot, pieces
 from dpsql.service import Service, Session

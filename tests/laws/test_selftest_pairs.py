@@ -17,12 +17,13 @@ import pytest
 from support.datasets import FIXTURES
 
 from dpsql import selftest
+from dpsql.bound.bounding import STRATEGIES
 from dpsql.catalog.aggregates import is_private, names_where
 from dpsql.diagnostics.refusal import Refused
-from dpsql.plan.bounding import STRATEGIES
-from dpsql.plan.priced import PricedPlan
+from dpsql.ir.relations import Aggregate, Join, walk
 from dpsql.policy.load import load
 from dpsql.policy.model import MECHANISMS, Policy
+from dpsql.price.priced import PricedPlan
 from dpsql.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -37,7 +38,6 @@ from dpsql.selftest.unanswered import explained
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
-from dpsql.sql.relations import Aggregate, Join, walk
 
 Pair = tuple[str, str]
 RULES = {DiscreteLaplace: "Laplace", DiscreteGaussian: "Gaussian", TruncatedGeometric: "truncated"}

@@ -13,10 +13,10 @@ from support.services import service, session
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.checks import text_lengths
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir.expressions import Call, Expression, children
+from dpsql.ir.lengths import Length, as_any
 from dpsql.policy.types import Kind
 from dpsql.service import Session
-from dpsql.sql.expressions import Call, Expression, children
-from dpsql.sql.lengths import Length, as_any
 
 WORLD = wild_world()
 STORED = 5 * 4000

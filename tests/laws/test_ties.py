@@ -17,7 +17,7 @@ import pytest
 from support.corpus import SHOP
 from support.measured import SALT, every_way, opened, plan_of, request, text_of
 
-from dpsql.engines.guard import Guard, Unsafe
+from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.plan import ties
 from dpsql.sql import render
 from dpsql.sql.render import parameters

@@ -27,8 +27,8 @@ from scalar_expressions import (
 
 from dpsql.catalog.function import Function
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.ir.expressions import NULL, Expression, Literal, Parameter, Shape
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import NULL, Expression, Literal, Parameter, Shape
 from dpsql.sql.render import engine_type
 
 WORLD = wild_world()

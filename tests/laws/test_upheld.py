@@ -26,20 +26,20 @@ from support.measured import (
 from support.services import service
 
 from dpsql.bound.rows import LARGEST, Light
-from dpsql.bound.shortcut import lighter_of
+from dpsql.declarations.queries import FEW
 from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.upheld import Upheld
 from dpsql.engines.verify import look_up, verify
-from dpsql.plan.kept import FEW
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.ir.expressions import Call, Shape
+from dpsql.ir.relations import Filter, Scan
 from dpsql.policy.companion import HEAVY
 from dpsql.policy.source import SourceDescription
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Call, Shape
-from dpsql.sql.relations import Filter, Scan
+from dpsql.price.priced import PricedMeasurement
+from dpsql.rewrite.shortcut import lighter_of
 
 TABLES = {
     "shop": ("customers", "orders", "visits"),
@@ -260,7 +260,7 @@ def test_where_they_are_not_kept_all_rows_are_weighed(
 ) -> None:
     rows, part = Rows(broken("shop", MANY_ORDERS)), part_of(WEIGHED)
     if why == "too many are heavy":
-        monkeypatch.setattr("dpsql.plan.kept.MOST_KEPT", 100)
+        monkeypatch.setattr("dpsql.declarations.queries.MOST_KEPT", 100)
     elif why == "they cannot be kept":
         monkeypatch.setattr(rows, "keep", lambda *_: False)
     else:
@@ -328,7 +328,7 @@ def test_few_rows_are_added_up_as_doubles(monkeypatch: pytest.MonkeyPatch) -> No
     doubles = sums(AMOUNTS, Rows(in_memory("shop")))
     assert "floor(" in doubles
     assert "CAST(floor(" not in doubles
-    monkeypatch.setattr("dpsql.plan.kept.FEW", 100)
+    monkeypatch.setattr("dpsql.declarations.queries.FEW", 100)
     assert "CAST(floor(" in sums(AMOUNTS, Rows(in_memory("shop")))
 
 

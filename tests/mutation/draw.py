@@ -8,7 +8,18 @@ from pathlib import Path
 
 from tests.mutation.changes import Change, changes
 
-FOLDERS = ("privacy", "plan", "bound", "release", "ledger", "serve", "engines/guard", "reuse")
+FOLDERS = (
+    "privacy",
+    "plan",
+    "bound",
+    "price",
+    "rewrite",
+    "release",
+    "ledger",
+    "serve",
+    "engines/duckdb/guard",
+    "reuse",
+)
 """Where an error costs privacy, money or the service."""
 
 

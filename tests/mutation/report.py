@@ -22,7 +22,7 @@ _NORMAL = 1.96
 _HEAD = """# Random changes of the code, and who notices them
 
 `make mutants` draws single changes of the code (an operator, a constant, a condition, a statement left out)
-from `privacy`, `plan`, `release`, `ledger`, `serve` and `engines/guard` in turn. Each judge tries a change by itself:
+from `privacy`, `plan`, `release`, `ledger`, `serve` and `engines/duckdb/guard` in turn. Each judge tries a change by itself:
 unit tests (with conformance and golden files), laws, and the adversary. `tests/README.md` says how. This page
 is made by `python -m tests.mutation report`; what is said of survivors is in `tests/mutation/judgements.toml`.
 

@@ -234,7 +234,7 @@ def test_a_run_that_was_killed_is_mended(tree: Tree) -> None:
 
 
 def test_the_fastest_come_first_unless_named_after_the_file_and_neighbours_last() -> None:
-    change = next(c for c in changes("dpsql/plan/price.py", SMALL) if c.kind == "arithmetic")
+    change = next(c for c in changes("dpsql/price/price.py", SMALL) if c.kind == "arithmetic")
     names = [
         "tests/unit/a.py::slow",
         "tests/unit/a.py::fast",

@@ -22,16 +22,16 @@ from support.measured import claims, every_way, exact, planned, request
 from support.neighbours import DIRTY, hostile_unit, ordinary_unit
 from support.services import FreeLedger, Seeded, noon, open_over, policy_file
 
+from dpsql.bound.bounding import Bounding
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines import copies
+from dpsql.engines.duckdb import copies
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows, unseal
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.store import Hold, Note
-from dpsql.plan import search
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.policy.load import load
+from dpsql.price import search
+from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.privacy.cost import Cost
 from dpsql.service import Service
 

@@ -15,7 +15,7 @@ import pytest
 from support.corpus import CORPUS
 
 from dpsql.engines.duckdb import terms
-from dpsql.plan import price
+from dpsql.price import price
 from dpsql.privacy.mechanisms import laplace_for
 from tests.reference import files
 from tests.reference.compare import differences, dump

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 from benchmarks.structure import PACKAGE, imports, modules
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-IR = '"the IR: modules of sql that know no record of catalog"'
 LEAVES = frozenset(("deadlines", "diagnostics", "effort", "exact", "execution", "memory"))
 """What nearly everything imports: the picture leaves it out, and the page says so."""
 _REGION = re.compile(r"(<!-- made: picture -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -34,7 +31,7 @@ def picture() -> str:
             others = direct[upper] - {lower}
             if not any(lower in _reached(other, direct) for other in others):
                 lines.append(f"  {upper} --> {lower}")
-    return "\n".join([*lines, f"  ir[{IR}]"])
+    return "\n".join(lines)
 
 
 def _between() -> Counter[tuple[str, str]]:
@@ -48,27 +45,7 @@ def _between() -> Counter[tuple[str, str]]:
     return found
 
 
-@cache
-def _ir() -> frozenset[str]:
-    """The modules of the IR, as the import contract lists them, and what these import of sql."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (found,) = (
-        contract["source_modules"]
-        for contract in project["tool"]["importlinter"]["contracts"]
-        if contract["name"] == "the IR knows no record"
-    )
-    edges, ir = imports(modules(ROOT)), set[str]()
-    left = list(found)
-    while left:
-        name = left.pop()
-        ir.add(name)
-        left += [t for t in edges[name] if t.startswith(f"{PACKAGE}.sql.") and t not in ir]
-    return frozenset(ir)
-
-
 def _part(name: str) -> str:
-    if name in _ir():
-        return "ir"
     parts = name.split(".")
     return parts[1] if len(parts) > 1 else PACKAGE
 

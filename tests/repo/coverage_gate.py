@@ -14,7 +14,10 @@ from typing import Any
 from tests.support.postgres_home import binaries
 
 OVERALL = 95
-WHOLE = ("dpsql/privacy/", "dpsql/ledger/", "dpsql/plan/", "dpsql/bound/", "dpsql/checks/")
+WHOLE = tuple(
+    f"dpsql/{part}/"
+    for part in ("privacy", "ledger", "plan", "bound", "price", "rewrite", "declarations", "checks")
+)
 
 
 SERVER_ONLY = "dpsql/ledger/postgres"

@@ -16,12 +16,12 @@ from dpsql.cli.demo import EXAMPLES, POLICY
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.operation.events import EVENTS
 from dpsql.diagnostics.operation.gauges import METRICS
+from dpsql.ir.privacy_clause import OPTIONS, UNIT, UNIT_ABOUT
 from dpsql.ledger.metrics import METRICS as LEDGER_METRICS
 from dpsql.policy import keys
 from dpsql.policy.schema import markdown
 from dpsql.service.settings import SETTINGS
 from dpsql.sql.dialects.tables import DIALECTS
-from dpsql.sql.terms import OPTIONS, UNIT, UNIT_ABOUT
 
 MOST_LABEL_VALUES = 6
 ROOT = Path(__file__).parents[2]

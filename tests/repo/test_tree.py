@@ -70,7 +70,7 @@ def _report(percent: float, missing: list[int], branches: list[list[int]]) -> di
     file = {"missing_lines": missing, "missing_branches": branches}
     return {
         "totals": {"percent_covered": percent},
-        "files": {"dpsql/plan/price.py": file, "dpsql/cli/query.py": file},
+        "files": {"dpsql/price/price.py": file, "dpsql/cli/query.py": file},
     }
 
 
@@ -79,8 +79,8 @@ def test_the_coverage_gate_sees_what_is_missing() -> None:
     found = list(coverage_gate.shortfalls(_report(94.9, [7], [[3, 5]])))
     assert found == [
         "overall 94.90 % is covered; 95 % must be",
-        "dpsql/plan/price.py: lines 7 are not covered",
-        "dpsql/plan/price.py: branches 3->5 are not covered",
+        "dpsql/price/price.py: lines 7 are not covered",
+        "dpsql/price/price.py: branches 3->5 are not covered",
     ]
 
 

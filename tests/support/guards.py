@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from dpsql.engines.guard import Guard
-from dpsql.engines.guard.seen import strays
+from dpsql.engines.duckdb.guard import Guard
+from dpsql.engines.duckdb.guard.seen import strays
 from dpsql.policy.model import Policy
 
 

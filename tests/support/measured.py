@@ -13,22 +13,22 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from dpsql.bound.bounding import Bounding, Sensitivity, candidates
+from dpsql.bound.prepared_rows import Reading, reading
 from dpsql.bound.rows import Light
-from dpsql.bound.shortcut import Lighter
-from dpsql.bound.statement import statement_of
 from dpsql.catalog.statistic import Total
 from dpsql.checks import run as check
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
-from dpsql.plan import price
-from dpsql.plan.bounding import Bounding, Sensitivity, candidates
 from dpsql.plan.build import build
 from dpsql.plan.nodes import Measurement, Plan
-from dpsql.plan.prepared import Reading, reading
-from dpsql.plan.priced import Chosen, PricedMeasurement, Share
-from dpsql.plan.request import Request
+from dpsql.price import price
+from dpsql.price.priced import Chosen, PricedMeasurement, Share
+from dpsql.price.request import Request
 from dpsql.release.noise import halves
+from dpsql.rewrite.shortcut import Lighter
+from dpsql.rewrite.statement import statement_of
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 from dpsql.diagnostics.refusal import LedgerFailed
-from dpsql.engines import copies
+from dpsql.engines.duckdb import copies
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.ledger.accounts import Account, Find
 from dpsql.ledger.balance import Balance

@@ -16,11 +16,11 @@ from dpsql import pipeline
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.engine import Constants
 from dpsql.engines.public_groups import PublicGroups
-from dpsql.plan.priced import PricedPlan
-from dpsql.plan.request import Request
 from dpsql.policy.against_source import columns_of
 from dpsql.policy.load import load
 from dpsql.policy.source import TableDescription
+from dpsql.price.priced import PricedPlan
+from dpsql.price.request import Request
 from dpsql.service import own_tables
 from dpsql.sql.bind import Bound, bind
 from dpsql.sql.bind.context import Catalog

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpsql.plan.priced import Chosen
+from dpsql.price.priced import Chosen
 from dpsql.release.choose import histograms, utilities
 
 BINS = pa.list_(pa.struct([("b", pa.int64()), ("n", pa.int64())]))

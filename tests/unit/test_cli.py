@@ -21,8 +21,8 @@ from dpsql.cli.demo import POLICY
 from dpsql.cli.numbers import decimals, digits, grouped, interval, symmetric
 from dpsql.diagnostics.operation.events import Incident, record
 from dpsql.diagnostics.refusal import EngineFailed
-from dpsql.engines import copies
-from dpsql.engines.demo_data import write
+from dpsql.engines.duckdb import copies
+from dpsql.engines.duckdb.demo_data import write
 from dpsql.policy.load import load
 from dpsql.service import Session, plain
 

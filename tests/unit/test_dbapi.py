@@ -20,7 +20,7 @@ import pytest
 import dpsql
 from dpsql import dbapi
 from dpsql.cli.demo import POLICY
-from dpsql.engines.demo_data import write
+from dpsql.engines.duckdb.demo_data import write
 from dpsql.service import Service
 
 COUNT = "SELECT COUNT(*) AS n FROM customers"

@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.cli.demo import POLICY
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines.demo_data import write
+from dpsql.engines.duckdb.demo_data import write
 from dpsql.service import Service, Session
 from dpsql.service.settings import SETTINGS, Settings
 

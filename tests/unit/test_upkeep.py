@@ -99,7 +99,7 @@ SORT = """
 import sys, threading
 import duckdb
 from dpsql.diagnostics.operation.footprint import resident
-from dpsql.engines import allocator
+from dpsql.engines.duckdb import allocator
 root = duckdb.connect(":memory:", config={"threads": 2})
 root.execute("SELECT 1").fetchall()
 if sys.argv[1] == "give":

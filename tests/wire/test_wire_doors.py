@@ -268,11 +268,11 @@ def test_another_login_s_sessions_are_not_there(place: Place) -> None:
 
 
 NO_LIST = """
-from dpsql.engines.allowlist import StatementCheck
+from dpsql.engines.duckdb.allowlist import StatementCheck
 StatementCheck.check = lambda *_: None
 """
 NO_LOCK = """
-from dpsql.engines import lockdown
+from dpsql.engines.duckdb import lockdown
 lockdown.SETTINGS = {"lock_configuration": "true"}
 lockdown.prove = lambda _: None
 """

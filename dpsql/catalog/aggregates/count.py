@@ -16,15 +16,15 @@ from dpsql.catalog.record import (
 )
 from dpsql.catalog.shapes import count_shape
 from dpsql.catalog.statistic import Lowered, Rows, Units, Values
-from dpsql.sql.expressions import Aggregated, Column
-from dpsql.sql.relations import Private
+from dpsql.ir.expressions import Aggregated, Column
+from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, privacy: Private) -> Lowered:
     """Rows where the argument is there; units for DISTINCT over the unit's key, else values.
 
     >>> from dpsql.policy.types import Kind
-    >>> from dpsql.sql.expressions import Shape
+    >>> from dpsql.ir.expressions import Shape
     >>> count = Aggregated("count", (), Shape(Kind.INTEGER))
     >>> lower(count, Private("customer", (frozenset({0}),), 5)).statistics
     (Rows(where=None, cap=None),)
@@ -43,7 +43,7 @@ def counts_units(call: Aggregated, privacy: Private) -> bool:
     """Whether the arguments are just the unit's key.
 
     >>> from dpsql.policy.types import Kind
-    >>> from dpsql.sql.expressions import Shape
+    >>> from dpsql.ir.expressions import Shape
     >>> person = Column(3, "customer_id", Shape(Kind.INTEGER))
     >>> counts_units(
     ...     Aggregated("count", (person,), Shape(Kind.INTEGER), distinct=True),

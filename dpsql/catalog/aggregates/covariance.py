@@ -10,8 +10,8 @@ from dpsql.catalog.moments import Paired, centred, of_sample
 from dpsql.catalog.pairs import TWO, pair_record
 from dpsql.catalog.shapes import double_shape
 from dpsql.catalog.statistic import Lowered
-from dpsql.sql.expressions import Aggregated, Column, Expression
-from dpsql.sql.relations import Private
+from dpsql.ir.expressions import Aggregated, Column, Expression
+from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:

@@ -23,8 +23,8 @@ from dpsql.catalog.record import (
 )
 from dpsql.catalog.shapes import same_shape
 from dpsql.catalog.statistic import Lowered
-from dpsql.sql.expressions import Aggregated
-from dpsql.sql.relations import Private
+from dpsql.ir.expressions import Aggregated
+from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:

@@ -22,9 +22,9 @@ from dpsql.catalog.record import (
 )
 from dpsql.catalog.shapes import double_shape
 from dpsql.catalog.statistic import Lowered, Rows, Total
-from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import Aggregated, Column, Expression
-from dpsql.sql.relations import Private
+from dpsql.ir.domain import numbers
+from dpsql.ir.expressions import Aggregated, Column, Expression
+from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:

@@ -22,10 +22,10 @@ from dpsql.catalog.record import (
 )
 from dpsql.catalog.shapes import same_shape
 from dpsql.catalog.statistic import Lowered, Mode
+from dpsql.ir.domain import numbers
+from dpsql.ir.expressions import Aggregated, Shape
+from dpsql.ir.relations import Private
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import Aggregated, Shape
-from dpsql.sql.relations import Private
 
 MOST_VALUES = 1 << 16
 
@@ -51,7 +51,7 @@ def listed(shape: Shape) -> tuple[Scalar, ...] | None:
 def few(shape: Shape) -> bool:
     """Whether a value of this shape is one of a public list that is not too long.
 
-    >>> from dpsql.sql.domain import interval
+    >>> from dpsql.ir.domain import interval
     >>> few(Shape(Kind.INTEGER, domain=interval(1, 5, integral=True)))
     True
     """

@@ -24,9 +24,9 @@ from dpsql.catalog.record import (
 )
 from dpsql.catalog.shapes import rank_shape, same_shape
 from dpsql.catalog.statistic import Lowered, Quantile
+from dpsql.ir.expressions import Aggregated
+from dpsql.ir.relations import Private
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Aggregated
-from dpsql.sql.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:

@@ -8,8 +8,8 @@ from dpsql.catalog.moments import Paired, centred
 from dpsql.catalog.pairs import pair_record
 from dpsql.catalog.shapes import count_shape, double_shape
 from dpsql.catalog.statistic import Lowered
-from dpsql.sql.expressions import Aggregated, Column, Expression
-from dpsql.sql.relations import Private
+from dpsql.ir.expressions import Aggregated, Column, Expression
+from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:

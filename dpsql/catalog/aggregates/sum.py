@@ -15,10 +15,10 @@ from dpsql.catalog.record import (
 )
 from dpsql.catalog.shapes import sum_shape
 from dpsql.catalog.statistic import Lowered, Total
+from dpsql.ir.domain import numbers
+from dpsql.ir.expressions import Aggregated
+from dpsql.ir.relations import Private
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import numbers
-from dpsql.sql.expressions import Aggregated
-from dpsql.sql.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:

@@ -24,10 +24,10 @@ from dpsql.catalog.record import (
 )
 from dpsql.catalog.shapes import truth_shape
 from dpsql.catalog.statistic import Lowered, Quantile
+from dpsql.ir.domain import interval
+from dpsql.ir.expressions import NULL, Aggregated, Case, Shape
+from dpsql.ir.relations import Private
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import interval
-from dpsql.sql.expressions import NULL, Aggregated, Case, Shape
-from dpsql.sql.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:

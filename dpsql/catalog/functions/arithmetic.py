@@ -25,9 +25,9 @@ from dpsql.catalog.function import (
     typed,
 )
 from dpsql.catalog.record import EVERY_DIALECT
+from dpsql.ir.domain import interval
+from dpsql.ir.expressions import Expression, Literal, Shape
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Expression, Literal, Shape
 
 
 def _binary(name: str, symbol: str, ends: Callable[[Ends, Ends], Ends], about: str) -> Function:

@@ -19,9 +19,9 @@ from dpsql.catalog.function import (
 )
 from dpsql.catalog.functions.conditional import coerced, optional_as
 from dpsql.catalog.record import EVERY_DIALECT
+from dpsql.ir.domain import Domain, interval
+from dpsql.ir.expressions import Expression, Shape
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import Domain, interval
-from dpsql.sql.expressions import Expression, Shape
 
 TRUTH = Domain(members=(False, True))
 

@@ -21,10 +21,10 @@ from dpsql.catalog.function import (
     typed,
 )
 from dpsql.catalog.record import EVERY_DIALECT
+from dpsql.ir.domain import ANYTHING, Domain, hull_of, interval
+from dpsql.ir.expressions import Expression, Shape
+from dpsql.ir.lengths import VALUE, Length, as_all, as_any, as_first, together
 from dpsql.policy.types import INSTANT, Kind, Scalar, digits_of
-from dpsql.sql.domain import ANYTHING, Domain, hull_of, interval
-from dpsql.sql.expressions import Expression, Shape
-from dpsql.sql.lengths import VALUE, Length, as_all, as_any, as_first, together
 
 
 def coerced(text: str, argument: Expression, kind: Kind) -> str:

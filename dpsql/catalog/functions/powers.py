@@ -15,9 +15,9 @@ from dpsql.catalog.function import (
     constant,
 )
 from dpsql.catalog.record import EVERY_DIALECT
+from dpsql.ir.domain import nearest
+from dpsql.ir.expressions import Expression, Shape
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import nearest
-from dpsql.sql.expressions import Expression, Shape
 
 
 def _curve(

@@ -25,8 +25,8 @@ from dpsql.catalog.function import (
     typed,
 )
 from dpsql.catalog.record import EVERY_DIALECT
+from dpsql.ir.expressions import Expression, Shape
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Expression, Shape
 
 
 def _stepped(name: str, whole: Callable[[Fraction], int], about: str) -> Function:

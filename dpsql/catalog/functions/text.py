@@ -16,10 +16,10 @@ from dpsql.catalog.function import (
 )
 from dpsql.catalog.functions.conditional import CAST
 from dpsql.catalog.record import EVERY_DIALECT
+from dpsql.ir.domain import Domain, interval, longest
+from dpsql.ir.expressions import Expression, Literal, Shape
+from dpsql.ir.lengths import Length, as_all, as_first
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import Domain, interval, longest
-from dpsql.sql.expressions import Expression, Literal, Shape
-from dpsql.sql.lengths import Length, as_all, as_first
 
 TEXT = (Kind.TEXT,)
 LONGEST = 1_000

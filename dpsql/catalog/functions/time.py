@@ -21,11 +21,11 @@ from dpsql.catalog.function import (
 )
 from dpsql.catalog.functions.conditional import coerced
 from dpsql.catalog.record import EVERY_DIALECT
+from dpsql.ir.domain import ANYTHING, Domain, interval
+from dpsql.ir.expressions import Expression, Interval, Shape
+from dpsql.ir.lengths import Length
+from dpsql.ir.zones import ZONES
 from dpsql.policy.types import INSTANT, Kind, Scalar
-from dpsql.sql.domain import ANYTHING, Domain, interval
-from dpsql.sql.expressions import Expression, Interval, Shape
-from dpsql.sql.lengths import Length
-from dpsql.sql.zones import ZONES
 
 TEMPORAL = (Kind.DATE, Kind.TIMESTAMP)
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")

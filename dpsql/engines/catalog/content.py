@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from dpsql.engines.allowlist import Listing
+from dpsql.engines.duckdb.allowlist import Listing
 
 
 class Bounds(NamedTuple):

@@ -10,7 +10,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsql.engines.allowlist import NotListed, StatementCheck
 from dpsql.engines.catalog.content import (
     NO_CONTENT,
     Bounds,
@@ -19,7 +18,8 @@ from dpsql.engines.catalog.content import (
     Effects,
     Variable,
 )
-from dpsql.engines.lockdown import lock
+from dpsql.engines.duckdb.allowlist import NotListed, StatementCheck
+from dpsql.engines.duckdb.lockdown import lock
 
 _BATCH = 2_048
 _USUAL = Bounds()

@@ -21,7 +21,7 @@ from dpsql.diagnostics.operation.gauges import GAUGES
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.engines.catalog.content import NO_CONTENT, Bounds, CatalogFailed, CatalogRows, Content
 from dpsql.engines.catalog.process import COMMAND, Died, Process, Statement
-from dpsql.engines.lockdown import NotLocked
+from dpsql.engines.duckdb.lockdown import NotLocked
 
 SECONDS = 5.0
 """What a statement has, and its wait for a process counts."""

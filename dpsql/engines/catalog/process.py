@@ -25,7 +25,7 @@ from dpsql.engines.catalog.content import (
 )
 from dpsql.engines.catalog.frames import Channel, Closed
 from dpsql.engines.catalog.worker import MOST_CONTENTS
-from dpsql.engines.lockdown import NotLocked
+from dpsql.engines.duckdb.lockdown import NotLocked
 
 COMMAND = (sys.executable, "-P", "-s", "-m", "dpsql.engines.catalog.worker")
 _KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")

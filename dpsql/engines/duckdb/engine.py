@@ -16,17 +16,17 @@ import pyarrow as pa
 
 from dpsql.diagnostics.quote import place
 from dpsql.diagnostics.refusal import Ended, EngineFailed, SourceMismatch, Stopped, TooLarge
-from dpsql.engines import allocator
-from dpsql.engines.allowlist import NotListed, StatementCheck
-from dpsql.engines.allowlist.generated import GENERATED
-from dpsql.engines.collations import BYTE_BY_BYTE, collations
-from dpsql.engines.definitions import check_macros, unsteady
+from dpsql.engines.duckdb import allocator
+from dpsql.engines.duckdb.allowlist import NotListed, StatementCheck
+from dpsql.engines.duckdb.allowlist.generated import GENERATED
+from dpsql.engines.duckdb.collations import BYTE_BY_BYTE, collations
+from dpsql.engines.duckdb.definitions import check_macros, unsteady
+from dpsql.engines.duckdb.fetch import fetch
+from dpsql.engines.duckdb.lockdown import lock
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts_file import State
-from dpsql.engines.fetch import fetch
 from dpsql.engines.incident import failed
-from dpsql.engines.lockdown import lock
 from dpsql.execution import check, ended, stoppable
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use

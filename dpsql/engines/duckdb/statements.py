@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dpsql.bound.statement import statement_of
 from dpsql.effort import pause_counting
 from dpsql.engines.duckdb.write import write
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.price.priced import PricedMeasurement
+from dpsql.rewrite.statement import statement_of
 
 _WRITTEN = Cache[int, tuple[PricedMeasurement, str]](
     Use.CACHED_STATEMENTS, 512, size=lambda _, kept: len(kept[1])

@@ -9,10 +9,8 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Expression, Literal
-from dpsql.sql.render import canonical, double, expression, literal, quoted
-from dpsql.sql.statements import (
+from dpsql.ir.expressions import Expression, Literal
+from dpsql.ir.statements import (
     SALT,
     Bin,
     BinList,
@@ -33,6 +31,8 @@ from dpsql.sql.statements import (
     StoredColumn,
     Term,
 )
+from dpsql.policy.types import Kind
+from dpsql.sql.render import canonical, double, expression, literal, quoted
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (naive by design)
 _INFIX: Mapping[Operator, str] = {

@@ -12,9 +12,7 @@ from typing import assert_never
 
 from dpsql.engines.duckdb.layout import Clause, Text, lay_out
 from dpsql.engines.duckdb.terms import Scope, term
-from dpsql.sql.blocks import Writer
-from dpsql.sql.render import quoted
-from dpsql.sql.statements import (
+from dpsql.ir.statements import (
     Alias,
     CommonTable,
     EveryGroup,
@@ -29,6 +27,8 @@ from dpsql.sql.statements import (
     Term,
     UnionAll,
 )
+from dpsql.sql.blocks import Writer
+from dpsql.sql.render import quoted
 
 
 def write(query: Query) -> str:

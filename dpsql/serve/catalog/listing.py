@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dpsql.engines.allowlist import OPERATORS, PLAIN_TYPES, Listing
+from dpsql.engines.duckdb.allowlist import OPERATORS, PLAIN_TYPES, Listing
 from dpsql.serve.catalog.words import (
     BUILTIN,
     ELSEWHERE,

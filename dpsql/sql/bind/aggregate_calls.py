@@ -10,13 +10,8 @@ from sqlglot import exp
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.record import CONDITIONS, AggregateRecord, Distinct, Form
 from dpsql.diagnostics.refusal import Refused
-from dpsql.policy.types import Kind
-from dpsql.sql.bind.context import Context, refuse
-from dpsql.sql.bind.grouping_calls import GroupingCalls
-from dpsql.sql.bind.options import bounded
-from dpsql.sql.bind.quantile_calls import ascending, bind_quantile, indexed, separate
-from dpsql.sql.domain import ANYTHING
-from dpsql.sql.expressions import (
+from dpsql.ir.domain import ANYTHING
+from dpsql.ir.expressions import (
     Aggregated,
     Call,
     Case,
@@ -26,6 +21,11 @@ from dpsql.sql.expressions import (
     Window,
     children,
 )
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.context import Context, refuse
+from dpsql.sql.bind.grouping_calls import GroupingCalls
+from dpsql.sql.bind.options import bounded
+from dpsql.sql.bind.quantile_calls import ascending, bind_quantile, indexed, separate
 from dpsql.sql.nodes import aggregate_call, call_arguments, is_aggregate_call
 from dpsql.sql.spans import span_of
 

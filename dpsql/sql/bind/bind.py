@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir.expressions import Column, SortKey
+from dpsql.ir.relations import Relation, Sort
 from dpsql.sql.bind.context import Catalog, Context, Output, refuse
 from dpsql.sql.bind.limits import limited
 from dpsql.sql.bind.scope import Scope, folded, same
@@ -14,9 +16,7 @@ from dpsql.sql.bind.select import bind_select
 from dpsql.sql.bind.set_operations import combined
 from dpsql.sql.bind.sources import bind_values
 from dpsql.sql.bind.window_calls import sort_key
-from dpsql.sql.expressions import Column, SortKey
 from dpsql.sql.parse import Parsed, Source
-from dpsql.sql.relations import Relation, Sort
 from dpsql.sql.spans import span_of
 
 

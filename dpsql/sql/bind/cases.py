@@ -9,11 +9,11 @@ from sqlglot import exp
 from dpsql.catalog.function import common_kind, name_of_type
 from dpsql.catalog.functions import Mismatch
 from dpsql.catalog.functions.conditional import joined, optional_as
+from dpsql.ir.domain import ANYTHING
+from dpsql.ir.expressions import NULL, Case, Expression, Shape
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import copied
-from dpsql.sql.domain import ANYTHING
-from dpsql.sql.expressions import NULL, Case, Expression, Shape
 from dpsql.sql.narrow import narrow, narrow_else
 from dpsql.sql.spans import span_of
 

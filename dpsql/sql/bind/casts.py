@@ -11,13 +11,8 @@ from sqlglot import exp
 from dpsql.catalog.decimals import is_decimal
 from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import Refused
-from dpsql.policy.types import INSTANT, MOST_DIGITS, WIDE, Kind, type_name
-from dpsql.sql.bind import literals
-from dpsql.sql.bind.context import refuse
-from dpsql.sql.bind.copies import copied
-from dpsql.sql.bind.operators import check_written, is_text_constant
-from dpsql.sql.domain import at_least, at_most, numbers
-from dpsql.sql.expressions import (
+from dpsql.ir.domain import at_least, at_most, numbers
+from dpsql.ir.expressions import (
     NULL,
     Call,
     Case,
@@ -28,8 +23,13 @@ from dpsql.sql.expressions import (
     Parameter,
     walk,
 )
+from dpsql.ir.zones import zone_named
+from dpsql.policy.types import INSTANT, MOST_DIGITS, WIDE, Kind, type_name
+from dpsql.sql.bind import literals
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.bind.copies import copied
+from dpsql.sql.bind.operators import check_written, is_text_constant
 from dpsql.sql.marks import ROUNDS_AWAY, has
-from dpsql.sql.zones import zone_named
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars

@@ -12,14 +12,14 @@ from sqlglot import exp
 
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.ir.expressions import Column, Shape
 from dpsql.policy.model import Policy, TemporaryView, View
 from dpsql.policy.types import Scalar
-from dpsql.sql.expressions import Column, Shape
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:
+    from dpsql.ir.relations import Relation
     from dpsql.sql.bind.scope import Scope
-    from dpsql.sql.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)

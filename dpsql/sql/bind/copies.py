@@ -6,8 +6,8 @@ from itertools import islice
 
 from sqlglot import exp
 
+from dpsql.ir.expressions import Expression, walk
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import Expression, walk
 
 MOST_COPIED = 200
 """Parts of an expression that may be written more than once."""

@@ -10,12 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dpsql.catalog.aggregates import names_where
-from dpsql.sql.bind import privacy
-from dpsql.sql.bind.context import Context
-from dpsql.sql.bind.determined import unit_of
-from dpsql.sql.bind.join_rules import equalities, join, led_to_one_unit, units_equal
-from dpsql.sql.bind.subqueries import equal, free_columns, pulled
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Call,
     Column,
     Expression,
@@ -25,8 +20,13 @@ from dpsql.sql.expressions import (
     substitute,
     walk,
 )
+from dpsql.ir.relations import Aggregate, Private, Project, Relation
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.context import Context
+from dpsql.sql.bind.determined import unit_of
+from dpsql.sql.bind.join_rules import equalities, join, led_to_one_unit, units_equal
+from dpsql.sql.bind.subqueries import equal, free_columns, pulled
 from dpsql.sql.narrow import conjunction
-from dpsql.sql.relations import Aggregate, Private, Project, Relation
 
 _NULL_OF_NOTHING = names_where(lambda record: record.correlated)
 """Aggregates that are NULL where there is no row, as a left join without a match is."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.diagnostics.span import Span
-from dpsql.sql.bind import privacy
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Aggregated,
     Call,
     Column,
@@ -25,8 +24,7 @@ from dpsql.sql.expressions import (
     substitute,
     walk,
 )
-from dpsql.sql.narrow import conjunction, narrow
-from dpsql.sql.relations import (
+from dpsql.ir.relations import (
     Aggregate,
     Distinct,
     Filter,
@@ -37,7 +35,9 @@ from dpsql.sql.relations import (
     Sort,
     with_arguments,
 )
-from dpsql.sql.relations import walk as rows
+from dpsql.ir.relations import walk as rows
+from dpsql.sql.bind import privacy
+from dpsql.sql.narrow import conjunction, narrow
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 from dpsql.catalog.decimals import all_digits, decimal_name, digits_before, sized_name
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.ir.domain import Domain, interval, nearest, numbers
+from dpsql.ir.expressions import Call, Expression, Literal
 from dpsql.policy.types import MOST_DIGITS, WIDE, Kind, digits_of
 from dpsql.sql.bind.literals import literal
-from dpsql.sql.domain import Domain, interval, nearest, numbers
-from dpsql.sql.expressions import Call, Expression, Literal
 
 _BEHIND: dict[str, Callable[[int, int], int]] = {
     "add": max,

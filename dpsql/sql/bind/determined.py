@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dpsql.ir.expressions import Column, Expression
+from dpsql.ir.relations import Private, Relation, Scan
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.join_rules import equalities, scans, told
-from dpsql.sql.expressions import Column, Expression
-from dpsql.sql.relations import Private, Relation, Scan
 
 
 def unit_of(relation: Relation, keys: Iterable[Expression]) -> tuple[Column, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dpsql.diagnostics.span import Span
+from dpsql.ir.expressions import Column
+from dpsql.ir.relations import Aggregate, Distinct, Private, Relation
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context
-from dpsql.sql.expressions import Column
-from dpsql.sql.relations import Aggregate, Distinct, Private, Relation
 
 
 def without_repeats(

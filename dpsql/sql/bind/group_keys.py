@@ -9,8 +9,8 @@ from itertools import combinations, product
 from sqlglot import exp
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir.expressions import Expression
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import Expression
 
 MOST_SETS = 64
 Binder = Callable[[exp.Expr], Expression]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.ir.domain import interval
+from dpsql.ir.expressions import Call, Case, Column, Expression, Literal, Shape, integer
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import Context, refuse
-from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Call, Case, Column, Expression, Literal, Shape, integer
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from dpsql.ir.expressions import Call, Column, Expression, columns, conjuncts
+from dpsql.ir.relations import Join, Private, Relation, Scan, written
 from dpsql.sql.bind.join_rules import (
     covers_key,
     declared_same,
@@ -23,9 +25,7 @@ from dpsql.sql.bind.join_rules import (
     units_agree,
 )
 from dpsql.sql.bind.privacy import Equalities
-from dpsql.sql.expressions import Call, Column, Expression, columns, conjuncts
 from dpsql.sql.narrow import conjunction
-from dpsql.sql.relations import Join, Private, Relation, Scan, written
 
 
 def arranged(relation: Relation, where: Expression | None) -> tuple[Relation, Expression | None]:

@@ -7,12 +7,8 @@ from dataclasses import replace
 from itertools import product
 
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.bind import privacy
-from dpsql.sql.bind.privacy import Equalities
-from dpsql.sql.expressions import Call, Column, Expression, conjuncts
-from dpsql.sql.narrow import conjunction, narrow
-from dpsql.sql.relations import (
+from dpsql.ir.expressions import Call, Column, Expression, conjuncts
+from dpsql.ir.relations import (
     Aggregate,
     Distinct,
     Filter,
@@ -27,6 +23,10 @@ from dpsql.sql.relations import (
     walk,
     written,
 )
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.bind import privacy
+from dpsql.sql.bind.privacy import Equalities
+from dpsql.sql.narrow import conjunction, narrow
 
 
 def equalities(conditions: Iterable[Expression]) -> Equalities:

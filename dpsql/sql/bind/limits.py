@@ -6,8 +6,8 @@ from functools import reduce
 
 from sqlglot import exp
 
+from dpsql.ir.relations import Limit, Relation, Values
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.relations import Limit, Relation, Values
 from dpsql.sql.spans import span_of
 
 

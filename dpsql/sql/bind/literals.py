@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from dpsql.catalog.functions.time import UNITS
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir.domain import members
+from dpsql.ir.expressions import NULL, Expression, Interval, Literal, Shape
 from dpsql.policy.types import INSTANT, Kind, Scalar
 from dpsql.sql.bind.context import Context, refuse
-from dpsql.sql.domain import members
-from dpsql.sql.expressions import NULL, Expression, Interval, Literal, Shape
 from dpsql.sql.intervals import read_interval
 from dpsql.sql.parameters import STRANGE, builtin
 from dpsql.sql.spans import span_of

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.ir.expressions import Call, Expression, Interval, Literal, Shape
+from dpsql.ir.zones import zone_named
 from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql import marks
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import Call, Expression, Interval, Literal, Shape
 from dpsql.sql.own import own
 from dpsql.sql.spans import span_of
-from dpsql.sql.zones import zone_named
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars

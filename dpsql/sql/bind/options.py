@@ -14,13 +14,10 @@ from sqlglot import exp
 from dpsql.catalog.aggregates import names_where
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
-from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.bind.join_rules import equalities, told
-from dpsql.sql.bind.scope import Scope, spelled
-from dpsql.sql.clauses import bounds_of, clause_of
-from dpsql.sql.domain import Domain, interval, members
-from dpsql.sql.expressions import Aggregated, Column, Shape
-from dpsql.sql.relations import (
+from dpsql.ir.domain import Domain, interval, members
+from dpsql.ir.expressions import Aggregated, Column, Shape
+from dpsql.ir.privacy_clause import UNIT, Bounds, Clause, Ends, Terms
+from dpsql.ir.relations import (
     Aggregate,
     Distinct,
     Filter,
@@ -32,7 +29,10 @@ from dpsql.sql.relations import (
     Sort,
     Windowed,
 )
-from dpsql.sql.terms import UNIT, Bounds, Clause, Ends, Terms
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.bind.join_rules import equalities, told
+from dpsql.sql.bind.scope import Scope, spelled
+from dpsql.sql.clauses import bounds_of, clause_of
 
 ROW_BOUNDED = names_where(lambda record: record.row_bounds)
 GROUP_BOUNDED = names_where(lambda record: record.group_bounds)

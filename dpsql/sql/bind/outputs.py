@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.ir.expressions import Column
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.scope import folded, spelled
-from dpsql.sql.expressions import Column
 from dpsql.sql.nodes import aggregate_call, is_aggregate_call
 from dpsql.sql.spans import span_of
 

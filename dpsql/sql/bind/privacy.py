@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dpsql.sql.expressions import Column, Expression
-from dpsql.sql.relations import Privacy, Private, Public, Released
+from dpsql.ir.expressions import Column, Expression
+from dpsql.ir.relations import Privacy, Private, Public, Released
 
 
 def grouped(privacy: Privacy, keys: Iterable[Expression], fields: tuple[Column, ...]) -> Privacy:

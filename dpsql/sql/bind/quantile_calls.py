@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from dpsql.catalog.record import RANKED, AggregateRecord, Form
 from dpsql.exact import parse_exact
+from dpsql.ir.expressions import Expression
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import Expression
 from dpsql.sql.nodes import aggregate_call
 
 if TYPE_CHECKING:

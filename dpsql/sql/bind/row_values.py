@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.ir.expressions import Expression
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import copied
-from dpsql.sql.expressions import Expression
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars

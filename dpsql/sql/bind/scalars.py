@@ -12,6 +12,13 @@ from sqlglot import exp
 from dpsql.catalog.functions import FUNCTIONS, Mismatch
 from dpsql.diagnostics.refusal import Refused
 from dpsql.effort import step
+from dpsql.ir.expressions import (
+    NULL,
+    Call,
+    Expression,
+    Literal,
+    integer,
+)
 from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql.allow import LEAVE_OUT
 from dpsql.sql.bind import cases, literals, operators, steps, times
@@ -23,13 +30,6 @@ from dpsql.sql.bind.operators import aligned, word
 from dpsql.sql.bind.row_values import bind_rows, compares_rows
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.bind.subqueries import bind_subquery
-from dpsql.sql.expressions import (
-    NULL,
-    Call,
-    Expression,
-    Literal,
-    integer,
-)
 from dpsql.sql.nodes import PLAIN_FUNCTIONS, is_aggregate_call
 from dpsql.sql.spans import span_of
 

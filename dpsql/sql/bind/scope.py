@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir.expressions import Column, Expression
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import Column, Expression
 from dpsql.sql.spans import span_of
 
 SCHEMAS = ("public", "main")

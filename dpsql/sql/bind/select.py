@@ -7,6 +7,16 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from dpsql.effort import step
+from dpsql.ir.expressions import Column, Expression, SortKey, Window, columns, substitute
+from dpsql.ir.relations import (
+    Aggregate,
+    Filter,
+    Private,
+    Project,
+    Relation,
+    Sort,
+    Windowed,
+)
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import Calls
 from dpsql.sql.bind.context import Context, Output, QueryBinder, refuse
@@ -33,18 +43,8 @@ from dpsql.sql.bind.sources import bind_from
 from dpsql.sql.bind.spines import without_spine
 from dpsql.sql.bind.subqueries import unnested
 from dpsql.sql.bind.window_calls import Windows, sort_key
-from dpsql.sql.expressions import Column, Expression, SortKey, Window, columns, substitute
 from dpsql.sql.group_all import is_group_all
 from dpsql.sql.narrow import narrow
-from dpsql.sql.relations import (
-    Aggregate,
-    Filter,
-    Private,
-    Project,
-    Relation,
-    Sort,
-    Windowed,
-)
 from dpsql.sql.spans import span_of
 
 MOST_COLUMNS = 1_600

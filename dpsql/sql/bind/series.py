@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from dpsql.catalog.function import name_of_type
 from dpsql.catalog.functions.time import moved
+from dpsql.ir import domain as d
+from dpsql.ir.expressions import Expression, Interval, Literal, Shape
+from dpsql.ir.relations import Values
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql import domain as d
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope
-from dpsql.sql.expressions import Expression, Interval, Literal, Shape
-from dpsql.sql.relations import Values
 from dpsql.sql.spans import span_of
 
 MOST_ROWS = 10_000

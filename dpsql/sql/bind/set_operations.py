@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from dpsql.catalog.function import common_kind, name_of_type
 from dpsql.catalog.functions import Mismatch
+from dpsql.ir.domain import hull
+from dpsql.ir.expressions import Column, Shape
+from dpsql.ir.relations import Aggregate, Filter, Private, Relation, Union, written
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context, Output, refuse
 from dpsql.sql.bind.subqueries import not_null
-from dpsql.sql.domain import hull
-from dpsql.sql.expressions import Column, Shape
-from dpsql.sql.relations import Aggregate, Filter, Private, Relation, Union, written
 from dpsql.sql.spans import span_of
 
 _OPERATIONS: dict[type[exp.Expr], str] = {

@@ -11,10 +11,12 @@ from sqlglot import exp
 from dpsql.catalog.function import common_kind, name_of_type
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir import domain as d
+from dpsql.ir.expressions import Column, Expression, Literal, Shape
+from dpsql.ir.relations import Privacy, Private, Public, Relation, Scan, Values
 from dpsql.policy.model import Column as Declared
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind, Scalar, type_name
-from dpsql.sql import domain as d
 from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.literals import of_kind
@@ -22,8 +24,6 @@ from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Named, Scope, folded, same, spelled
 from dpsql.sql.bind.series import series
 from dpsql.sql.bind.views import read, view_of
-from dpsql.sql.expressions import Column, Expression, Literal, Shape
-from dpsql.sql.relations import Privacy, Private, Public, Relation, Scan, Values
 from dpsql.sql.spans import span_of
 
 MOST_TABLES = 64

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.catalog.functions import RECORDS
-from dpsql.sql.bind.join_rules import join
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     Aggregated,
     Call,
     Case,
@@ -21,7 +20,8 @@ from dpsql.sql.expressions import (
     columns,
     conjuncts,
 )
-from dpsql.sql.relations import Filter, Join, Private, Public, Relation
+from dpsql.ir.relations import Filter, Join, Private, Public, Relation
+from dpsql.sql.bind.join_rules import join
 
 STRICT = frozenset(name for name, record in RECORDS.items() if record.strict)
 """Functions that are NULL when an argument is."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.ir.expressions import NULL, Expression, Literal, integer
 from dpsql.sql.bind.cases import make_case
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import NULL, Expression, Literal, integer
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars

@@ -14,13 +14,8 @@ from sqlglot import exp
 
 from dpsql.catalog.function import common_kind
 from dpsql.catalog.functions import FUNCTIONS, Mismatch
-from dpsql.policy.types import Kind
-from dpsql.sql.bind.context import refuse
-from dpsql.sql.bind.join_rules import join
-from dpsql.sql.bind.scope import Scope
-from dpsql.sql.expressions import Call, Column, Expression, Shape, Subquery, columns, conjuncts
-from dpsql.sql.narrow import conjunction
-from dpsql.sql.relations import (
+from dpsql.ir.expressions import Call, Column, Expression, Shape, Subquery, columns, conjuncts
+from dpsql.ir.relations import (
     Aggregate,
     Filter,
     Limit,
@@ -33,6 +28,11 @@ from dpsql.sql.relations import (
     inputs,
     walk,
 )
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.context import refuse
+from dpsql.sql.bind.join_rules import join
+from dpsql.sql.bind.scope import Scope
+from dpsql.sql.narrow import conjunction
 from dpsql.sql.spans import span_of
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dpsql.ir.expressions import Expression, Interval, Literal
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.expressions import Expression, Interval, Literal
 from dpsql.sql.marks import KEEPS_DATE, has
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from dpsql.catalog.function import Mismatch, common_kind, name_of_type
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.catalog.record import AggregateRecord, Form
 from dpsql.effort import step
+from dpsql.ir.domain import interval
+from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.aggregate_calls import check_number, identifies
 from dpsql.sql.bind.context import Context, refuse
-from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
 from dpsql.sql.nodes import aggregate_call, call_arguments
 from dpsql.sql.spans import span_of
 

@@ -19,8 +19,8 @@ from dpsql.catalog.aggregates import AGGREGATES, is_private
 from dpsql.catalog.functions import RECORDS
 from dpsql.catalog.record import CONDITIONS, AggregateRecord, Distinct, Form, Needs
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines.guard import Guard, terms
-from dpsql.engines.guard.facts import Unsafe
+from dpsql.engines.duckdb.guard import Guard, terms
+from dpsql.engines.duckdb.guard.facts import Unsafe
 from dpsql.sql import nodes
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.dialects.tables import DIALECTS

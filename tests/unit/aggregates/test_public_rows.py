@@ -13,7 +13,7 @@ from support.services import service
 
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.diagnostics.refusal import EngineFailed, Refused
-from dpsql.engines.guard import sums
+from dpsql.engines.duckdb.guard import sums
 from dpsql.service import Session
 
 UNTIED = {"mode": "continent", "arg_max": "country, population", "arg_min": "country, population"}

@@ -10,9 +10,9 @@ from shop import catalog, outcome, refusal
 
 from dpsql.checks import bounded_values, identifiers, known_aggregates, unit_windows
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir.relations import Aggregate, Windowed, walk
 from dpsql.sql.bind import Bound, bind
 from dpsql.sql.parse import Source, parse
-from dpsql.sql.relations import Aggregate, Windowed, walk
 
 T = TypeVar("T")
 

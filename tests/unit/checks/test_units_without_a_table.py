@@ -6,7 +6,7 @@ import pytest
 from support.shop import outcome, priced
 
 from dpsql.diagnostics.refusal import Refused
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 
 POLICY = "policies/ratings.yaml"
 REFUSED = {

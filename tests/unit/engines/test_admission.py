@@ -21,11 +21,10 @@ from support.services import FreeLedger, real_service, service
 import dpsql
 from dpsql import pipeline
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
-from dpsql.engines import guard as guards
-from dpsql.engines.allowlist import StatementCheck
-from dpsql.engines.allowlist.generated import GENERATED
-from dpsql.engines.duckdb.statements import sql_of
-from dpsql.engines.guard import (
+from dpsql.engines.duckdb import guard as guards
+from dpsql.engines.duckdb.allowlist import StatementCheck
+from dpsql.engines.duckdb.allowlist.generated import GENERATED
+from dpsql.engines.duckdb.guard import (
     Admitted,
     Guard,
     Guarded,
@@ -36,10 +35,11 @@ from dpsql.engines.guard import (
     sums,
     terms,
 )
-from dpsql.engines.guard.facts import Fact
-from dpsql.engines.guard.parts import Node
+from dpsql.engines.duckdb.guard.facts import Fact
+from dpsql.engines.duckdb.guard.parts import Node
+from dpsql.engines.duckdb.statements import sql_of
 from dpsql.engines.upheld import Upheld
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release import finish
 from dpsql.service import Service, Session, searching
 from dpsql.service import session as sessions
@@ -483,7 +483,7 @@ def test_only_the_guard_says_that_a_statement_is_admitted() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Admitted":
                 makers.add(path.relative_to(root).as_posix())
-    assert makers == {"engines/guard/__init__.py"}
+    assert makers == {"engines/duckdb/guard/__init__.py"}
 
 
 @pytest.mark.parametrize(

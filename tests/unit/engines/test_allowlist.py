@@ -12,10 +12,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engines.allowlist import Listing, NotListed, StatementCheck, nodes
-from dpsql.engines.allowlist.generated import GENERATED
-from dpsql.engines.allowlist.walk import walk
-from dpsql.engines.syntax_tree import Unreadable, own_views, query_tree
+from dpsql.engines.duckdb.allowlist import Listing, NotListed, StatementCheck, nodes
+from dpsql.engines.duckdb.allowlist.generated import GENERATED
+from dpsql.engines.duckdb.allowlist.walk import walk
+from dpsql.engines.duckdb.syntax_tree import Unreadable, own_views, query_tree
 from dpsql.serve.catalog.catalog import SHAPES, macros, relations
 from dpsql.serve.catalog.client_words import check_words
 from dpsql.serve.catalog.listing import listing
@@ -285,7 +285,7 @@ def test_an_answer_that_was_admitted_for_one_set_of_relations_is_not_for_another
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsql.engines.allowlist.MOST_KNOWN", 2)
+    monkeypatch.setattr("dpsql.engines.duckdb.allowlist.MOST_KNOWN", 2)
     check = StatementCheck(GENERATED)
     for number in range(5):
         check.check(f"SELECT {number}")

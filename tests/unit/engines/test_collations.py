@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.engines.collations import _names
+from dpsql.engines.duckdb.collations import _names
 from dpsql.engines.duckdb.engine import LOCKED, Constants, DuckDB
-from dpsql.engines.lockdown import SETTINGS as LOCKS
+from dpsql.engines.duckdb.lockdown import SETTINGS as LOCKS
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Limits

@@ -15,9 +15,9 @@ from support.measured import text_of
 from support.services import Service, noon, policy_file, service
 
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.engines import copies
+from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.engines.guard import Guard, Unsafe
+from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.policy.companion import RANK, Shelf
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy

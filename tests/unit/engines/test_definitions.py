@@ -9,11 +9,11 @@ import pytest
 
 import dpsql
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.engines import copies, definitions
-from dpsql.engines.definitions import STEADY, unsteady
+from dpsql.engines.duckdb import copies, definitions
 from dpsql.engines.duckdb import engine as engine_module
+from dpsql.engines.duckdb.definitions import STEADY, unsteady
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.engines.inspect import describe
+from dpsql.engines.duckdb.inspect import describe
 from dpsql.policy.load import load
 from dpsql.policy.model import Limits
 

@@ -17,23 +17,23 @@ from support.hostile import HOSTILE
 from support.measured import every_way, opened, plan_of, request, shorter, text_of, way
 from support.services import service
 
+from dpsql.bound.copies import companion
 from dpsql.bound.rows import Light
-from dpsql.bound.shortcut import Lighter, lighter_of
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.engines.duckdb import terms
-from dpsql.engines.guard import MOST_KNOWN, Guard, Unsafe, parsed
-from dpsql.engines.guard.casts import SHORT, SURE
-from dpsql.engines.guard.facts import KINDS
-from dpsql.engines.guard.listed import Listed
-from dpsql.engines.guard.statement import measured
-from dpsql.plan import search
-from dpsql.plan.copies import companion
+from dpsql.engines.duckdb.guard import MOST_KNOWN, Guard, Unsafe, parsed
+from dpsql.engines.duckdb.guard.casts import SHORT, SURE
+from dpsql.engines.duckdb.guard.facts import KINDS
+from dpsql.engines.duckdb.guard.listed import Listed
+from dpsql.engines.duckdb.guard.statement import measured
 from dpsql.plan.nodes import Plan
-from dpsql.plan.price import price
-from dpsql.plan.priced import PricedMeasurement
 from dpsql.policy.companion import HEAVY, Shelf, key_of
 from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind
+from dpsql.price import search
+from dpsql.price.price import price
+from dpsql.price.priced import PricedMeasurement
+from dpsql.rewrite.shortcut import Lighter, lighter_of
 from dpsql.sql.render import canonical
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))

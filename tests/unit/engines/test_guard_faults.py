@@ -15,9 +15,9 @@ from support.corpus import SHOP, World
 from support.guards import keyed
 from support.measured import opened
 
-from dpsql.engines.guard import Guard, Unsafe, statement
-from dpsql.engines.guard.facts import Fact
-from dpsql.engines.guard.sizes import arithmetic
+from dpsql.engines.duckdb.guard import Guard, Unsafe, statement
+from dpsql.engines.duckdb.guard.facts import Fact
+from dpsql.engines.duckdb.guard.sizes import arithmetic
 
 TRADE = World("far", "trade")
 ID = 'TRY_CAST(t."customer_id" AS BIGINT)'

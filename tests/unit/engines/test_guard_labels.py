@@ -10,7 +10,7 @@ from support.corpus import SHOP, World
 from support.measured import opened
 
 from dpsql.catalog.function import engine_type
-from dpsql.engines.guard import Guard, Unsafe
+from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.policy.source import policy_type
 from dpsql.policy.types import POLICY_TYPES, Kind
 from dpsql.sql.render import canonical

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpsql.engines.guard.facts import ABOVE, BELOW, WHOLE, Fact, Unsafe
-from dpsql.engines.guard.sizes import arithmetic
+from dpsql.engines.duckdb.guard.facts import ABOVE, BELOW, WHOLE, Fact, Unsafe
+from dpsql.engines.duckdb.guard.sizes import arithmetic
 
 TOTAL = Fact(WHOLE, 0, 10, 63, many=ABOVE)
 """A number of one unit that grows with its rows."""

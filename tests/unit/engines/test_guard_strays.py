@@ -10,8 +10,8 @@ from support.corpus import CORPUS, WORLDS, World
 from support.datasets import in_memory
 from support.measured import every_way, opened, plan_of, request, text_of
 
-from dpsql.engines.guard import Guard, Unsafe
-from dpsql.engines.guard.seen import strays
+from dpsql.engines.duckdb.guard import Guard, Unsafe
+from dpsql.engines.duckdb.guard.seen import strays
 from dpsql.sql import blocks
 
 RATINGS = WORLDS["ratings"]

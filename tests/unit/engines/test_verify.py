@@ -15,12 +15,12 @@ from support.declared import BROKEN, NOBODYS, POLICY, alone, written
 from support.services import noon
 
 import dpsql
+from dpsql.declarations import requirements as declarations
+from dpsql.declarations.requirements import DECLARATIONS
 from dpsql.diagnostics.refusal import DataBreaksPolicy, SourceMismatch
 from dpsql.engines import facts_file
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.facts_file import FactsFile, State
-from dpsql.plan import declarations
-from dpsql.plan.declarations import DECLARATIONS
 from dpsql.policy.load import load
 from dpsql.policy.model import Limits
 from dpsql.service import Service

@@ -11,14 +11,14 @@ import pytest
 from support.corpus import CORPUS, SHOP
 from support.measured import every_way, flat, plan_of, request, text_of
 
-from dpsql.bound.statement import statement_of
 from dpsql.engines.duckdb import layout
 from dpsql.engines.duckdb.layout import WIDTH, Clause, Text, lay_out
 from dpsql.engines.duckdb.terms import Scope, bare, term
 from dpsql.engines.duckdb.write import write
+from dpsql.ir import statements as s
+from dpsql.ir.expressions import Column, Shape
 from dpsql.policy.types import Kind
-from dpsql.sql import statements as s
-from dpsql.sql.expressions import Column, Shape
+from dpsql.rewrite.statement import statement_of
 
 AMOUNT = Column(1, "amount", Shape(Kind.DOUBLE))
 N, V = s.Name("n"), s.Name("v0")

@@ -12,13 +12,13 @@ import duckdb
 import pytest
 
 from dpsql.bound.bins import bin_of
+from dpsql.bound.buckets import MOST_BINS, Buckets, buckets
 from dpsql.catalog.statistic import Mode, Quantile, Ranked
 from dpsql.engines.duckdb.terms import Scope, term
-from dpsql.plan.buckets import MOST_BINS, Buckets, buckets
+from dpsql.ir.domain import Domain
+from dpsql.ir.expressions import Column, Shape
 from dpsql.plan.nodes import Cells
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.domain import Domain
-from dpsql.sql.expressions import Column, Shape
 
 
 def ranked(

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from dpsql.ir.domain import interval, members
+from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape
 from dpsql.plan.covered import is_covered, is_within_ends
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.domain import interval, members
-from dpsql.sql.expressions import Call, Column, Expression, Literal, Shape
 
 TRUTH = Shape(Kind.BOOLEAN, domain=members([False, True]))
 

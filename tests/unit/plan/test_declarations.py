@@ -11,24 +11,26 @@ import pytest
 from support.declared import written
 
 import dpsql
+from dpsql.declarations.requirements import DECLARATIONS, requirements
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.plan.declarations import DECLARATIONS, requirements
 from dpsql.policy import model
 from dpsql.policy.load import load
 
 PACKAGE = Path(dpsql.__file__).parent
-FOLDERS = ("plan", "bound", "policy", "sql", "checks", "engines", "reuse")
+FOLDERS = (
+    "plan", "bound", "price", "rewrite", "declarations", "policy", "sql", "checks", "engines", "reuse",
+)  # fmt: skip
 OTHERS = {
     "dpsql.reuse.pieces": "equal words have equal answers: the planner's own",
-    "dpsql.plan.price": "the histogram bounds weights: the statement's own",
+    "dpsql.price.price": "the histogram bounds weights: the statement's own",
     "dpsql.bound.rank_prefilter": "the limit is in the statement's own text",
     "dpsql.bound.row_weights": "rows are the same wherever they are read: plan.steady",
     "dpsql.bound.unit_totals": "the planner chooses it for one group",
     "dpsql.plan.ties": "an engine puts rows in order once for windows of one order",
     "dpsql.engines.verify": "it verifies them",
     "dpsql.engines.public_groups": "an open database does not change: the engine sees to it",
-    "dpsql.engines.allowlist": "what an engine's functions are",
-    "dpsql.engines.definitions": "which functions of an engine are steady",
+    "dpsql.engines.duckdb.allowlist": "what an engine's functions are",
+    "dpsql.engines.duckdb.definitions": "which functions of an engine are steady",
     "dpsql.policy.version": "digests differ",
 }
 """What else is assumed, and of what: not of the owner's declarations."""

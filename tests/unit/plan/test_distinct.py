@@ -9,12 +9,12 @@ import duckdb
 import pytest
 from support.measured import text_of
 
+from dpsql.bound.bounding import Bounding, kept
 from dpsql.catalog.statistic import Values
-from dpsql.plan.bounding import Bounding, kept
+from dpsql.ir.domain import Domain
+from dpsql.ir.expressions import Column, Shape
 from dpsql.policy.types import Kind
 from dpsql.service import Service, Session
-from dpsql.sql.domain import Domain
-from dpsql.sql.expressions import Column, Shape
 
 POLICY = """
 source: {engine: duckdb, path: few.duckdb}

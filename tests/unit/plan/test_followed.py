@@ -37,7 +37,7 @@ def test_keys_and_values_are_computed_before_the_path(
 ) -> None:
     connection: duckdb.DuckDBPyConnection = in_memory("trade")
     parts = list(every_way(plan_of(sql, TRADE), request(3, 1)))
-    monkeypatch.setattr("dpsql.bound.statement.join_units_last", lambda m, g, rows: rows)
+    monkeypatch.setattr("dpsql.rewrite.statement.join_units_last", lambda m, g, rows: rows)
     others = list(every_way(plan_of(sql, TRADE), request(3, 1)))
     assert all(" AS n JOIN " in part.sql for part in parts)
     assert not any(" AS n JOIN " in part.sql for part in others)

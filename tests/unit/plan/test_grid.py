@@ -8,12 +8,12 @@ from fractions import Fraction
 import duckdb
 import pytest
 
+from dpsql.bound.grid import FINE_BITS, Grid, clamped, ends, grid, is_whole
 from dpsql.bound.rows import steps_of
 from dpsql.catalog.statistic import Total
 from dpsql.engines.duckdb.terms import Scope, term
-from dpsql.plan.grid import FINE_BITS, Grid, clamped, ends, grid, is_whole
+from dpsql.ir.expressions import Column, Shape
 from dpsql.policy.types import Kind
-from dpsql.sql.expressions import Column, Shape
 
 X = Column(0, "x", Shape(Kind.DOUBLE))
 RANGES = (

@@ -12,12 +12,13 @@ from support.corpus import SHOP, World
 from support.datasets import in_memory
 from support.measured import Exact, exact, forced, plan_of, request, text_of
 
-from dpsql.bound import bins, first_groups, statement
+from dpsql.bound import bins, first_groups
+from dpsql.bound.bounding import Bounding
 from dpsql.bound.rank_prefilter import PLACES, _reach
 from dpsql.engines.duckdb.terms import Scope, term
-from dpsql.plan import price
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.price import price
+from dpsql.price.priced import PricedMeasurement
+from dpsql.rewrite import statement
 
 DAYS = (
     "SELECT placed, COUNT(*), SUM(amount), COUNT(DISTINCT customer_id) FROM orders GROUP BY placed"

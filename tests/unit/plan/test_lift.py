@@ -9,15 +9,15 @@ import pytest
 from support.measured import text_of
 from support.shop import catalog, priced
 
+from dpsql.bound.copies import companion
+from dpsql.bound.prepared_rows import reading
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines.guard import Guard, Unsafe
-from dpsql.plan.copies import companion
+from dpsql.engines.duckdb.guard import Guard, Unsafe
+from dpsql.ir.relations import Filter, Limit, Private, Scan, walk
 from dpsql.plan.lift import lifted
 from dpsql.plan.nodes import Lifted
-from dpsql.plan.prepared import reading
 from dpsql.policy.companion import Shelf
 from dpsql.reuse.pieces import pieces
-from dpsql.sql.relations import Filter, Limit, Private, Scan, walk
 
 STRICT, UNSTEADY = "policies/strict.yaml", "policies/unsteady.yaml"
 WEB = "FROM orders WHERE channel = 'web'"

@@ -11,16 +11,16 @@ from support.corpus import SHOP
 from support.datasets import in_memory
 from support.measured import exact, forced, opened, plan_of, request, text_of
 
+from dpsql.bound.bounding import Bounding
+from dpsql.bound.grid import _log2_up
 from dpsql.catalog.statistic import Total
-from dpsql.plan import price
-from dpsql.plan.bounding import Bounding
+from dpsql.ir.domain import interval, members
+from dpsql.ir.expressions import Shape
 from dpsql.plan.cells import _size
-from dpsql.plan.grid import _log2_up
-from dpsql.plan.price import price as priced
-from dpsql.plan.show import bounding_text, show
 from dpsql.policy.types import Kind
-from dpsql.sql.domain import interval, members
-from dpsql.sql.expressions import Shape
+from dpsql.price import price
+from dpsql.price.price import price as priced
+from dpsql.price.show import bounding_text, show
 
 ROLLED = "SELECT {0}, COUNT(*) FROM customers GROUP BY {1}"
 

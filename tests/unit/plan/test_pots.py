@@ -11,9 +11,9 @@ from support.measured import plan_of
 from support.services import real_service, service
 
 from dpsql.diagnostics.refusal import Refused
-from dpsql.plan.price import price
-from dpsql.plan.priced import PricedPlan
-from dpsql.plan.request import Request
+from dpsql.price.price import price
+from dpsql.price.priced import PricedPlan
+from dpsql.price.request import Request
 from dpsql.reuse.pieces import pieces
 
 ONE = Request(Fraction(1), Fraction(1, 10**6), groups=3)

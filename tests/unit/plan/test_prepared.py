@@ -9,13 +9,13 @@ import pytest
 from support.corpus import WORLDS, World
 from support.measured import opened, plan_of, request, text_of
 
-from dpsql.plan.copies import companion, copy_of
-from dpsql.plan.prepared import reading
-from dpsql.plan.price import price
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.bound.copies import companion, copy_of
+from dpsql.bound.prepared_rows import reading
 from dpsql.policy.companion import Shelf, facts, key_of
 from dpsql.policy.model import Column, Table
 from dpsql.policy.types import Kind
+from dpsql.price.price import price
+from dpsql.price.priced import PricedMeasurement
 
 FAR = WORLDS["trade"]
 GROUPED = replace(FAR, change=str)

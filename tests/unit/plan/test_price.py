@@ -10,16 +10,16 @@ import pytest
 from support.corpus import SHOP, World
 from support.measured import opened, plan_of, text_of
 
+from dpsql.bound.bounding import STRATEGIES, Bounding, candidates, sensitivity
+from dpsql.bound.grid import Grid, grid
 from dpsql.catalog.statistic import Rows, Total, Units
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir.expressions import integer
 from dpsql.plan import cells
-from dpsql.plan.bounding import STRATEGIES, Bounding, candidates, sensitivity
-from dpsql.plan.grid import Grid, grid
-from dpsql.plan.price import price
-from dpsql.plan.priced import Noised, PricedPlan
-from dpsql.plan.request import Request
+from dpsql.price.price import price
+from dpsql.price.priced import Noised, PricedPlan
+from dpsql.price.request import Request
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, TruncatedGeometric
-from dpsql.sql.expressions import integer
 
 ONE = Request(Fraction(1), Fraction(1, 10**6))
 FAR = World("far", "trade")
@@ -265,7 +265,7 @@ def test_less_error_than_can_be_seen_is_no_reason_for_another_bounding(
     text = "SELECT channel, COUNT(*), SUM(amount) FILTER (WHERE amount > 9) FROM orders GROUP BY 1"
     much = Request(Fraction(10**9), Fraction(0), groups=1000)
     assert priced(text, much).parts[0].bounding.name == "row weights"
-    monkeypatch.setattr("dpsql.plan.price._unseen", lambda _: 1e-12)
+    monkeypatch.setattr("dpsql.price.price._unseen", lambda _: 1e-12)
     assert priced(text, much).parts[0].bounding.name == "group caps"
 
 
@@ -286,6 +286,6 @@ def test_a_rounding_is_no_reason_for_another_bounding(monkeypatch: pytest.Monkey
     text = "SELECT placed, COUNT(amount), SUM(amount) FROM orders GROUP BY placed"
     (part,) = priced(text).parts
     assert part.bounding.name == "row weights"
-    monkeypatch.setattr("dpsql.plan.price.NEGLIGIBLE", 0.0)
+    monkeypatch.setattr("dpsql.price.price.NEGLIGIBLE", 0.0)
     (part,) = priced(text).parts
     assert part.bounding.name == "weights and groups"

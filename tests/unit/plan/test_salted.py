@@ -13,13 +13,13 @@ from support.corpus import SHOP
 from support.datasets import in_memory
 from support.measured import Exact, exact, forced, opened, plan_of, request
 
+from dpsql.bound.bounding import Bounding
+from dpsql.bound.copies import copy_of
 from dpsql.engines.duckdb.terms import Scope, term
-from dpsql.plan import price
-from dpsql.plan.bounding import Bounding
-from dpsql.plan.copies import copy_of
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.ir.statements import Draw, Name
 from dpsql.policy.companion import RANK
-from dpsql.sql.statements import Draw, Name
+from dpsql.price import price
+from dpsql.price.priced import PricedMeasurement
 
 SALT = ", $salt)"
 ONE = r"hash\([^()]*, (\$salt|\d+)\)"

@@ -10,9 +10,10 @@ from support.corpus import SHOP, WORLDS, World
 from support.datasets import in_memory
 from support.measured import every_way, exact, plan_of, request, text_of
 
-from dpsql.bound import rows, statement
+from dpsql.bound import rows
 from dpsql.bound.first_groups import GROUPS
-from dpsql.plan.priced import PricedMeasurement
+from dpsql.price.priced import PricedMeasurement
+from dpsql.rewrite import statement
 
 TRADE = WORLDS["trade"]
 JOINED = "FROM customers AS c JOIN orders AS o ON o.customer_id = c.customer_id"
@@ -53,7 +54,7 @@ def test_written_rows_give_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> 
     connection: duckdb.DuckDBPyConnection = in_memory("dirty")
     for sql in queries:
         parts = list(weighed(sql, SHOP, 60))
-        monkeypatch.setattr("dpsql.bound.statement.is_costly", lambda _: False)
+        monkeypatch.setattr("dpsql.rewrite.statement.is_costly", lambda _: False)
         others = list(weighed(sql, SHOP, 60))
         monkeypatch.undo()
         assert all(text_of(a) != text_of(b) for a, b in zip(parts, others, strict=True))

@@ -15,16 +15,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.services import Seeded
 
+from dpsql.bound.bounding import Sensitivity
+from dpsql.bound.buckets import Buckets, buckets
 from dpsql.catalog.statistic import Mode, Quantile
-from dpsql.plan.bounding import Sensitivity
-from dpsql.plan.buckets import Buckets, buckets
-from dpsql.plan.priced import Chosen
+from dpsql.ir.domain import Domain
+from dpsql.ir.expressions import Column, Shape
 from dpsql.policy.types import Kind, Scalar
+from dpsql.price.priced import Chosen
 from dpsql.privacy.mechanisms import Exponential
 from dpsql.release import choose
 from dpsql.release.choose import chosen, histograms, utilities
-from dpsql.sql.domain import Domain
-from dpsql.sql.expressions import Column, Shape
 
 Counts = dict[int, int]
 NOTHING = Sensitivity(Fraction(1), Fraction(1))

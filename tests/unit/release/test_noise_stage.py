@@ -12,18 +12,18 @@ from support.corpus import SHOP
 from support.measured import plan_of
 from support.services import Seeded
 
+from dpsql.bound.bounding import Sensitivity
 from dpsql.catalog.statistic import Rows, Total
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows
-from dpsql.plan.bounding import Sensitivity
-from dpsql.plan.price import price
-from dpsql.plan.priced import Halves, Noised
-from dpsql.plan.request import Request
+from dpsql.ir.expressions import Column, Shape, integer
 from dpsql.policy.types import Kind
+from dpsql.price.price import price
+from dpsql.price.priced import Halves, Noised
+from dpsql.price.request import Request
 from dpsql.privacy.mechanisms import DiscreteLaplace
 from dpsql.release.noise import HalfNoise, WrongShape, added, decoded, integers, noise
 from dpsql.release.postprocess import typed
-from dpsql.sql.expressions import Column, Shape, integer
 
 TINY = DiscreteLaplace(Fraction(1, 10**6))
 ONE = Sensitivity(Fraction(1), Fraction(1))

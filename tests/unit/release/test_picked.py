@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from support.services import service
 
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release.picked import picked
 from dpsql.release.postprocess import PostProcessor, output_sql
 from dpsql.release.rows import schema

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from support.shop import priced
 
-from dpsql.plan.priced import PricedPlan
+from dpsql.ir.expressions import Column, Interval, Parameter, Shape
+from dpsql.ir.relations import Distinct, Filter, Join, Limit, Public, Stored, Values
 from dpsql.policy.types import Kind
+from dpsql.price.priced import PricedPlan
 from dpsql.reuse.canonical import NotCanonical, _Canon, _expression, question
 from dpsql.reuse.pieces import pieces
-from dpsql.sql.expressions import Column, Interval, Parameter, Shape
-from dpsql.sql.relations import Distinct, Filter, Join, Limit, Public, Stored, Values
 
 
 def families(plan: PricedPlan, version: str = "v1") -> tuple[str, ...]:

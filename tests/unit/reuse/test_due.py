@@ -9,7 +9,7 @@ import pytest
 from support.measured import text_of
 from support.shop import ANALYST, priced
 
-from dpsql.plan.priced import Noised
+from dpsql.price.priced import Noised
 from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.cost import Cost
 from dpsql.privacy.events import cost_of

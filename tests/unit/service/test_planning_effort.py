@@ -14,7 +14,7 @@ from support.corpus import CORPUS, SHOP, Entry
 from dpsql import effort
 from dpsql.cli import serve
 from dpsql.diagnostics.refusal import Refused, Stopped
-from dpsql.engines import allowlist, guard
+from dpsql.engines.duckdb import allowlist, guard
 from dpsql.execution import execution, interrupt
 from dpsql.serve import process
 from dpsql.service import Service, Session

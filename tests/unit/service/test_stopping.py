@@ -15,7 +15,7 @@ from dpsql.diagnostics.refusal import EngineFailed, Stopped, TooLarge
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.execution import ended, interrupt, interrupt_all
-from dpsql.plan.priced import PricedPlan
+from dpsql.price.priced import PricedPlan
 from dpsql.release.postprocess import PART, PostProcessor
 from dpsql.reuse.pieces import pieces
 from dpsql.service import Service

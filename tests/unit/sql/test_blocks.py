@@ -9,12 +9,7 @@ import duckdb
 import pytest
 
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.policy.model import Column as Listed
-from dpsql.policy.model import ForeignKey, Table
-from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.bind.literals import literal
-from dpsql.sql.blocks import Writer
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     NULL,
     Aggregated,
     Call,
@@ -24,7 +19,7 @@ from dpsql.sql.expressions import (
     SortKey,
     Window,
 )
-from dpsql.sql.relations import (
+from dpsql.ir.relations import (
     Aggregate,
     Distinct,
     Filter,
@@ -41,6 +36,11 @@ from dpsql.sql.relations import (
     Values,
     Windowed,
 )
+from dpsql.policy.model import Column as Listed
+from dpsql.policy.model import ForeignKey, Table
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.bind.literals import literal
+from dpsql.sql.blocks import Writer
 
 INTEGER, TEXT = Shape(Kind.INTEGER), Shape(Kind.TEXT)
 PUBLIC = Public()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.services import session
 
-from dpsql.sql.relations import Aggregate, walk
+from dpsql.ir.relations import Aggregate, walk
 
 GROUPS = "SELECT city, age, COUNT(*) AS people FROM customers GROUP BY city, age"
 

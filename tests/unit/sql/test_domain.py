@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from fractions import Fraction
 
-from dpsql.sql.domain import (
+from dpsql.ir.domain import (
     ANYTHING,
     Domain,
     among,

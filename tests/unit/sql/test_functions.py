@@ -13,10 +13,10 @@ from dpsql.catalog.function import typed
 from dpsql.catalog.functions import FUNCTIONS, Mismatch
 from dpsql.catalog.functions.conditional import as_kind, coerced, joined, optional_as
 from dpsql.catalog.functions.time import truncate
+from dpsql.ir.domain import ANYTHING, Domain, hull, interval, members
+from dpsql.ir.expressions import NULL, Call, Column, Expression, Interval, Shape
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal
-from dpsql.sql.domain import ANYTHING, Domain, hull, interval, members
-from dpsql.sql.expressions import NULL, Call, Column, Expression, Interval, Shape
 from dpsql.sql.render import expression
 
 NUMBER = Column(1, "n", Shape(Kind.INTEGER))

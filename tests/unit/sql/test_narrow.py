@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.ir.domain import ANYTHING, Domain, interval, members
+from dpsql.ir.expressions import NULL, Call, Column, Expression, Shape, conjuncts
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal
-from dpsql.sql.domain import ANYTHING, Domain, interval, members
-from dpsql.sql.expressions import NULL, Call, Column, Expression, Shape, conjuncts
 from dpsql.sql.narrow import narrow, narrow_else
 
 WHOLE = Column(1, "whole", Shape(Kind.INTEGER, True, interval(0, 9, integral=True)))

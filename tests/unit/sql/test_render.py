@@ -10,9 +10,7 @@ import pytest
 
 from dpsql.catalog.function import engine_type
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.bind.literals import literal as constant
-from dpsql.sql.expressions import (
+from dpsql.ir.expressions import (
     NULL,
     Aggregated,
     Call,
@@ -25,6 +23,8 @@ from dpsql.sql.expressions import (
     SortKey,
     Window,
 )
+from dpsql.policy.types import Kind, Scalar
+from dpsql.sql.bind.literals import literal as constant
 from dpsql.sql.render import alias, as_planned, called, expression, literal, quoted, sort_list
 
 AMOUNT = Column(1, "amount", Shape(Kind.INTEGER))

@@ -8,8 +8,8 @@ from support.measured import text_of
 from support.shop import priced, refusal
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.ir.expressions import Call, Literal
 from dpsql.sql.bind.spines import STRICT
-from dpsql.sql.expressions import Call, Literal
 
 WORLD = wild_world()
 DAYS = "(VALUES (DATE '2024-01-01'), (DATE '2024-01-02')) AS d(day)"

@@ -12,10 +12,10 @@ from support.shop import bound
 
 from dpsql.checks import private_subqueries
 from dpsql.diagnostics.refusal import EngineFailed, Refused
+from dpsql.ir.relations import subqueries as queries_in
+from dpsql.ir.relations import walk
 from dpsql.service import Session
 from dpsql.sql.bind import subqueries
-from dpsql.sql.relations import subqueries as queries_in
-from dpsql.sql.relations import walk
 
 PLACES = (
     "SELECT COUNT(*) FROM customers WHERE EXISTS ({})",

@@ -8,10 +8,10 @@ import duckdb
 import pytest
 
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.ir.domain import interval
+from dpsql.ir.expressions import Column, Shape
+from dpsql.ir.zones import ZONES, zone_named
 from dpsql.policy.types import INSTANT, Kind
-from dpsql.sql.domain import interval
-from dpsql.sql.expressions import Column, Shape
-from dpsql.sql.zones import ZONES, zone_named
 
 SINCE = "range(TIMESTAMP '1971-01-03', TIMESTAMP '2037-12-01', INTERVAL 17 DAY) AS r(t)"
 MINUTES = "epoch(timezone('{0}', timezone('UTC', t)) - t) / 60"

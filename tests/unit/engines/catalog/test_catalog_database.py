@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from support.catalogs import RecordedEffects
 
-from dpsql.engines.allowlist import OPERATORS, Listing
 from dpsql.engines.catalog.content import Bounds, CatalogFailed, Content
 from dpsql.engines.catalog.database import MOST_EFFECTS, CatalogDatabase
+from dpsql.engines.duckdb.allowlist import OPERATORS, Listing
 
 NONE = frozenset[str]()
 LISTING = Listing(

@@ -17,13 +17,13 @@ import pytest
 from support.catalogs import RecordedEffects, workers
 
 from dpsql.diagnostics.refusal import PolicyError
-from dpsql.engines.allowlist import OPERATORS, Listing
 from dpsql.engines.catalog import pool as pool_module
 from dpsql.engines.catalog import process as process_module
 from dpsql.engines.catalog.content import CatalogFailed, Content
 from dpsql.engines.catalog.pool import LEAST, Workers, by_state
 from dpsql.engines.catalog.process import Process, Statement
-from dpsql.engines.lockdown import NotLocked
+from dpsql.engines.duckdb.allowlist import OPERATORS, Listing
+from dpsql.engines.duckdb.lockdown import NotLocked
 
 NONE = frozenset[str]()
 CONTENT = Content((), {}, (), Listing(
@@ -466,7 +466,7 @@ def test_a_process_that_starts_while_limits_change_is_not_kept() -> None:
 
 def test_a_process_that_can_get_out_is_not_used() -> None:
     open_engine = """
-from dpsql.engines import lockdown
+from dpsql.engines.duckdb import lockdown
 lockdown.SETTINGS = {"lock_configuration": "true"}
 """
     with workers(open_engine) as pool, pytest.raises(NotLocked, match="nothing is served"):

@@ -17,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dpsql.engines.allowlist import OPERATORS, Listing
 from dpsql.engines.catalog import limits, worker
 from dpsql.engines.catalog.content import Bounds, Content
 from dpsql.engines.catalog.frames import Channel, Closed
 from dpsql.engines.catalog.worker import MOST_CONTENTS, Worker
+from dpsql.engines.duckdb.allowlist import OPERATORS, Listing
 
 NONE = frozenset[str]()
 CONTENT = Content((), {}, (), Listing(
@@ -154,7 +154,7 @@ def test_the_catalog_that_was_asked_for_longest_ago_goes(parent: Parent) -> None
 def test_an_engine_that_can_get_out_is_told_of(
     bounded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpsql.engines import lockdown
+    from dpsql.engines.duckdb import lockdown
 
     monkeypatch.setattr(lockdown, "SETTINGS", {"lock_configuration": "true"})
     parent = Parent(1_000_000)

@@ -1,0 +1,127 @@
+"""The power-of-two grid on which values become integers before the engine adds them.
+
+Claim: every value that leaves the generated expression lies in ``low .. high`` of the grid,
+whatever the column holds: NULL gives NULL, infinities the nearer bound, and NaN the upper one.
+Argument: engines order NaN above all other numbers. The CASE of ``clamped`` compares with the bounds
+before it converts, so the conversion sees only finite values between them. ``floor(x * 2**shift + 0.5)``
+never falls as x rises, since each of its operations in IEEE doubles does not, and a whole number
+of at most ``2**MOST_BITS`` steps gives itself; so a value between two whole numbers of steps gives
+one between them too. Integers are then summed exactly, as integers or as doubles that are integers
+(``rewrite.shortcut``). Every engine has these operations with the same results, while ``round`` differs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql import effort
+from dpsql.catalog.statistic import Total
+from dpsql.exact import float_down, float_up
+from dpsql.policy.types import Kind, digits_of
+from dpsql.sql.render import double
+
+FINE_BITS = 24
+"""Half of a value's range is about ``2**FINE_BITS`` grid steps."""
+MANY_BITS = 27
+"""What ``2**MANY_BITS`` decimals are rounded by comes to less than half of their last digit."""
+MOST_BITS = 42
+"""No value exceeds ``2**MOST_BITS`` grid steps, so weights and sums of them fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A total's values in steps of ``2**-shift``: bounds and centre as integers."""
+
+    shift: int
+    low: int
+    high: int
+    centre: int
+
+    @property
+    def reach(self) -> int:
+        """The most that one row adds, in grid steps."""
+        return max(abs(self.low - self.centre), abs(self.high - self.centre), 1)
+
+
+def grid(total: Total, coarser: int = 0) -> Grid:
+    """The grid of a total; ``coarser`` takes that many bits of it away, or adds some if it is negative.
+
+    >>> from dpsql.ir.expressions import integer
+    >>> grid(Total(integer(1), Fraction(0), Fraction(500))).shift
+    17
+    >>> grid(Total(integer(1), Fraction(18), Fraction(100), whole=True)).shift
+    0
+    """
+    effort.step(100)
+    shift = _shift(total) - coarser
+    low, high = ends(total)
+    step = Fraction(2) ** shift
+    return Grid(
+        shift,
+        math.floor(Fraction(low) * step),
+        math.ceil(Fraction(high) * step),
+        round(total.centre * step),
+    )
+
+
+def last_digit(total: Total) -> Fraction | None:
+    """What the last digit of a total is worth, where its values are decimals."""
+    digits = digits_of(total.value.shape.type_name)
+    return None if digits is None else Fraction(1, 10 ** digits[1])
+
+
+def finer(total: Total) -> int:
+    """By how many bits a finer grid keeps the last digit of sums of decimals; none for other values.
+
+    >>> from dpsql.ir.expressions import integer
+    >>> finer(Total(integer(1), Fraction(0), Fraction(500)))
+    0
+    """
+    digit = last_digit(total)
+    if digit is None:
+        return 0
+    largest = _log2_up(max(abs(total.low), abs(total.high), digit))
+    wanted = min(_log2_up(1 / digit) + MANY_BITS, MOST_BITS - largest)
+    return max(0, wanted - _shift(total))
+
+
+def ends(total: Total) -> tuple[float, float]:
+    """The bounds as doubles that the engine compares with: never inside the declared ones."""
+    return float_down(total.low), float_up(total.high)
+
+
+def _shift(total: Total) -> int:
+    size = max(abs(total.low), abs(total.high), Fraction(1, 2**900))
+    largest = _log2_up(size)
+    if total.whole:
+        return min(0, MOST_BITS - largest)
+    half = max((total.high - total.low) / 2, size / 2**FINE_BITS)
+    return min(FINE_BITS + total.extra_bits - _log2_up(half) + 1, MOST_BITS - largest)
+
+
+def _log2_up(value: Fraction) -> int:
+    """The smallest n with value <= 2**n."""
+    n = value.numerator.bit_length() - value.denominator.bit_length()
+    return n if value <= Fraction(2) ** n else n + 1  # value lies strictly between 2**(n +- 1)
+
+
+def is_whole(total: Total, at: Grid) -> bool:
+    """Whether values are whole numbers, and each is a step."""
+    return total.value.shape.kind is Kind.INTEGER and at.shift == 0
+
+
+def clamped(text: str, total: Total, at: Grid) -> str:
+    """What a prepared copy holds of a value: an integer in grid steps, or NULL."""
+    if is_whole(total, at):
+        value, inside, low, high = text, text, str(at.low), str(at.high)
+    else:
+        value = text if total.value.shape.kind is Kind.DOUBLE else f"CAST({text} AS DOUBLE)"
+        steps = f"floor({value} * {double(Fraction(2) ** at.shift)} + {double(Fraction(1, 2))})"
+        inside = f"CAST({steps} AS BIGINT)"
+        low, high = (double(Fraction(end)) for end in ends(total))
+    return (
+        f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {inside}"
+        f" WHEN {value} < {low} THEN {at.low} WHEN {value} > {high} THEN {at.high} END"
+    )

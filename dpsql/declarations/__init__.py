@@ -1,0 +1,1 @@
+"""What a policy says of the data, and the queries that compare the data with it."""

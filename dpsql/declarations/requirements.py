@@ -1,0 +1,246 @@
+"""Every declaration of a policy that a claim assumes, and what makes it true: a closed list.
+
+A ``verified`` declaration is compared with the data when a policy is opened, and again when it is
+reloaded or checked. Where the data breaks it, no question is answered under the policy. An
+``enforced`` declaration is made true by the statement itself, whatever the data is. A ``trusted``
+one is about the world: no table can show that it is false.
+
+Claim: where every requirement of ``requirements`` finds nothing, each verified declaration holds for
+    all rows that the engine has open, under the comparisons that generated statements use.
+Argument: a statement compares stored values (the path to the unit) or values read as the type that
+    the policy declares (everything else). ``_compared`` gives each form that may take different
+    stored values for equal. GROUP BY and ``=`` of an engine agree on what is equal. A key with a
+    NULL meets nothing in a join, and its row belongs to no unit, so it breaks no requirement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from dpsql.catalog.function import engine_type
+from dpsql.declarations.queries import find_other_units, over_limit
+from dpsql.policy.model import Policy, Table
+from dpsql.policy.source import SourceDescription, TableDescription
+from dpsql.policy.unit_columns import without_table
+from dpsql.sql.render import quoted
+
+Key = tuple[str, ...]
+IDENTICAL = frozenset(
+    {
+        "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
+        "UBIGINT", "HUGEINT", "DATE", "TIMESTAMP", "UUID",
+    }
+)  # fmt: skip
+"""Types of the engine whose equal values are identical, also once read as the declared type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What the data must keep.
+
+    ``broken`` is a query that has a row if the data breaks it. ``counted`` is for the owner: its one
+    row has the numbers that ``said`` names. ``place`` is where the policy declares it.
+    """
+
+    declaration: str
+    table: str
+    place: str
+    broken: str
+    counted: str
+    said: str
+    instead: str
+
+
+Requirements = Callable[[Policy, SourceDescription], Iterator[Requirement]]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A kind of declaration. ``by`` says where it is verified or enforced, or why it is trusted."""
+
+    name: str
+    how: Literal["verified", "enforced", "trusted"]
+    by: str
+    assumed_by: tuple[str, ...] = ()
+    """The modules whose claims rest on it."""
+    requirements: Requirements | None = None
+
+
+def requirements(policy: Policy, source: SourceDescription) -> tuple[Requirement, ...]:
+    """All that must be looked up in the data before a question is answered; each once."""
+    found: dict[str, Requirement] = {}
+    for declaration in DECLARATIONS:
+        if declaration.requirements is not None:
+            for requirement in declaration.requirements(policy, source):
+                found.setdefault(requirement.broken, requirement)
+    return tuple(found.values())
+
+
+def _unit_keys(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:
+    """A unit's table has one row for each value of the unit's key."""
+    for unit in policy.units.values():
+        table = policy.tables.get(unit.table or "")
+        if table is None or unit.is_row:
+            continue
+        key = ", ".join(unit.key)
+        yield from _unique(
+            policy, source, table, unit.key, "unit key",
+            f"unit {unit.name} has a row of {table.name} for each ({key}), but of {{0}} rows there"
+            f" with {{1}} different ({key}), {{2}} share theirs with another row",
+            f"if a {unit.name} may have several rows, {without_table(unit.name, unit.key)}, and in"
+            f" table {table.name} `unit: {unit.name}` and `max_rows_per_unit: ..`; if not, remove"
+            " the rows that are there twice",
+        )  # fmt: skip
+
+
+def _table_keys(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:
+    """No two rows of a table share its ``key``: a join on it finds one row at most."""
+    for table in policy.tables.values():
+        if table.key:
+            yield from _unique(
+                policy, source, table, table.key, "table key",
+                f"the key of table {table.name} is ({', '.join(table.key)}), but of {{0}} rows with"
+                " {1} different keys, {2} share theirs with another row",
+                "remove `key`, or name columns that tell the rows apart",
+            )  # fmt: skip
+
+
+def _referenced_keys(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:
+    """No two rows share what a foreign key refers to: a row belongs to one row of the other table."""
+    for table in policy.tables.values():
+        for step in table.foreign_keys:
+            key = ", ".join(step.key)
+            yield from _unique(
+                policy, source, policy.tables[step.references], step.key, "referenced key",
+                f"foreign keys of table {table.name} refer to ({key}) of {step.references}, but of"
+                f" {{0}} rows there with {{1}} different ({key}), {{2}} share theirs with another row",
+                f"let the foreign key refer to columns that tell the rows of {step.references} apart",
+            )  # fmt: skip
+
+
+def _same_units(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:  # noqa: ARG001
+    """A row is of the unit of the row that its foreign key leads to, where both have one."""
+    for table in policy.tables.values():
+        for step in table.foreign_keys:
+            if not step.same_unit:
+                continue
+            pairs = find_other_units(table, step, policy.tables[step.references])
+            columns = ", ".join(step.columns)
+            yield Requirement(
+                "same unit", table.name, _place(policy, table.name),
+                f"SELECT 1 AS v FROM ({pairs}) AS b LIMIT 1",
+                f"SELECT count(*)::BIGINT AS rows FROM ({pairs}) AS b",
+                f"({columns}) of table {table.name} leads to rows of {step.references} of the same"
+                f" {table.unit}, as `same_unit` says, but {{0}} rows lead to another one's",
+                f"remove `same_unit`; a join then says whose rows it pairs, by the key of"
+                f" {table.unit} on both sides",
+            )  # fmt: skip
+
+
+def _one_row(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:  # noqa: ARG001
+    """A unit has at most one row in a table with ``max_rows_per_unit: 1``."""
+    for table in policy.tables.values():
+        unit = policy.units.get(table.unit or "")
+        if unit is None or unit.is_row or table.max_rows_per_unit > 1 or unit.table == table.name:
+            continue
+        many = over_limit(table)
+        yield Requirement(
+            "one row per unit", table.name, _place(policy, table.name),
+            f"SELECT 1 AS v FROM ({many}) AS b LIMIT 1",
+            f"SELECT count(*) AS units, coalesce(sum(n), 0)::BIGINT AS rows FROM ({many}) AS b",
+            f"a {unit.name} has one row of table {table.name} at most, but {{0}} have several,"
+            " {1} rows in all",
+            "write `max_rows_per_unit: ..`, the most rows that shall count of one"
+            f" {unit.name}, and remove a `key` that says otherwise",
+        )  # fmt: skip
+
+
+def _unique(
+    policy: Policy, source: SourceDescription, table: Table, key: Key, declaration: str,
+    said: str, instead: str,
+) -> Iterator[Requirement]:  # fmt: skip
+    """No two rows share a key, in each form in which statements compare it."""
+    key = tuple(sorted(key))  # so that a key that is named in two orders is looked up once
+    there = source.tables.get(table.name, TableDescription({}))
+    held = [there.columns.get(name, "") for name in key]
+    if set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):
+        return
+    for texts in _compared(table, key, held):
+        known = " AND ".join(f"{text} IS NOT NULL" for text in texts)
+        rows = f"SELECT count(*) AS n FROM {quoted(table.name)} WHERE {known} GROUP BY {', '.join(texts)}"
+        yield Requirement(
+            declaration, table.name, _place(policy, table.name),
+            f"SELECT 1 AS v FROM ({rows} HAVING count(*) > 1) AS b LIMIT 1",
+            "SELECT coalesce(sum(n), 0)::BIGINT AS rows, count(*) AS keys,"
+            f" coalesce(sum(n) FILTER (WHERE n > 1), 0)::BIGINT AS shared FROM ({rows}) AS b",
+            said, instead,
+        )  # fmt: skip
+
+
+def _compared(table: Table, key: Key, held: list[str]) -> Iterator[tuple[str, ...]]:
+    """A key as it is stored, and as statements read it, where that may not keep values apart."""
+    stored = tuple(quoted(name) for name in key)
+    yield stored
+    if not set(held) <= IDENTICAL | {"VARCHAR"}:
+        yield tuple(
+            f"TRY_CAST({text} AS {engine_type(table.columns[name].kind)})"
+            for name, text in zip(key, stored, strict=True)
+        )
+
+
+def _place(policy: Policy, table: str) -> str:
+    return policy.places.get((table,), str(policy.path))
+
+
+DECLARATIONS = (
+    Declaration(
+        "unit key", "verified", "dpsql.engines.verify.verify",
+        ("dpsql.bound.bounding", "dpsql.policy.resolve", "dpsql.bound.prepared_rows"), _unit_keys,
+    ),
+    Declaration(
+        "table key", "verified", "dpsql.engines.verify.verify",
+        ("dpsql.sql.bind.join_rules", "dpsql.sql.bind.privacy", "dpsql.bound.prepared_rows",
+         "dpsql.policy.resolve"), _table_keys,
+    ),
+    Declaration(
+        "referenced key", "verified", "dpsql.engines.verify.verify",
+        ("dpsql.policy.resolve", "dpsql.sql.bind.join_rules", "dpsql.bound.drop_unit_path",
+         "dpsql.rewrite.shortcut", "dpsql.plan.fan_outs", "dpsql.engines.duckdb.guard.joins"), _referenced_keys,
+    ),
+    Declaration(
+        "one row per unit", "verified", "dpsql.engines.verify.verify",
+        ("dpsql.bound.bounding", "dpsql.bound.one_row", "dpsql.sql.bind.privacy"), _one_row,
+    ),
+    Declaration(
+        "same unit", "verified", "dpsql.engines.verify.verify",
+        ("dpsql.sql.bind.join_rules", "dpsql.sql.bind.determined"), _same_units,
+    ),
+    Declaration(
+        "column type", "verified", "dpsql.policy.against_source.compare",
+        ("dpsql.engines.duckdb.guard", "dpsql.sql.bind.join_rules"),
+    ),
+    Declaration(
+        "several rows per unit", "enforced", "dpsql.rewrite.statement",
+        ("dpsql.bound.bounding", "dpsql.price.halves", "dpsql.rewrite.shortcut"),
+    ),
+    Declaration("rows per group", "enforced", "dpsql.rewrite.statement", ("dpsql.bound.bounding",)),
+    Declaration(
+        "range", "enforced", "dpsql.bound.grid",
+        ("dpsql.bound.bounding", "dpsql.bound.caps", "dpsql.bound.rows", "dpsql.engines.duckdb.guard.sizes"),
+    ),
+    Declaration(
+        "values", "enforced", "dpsql.plan.cells",
+        ("dpsql.reuse.consistent", "dpsql.reuse.pieces"),
+    ),
+    Declaration("not nullable", "enforced", "dpsql.sql.blocks", ("dpsql.sql.bind.sources",)),
+    Declaration("path to a unit", "enforced", "dpsql.sql.blocks", ("dpsql.policy.resolve",)),
+    Declaration("public table", "trusted", "only its owner knows what is public"),
+    Declaration("group size", "trusted", "only its owner knows who belongs together"),
+    Declaration("identifier", "trusted", "only its owner knows which values name people"),
+    Declaration("row as a unit", "trusted", "only its owner knows that no person has two rows"),
+)  # fmt: skip
+"""What a row limit, a range or a list of values leaves out is left out by the statement, so it costs
+accuracy where the data breaks it, never privacy. (``rewrite.shortcut`` and ``engines.duckdb.guard.seen`` choose
+statements without those bounds only where it was looked up that they change nothing.)"""

@@ -1,0 +1,266 @@
+"""Prepared copies as a file beside the database: written once by the owner, read by every query.
+
+The file holds private rows, so it has the permissions of the database. It serves while the
+database is the very file it was made from, under the data version it was made for.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import duckdb
+
+from dpsql.bound.copies import companion, copy_of
+from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines.duckdb.engine import IDENTITY, check_owner
+from dpsql.policy.companion import RANK, Shelf, facts, key_of
+from dpsql.policy.model import Policy, Table
+from dpsql.sql.render import quoted
+
+FORMAT = 3
+DOCUMENT = quoted("dpsql prepared")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A copy as its owner may see it; ``beyond`` are units with more rows than declared."""
+
+    table: str
+    rows: int
+    units: int | None
+    beyond: int | None
+
+
+def place(policy: Policy) -> Path:
+    """The file of the copies."""
+    path = policy.source.path
+    return path.with_name(f"{path.name}.prepared")
+
+
+def read(policy: Policy, document: str | None) -> tuple[Shelf, tuple[str, ...]]:
+    """The copies that serve this policy, and why others do not.
+
+    Claim: a copy is read only if it was made from this database file, unchanged since, under this
+        data version and by the same declarations.
+    Argument: its document says what it was made from and of; whatever differs is not read.
+    """
+    if document is None:
+        return Shelf(), ()
+    found = json.loads(document)
+    if found.get("format") != FORMAT:
+        return Shelf(), (
+            "another version of dpsql prepared the tables, and they are not read: `dpsql prepare`",
+        )
+    if found["data_version"] != policy.data_version:
+        return Shelf(), (
+            "tables were prepared for another data_version, and are not read: `dpsql prepare`",
+        )
+    if found["source"] != _fingerprint(policy.source.path):
+        return Shelf(), (
+            "the database has changed since its tables were prepared, and they are not read: `dpsql prepare`",
+        )
+    private = {t.name: t for t in policy.tables.values() if not t.public}
+    known = {n: t for n, t in private.items() if found["tables"].get(n) == facts(policy, t)}
+    changed = [n for n in found["tables"] if n not in known]
+    keyed = frozenset(n for n, t in private.items() if found["keyed"].get(n) == [*key_of(t)])
+    said = tuple(
+        f"table {n} was prepared for other declarations, and is not read: `dpsql prepare`"
+        for n in changed
+    )
+    return Shelf({n: companion(t) for n, t in known.items()}, keyed), said
+
+
+def prepare(policy: Policy, tables: Sequence[str]) -> list[Written]:
+    """Write copies of these tables, beside those that still serve; all of them or none.
+
+    Raises where rows share what is declared a key: whether a copy may be read must not be decided
+    by rows once analysts ask.
+    """
+    path = place(policy)
+    with _alone(policy):
+        _sweep(path)
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        partial = folder / "partial"
+        try:
+            with _Maker(policy, partial, folder) as maker:
+                written = maker.make(tables)
+            _as_private_as(policy.source.path, partial)
+            partial.replace(path)
+        except duckdb.Error as error:
+            raise SourceMismatch(f"{path}: the tables could not be prepared: {error}") from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return written
+
+
+def remove(policy: Policy) -> bool:
+    """Delete the copies, and what was left of unfinished ones; whether there were any."""
+    path = place(policy)
+    with _alone(policy):
+        _sweep(path)
+        found = os.path.lexists(path)
+        path.unlink(missing_ok=True)
+    return found
+
+
+@contextmanager
+def _alone(policy: Policy) -> Iterator[None]:
+    """Nobody else prepares tables of this database: what they write would be lost, or swept."""
+    with policy.source.path.open("rb") as database:
+        try:
+            fcntl.flock(database, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SourceMismatch(
+                f"{policy.source.path}: its tables are being prepared already; wait for that"
+            ) from None
+        yield
+
+
+def _sweep(path: Path) -> None:
+    """Remove what a run that was killed has left: it holds private rows."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _as_private_as(database: Path, file: Path) -> None:
+    """Whoever may not read the database may not read the file: neither by owner nor by group."""
+    state = database.stat()
+    with suppress(PermissionError):
+        os.chown(file, -1, state.st_gid)
+    with suppress(PermissionError):
+        os.chown(file, state.st_uid, -1)
+    same = file.stat().st_gid == state.st_gid
+    file.chmod(state.st_mode & (0o777 if same else 0o707))
+
+
+def _fingerprint(path: Path) -> str:
+    """What changes when the database is written to: its file, and the log of what is not yet there."""
+    states = [p.stat() for p in (path, path.with_name(f"{path.name}.wal")) if p.exists()]
+    return "-".join(f"{state.st_size}-{state.st_mtime_ns}" for state in states)
+
+
+class _Maker:
+    """A connection that reads the database and older copies, and writes a new file."""
+
+    def __init__(self, policy: Policy, partial: Path, folder: Path) -> None:
+        self._policy, self._path = policy, place(policy)
+        limits = policy.limits
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": limits.memory,
+            "temp_directory": str(folder / "spill"),
+        }
+        if limits.threads:
+            config["threads"] = limits.threads
+        self._fingerprint = _fingerprint(policy.source.path)
+        self._connection = duckdb.connect(":memory:", config=config)
+        for setting, value in IDENTITY.items():
+            self._connection.execute(f"SET GLOBAL {setting} = {value}")
+        self._attach(policy.source.path, "source", " (READ_ONLY)")
+        self._attach(partial, "made", "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def make(self, tables: Sequence[str]) -> list[Written]:
+        """Write everything."""
+        policy = self._policy
+        self._connection.execute("USE source")
+        keyed = self._keys()
+        kept, salt = self._older()
+        written = [self._table(policy.tables[name], salt) for name in tables]
+        made = dict.fromkeys([*tables, *(n for n in kept if n not in tables)])
+        for name in made:
+            if name not in tables:
+                self._connection.execute(
+                    f"CREATE TABLE made.main.{quoted(name)} AS FROM older.main.{quoted(name)}"
+                )
+        document = {
+            "format": FORMAT,
+            "data_version": policy.data_version,
+            "source": self._fingerprint,
+            "salt": salt,
+            "tables": {name: facts(policy, policy.tables[name]) for name in made},
+            "keyed": keyed,
+        }
+        self._connection.execute(f"CREATE TABLE made.main.{DOCUMENT} (document VARCHAR)")
+        self._connection.execute(
+            f"INSERT INTO made.main.{DOCUMENT} VALUES ($1)", [json.dumps(document)]
+        )
+        return written
+
+    def _attach(self, path: Path, name: str, mode: str) -> None:
+        text = str(path).replace("'", "''")
+        self._connection.execute(f"ATTACH '{text}' AS {name}{mode}")
+
+    def _older(self) -> tuple[list[str], int]:
+        """Copies that still serve, and their salt, so that what is prepared again is the same."""
+        if not self._path.exists():
+            return [], secrets.randbits(62)
+        check_owner(self._path, self._policy.source.path)
+        self._attach(self._path, "older", " (READ_ONLY)")
+        (document,) = self._one(f"SELECT document FROM older.main.{DOCUMENT}")
+        shelf, _ = read(self._policy, document)
+        salt = json.loads(document)["salt"] if shelf.copies else secrets.randbits(62)
+        return list(shelf.copies), salt
+
+    def _table(self, table: Table, salt: int) -> Written:
+        name = f"made.main.{quoted(table.name)}"
+        self._connection.execute(f"CREATE TABLE {name} AS {copy_of(table, salt)}")
+        for steps in companion(table).steps.values():
+            held = quoted(steps.name)
+            (beyond,) = self._one(
+                f"SELECT count(*) FROM {name} WHERE {held} NOT BETWEEN {steps.low} AND {steps.high}"
+            )
+            assert beyond == 0, "clamped values are between the bounds"
+        (rows,) = self._one(f"SELECT count(*) FROM {name}")
+        if not table.unit_columns:
+            return Written(table.name, rows, None, None)
+        most, rank = table.max_rows_per_unit, quoted(RANK)
+        units, over = self._one(
+            f"SELECT count(*) FILTER (WHERE {rank} = 1),"
+            f" count(*) FILTER (WHERE {rank} = {most + 1}) FROM {name}"
+        )
+        return Written(table.name, rows, units, over)
+
+    def _keys(self) -> Mapping[str, list[str]]:
+        """The declared keys of private tables: no two rows share one."""
+        keyed, shared, policy = {}, [], self._policy
+        for table in policy.tables.values():
+            key = key_of(table)
+            if table.public or not key:
+                continue
+            listed = ", ".join(quoted(name) for name in key)
+            twice = (
+                f"SELECT 1 FROM source.main.{quoted(table.name)} GROUP BY {listed}"
+                " HAVING count(*) > 1 LIMIT 1"
+            )
+            if self._connection.execute(twice).fetchone() is None:
+                keyed[table.name] = list(key)
+            else:
+                place = policy.places.get((table.name,), str(policy.path))
+                shared.append(
+                    f"{place}: several rows of {table.name} have the same ({', '.join(key)}), which"
+                    " is declared its key; mend the data or the declaration"
+                )
+        if shared:
+            raise SourceMismatch(*shared)
+        return keyed
+
+    def _one(self, sql: str) -> tuple[Any, ...]:
+        found: tuple[Any, ...] | None = self._connection.execute(sql).fetchone()
+        assert found is not None
+        return found

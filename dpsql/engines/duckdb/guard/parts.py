@@ -1,0 +1,180 @@
+"""Parts of the engine's syntax tree, and what can be told of them without knowing any table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Node = dict[str, Any]
+"""A part of the engine's syntax tree."""
+_HASH = 64
+"""How many bits a hash has."""
+_MARKS = 6
+"""The bits of a number that says which of 64 bits is meant."""
+
+
+def arguments(node: Node) -> list[Node]:
+    """The arguments of a function."""
+    return [a.get("expression", a) for a in node["arguments"]]
+
+
+def between(condition: Node) -> Iterator[tuple[Node, Node, Node]]:
+    """What a condition puts between two constants: compared with one from either side.
+
+    Equal parts of a tree are equal expressions: the places where they stand are not in it.
+    """
+    lows: list[tuple[Node, Node]] = []
+    highs: list[tuple[Node, Node]] = []
+    for part in conjuncts(condition):
+        if part["class"] == "COMPARISON" and constant(part["right"]):
+            if part["type"] in ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"):
+                lows.append((part["left"], part["right"]))
+            if part["type"] in ("COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"):
+                highs.append((part["left"], part["right"]))
+    for value, low in lows:
+        yield from ((value, low, high) for other, high in highs if other == value)
+
+
+def above(condition: Node) -> Iterator[tuple[Node, int, None]]:
+    """Where a condition does not hold, the whole number that is greater than its constant."""
+    text = condition.get("right", {}).get("literal", {"kind": ""})
+    if condition["type"] == "COMPARE_LESSTHANOREQUALTO" and text["kind"] == "INTEGER":
+        yield condition["left"], int(text["text"]) + 1, None
+
+
+def unequal(node: Node) -> bool:
+    """Whether a value is NULL instead of zero."""
+    if node.get("function_name") != "nullif":
+        return False
+    return bool(arguments(node)[1].get("literal", {}).get("text") == "0")
+
+
+def between_zones(node: Node) -> Node | None:
+    """The timestamp of which ``timezone`` gives the time in another zone; None unless both are named.
+
+    From one zone alone an engine makes an instant, and what that is as a time follows from the
+    setting of a session.
+    """
+    for _ in range(2):
+        plain = node.get("function_name") == "timezone" and len(node["arguments"]) == 2
+        if not plain or node["distinct"] or node["filter"] or node["schema"]:
+            return None
+        zone, node = arguments(node)
+        if zone.get("literal", {}).get("kind") != "STRING":
+            return None
+    return node
+
+
+def shown_number(node: Node) -> Node | None:
+    """The number that a cast writes as text with so many decimals, or as one of 32 bits; or None.
+
+    A decimal may stand in no other place: arithmetic of decimals fails where it overflows.
+    """
+    inner = node["child"]
+    if inner["class"] != "CAST" or not (inner["try_cast"] and node["try_cast"]):
+        return None
+    held, sizes = inner["type_expr"]["type_name"], inner["type_expr"]["children"]
+    whole = [s.get("literal", {}).get("kind") == "INTEGER" for s in sizes]
+    known = (held == "DECIMAL" and whole == [True, True]) or (held == "FLOAT" and not sizes)
+    text = node["type_expr"]["type_name"] == "VARCHAR" and not node["type_expr"]["children"]
+    return inner["child"] if known and text else None
+
+
+def constant(node: Node) -> bool:
+    """Whether a value is written in the statement, or comes with it."""
+    if node["class"] == "CAST":
+        return constant(node["child"])
+    if node["class"] == "FUNCTION" and node["function_name"] in ("-", "+"):
+        return all(constant(a) for a in arguments(node))
+    return node["class"] in ("CONSTANT", "PARAMETER")
+
+
+def canonical(node: Node) -> Node | None:
+    """The value of which an expression is the canonical form as a double; None where it is none.
+
+    ``CASE WHEN isnan(x) THEN CAST('NaN' AS DOUBLE) ELSE x + 0.0e0 END``: minus zero and zero are
+    zero, and there is one NaN. All else stays as it is, and so does NULL.
+    """
+    if len(node["case_checks"]) != 1 or not not_a_number(node["case_checks"][0]["then_expr"]):
+        return None
+    test, other = node["case_checks"][0]["when_expr"], node["else_expr"]
+    if test.get("function_name") != "isnan" or other.get("function_name") != "+":
+        return None
+    (value,), added = arguments(test), arguments(other)
+    zero = added[-1].get("literal", {})
+    plus_zero = zero.get("kind") == "NUMERIC" and zero["text"] == "0.0e0"
+    return value if len(added) == 2 and added[0] == value and plus_zero else None
+
+
+def not_a_number(node: Node) -> bool:
+    """Whether an expression is the one NaN of the canonical form."""
+    if node["class"] != "CAST" or node["type_expr"]["type_name"] != "DOUBLE":
+        return False
+    text = {"kind": "STRING", "text": "NaN"}
+    return node["child"].get("literal") == text and not node["try_cast"]
+
+
+def conjuncts(node: Node) -> Iterator[Node]:
+    """The parts of a condition that all must hold."""
+    if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
+        for child in node["children"]:
+            yield from conjuncts(child)
+    else:
+        yield node
+
+
+def everything(star: Node) -> bool:
+    """Whether a ``*`` is all columns, each as it is."""
+    changes = ("relation_name", "exclude_list", "replace_list", "columns", "expr",
+               "qualified_exclude_list", "rename_list")  # fmt: skip
+    return not any(star[change] for change in changes)
+
+
+def named(node: object) -> Iterator[list[str]]:
+    """The names of every column in an expression."""
+    if isinstance(node, dict):
+        if node.get("class") == "COLUMN_REF":
+            yield node["column_names"]
+        for child in node.values():
+            yield from named(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from named(child)
+
+
+def equal(node: Node) -> Iterator[tuple[Node, Node]]:
+    """The two sides of each equality that a condition needs, where both are columns or casts."""
+    for part in conjuncts(node):
+        if part["type"] == "COMPARE_EQUAL" and name_of(part["left"]) and name_of(part["right"]):
+            yield part["left"], part["right"]
+
+
+def name_of(node: Node) -> list[str]:
+    """The name of a column, as it is or cast; nothing for what is none."""
+    inner = node["child"] if node["class"] == "CAST" else node
+    names: list[str] = inner.get("column_names", [])
+    return names
+
+
+def place_bits(args: list[Node]) -> int | None:
+    """How many bits of a hash are left when a constant moves the others out; None for all else."""
+    value, by = args
+    if value.get("function_name") != "hash" or by.get("literal", {}).get("kind") != "INTEGER":
+        return None
+    left = _HASH - int(by["literal"]["text"])
+    return left if 0 < left < _HASH else None
+
+
+def marked(args: list[Node]) -> bool:
+    """Whether a one of 128 bits is moved to a place that the first bits of a hash say."""
+    one, by = args
+    wide = one["class"] == "CAST" and one["type_expr"]["type_name"] == "HUGEINT"
+    if not wide or one["child"].get("literal", {}).get("text") != "1":
+        return False
+    left = place_bits(arguments(by)) if by.get("function_name") == ">>" else None
+    return left is not None and left <= _MARKS
+
+
+def is_microsecond_part(name: str, args: list[Node]) -> bool:
+    """The one part of a time that is always there."""
+    return name == "date_part" and args[0].get("literal", {}).get("text") == "microsecond"

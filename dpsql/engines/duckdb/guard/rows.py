@@ -1,0 +1,119 @@
+"""Rows of a FROM clause or of a query: their columns, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from dpsql.engines.duckdb.guard.facts import STORED, Fact, Unsafe, plain
+from dpsql.engines.duckdb.guard.parts import Node, conjuncts, name_of
+
+Columns = dict[str, Fact]
+
+
+class Every(Columns):
+    """The columns of a public table that lists none: all that it has."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __getitem__(self, _: str) -> Fact:
+        return plain(STORED)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Columns by alias, and whose rows they are.
+
+    Rows ``above`` are one for each unit that has more rows than a constant; ``few`` are rows of
+    the other units. ``hides`` says that some column must not name a group. ``strays`` says that
+    some rows may have no unit: their key is NULL. ``read`` is the FROM and the WHERE that a query's
+    rows are of. ``grouped`` are columns of which no two rows have the same values.
+    """
+
+    sources: tuple[tuple[str, Columns], ...]
+    state: str
+    parts: int = 0
+    kind: str | None = None
+    above: bool = False
+    few: bool = False
+    hides: bool = False
+    strays: bool = False
+    read: tuple[Node, Node | None] | None = None
+    grouped: frozenset[str] | None = None
+
+    def find(self, names: list[str]) -> Fact | None:
+        """The column of a name, the first one where USING has joined several."""
+        table = names[0] if len(names) > 1 else None
+        column = names[-1] if len(names) < 3 else names[1]
+        for alias, columns in self.sources:
+            if table in (None, alias) and column in columns:
+                found = columns[column]
+                return found.fields[names[2]] if len(names) == 3 else found
+        return None
+
+    def resolve(self, names: list[str]) -> Fact:
+        """The same; ``Unsafe`` where there is none."""
+        found = self.find(names)
+        if found is None:
+            raise Unsafe(f"the column {'.'.join(names)}, which is not listed here")
+        return found
+
+    @property
+    def columns(self) -> Columns:
+        """All columns, as ``*`` gives them."""
+        return {name: fact for _, columns in self.sources for name, fact in columns.items()}
+
+    def under(self, alias: str, columns: Columns) -> Rows:
+        """The same rows, with their columns under one alias."""
+        return replace(self, sources=((alias, columns),))
+
+    def changed(self, change: Callable[[Fact], Fact]) -> Rows:
+        """The same rows with something else certain of their columns."""
+        return replace(
+            self,
+            sources=tuple(
+                (alias, {name: change(fact) for name, fact in columns.items()})
+                for alias, columns in self.sources
+            ),
+        )
+
+
+def settled(rows: Rows, condition: Node | None) -> Rows:
+    """The rows that a condition keeps, which may say that each has the whole key of its unit."""
+    if condition is None or not rows.strays:
+        return rows
+    held = [
+        rows.resolve(name_of(part["children"][0])).unit
+        for part in conjuncts(condition)
+        if part["type"] == "OPERATOR_IS_NOT_NULL" and name_of(part["children"][0])
+    ]
+    known: frozenset[int] = frozenset().union(*held)
+    return replace(rows, strays=len(known) < rows.parts)
+
+
+def apart(found: Iterator[tuple[str, Fact]]) -> Columns:
+    """Columns by name. No two may be one name to the engine, which reads the first of them."""
+    columns: Columns = {}
+    folded = set()
+    for name, fact in found:
+        if name.lower() in folded:
+            raise Unsafe(f"two columns called {name}")
+        folded.add(name.lower())
+        columns[name] = fact
+    return columns
+
+
+def anew(rows: Rows, numbers: Iterator[int]) -> Rows:
+    """Rows that are read once more: keys of one reading are no keys of another's rows."""
+    fresh: dict[int, int] = {}
+
+    def renumbered(fact: Fact) -> Fact:
+        if not fact.keys:
+            return fact
+        for *_, reading in fact.keys:
+            if reading not in fresh:
+                fresh[reading] = next(numbers)
+        return replace(fact, keys=frozenset((t, i, n, fresh[r]) for t, i, n, r in fact.keys))
+
+    return rows.changed(renumbered)

@@ -1,0 +1,370 @@
+"""Relations of dpsql's own form, and the one invariant they carry.
+
+A relation is ``Public``, ``Private`` (every row belongs to exactly one privacy unit and is
+computed from that unit's rows and public data only) or ``Released`` (noised and paid for).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from dpsql.diagnostics.span import Span
+from dpsql.effort import step
+from dpsql.ir.expressions import Aggregated, Column, Expression, SortKey, Subquery, Window
+from dpsql.ir.expressions import walk as parts
+from dpsql.ir.privacy_clause import Terms
+from dpsql.policy.companion import Steps
+from dpsql.policy.model import Table
+from dpsql.policy.types import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """Known to everyone, answered exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Private:
+    """Rows of units of kind ``unit``.
+
+    ``key`` names the row's unit: for each part of its key, the columns that hold it (empty: each
+    row is a unit of its own). One unit has
+    at most ``max_rows`` rows here, by declaration and through every operator since; the bound
+    is enforced again where rows are counted unless it is 1. ``per_group`` is the declared
+    largest number of rows of one unit in one group.
+    """
+
+    unit: str
+    key: tuple[frozenset[int], ...]
+    max_rows: int
+    per_group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Already noised and paid for, or computed from such."""
+
+
+Privacy = Public | Private | Released
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """A column of a prepared copy that holds the values of column ``of`` in steps."""
+
+    of: int
+    column: Column
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A scan reads the prepared copy of its table.
+
+    Of each unit's rows the first ``most`` by rank are read; None reads all.
+    """
+
+    stepped: tuple[Stepped, ...]
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A listed table. ``unit_columns`` are the columns of the table its path ends in."""
+
+    table: Table
+    fields: tuple[Column, ...]
+    unit_fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+    lean: bool = False
+    """The unit is taken from a parent table in the same query, so no path is followed."""
+    copied: Copied | None = None
+    """Set where a plan is written as a statement, if there is a prepared copy."""
+    heavy: str | None = None
+    """What an engine keeps of the table, where only those rows are read: see ``rewrite.shortcut``."""
+    view: str = field(default="", compare=False)
+    """The view of the policy that reads it: whoever asks may not see the table itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Constant rows."""
+
+    fields: tuple[Column, ...]
+    rows: tuple[tuple[Scalar | None, ...], ...]
+    privacy: Privacy = Public()
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """WHERE or HAVING; ``fields`` may be narrower than the input's."""
+
+    input: Relation
+    predicate: Expression
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Computed columns, one for each field; the unit's key travels along unseen."""
+
+    input: Relation
+    values: tuple[Expression, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY ``keys``; fields are the keys, then the calls.
+
+    ``sets`` are the grouping sets, as positions in ``keys``; none means one set with all keys.
+    ``terms`` are what a differential privacy clause asks for its measurement. ``called`` names
+    the keys as whoever asks knows them; none means that they are called as the fields.
+    """
+
+    input: Relation
+    keys: tuple[Expression, ...]
+    calls: tuple[Aggregated, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+    sets: tuple[tuple[int, ...], ...] = ()
+    terms: Terms | None = None
+    called: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """What an answer or a refusal calls the keys, each name once."""
+        names = self.called or tuple(f.name for f in self.fields[: len(self.keys)])
+        return tuple(dict.fromkeys(names))
+
+    def called_at(self, positions: Iterable[int]) -> tuple[str, ...]:
+        """What ``called`` is for some of the keys."""
+        return tuple(self.called[k] for k in positions) if self.called else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """``kind`` is inner, left, right, full, cross, semi or anti.
+
+    ``on_unit`` is the condition that would join unit with unit, for suggestions. ``whole`` says
+    that groups without a pair of rows were asked for too: they must be public.
+    """
+
+    kind: str
+    left: Relation
+    right: Relation
+    condition: Expression | None
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+    on_unit: str = field(default="", compare=False)
+    whole: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """A set operation: ``union all``, ``union``, ``except`` or ``intersect``, by position.
+
+    ``columns`` says which columns of each input make the fields (its first ones by default).
+    """
+
+    operation: str
+    inputs: tuple[Relation, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+    columns: tuple[tuple[Column, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """The input's fields and one more for each window function.
+
+    ``read`` are the columns that a statement reads beside these; None: it may read any.
+    """
+
+    input: Relation
+    windows: tuple[Window, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+    read: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """SELECT DISTINCT; ``called`` names the columns as whoever asks knows them."""
+
+    input: Relation
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+    called: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """ORDER BY."""
+
+    input: Relation
+    keys: tuple[SortKey, ...]
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """LIMIT and OFFSET."""
+
+    input: Relation
+    count: int | None
+    offset: int
+    fields: tuple[Column, ...]
+    privacy: Privacy
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A table that exists by the time it is read: a released measurement, or public rows.
+
+    ``given`` says that its rows come with the statement, as the parameter of that name.
+    """
+
+    name: str
+    fields: tuple[Column, ...]
+    privacy: Privacy = Released()
+    span: Span | None = field(default=None, compare=False)
+    given: bool = False
+
+
+Relation = (
+    Scan
+    | Values
+    | Filter
+    | Project
+    | Aggregate
+    | Join
+    | Union
+    | Windowed
+    | Distinct
+    | Sort
+    | Limit
+    | Stored
+)
+
+
+def inputs(relation: Relation) -> tuple[Relation, ...]:
+    """The relations directly below."""
+    match relation:
+        case Scan() | Values() | Stored():
+            return ()
+        case Join(left=left, right=right):
+            return (left, right)
+        case Union(inputs=below):
+            return below
+        case _:
+            return (relation.input,)
+
+
+def with_inputs(relation: Relation, below: tuple[Relation, ...]) -> Relation:
+    """The same operator over other inputs (the caller keeps the fields in step)."""
+    match relation:
+        case Scan() | Values() | Stored():
+            return relation
+        case Join():
+            return replace(relation, left=below[0], right=below[1])
+        case Union():
+            return replace(relation, inputs=below)
+        case _:
+            return replace(relation, input=below[0])
+
+
+def expressions(relation: Relation) -> tuple[Expression, ...]:
+    """The scalar expressions of this operator alone."""
+    match relation:
+        case Scan() | Values() | Stored() | Union() | Distinct() | Limit():
+            return ()
+        case Filter(predicate=predicate):
+            return (predicate,)
+        case Project(values=values):
+            return values
+        case Aggregate(keys=keys, calls=calls):
+            wheres = tuple(c.where for c in calls if c.where is not None)
+            return (*keys, *(a for c in calls for a in c.args), *wheres)
+        case Join(condition=condition):
+            return () if condition is None else (condition,)
+        case Windowed(windows=windows):
+            return windows
+        case Sort(keys=keys):
+            return tuple(key.value for key in keys)
+
+
+def with_expressions(relation: Relation, change: Callable[[Expression], Expression]) -> Relation:
+    """The same operator with each of its scalar expressions changed."""
+    match relation:
+        case Scan() | Values() | Stored() | Union() | Distinct() | Limit():
+            return relation
+        case Filter(predicate=predicate):
+            return replace(relation, predicate=change(predicate))
+        case Project(values=values):
+            return replace(relation, values=tuple(change(v) for v in values))
+        case Aggregate(keys=keys, calls=calls):
+            changed = tuple(with_arguments(call, change) for call in calls)
+            return replace(relation, keys=tuple(change(k) for k in keys), calls=changed)
+        case Join(condition=condition):
+            return relation if condition is None else replace(relation, condition=change(condition))
+        case Windowed(windows=windows):
+            kept = tuple(w for w in map(change, windows) if isinstance(w, Window))
+            return replace(relation, windows=kept)
+        case Sort(keys=keys):
+            return replace(relation, keys=tuple(replace(k, value=change(k.value)) for k in keys))
+
+
+def with_arguments(call: Aggregated, change: Callable[[Expression], Expression]) -> Aggregated:
+    """An aggregate call with its arguments and its FILTER changed."""
+    where = None if call.where is None else change(call.where)
+    return replace(call, args=tuple(change(a) for a in call.args), where=where)
+
+
+def subqueries(relation: Relation) -> Iterator[Subquery]:
+    """Queries inside the expressions of this operator."""
+    for expression in expressions(relation):
+        for part in parts(expression):
+            if isinstance(part, Subquery):
+                yield part
+
+
+def walk(relation: Relation) -> Iterator[Relation]:
+    """The relation and everything below it, also inside expressions."""
+    step()
+    yield relation
+    for subquery in subqueries(relation):
+        yield from walk(subquery.relation)
+    for below in inputs(relation):
+        yield from walk(below)
+
+
+def written(relation: Relation) -> dict[int, Column]:
+    """Columns that the rows of a relation have when they are written as SQL, shown or not."""
+    found = {f.number: f for f in relation.fields}
+    match relation:
+        case Scan(lean=False, unit_fields=owners):
+            return {**found, **{f.number: f for f in owners}}
+        case Join(kind="semi" | "anti", left=left):
+            return {**found, **written(left)}
+        case Join(left=left, right=right):
+            return {**found, **written(left), **written(right)}
+        case Filter() | Project() | Sort() | Windowed():
+            return {**found, **written(relation.input)}
+        case _:
+            return found

@@ -1,0 +1,143 @@
+"""Intervals that a query asks for by name: which released columns a value is computed from.
+
+Claim: an interval is computed from released values and public noise laws alone, so it is free.
+Argument: ``traced`` follows a value down to one released table, through operators that make each
+    row of one row; where it cannot, or where a value was chosen by its rank, there is a refusal
+    before anything is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dpsql.catalog.statistic import Ranked
+from dpsql.diagnostics.refusal import Refusal, Refused
+from dpsql.effort import step
+from dpsql.ir.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Shape,
+    columns,
+    substitute,
+)
+from dpsql.ir.expressions import walk as parts
+from dpsql.ir.relations import (
+    Filter,
+    Limit,
+    Project,
+    Relation,
+    Sort,
+    Stored,
+    Windowed,
+    expressions,
+    inputs,
+    walk,
+    with_expressions,
+    with_inputs,
+)
+from dpsql.plan.nodes import Plan
+from dpsql.policy.types import Kind
+from dpsql.sql.own import OWN
+
+NAMES = tuple(OWN.values())
+NOTHING = Literal(None, Shape(Kind.DOUBLE))
+"""The interval of what is not noised."""
+
+
+def asked(relation: Relation) -> Iterator[Call]:
+    """The intervals in this operator's own expressions."""
+    for expression in expressions(relation):
+        for part in parts(expression):
+            if isinstance(part, Call) and part.function in NAMES:
+                yield part
+
+
+def traced(relation: Relation, value: Expression) -> tuple[Expression, Stored] | None:
+    """The value over the columns of one stored table; None where rows were combined.
+
+    Windows beside the value leave its row as it is; a value made of one is of several rows.
+    """
+    definitions: dict[int, Expression] = {}
+    current = relation
+    while isinstance(current, Limit | Sort | Filter | Project | Windowed):
+        step(len(current.fields))
+        if isinstance(current, Project):
+            for column, made in zip(current.fields, current.values, strict=True):
+                if not isinstance(made, Column) or made.number != column.number:
+                    definitions[column.number] = made
+        current = current.input
+    if not isinstance(current, Stored):
+        return None
+    expanded = _expanded(value, definitions)
+    own = {f.number for f in current.fields}
+    return (expanded, current) if all(c.number in own for c in columns(expanded)) else None
+
+
+def _expanded(node: Expression, definitions: Mapping[int, Expression]) -> Expression:
+    def swap(part: Expression) -> Expression | None:
+        if isinstance(part, Column) and part.number in definitions:
+            return _expanded(definitions[part.number], definitions)
+        return None
+
+    return substitute(node, swap)
+
+
+def unnoised(relation: Relation) -> Relation:
+    """A public relation with no intervals: what is exact has none."""
+    below = tuple(unnoised(r) for r in inputs(relation))
+    return with_expressions(with_inputs(relation, below), _nothing)
+
+
+def _nothing(node: Expression) -> Expression:
+    return substitute(
+        node, lambda n: NOTHING if isinstance(n, Call) and n.function in NAMES else None
+    )
+
+
+def check(plan: Plan) -> None:
+    """Refuse intervals that could not be worked out, before anything is paid."""
+    chosen = {
+        column.number
+        for m in plan.measurements
+        for column, statistic in zip(m.columns, m.statistics, strict=True)
+        if isinstance(statistic, Ranked)
+    }
+    for lookup in plan.lookups:
+        for relation in walk(lookup.relation):
+            for call in asked(relation):
+                raise Refused(_combined(call))
+    for relation in walk(plan.output):
+        for call in asked(relation):
+            below = inputs(relation)
+            found = traced(below[0], call.args[0]) if len(below) == 1 else None
+            if found is None or any(p in NAMES for p in _functions(found[0])):
+                raise Refused(_combined(call))
+            if any(c.number in chosen for c in columns(found[0])):
+                raise Refused(_by_rank(call))
+
+
+def _functions(node: Expression) -> Iterator[str]:
+    return (part.function for part in parts(node) if isinstance(part, Call))
+
+
+def _combined(call: Call) -> Refusal:
+    return Refusal(
+        "DP110",
+        "the interval of this is not known",
+        "It is worked out from the noise of one row of one noised result; here rows were joined, "
+        "added up or looked up in between.",
+        "Ask for it in the SELECT that aggregates, and use its column from there on.",
+        call.span,
+    )
+
+
+def _by_rank(call: Call) -> Refusal:
+    return Refusal(
+        "DP110",
+        "a value that is chosen by its rank has no interval",
+        "How far a rank is off in value depends on the rows around it, which are not public.",
+        "EXPLAIN says how many rows it may be off.",
+        call.span,
+    )

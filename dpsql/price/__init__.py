@@ -1,0 +1,1 @@
+"""Bounding and noise chosen by predicted error, within what a budget allows."""

@@ -1,0 +1,92 @@
+"""A total and the number of its rows, noised together as two halves.
+
+A value x of the range c - h .. c + h is a share of the way from one end to the other. Instead of a
+total T of x - c and a number n of rows, the sums of the distances to both ends are noised,
+a = T + h n and b = h n - T: a row moves both together by 2 h, wherever it lies. T and n are then
+(a - b) / 2 and (a + b) / 2 h.
+
+Claim: with Laplace noise the errors of T and of n are both 1/sqrt(2) of what they are if each gets
+    half the epsilon, at the same price.
+Argument: half of the epsilon gives T noise of scale 2 h / epsilon and n of scale 2 / epsilon, for
+    each row that a unit may have. Both halves get noise of scale 2 h / epsilon, and half of the
+    sum of two such has 1/sqrt(2) of the deviation. (Gaussian noise is as wide either way.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.bound.bounding import Bounding, sensitivity, touched
+from dpsql.bound.grid import grid
+from dpsql.catalog.build import not_null
+from dpsql.catalog.statistic import Rows, Statistic, Total
+from dpsql.plan.nodes import Cells
+from dpsql.price.priced import Chosen, Halves, Noised, Share
+from dpsql.privacy.mechanisms import laplace_for
+
+GAINED = Fraction(1, 16)
+"""Rounding to coarser steps may be so much of the widest noise, so at most a quarter of what it is added to:
+halves whose noise is wider by that still gain."""
+
+
+def paired(
+    noised: tuple[Noised | Chosen, ...], bounding: Bounding, share: Share, widest: float,
+    taken: int | None, cells: Cells | None,
+) -> tuple[Noised | Chosen, ...]:  # fmt: skip
+    """The statistics with those noised as halves that have a twin. ``taken`` selects groups."""
+    if share.family != "laplace":
+        return noised
+    found, epsilon = list(noised), 2 * share.epsilon
+    for i, j in _twins(tuple(item.statistic for item in noised)):
+        total, count = found[i], found[j]
+        if j == taken or isinstance(total, Chosen) or isinstance(count, Chosen):
+            continue
+        halves = _halves(total, j, bounding, epsilon, widest, cells)
+        if halves is not None:
+            noise = laplace_for(halves.l1, epsilon)
+            found[i] = replace(total, noise=noise, halves=halves)
+            found[j] = replace(count, noise=noise, halves=replace(halves, other=i))
+    return tuple(found)
+
+
+def _twins(statistics: tuple[Statistic, ...]) -> Iterator[tuple[int, int]]:
+    """Totals, each with a number of its own rows; no number has more than one."""
+    free = {s: j for j, s in enumerate(statistics) if isinstance(s, Rows) and s.cap is None}
+    for i, statistic in enumerate(statistics):
+        if isinstance(statistic, Total) and statistic.cap is None and not statistic.whole:
+            j = free.pop(Rows(not_null(statistic.value, statistic.where)), None)
+            if j is not None:
+                yield i, j
+
+
+def _halves(
+    total: Noised, other: int, bounding: Bounding, epsilon: Fraction, widest: float,
+    cells: Cells | None,
+) -> Halves | None:  # fmt: skip
+    """The halves of a total and the number of its rows; None where their noise would be too wide.
+
+    Claim: adding or removing one unit moves both halves over all groups by at most ``l1``, so that
+        noise for ``epsilon`` makes both together ``epsilon``-DP.
+    Assumes: a unit's total in a group is at most ``reach`` times its number of rows there, both
+        as the engine counts them, and its numbers have the sensitivity of ``bound.bounding``.
+    Argument: then a unit's halves are not negative, and add up to 2 * reach times its number. Every
+        stage keeps the assumption, since numbers and totals of a unit are made smaller by the same
+        weight or factor, with totals rounded toward zero; where both are capped in a group, the
+        number at c and the total at reach * c, it holds as well. Rounding the sums of a group to
+        coarser steps adds less than one step for each half of each group that the unit is in, which
+        are the groups that its rows are ``touched`` in, however little they weigh there.
+    """
+    statistic, one = total.statistic, 1 << bounding.bits
+    assert isinstance(statistic, Total)
+    reach = grid(statistic, grid(statistic).shift - total.shift).reach
+    moved = 2 * reach * sensitivity(Rows(), one, bounding).l1
+    if moved / epsilon < widest:
+        return Halves(other, reach, one, 0, moved)
+    rounding = 2 * touched(bounding, cells) * bounding.size
+    if rounding / epsilon > GAINED * Fraction(widest):
+        return None
+    coarse = math.ceil(math.log2(2 * moved / epsilon / Fraction(widest)))
+    return Halves(other, reach, one, coarse, moved / 2**coarse + rounding)

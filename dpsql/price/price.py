@@ -1,0 +1,361 @@
+"""Choose bounding and mechanism by predicted error, and say what the answer costs.
+
+One query's mechanisms are fixed before it runs, so its epsilon is split beforehand: the noise of
+every statistic gets an equal share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import assert_never
+
+from dpsql.bound import caps
+from dpsql.bound.bounding import (
+    Bounding,
+    Sensitivity,
+    candidates,
+    narrowed,
+    narrows,
+    sensitivity,
+)
+from dpsql.bound.buckets import buckets
+from dpsql.bound.grid import Grid, finer, grid, last_digit
+from dpsql.bound.prepared_rows import reading
+from dpsql.catalog.statistic import Ranked, Rows, Statistic, Total, Units
+from dpsql.diagnostics.refusal import Refused
+from dpsql.effort import step
+from dpsql.plan.nodes import Measurement, Plan
+from dpsql.price.budget_refusals import no_mechanism, not_public, too_noisy
+from dpsql.price.clauses import apart
+from dpsql.price.halves import paired
+from dpsql.price.priced import (
+    Chosen,
+    Noise,
+    Noised,
+    PricedMeasurement,
+    PricedPlan,
+    Selection,
+    Share,
+)
+from dpsql.price.request import Request
+from dpsql.privacy.accounting import gaussian_rho_for_query, rho_of_exponential, rho_of_pure
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import (
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    ThresholdEvent,
+    ThresholdKind,
+    TruncatedGeometricEvent,
+)
+from dpsql.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    TruncatedGeometric,
+    exponential_for,
+    exponential_for_zcdp,
+    gaussian_for,
+    gaussian_threshold,
+    laplace_for,
+    laplace_threshold,
+    truncated_geometric_for,
+)
+
+WIDEST_NOISE = 2.0**39
+"""Noise wider than this many grid steps is drawn on a coarser grid."""
+NEGLIGIBLE = 1e-6
+"""Noise that is wider by so small a part (roundings are) is no reason for another bounding."""
+
+
+def price(plan: Plan, request: Request) -> PricedPlan:
+    """The plan with the noise that is predicted to be smallest among what is allowed."""
+    if not plan.measurements:
+        return PricedPlan(plan, (), Cost.zero(), (), "none")
+    return replace(apart(plan, request, _pot), consistent=request.consistent)
+
+
+def _pot(plan: Plan, request: Request) -> PricedPlan:
+    """The measurements that share one budget."""
+    _require_epsilon(plan, request)
+    _require_delta(plan, request)
+    options = [_priced(plan, request, share) for share in _shares(plan, request)]
+    if not options:
+        raise Refused(no_mechanism(request))
+    return min(options, key=_error)
+
+
+def _shares(plan: Plan, request: Request) -> Iterator[Share]:
+    """How the budget divides for each family of mechanisms that may be used."""
+    selections = sum(m.cells is None for m in plan.measurements)
+    statistics = sum(len(_noisy(m)) for m in plan.measurements)
+    wanted = request.mechanism
+    if wanted in ("auto", "laplace", "geometric") and _may(request, "laplace", "geometric"):
+        delta = request.delta / selections if selections else Fraction(0)
+        yield Share(
+            "laplace", statistics, request.epsilon / statistics, Fraction(0), Fraction(0), delta
+        )
+    if wanted in ("auto", "gaussian") and _may(request, "gaussian") and request.delta > 0:
+        halves = request.delta / 2 if selections else request.delta
+        rho = gaussian_rho_for_query(request.epsilon, halves)
+        each = halves / selections if selections else Fraction(0)
+        yield Share(
+            "gaussian", statistics, request.epsilon / statistics, rho / statistics, halves, each
+        )
+
+
+def _may(request: Request, *names: str) -> bool:
+    return any(name in request.allowed for name in names)
+
+
+def _noisy(measurement: Measurement) -> tuple[Statistic, ...]:
+    """The statistics to be noised; a selection needs the number of units as well."""
+    found = measurement.statistics
+    if measurement.cells is None and _shared(measurement) is None:
+        return (*found, Units())
+    return found
+
+
+def _shared(measurement: Measurement) -> int | None:
+    """A statistic that is the number of units of the group, so that selection costs nothing."""
+    for i, statistic in enumerate(measurement.statistics):
+        if statistic == Units() or (statistic == Rows() and measurement.privacy.max_rows == 1):
+            return i
+    return None
+
+
+def _priced(plan: Plan, request: Request, share: Share) -> PricedPlan:
+    parts = tuple(_best(m, request, share) for m in plan.measurements)
+    events = tuple(e for part in parts for e in events_of(part))
+    return PricedPlan(plan, parts, _cost(parts, request, share), events, share.family)
+
+
+def _best(measurement: Measurement, request: Request, share: Share) -> PricedMeasurement:
+    """The bounding with the smallest predicted error; the earlier (cheaper) one among equals."""
+    size = request.size(measurement.privacy.unit)
+    copies = reading(measurement, request.shelf)
+    ranked = None if copies is None else copies.most
+    found = request.found.get(measurement.name)
+    if found is not None and narrows(measurement):
+        measurement = narrowed(measurement, found)
+    every = tuple(candidates(measurement, request.groups, size, ranked, found))
+    options = tuple(b for b in every if b.name == request.bounding) or every
+    drafts = [_draft(measurement, bounding, share) for bounding in options]
+    errors = [_part_error(draft) for draft in drafts]
+    least = min(errors) + NEGLIGIBLE
+    best = next(d for d, error in zip(drafts, errors, strict=True) if error <= least)
+    return replace(best, reading=copies)
+
+
+def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> PricedMeasurement:
+    bounding = _with_bits(bounding, share)
+    noised = tuple(_measured(s, measurement, bounding, share) for s in measurement.statistics)
+    position = _shared(measurement) if measurement.cells is None else None
+    noised = paired(noised, bounding, share, WIDEST_NOISE, position, measurement.cells)
+    if measurement.cells is not None:
+        return PricedMeasurement(measurement, bounding, noised, None, share)
+    selection = _selection(bounding, position, share)
+    least = None if measurement.terms is None else measurement.terms.least
+    if least is not None:
+        # A higher threshold shows fewer groups: each with no more probability than before.
+        selection = replace(selection, threshold=selection.threshold + least - 1)
+    if position is not None:
+        kept = list(noised)
+        kept[position] = selection.units
+        noised = tuple(kept)
+    return PricedMeasurement(measurement, bounding, noised, selection, share)
+
+
+def _with_bits(bounding: Bounding, share: Share) -> Bounding:
+    """Weights as fine as the noise leaves visible; where no rows are counted, none see them."""
+    while bounding.bits > 0 and not bounding.valued:
+        moved = sensitivity(Rows(), 1 << bounding.bits, bounding)
+        if _spread(moved, share) < WIDEST_NOISE:
+            break
+        bounding = replace(bounding, bits=bounding.bits - 1)
+    return bounding
+
+
+def _spread(moved: Sensitivity, share: Share) -> float:
+    """About the standard deviation that the noise will have, in grid steps."""
+    if share.family == "gaussian":
+        return math.sqrt(float(moved.l2_squared / (2 * share.rho)))
+    return float(moved.l1 / share.epsilon)
+
+
+def _measured(
+    statistic: Statistic, measurement: Measurement, bounding: Bounding, share: Share
+) -> Noised | Chosen:
+    if isinstance(statistic, Ranked):
+        return _chosen(statistic, measurement, bounding, share)
+    return _noised(statistic, bounding, share)
+
+
+def _chosen(
+    statistic: Ranked, measurement: Measurement, bounding: Bounding, share: Share
+) -> Chosen:
+    """A choice by rank, or by how common a value is.
+
+    Claim: one unit moves the differences between utilities of a group by at most a span, and the
+        spans of all groups by no more than the sensitivity says.
+    Assumes: ``bound.bins`` bounds the weights of a unit as ``bound.bounding`` says.
+    Argument: a row of weight w moves the rank that a value misses by at most w times the steepness,
+        up or down (``release.choose``), so the span is twice that; it raises one count by w and
+        lowers none. Weights add up.
+    """
+    reach = statistic.span * (1 << bounding.fine)
+    moved = sensitivity(Rows(), reach, bounding)
+    bins = buckets(statistic, measurement.cells)
+    if share.family == "gaussian":
+        law = exponential_for_zcdp(moved.l2_squared, share.rho, bins.count)
+    else:
+        law = exponential_for(moved.l1, share.epsilon, bins.count)
+    return Chosen(statistic, bounding.fine, moved, law, bins)
+
+
+def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:
+    digit = last_digit(statistic) if isinstance(statistic, Total) else None
+    coarser = -finer(statistic) if isinstance(statistic, Total) else 0
+    while True:
+        step(200)
+        shift, reach = _shift_and_reach(statistic, bounding, coarser)
+        moved = sensitivity(statistic, reach, bounding)
+        spread = _spread(moved, share)
+        if digit is not None and coarser < 0 and spread >= float(digit) * 2.0**shift:
+            coarser = 0  # noise hides the last digit, and the usual grid is read faster
+            continue
+        if spread < WIDEST_NOISE:
+            return Noised(statistic, shift, moved, _noise(moved, share))
+        if not isinstance(statistic, Total) or reach == 1:  # no grid is coarser than one step
+            raise Refused(too_noisy())
+        coarser += max(1, int(math.log2(spread / WIDEST_NOISE)))
+
+
+def _shift_and_reach(statistic: Statistic, bounding: Bounding, coarser: int) -> tuple[int, int]:
+    if isinstance(statistic, Total):
+        at: Grid = grid(statistic, coarser)
+        return at.shift, at.reach if statistic.cap is None else caps.reach(statistic, at, bounding)
+    if isinstance(statistic, Rows):
+        capped = statistic.cap is not None
+        one = 1 << bounding.bits
+        return bounding.bits, caps.reach(statistic, None, bounding) if capped else one
+    return 0, 1
+
+
+def _noise(moved: Sensitivity, share: Share) -> Noise:
+    if share.family == "gaussian":
+        return gaussian_for(moved.l2_squared, share.rho)
+    return laplace_for(moved.l1, share.epsilon)
+
+
+def _selection(bounding: Bounding, position: int | None, share: Share) -> Selection:
+    """How groups that are not public are chosen.
+
+    Claim: a group that is there because of one unit alone is shown with probability at most
+        ``selection_delta`` over all of the unit's groups.
+    Argument: see the threshold functions of ``privacy.mechanisms``; for ``size`` units that count
+        as one, up to ``size`` of them start a group, so the threshold is that much higher.
+    """
+    moved = sensitivity(Units(), 1, bounding)
+    groups, extra = bounding.groups * bounding.size, bounding.size - 1
+    delta = share.selection_delta
+    if share.family == "gaussian":
+        gaussian = gaussian_for(moved.l2_squared, share.rho)
+        threshold = gaussian_threshold(gaussian.variance, delta, groups) + extra
+        return Selection(Noised(Units(), 0, moved, gaussian), threshold, position)
+    if groups == 1:
+        cut = truncated_geometric_for(share.epsilon, delta)
+        return Selection(Noised(Units(), 0, moved, cut), cut.bound + 1, position)
+    laplace = laplace_for(moved.l1, share.epsilon)
+    threshold = laplace_threshold(laplace.scale, delta, groups) + extra
+    return Selection(Noised(Units(), 0, moved, laplace), threshold, position)
+
+
+def events_of(part: PricedMeasurement) -> Iterator[Event]:
+    """What a ledger records of a measurement."""
+    share = part.share
+    selection = part.selection
+    noised = part.noised
+    if selection is not None and selection.shares is None:
+        noised = (*noised, selection.units)
+    for i, item in enumerate(noised):
+        if isinstance(item, Noised) and item.halves is not None and item.halves.other < i:
+            continue  # the event of its twin is of both
+        yield _event(item, share)
+    if selection is not None and not isinstance(selection.units.noise, TruncatedGeometric):
+        groups = part.bounding.groups * part.bounding.size
+        kind: ThresholdKind = "gaussian" if share.family == "gaussian" else "laplace"
+        yield ThresholdEvent(kind, share.selection_delta, groups)
+
+
+def _event(item: Noised | Chosen, share: Share) -> Event:
+    moved = item.sensitivity
+    match item.noise:
+        case Exponential(scale=scale):
+            return ExponentialEvent(moved.l1, moved.l2_squared, scale)
+        case DiscreteLaplace(scale=scale):
+            return LaplaceEvent(moved.l1 if item.halves is None else item.halves.l1, scale)
+        case DiscreteGaussian(variance=variance):
+            delta = share.noise_delta / share.statistics
+            return GaussianEvent(item.sensitivity.l2_squared, variance, delta)
+        case TruncatedGeometric(epsilon=epsilon):
+            return TruncatedGeometricEvent(epsilon, share.selection_delta)
+        case _:
+            assert_never(item.noise)
+
+
+def _cost(parts: tuple[PricedMeasurement, ...], request: Request, share: Share) -> Cost:
+    """What the answer costs a unit.
+
+    Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.
+    Argument: the mechanisms are fixed beforehand and run on the same data, so their guarantees
+        add: pure epsilons, or rho for the Gaussian ones and for choices, whose sum is converted
+        once.
+    """
+    selections = sum(part.selection is not None for part in parts)
+    threshold = selections * share.selection_delta
+    if share.family == "gaussian":
+        delta = share.noise_delta + threshold
+        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)
+    noised = [item for part in parts for item in part.noised]
+    choices = sum(isinstance(item, Chosen) for item in noised)
+    halves = sum(isinstance(item, Noised) and item.halves is not None for item in noised)
+    rho = rho_of_pure(share.epsilon) * (share.statistics - choices - halves)
+    rho += rho_of_exponential(share.epsilon) * choices
+    rho += rho_of_pure(2 * share.epsilon) * halves / 2
+    return Cost(share.epsilon * share.statistics, threshold, rho, threshold)
+
+
+def _error(option: PricedPlan) -> float:
+    return sum(_part_error(part) for part in option.parts)
+
+
+def _part_error(part: PricedMeasurement) -> float:
+    """The logarithms of the predicted errors, so that units of measure do not matter."""
+    logs = [math.log(max(n.standard_deviation, _unseen(n))) for n in part.noised]
+    if part.selection is not None:
+        logs.append(math.log(part.selection.threshold))
+    return sum(logs)
+
+
+def _unseen(item: Noised | Chosen) -> float:
+    """Less error than this is none: a whole number is hardly ever another one then."""
+    whole = not isinstance(item.statistic, Total) or item.statistic.whole
+    return 0.01 if whole else 1e-12
+
+
+def _require_epsilon(plan: Plan, request: Request) -> None:
+    """So little epsilon that one row would need wider noise than is drawn is no question."""
+    statistics = sum(len(_noisy(m)) for m in plan.measurements)
+    if request.epsilon * Fraction(WIDEST_NOISE) <= statistics:
+        raise Refused(too_noisy())
+
+
+def _require_delta(plan: Plan, request: Request) -> None:
+    for measurement in plan.measurements:
+        if measurement.cells is None and request.delta == 0:
+            raise Refused(not_public(measurement))

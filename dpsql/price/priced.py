@@ -1,0 +1,238 @@
+"""A priced plan: the whole privacy claim of an answer in one frozen value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpsql.bound.bounding import Bounding, Sensitivity
+from dpsql.bound.buckets import Buckets
+from dpsql.bound.prepared_rows import Reading
+from dpsql.catalog.statistic import Ranked, Statistic, Total
+from dpsql.plan.nodes import Measurement, Plan
+from dpsql.price.request import Request
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import Event
+from dpsql.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    TruncatedGeometric,
+)
+from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
+
+Noise = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
+_DIGITS = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """A total and the number of its rows, noised together: see ``price.halves``.
+
+    With t the total and n the number in integers as the engine counts them, the halves are
+    ``t * one + reach * n`` and ``reach * n - t * one``, in steps of ``2**coarse``. ``l1`` is how
+    far one unit moves both over all groups. ``other`` is the position of the twin.
+    """
+
+    other: int
+    reach: int
+    one: int
+    coarse: int
+    l1: Fraction
+
+    def worth(self, statistic: Statistic, shift: int) -> Fraction:
+        """What one step of the halves is worth to a statistic of them."""
+        if isinstance(statistic, Total):
+            return Fraction(2) ** (self.coarse - shift) / (2 * self.one)
+        return Fraction(2) ** self.coarse / (2 * self.reach * self.one)
+
+
+@dataclass(frozen=True, slots=True)
+class Noised:
+    """One statistic, its sensitivity, and the noise it gets: integers of ``2**-shift``.
+
+    With ``halves`` the noise is what each of two halves gets, in their steps.
+    """
+
+    statistic: Statistic
+    shift: int
+    sensitivity: Sensitivity
+    noise: Noise
+    halves: Halves | None = None
+
+    @property
+    def grain(self) -> Fraction:
+        """What one grid step of the exact value is worth."""
+        return Fraction(2) ** -self.shift
+
+    @property
+    def step(self) -> Fraction:
+        """What one step of the noise is worth."""
+        return self.grain if self.halves is None else self.halves.worth(self.statistic, self.shift)
+
+    @property
+    def term(self) -> NoiseTerm:
+        """The noise in the statistic's own units."""
+        if self.halves is not None:
+            return NoiseTerm(self.noise, self.step, count=2)
+        whole = not isinstance(self.statistic, Total) or self.statistic.whole
+        return NoiseTerm(self.noise, self.step, rounded=whole and self.shift > 0)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the noise, in the statistic's own units."""
+        if self.halves is None:
+            return self.noise.standard_deviation() * float(self.step)
+        deviation = self.noise.standard_deviation() * float(self.step) * math.sqrt(2)
+        if isinstance(self.statistic, Total) or deviation >= 0.5:
+            return deviation
+        # A number that is rounded to a whole one is off if both draws together pass one half.
+        beyond = 1 / max(deviation, 1e-9)
+        return min(deviation, math.sqrt((1 + beyond / 2) * math.exp(-beyond)))
+
+    @property
+    def half_width(self) -> float:
+        """Within this of the exact value in 19 of 20 answers."""
+        if self.halves is not None:
+            return NoiseSum((self.term,)).half_width()
+        return self.noise.half_width() * float(self.step)
+
+    @property
+    def alone(self) -> Noised:
+        """The statistic without its twin, with Laplace noise that is no wider.
+
+        Claim: it costs no more than both halves.
+        Argument: the noise is never narrower than what their whole price pays for.
+        """
+        if self.halves is None:
+            return self
+        assert isinstance(self.noise, DiscreteLaplace)
+        paid = self.sensitivity.l1 * self.noise.scale / self.halves.l1
+        narrow = min(self.standard_deviation / math.sqrt(2), self.half_width / math.log(20))
+        scale = Fraction(narrow / float(self.grain)).limit_denominator(_DIGITS)
+        law = DiscreteLaplace(max(scale, paid))
+        return Noised(self.statistic, self.shift, self.sensitivity, law)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A value chosen by rank among ``buckets``; ranks are counted in rows of ``2**-shift``.
+
+    ``sensitivity`` is of the differences between utilities; see ``exponential_for``.
+    """
+
+    statistic: Ranked
+    shift: int
+    sensitivity: Sensitivity
+    noise: Exponential
+    buckets: Buckets
+
+    @property
+    def step(self) -> Fraction:
+        """What one step of rank is worth, in rows."""
+        return Fraction(2) ** -self.shift
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the rank, in rows."""
+        return self.noise.standard_deviation() * float(self.step)
+
+    @property
+    def half_width(self) -> float:
+        """The rank is within so many rows of the one asked for in 19 of 20 answers."""
+        return self.noise.half_width() * float(self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Groups are shown when their noisy number of units is above ``threshold``.
+
+    ``shares`` is the position of the statistic whose released value is that number; None when
+    it is only used for selection.
+    """
+
+    units: Noised
+    threshold: int
+    shares: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What each noised statistic and each selection of a query may spend."""
+
+    family: str
+    statistics: int
+    epsilon: Fraction
+    rho: Fraction
+    noise_delta: Fraction
+    selection_delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class PricedMeasurement:
+    """A measurement with its bounding and its noise."""
+
+    measurement: Measurement
+    bounding: Bounding
+    noised: tuple[Noised | Chosen, ...]
+    selection: Selection | None
+    share: Share
+    """How the budget was divided that it is paid from."""
+    reading: Reading | None = None
+    """How rows are read from prepared copies; None where they are not."""
+
+    def noise(self, position: int) -> NoiseSum | None:
+        """The noise of a released column; None for values chosen by rank, whose error is in rank."""
+        item = self.noised[position]
+        if isinstance(item, Chosen):
+            return None
+        whole = not isinstance(item.statistic, Total) or item.statistic.whole
+        return NoiseSum((item.term,), whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A question that comes before a plan: which of ``rungs`` bounds the rows of a unit.
+
+    Where ``valued``, rows are counted as shares of the largest value: see ``Bounding``.
+
+    ``measurements`` are those of the plan that its answer, a position in ``rungs``, is for.
+    """
+
+    priced: PricedPlan
+    rungs: tuple[Fraction, ...]
+    measurements: tuple[str, ...]
+    valued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PricedPlan:
+    """What will be run, released and paid. Nothing about it depends on a row.
+
+    With ``searches`` the bounds are yet to be found: parts are priced under those of the policy,
+    which is the most noise that there will be, as ``asked``. ``consistent`` answers have levels that
+    add up: see ``reuse.consistent``.
+    """
+
+    plan: Plan
+    parts: tuple[PricedMeasurement, ...]
+    cost: Cost
+    events: tuple[Event, ...]
+    family: str
+    searches: tuple[Search, ...] = ()
+    asked: Request | None = None
+    consistent: bool = False
+
+    @property
+    def price(self) -> Cost:
+        """With the searches."""
+        return sum((search.priced.cost for search in self.searches), self.cost)
+
+    @property
+    def most(self) -> Cost:
+        """What it may cost whatever the searches find, which may change the kind of noise."""
+        if self.asked is None:
+            return self.cost
+        wanted = Cost(self.asked.epsilon, self.asked.delta)
+        return sum((search.priced.cost for search in self.searches), wanted)

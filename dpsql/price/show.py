@@ -1,0 +1,218 @@
+"""A priced plan as text: what EXPLAIN prints and golden files hold. Stable, exact, data-free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import assert_never
+
+from dpsql.catalog.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
+from dpsql.plan.empty_groups import least_units
+from dpsql.policy.types import Scalar
+from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan, Search
+from dpsql.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    TruncatedGeometric,
+)
+
+Statement = Callable[[PricedMeasurement], str]
+"""Gives what the engine runs for a measurement."""
+
+
+def show(priced: PricedPlan, statement: Statement) -> str:
+    """The whole plan: measurements, noise, statements, cost."""
+    lines = [line for search in priced.searches for line in search_lines(search, statement)]
+    for part in priced.parts:
+        lines += [*_measurement(part), *_statement(part, statement)]
+    for public in priced.plan.publics:
+        lines.append(f"public {public.name}: read exactly, free")
+    lines += [f"note: {note}" for note in priced.plan.notes]
+    lines.append(cost_line(priced))
+    return "\n".join(lines)
+
+
+def cost_line(priced: PricedPlan) -> str:
+    """What the answer costs."""
+    cost = priced.price
+    if not priced.parts:
+        return "cost: nothing (no private table is read)"
+    return (
+        f"cost: epsilon {number(cost.epsilon)}, delta {number(cost.delta)}, rho {number(cost.rho)}"
+    )
+
+
+def search_lines(search: Search, statement: Statement) -> Iterator[str]:
+    """What is found out before, what it costs, and what it is for."""
+    [part] = search.priced.parts
+    [item] = part.noised
+    rungs, cost = search.rungs, search.priced.cost
+    unit = part.measurement.privacy.unit
+    what = f"how many rows of a {unit} count"
+    if search.valued:
+        what = f"what the values of a {unit} add up to, in rows of the largest value"
+    yield (
+        f"search: {what}, one of"
+        f" {len(rungs)} bounds up to {rungs[-1]}; epsilon {number(cost.epsilon)}, once"
+    )
+    assert isinstance(item, Chosen)
+    scale = number(item.noise.scale * item.step)
+    yield (
+        f"      exponential mechanism, scale {scale} units;"
+        f" meant to leave about {item.half_width:.6g} units beyond it"
+    )
+    names = ", ".join(search.measurements)
+    yield f"      {names}: errors below are for {rungs[-1]} rows, and fall with what is found"
+    yield from _statement(part, statement)
+
+
+def _statement(part: PricedMeasurement, statement: Statement) -> Iterator[str]:
+    yield "  sql:"
+    yield from (f"    {line}" for line in statement(part).splitlines())
+
+
+def _measurement(part: PricedMeasurement) -> Iterator[str]:
+    measurement = part.measurement
+    yield f"measurement {measurement.name}: per {measurement.privacy.unit}, {groups_text(part)}"
+    yield f"  bounded by: {bounding_text(part)}"
+    for column, item in zip(measurement.columns, part.noised, strict=True):
+        yield f"  {column.name}: {statistic_text(item.statistic)}"
+        yield f"      {noise_text(item)}"
+    if part.selection is not None and part.selection.shares is None:
+        yield f"  selection: number of units; {noise_text(part.selection.units)}"
+
+
+def groups_text(part: PricedMeasurement) -> str:
+    """Which groups are answered."""
+    if not part.measurement.keys:
+        return "one answer, no groups"
+    if part.measurement.cells is None:
+        assert part.selection is not None
+        return f"groups that pass a threshold of {part.selection.threshold} units"
+    groups = f"{part.measurement.cells.count} public groups"
+    count = part.measurement.unit_count
+    noise = None if count is None else part.noise(count.position)
+    if noise is None:
+        return groups
+    return f"{groups}, of which those with at least {least_units(part.measurement, (noise,))} units take part"
+
+
+def bounding_text(part: PricedMeasurement) -> str:
+    """The stages that bound one unit's contribution."""
+    bounding = part.bounding
+    words = [bounding.name]
+    if bounding.valued:
+        assert bounding.rows is not None
+        words.append(
+            f"a unit weighs at most what {number(Fraction(bounding.rows))} rows of the largest value do"
+        )
+    elif bounding.weighed:
+        words.append(f"a unit weighs at most {bounding.rows} rows")
+    elif bounding.rows is not None:
+        words.append(f"at most {bounding.rows} rows of a unit are read")
+    if bounding.limit:
+        words.append(f"at most {bounding.groups} groups of a unit")
+    if bounding.per_group is not None:
+        words.append(f"at most {bounding.per_group} rows of a unit in a group")
+    if bounding.norm is not None:
+        words.append(f"norm of a unit's counts at most {number(bounding.norm)}")
+    return ", ".join(words)
+
+
+def statistic_text(statistic: Statistic) -> str:
+    """What is counted or summed."""
+    where = "" if statistic.where is None else ", where a condition holds"
+    match statistic:
+        case Rows(cap=cap):
+            return f"number of rows{_cap(cap, 'number')}{where}"
+        case Units():
+            return f"number of units{where}"
+        case Values():
+            return f"number of different values{where}"
+        case Total(low=low, high=high, centre=centre, cap=cap, averaged=averaged):
+            centred = "" if centre == 0 else f", less {number(centre)}"
+            what = "means of units, of" if averaged else "sum of"
+            part = _cap(cap, "mean" if averaged else "sum")
+            return f"{what} values clamped to {number(low)} .. {number(high)}{part}{centred}{where}"
+        case Mode():
+            return f"commonest of a public list of values{where}"
+        case Quantile(members=tuple()):
+            return f"{_quantile(statistic)} of a public list of values{where}"
+        case Quantile(low=bottom, high=top):
+            ends = f"{_end(bottom)} .. {_end(top)}"
+            return f"{_quantile(statistic)} of values clamped to {ends}{where}"
+        case _:
+            assert_never(statistic)
+
+
+def _cap(cap: Cap | None, what: str) -> str:
+    """How a unit's part of a group is clamped."""
+    return "" if cap is None else f", a unit's {what} to {number(cap[0])} .. {number(cap[1])}"
+
+
+def _quantile(statistic: Quantile) -> str:
+    """What rank is asked for."""
+    if statistic.extreme:
+        return "approximate " + ("maximum" if statistic.fraction else "minimum")
+    return f"quantile {number(statistic.fraction)}"
+
+
+def _end(value: Scalar) -> str:
+    return number(Fraction(value)) if isinstance(value, int | Fraction) else str(value)
+
+
+def noise_text(item: Noised | Chosen) -> str:
+    """Sensitivity, mechanism, scale and expected error, in the statistic's own units."""
+    within = f"within {item.half_width:.6g} (95 %)"
+    if isinstance(item, Chosen):
+        best = "largest count" if isinstance(item.statistic, Mode) else "rank asked for"
+        rows = f"rows of the {best} (95 %)"
+        extreme = isinstance(item.statistic, Quantile) and item.statistic.extreme
+        where = f"; {item.half_width:.6g} rows from the end" if extreme else ""
+        within = f"within {item.half_width:.6g} {rows}{where}"
+    return f"moved by at most {number(moved(item))}; {law_text(item)}; {within}"
+
+
+def moved(item: Noised | Chosen) -> Fraction:
+    """How far one unit can move the statistic, by the norm that its noise is scaled to."""
+    match item.noise:
+        case DiscreteLaplace() | TruncatedGeometric():
+            return item.sensitivity.l1 * item.grain
+        case Exponential():
+            two_ways = 2 if isinstance(item.statistic, Quantile) else 1
+            return item.sensitivity.l1 * item.step / two_ways
+        case DiscreteGaussian():
+            return Fraction(float(item.sensitivity.l2_squared) ** 0.5) * item.step
+        case _:
+            assert_never(item.noise)
+
+
+def law_text(item: Noised | Chosen) -> str:
+    """The law of the noise."""
+    match item.noise:
+        case Exponential(scale=scale, candidates=count):
+            return f"exponential mechanism among {count}, scale {number(scale * item.step)} rows"
+        case DiscreteLaplace(scale=scale):
+            law = f"discrete Laplace, scale {number(scale * item.step)}"
+            twin = item.halves
+            return law if twin is None else f"{law} for each of two halves, with s{twin.other}"
+        case TruncatedGeometric(epsilon=epsilon, bound=bound):
+            return f"truncated geometric, scale {number(1 / epsilon)}, at most {bound}"
+        case DiscreteGaussian():
+            return f"discrete Gaussian, deviation {item.standard_deviation:.6g}"
+        case _:
+            assert_never(item.noise)
+
+
+def number(value: Fraction) -> str:
+    """An exact number in few digits.
+
+    >>> number(Fraction(1, 3)), number(Fraction(50)), number(Fraction(1, 10**9))
+    ('0.333333', '50', '1e-09')
+    """
+    return (
+        str(value.numerator)
+        if value.denominator == 1 and abs(value) < 10**9
+        else f"{float(value):.6g}"
+    )

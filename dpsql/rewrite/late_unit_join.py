@@ -1,0 +1,81 @@
+"""The path to the unit is followed last: from rows that have all that is counted, and nothing else.
+
+A scan that joins its parents where it stands makes the engine carry every column through that join,
+and estimate it before the conditions and public tables around it. Keys, conditions and clamped
+values need no unit; computed first, they leave fewer and narrower rows to look up (measured on TPC-H:
+q14 148 ms and 81 ms, q15 194 ms and 133 ms, q20 650 ms and 568 ms).
+
+Claim: the rows are the same, of the same units.
+Argument: filters, projections and joins with public rows see one private row at a time, and none of
+    them sees the parents' columns. So they commute with the inner joins that lead to the unit, whose
+    conditions are those of the scan, on the same stored values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.bound.rows import Grids, UnitRows, read_rows
+from dpsql.ir.expressions import Column, Shape
+from dpsql.ir.relations import (
+    Filter,
+    Join,
+    Private,
+    Project,
+    Relation,
+    Scan,
+    inputs,
+    walk,
+    with_inputs,
+)
+from dpsql.ir.statements import Alias, JoinPath, Name, Op, Read, Select, StoredColumn, Term
+from dpsql.plan.nodes import Measurement
+from dpsql.policy.types import Kind
+
+
+def join_units_last(measurement: Measurement, grids: Grids, rows: UnitRows) -> UnitRows:
+    """The rows with their path followed at the end; as they are where that cannot be."""
+    scan = None if rows.strict else _scan_with_path(rows.relation)
+    if scan is None:
+        return rows
+    used = {f.number for r in walk(rows.relation) for f in r.fields}
+    used |= {f.number for f in scan.unit_fields}
+    numbers = range(max(used) + 1, 2**31)
+    names = zip(numbers, scan.table.path[0].columns, strict=False)
+    steps = tuple(Column(n, name, Shape(Kind.NULL)) for n, name in names)
+    unled = replace(scan, table=replace(scan.table, path=()), unit_fields=steps)
+    near = read_rows(measurement, _replaced(rows.relation, scan, unled), grids, units=steps)
+    assert isinstance(near.query, Read)
+    last = f"o{len(scan.table.path) - 1}"
+    units = tuple(StoredColumn(f.name, last) for f in scan.unit_fields)
+    items: list[tuple[str, Term]] = [(f"u{i}", unit) for i, unit in enumerate(units)]
+    items += [(name, Name(name, "n")) for name, _ in near.query.items[len(steps) :]]
+    source = JoinPath(Alias(near.query, "n"), near.units, scan.table.path)
+    owned = tuple(Op("is not null", (unit,)) for unit in units)
+    return replace(rows, query=Select(source, tuple(items), where=owned))
+
+
+def _scan_with_path(relation: Relation) -> Scan | None:
+    """The one private scan, where all else is row by row, and it is led to its unit."""
+    match relation:
+        case Scan(lean=False, copied=None) if relation.table.path:
+            return relation
+        case Filter(input=below) | Project(input=below):
+            return _scan_with_path(below)
+        case Join(kind="inner" | "cross", left=left, right=right):
+            return _join_others(left, right) or _join_others(right, left)
+        case Join(kind="left" | "semi" | "anti", left=left, right=right):
+            return _join_others(left, right)
+        case _:
+            return None
+
+
+def _join_others(relation: Relation, other: Relation) -> Scan | None:
+    """The scan of one side of a join, where the other is public."""
+    return None if isinstance(other.privacy, Private) else _scan_with_path(relation)
+
+
+def _replaced(relation: Relation, scan: Scan, other: Scan) -> Relation:
+    if relation is scan:
+        return other
+    return with_inputs(relation, tuple(_replaced(r, scan, other) for r in inputs(relation)))
