@@ -1,6 +1,7 @@
 """What each unit adds to each of its groups, and how that is cut and added up.
 
-Columns: the unit, the keys, ``n`` (the unit's rows that count there), and ``s0..``, its sums.
+Columns: the unit, the keys, ``s0..``, its sums, and ``n``, the unit's rows that count there, where
+a norm or strict timing needs it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def by_unit(
 ) -> Select:  # fmt: skip
     """The sums of each unit in each of its groups, over ``source`` (all rows) of some weight."""
     keys = (*rows.units, *rows.keys)
-    items = [*keep(keys), ("n", rows.number)]
+    items = [*keep(keys)]
+    if bounding.norm is not None or rows.kept is not None:
+        items.append(("n", rows.number))
     for i, statistic in enumerate(measurement.statistics):
         items.append((f"s{i}", _sum(statistic, i, bounding, rows, weight)))
     return Select(source or Alias(rows.query, "r"), tuple(items), where, keys)

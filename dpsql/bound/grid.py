@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql import effort
 from dpsql.catalog.statistic import Total
+from dpsql.effort import step as count_steps
 from dpsql.exact import float_down, float_up
 from dpsql.policy.types import Kind, digits_of
 from dpsql.sql.render import double
@@ -54,7 +54,7 @@ def grid(total: Total, coarser: int = 0) -> Grid:
     >>> grid(Total(integer(1), Fraction(18), Fraction(100), whole=True)).shift
     0
     """
-    effort.step(100)
+    count_steps(100)
     shift = _shift(total) - coarser
     low, high = ends(total)
     step = Fraction(2) ** shift

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dpsql.diagnostics.quote import quote
@@ -14,6 +14,7 @@ from dpsql.policy.source import (
     SourceDescription,
     TableDescription,
     declared_as,
+    is_read_as_held,
     keeps_apart,
     policy_type,
     whole_decimal,
@@ -33,7 +34,7 @@ def compare(policy: Policy, description: SourceDescription) -> Policy:
     comparison.check(tables)
     if comparison.problems:
         raise SourceMismatch(*comparison.problems)
-    return replace(policy, tables=tables)
+    return replace(policy, tables=dict(_with_held_types(tables, description)))
 
 
 class _Comparison:
@@ -265,6 +266,35 @@ def _widened(table: Table, there: TableDescription) -> dict[str, Column]:
         else column
         for name, column in table.columns.items()
     }
+
+
+def _with_held_types(
+    tables: Mapping[str, Table], description: SourceDescription
+) -> Iterator[tuple[str, Table]]:
+    """The tables, whose columns tell whether the source has the type that statements read them as.
+
+    Both ends of a foreign key are read in one way: as they are stored, if either is of another type.
+    """
+    held = {
+        (name, column.name)
+        for name, table in tables.items()
+        for column in table.columns.values()
+        if is_read_as_held(column.kind, description.tables[name].columns[column.name])
+    }
+    pairs = [
+        {(name, a), (key.references, b)}
+        for name, table in tables.items()
+        for key in table.foreign_keys
+        for a, b in zip(key.columns, key.key, strict=True)
+    ]
+    for _ in pairs:  # a column may be an end of several keys
+        held -= {end for pair in pairs if not pair <= held for end in pair}
+    for name, table in tables.items():
+        columns = {
+            column.name: replace(column, held_as_read=(name, column.name) in held)
+            for column in table.columns.values()
+        }
+        yield name, replace(table, columns=columns)
 
 
 _WHOLE = frozenset(

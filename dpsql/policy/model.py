@@ -37,6 +37,8 @@ class Column:
     extremes: Extremes = "measured"
     max_length: int | None = None
     description: str = ""
+    held_as_read: bool = False
+    """Once the source is open: its type there is the very one that statements read it as."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dpsql.policy.model import ForeignKey
 from dpsql.policy.scalars import kind_of
-from dpsql.policy.types import INSTANT, digits_of, type_name
+from dpsql.policy.types import INSTANT, Kind, digits_of, type_name
 
 _PLAIN = {
     "BOOLEAN": "boolean", "TINYINT": "smallint", "SMALLINT": "smallint", "INTEGER": "integer",
@@ -22,6 +22,11 @@ _APART = frozenset({
     "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER",
     "VARCHAR", "UUID", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE",
 })  # fmt: skip
+_READ_AS = {
+    Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "BIGINT", Kind.DOUBLE: "DOUBLE", Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE", Kind.TIMESTAMP: "TIMESTAMP",
+}  # fmt: skip
+"""The type of the engine as which statements read values of a kind."""
 _DIGITS = 18
 """Whole decimals of so many digits fit into a BIGINT."""
 _DECIMAL = re.compile(r"DECIMAL\( *([0-9]+) *, *([0-9]+) *\)")
@@ -118,6 +123,15 @@ def declared_as(declared: str, engine_type: str) -> str:
     if one and other and one[1] >= other[1] and one[0] - one[1] >= other[0] - other[1]:
         return declared
     return held if one and other else kind_of(declared).value
+
+
+def is_read_as_held(kind: Kind, engine_type: str) -> bool:
+    """Whether statements read a column of an engine type as that very type.
+
+    >>> is_read_as_held(Kind.INTEGER, "BIGINT"), is_read_as_held(Kind.INTEGER, "INTEGER")
+    (True, False)
+    """
+    return _READ_AS.get(kind) == engine_type.strip().upper()
 
 
 def keeps_apart(engine_type: str) -> bool:

@@ -74,6 +74,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "extremes": _ANSWERS,
         "max_length": _ANSWERS,
         "description": _WORK,
+        "held_as_read": _WORK,  # not the policy's; a cast that changes nothing is left out
     },
     m.ForeignKey: {
         "columns": _ANSWERS,

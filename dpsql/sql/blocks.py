@@ -150,7 +150,7 @@ class Writer:
             return self._copied(scan, scan.copied)
         self.tables += 1
         name = f"t{self.tables}"
-        items = {f.number: _typed(f"{name}.{quoted(f.name)}", f.shape.kind) for f in scan.fields}
+        items = {f.number: _column(scan, f, name) for f in scan.fields}
         stored = quoted(scan.table.name)
         if scan.heavy is not None:
             stored = f"{HEAVY}.{quoted(scan.heavy)}"
@@ -174,7 +174,7 @@ class Writer:
         """A prepared copy: every row there has a unit, and no path need be followed."""
         self.tables += 1
         name = f"t{self.tables}"
-        items = {f.number: _typed(f"{name}.{quoted(f.name)}", f.shape.kind) for f in scan.fields}
+        items = {f.number: _column(scan, f, name) for f in scan.fields}
         held = zip(scan.unit_fields, owners(scan.table), strict=True)
         hidden = [] if scan.lean else [(column, text) for column, text in held]
         hidden += [(s.column, s.steps.name) for s in copied.stepped]
@@ -301,6 +301,13 @@ class Writer:
 def aggregated(call: Aggregated, names: dict[int, str]) -> str:
     """A plain aggregate: over public or released rows, or over one unit's own rows."""
     return as_planned(called(call, names), call)
+
+
+def _column(scan: Scan, field: Column, of: str) -> str:
+    """A stored column as the type the plan gave it, with a cast where it is stored as another one."""
+    text, declared = f"{of}.{quoted(field.name)}", scan.table.columns.get(field.name)
+    held = declared is not None and declared.held_as_read and declared.kind is field.shape.kind
+    return text if held else _typed(text, field.shape.kind)
 
 
 def _typed(text: str, kind: Kind) -> str:

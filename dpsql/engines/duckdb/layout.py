@@ -70,7 +70,13 @@ def _lines(text: Text, depth: int) -> Iterator[tuple[int, str]]:
             yield depth, line
         line = clause.flat if 2 * depth + len(clause.flat) <= WIDTH else ""
         if not line:
-            yield from _nested(clause, depth) if clause.nested else _filled(_words(clause), depth)
+            nested = clause.nested
+            *lines, last = _nested(clause, depth) if nested else _filled(_words(clause), depth)
+            yield from lines
+            if nested and last[0] == depth:
+                line = last[1]  # what ends the parentheses, with room for more
+            else:
+                yield last
     if line:
         yield depth, line
 

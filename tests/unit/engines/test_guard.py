@@ -285,7 +285,6 @@ FAULTY: dict[str, str] = {
     "a list of a number": f"SELECT count(*) AS p0 {FROM} WHERE CAST({ID} AS BIGINT[]) IS NULL",
     "a hash as a number": f"SELECT count(*) AS p0 {FROM} WHERE CAST(hash({ID}) AS BIGINT) = 1",
     "a comparison that converts": f"SELECT count(*) AS p0 {FROM} WHERE TRY_CAST(t.\"channel\" AS VARCHAR) = {ID}",
-    "a raw column": f'SELECT count(*) AS p0 {FROM} WHERE t."amount" > 1',
     "a division by nothing": f"SELECT count(*) AS p0 {FROM} WHERE {ID} // {ID} = 1",
     "groups of zeros that are one value": f"SELECT max(v) AS p0 FROM (SELECT {ID} AS u, {AMOUNT} AS v {FROM} GROUP BY 1, 2) AS g",
     "pairs of a unit and of zeros that are one value": f"SELECT count(*) AS p0 FROM (SELECT {ID} AS u, {AMOUNT} AS v, count(*) AS n {FROM} GROUP BY 1, 2) AS g WHERE signbit(v)",
@@ -418,6 +417,24 @@ def test_sound_statements_pass(sql: str) -> None:
 def test_a_faulty_statement_does_not_run(fault: str) -> None:
     with pytest.raises(Unsafe):
         sure().check(FAULTY[fault])
+
+
+RAW = (
+    f'SELECT count(*) AS p0 {FROM} WHERE t."amount" > 1',
+    f'SELECT count(*) AS p0 {FROM} WHERE t."channel" = CAST(t."customer_id" AS VARCHAR)',
+    f'SELECT sum(CASE WHEN t."amount" >= 0 AND t."amount" <= 9 THEN CAST(t."amount" AS BIGINT) END) AS p0 {FROM}',
+)
+
+
+@pytest.mark.parametrize("sql", RAW)
+def test_a_column_is_read_as_it_is_where_it_has_that_very_type(sql: str) -> None:
+    policy = opened(SHOP).policy
+    keyed(policy).check(sql)
+    orders = policy.tables["orders"]
+    columns = {name: replace(c, held_as_read=False) for name, c in orders.columns.items()}
+    other = replace(policy, tables={**policy.tables, "orders": replace(orders, columns=columns)})
+    with pytest.raises(Unsafe):
+        keyed(other).check(sql)
 
 
 LEADING = "SELECT placed, COUNT(*), SUM(amount) FROM orders GROUP BY placed"

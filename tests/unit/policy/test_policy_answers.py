@@ -157,6 +157,7 @@ EDITS: Mapping[tuple[type, str], Edit] = {
     (m.Column, "extremes"): _column("customers", "age", extremes="measured"),
     (m.Column, "max_length"): _column("customers", "city", max_length=41),
     (m.Column, "description"): _column("customers", "city", description="where they live"),
+    (m.Column, "held_as_read"): _column("orders", "amount", held_as_read=False),
     (m.ForeignKey, "columns"): _foreign_key(columns=("amount",)),
     (m.ForeignKey, "references"): _foreign_key(references="visits"),
     (m.ForeignKey, "key"): _foreign_key(key=("age",)),

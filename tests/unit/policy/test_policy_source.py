@@ -56,6 +56,32 @@ SHOP = {
 }
 
 
+def _as_written(policy: Policy) -> Policy:
+    """Without what was found of the types of the source."""
+    tables = {
+        name: replace(
+            table, columns={n: replace(c, held_as_read=False) for n, c in table.columns.items()}
+        )
+        for name, table in policy.tables.items()
+    }
+    return replace(policy, tables=tables)
+
+
+def test_columns_of_the_very_type_need_no_cast() -> None:
+    filled = compare(load(FIXTURES / "shop.yaml"), SourceDescription(SHOP))
+    held = {
+        (table.name, column.name)
+        for table in filled.tables.values()
+        for column in table.columns.values()
+        if column.held_as_read
+    }
+    # customer_id is no BIGINT in orders and visits, which refer to that of customers
+    assert held == {
+        ("customers", "email"), ("customers", "city"), ("orders", "placed"), ("orders", "channel"),
+        ("visits", "page"), ("countries", "country"),
+    }  # fmt: skip
+
+
 def mismatches(policy: Policy, **tables: TableDescription) -> list[str]:
     with pytest.raises(SourceMismatch) as caught:
         compare(policy, SourceDescription({**SHOP, **tables}))
@@ -71,7 +97,7 @@ def test_public_tables_get_their_columns() -> None:
         "area": ("real", Kind.DOUBLE, True),
         "since": ("timestamptz", Kind.TIMESTAMP, True),
     }
-    assert filled.tables["orders"] == policy.tables["orders"]
+    assert _as_written(filled).tables["orders"] == policy.tables["orders"]
     assert filled.version == policy.version
     assert compare(filled, SourceDescription(SHOP)) == filled
 
@@ -163,7 +189,7 @@ def test_declared_keys_that_the_source_contradicts() -> None:
         )
         for name, table in policy.tables.items()
     }
-    assert compare(policy, SourceDescription(described)) == policy
+    assert _as_written(compare(policy, SourceDescription(described))) == policy
     versions = (frozenset({"order_id", "priority"}),)
     described["orders"] = replace(described["orders"], unique=versions)
     with pytest.raises(SourceMismatch) as caught:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from dpsql.engines.duckdb.guard.casts import cast
 from dpsql.engines.duckdb.guard.facts import (
     DATE,
     DOUBLE,
@@ -19,12 +20,18 @@ from dpsql.engines.duckdb.guard.facts import (
 )
 from dpsql.policy.companion import CATALOG, RANK, Companion, Shelf
 from dpsql.policy.model import Policy, Table
+from dpsql.policy.types import Kind
 
 _HELD = {
     "smallint": WHOLE, "integer": WHOLE, "bigint": WHOLE, "real": DOUBLE, "double": DOUBLE,
     "text": TEXT, "date": DATE, "timestamp": TIME, "boolean": TRUTH,
 }  # fmt: skip
 """What stored columns of a type are; others are of that very type only."""
+_EXACT = {
+    Kind.BOOLEAN: Fact(TRUTH), Kind.INTEGER: Fact(WHOLE, bits=63), Kind.DOUBLE: Fact(DOUBLE),
+    Kind.TEXT: Fact(TEXT), Kind.DATE: Fact(DATE), Kind.TIMESTAMP: Fact(TIME),
+}  # fmt: skip
+"""What is certain of a column whose type in the source is the one that a kind is read as."""
 _MOST = 2**31 - 1
 
 
@@ -51,6 +58,8 @@ class Listed:
     """Whether rows may have no unit: their key is NULL, or they lead to no row that has one."""
     ends: Mapping[str, tuple[End, End]] = field(default_factory=dict)
     """What was seen of stored columns: between which ends all their numbers are."""
+    exact: Mapping[str, Fact] = field(default_factory=dict)
+    """The type of columns that the engine's catalog says to have one of ``KINDS``."""
 
     @cached_property
     def facts(self) -> Mapping[str, Fact]:
@@ -59,6 +68,8 @@ class Listed:
         for part, column in enumerate(self.unit):
             held = self.held.get(column, "")
             found[column] = Fact(STORED, unit=frozenset({part}), held=held)
+        for column, kind in self.exact.items():
+            found[column] = cast(found[column], kind, given=False)
         for column, (low, high) in self.whole.items():
             found[column] = Fact(WHOLE, low, high, 31 if max(-low, high) <= _MOST else 63)
         for column, (least, most) in self.ends.items():
@@ -117,15 +128,16 @@ def _table(policy: Policy, table: Table) -> Listed:
     owned = {c for _, key in keys for c in key}
     columns = frozenset(table.columns) | steps | frozenset(table.key) | owned
     declared = {c.name: _HELD.get(c.declared, c.declared) for c in table.columns.values()}
+    exact = {c.name: _EXACT[c.kind] for c in table.columns.values() if c.held_as_read}
     hidden = frozenset(c.name for c in table.columns.values() if c.identifier)
     if table.unit is None:
-        return Listed(columns, held=declared)
+        return Listed(columns, held=declared, exact=exact)
     unit = policy.units[table.unit]
     if unit.is_row:
-        return Listed(columns, table.unit, held=declared, identifiers=hidden)
+        return Listed(columns, table.unit, held=declared, identifiers=hidden, exact=exact)
     own = () if table.path else table.unit_columns
     keys |= {(step.references, step.columns) for step in table.path[:1]}
     return Listed(
         columns | frozenset(own), table.unit, own, len(unit.key), keys=frozenset(keys),
-        held=declared, identifiers=hidden, strays=True,
+        held=declared, identifiers=hidden, strays=True, exact=exact,
     )  # fmt: skip
