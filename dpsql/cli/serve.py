@@ -34,7 +34,7 @@ from dpsql.release.postprocess import PostProcessor
 from dpsql.serve import gauges, process
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
-from dpsql.serve.house import Certificate, ServiceHouse
+from dpsql.serve.house import Certificate, ServiceEndpoint
 from dpsql.serve.pgwire.room import Limits
 from dpsql.serve.pgwire.server import Server
 from dpsql.serve.reloads import Outcome, Reloads, read_again
@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
         opened.callback(WORKERS.close)
         services = [opened.enter_context(_opened(path)) for path in chosen.policy]
         houses = [
-            ServiceHouse(s, role_catalog, certificate=certificate, requires_tls=requires_tls)
+            ServiceEndpoint(s, role_catalog, certificate=certificate, requires_tls=requires_tls)
             for s in services
         ]
         for each in houses:
@@ -83,7 +83,7 @@ def run(chosen: argparse.Namespace) -> int:
     process.leave(ANSWERED)
 
 
-def _begin(reloads: Reloads, houses: Sequence[ServiceHouse], upkeep: Upkeep) -> None:
+def _begin(reloads: Reloads, houses: Sequence[ServiceEndpoint], upkeep: Upkeep) -> None:
     """What is done once clients can come."""
     for house in houses:
         policy = house.world.service.policy
@@ -127,7 +127,7 @@ def _opened(path: Path) -> Service:
         raise
 
 
-def _introduce(house: ServiceHouse) -> None:
+def _introduce(house: ServiceEndpoint) -> None:
     """Say what its owner should know before anyone connects."""
     for role in house.locked_out:
         terminal.say(
@@ -139,7 +139,7 @@ def _introduce(house: ServiceHouse) -> None:
 
 
 def _http(
-    house: ServiceHouse | Databases,
+    house: ServiceEndpoint | Databases,
     chosen: argparse.Namespace,
     proof: Certificate | None,
     main: Server,
@@ -156,7 +156,7 @@ def _http(
     return made
 
 
-def _limits(houses: Sequence[ServiceHouse]) -> Limits:
+def _limits(houses: Sequence[ServiceEndpoint]) -> Limits:
     """As the first policy says: one endpoint bears what it bears for all of them."""
     return Limits.of(houses[0].world.service.policy.front.bounds)
 
@@ -172,7 +172,7 @@ def _allow_files(limits: Limits) -> None:
         )
 
 
-def _share(houses: Sequence[ServiceHouse]) -> None:
+def _share(houses: Sequence[ServiceEndpoint]) -> None:
     """Give catalog queries, post-processing, and what is kept for clients their parts of the memory."""
     shares = shares_of([house.world.service.policy for house in houses])
     WORKERS.resize(shares.workers, shares.catalog_worker)
@@ -193,7 +193,7 @@ def _tell_owner(path: Path) -> None:
             terminal.say(line, sys.stderr)
 
 
-def _reload(houses: Sequence[ServiceHouse], server: Server) -> list[Outcome]:
+def _reload(houses: Sequence[ServiceEndpoint], server: Server) -> list[Outcome]:
     """Read policies and users again; what is wrong is said, and that policy stays as it was."""
     outcomes = read_again(houses)
     server.bear(_limits(houses))

@@ -21,7 +21,7 @@ from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import AUTHORIZATION, PRIVILEGE, Fatal, WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, value
-from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, sample
+from dpsql.serve.pgwire.probing import ABOUT_TYPES, infer_parameters, sample
 from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.serve.routes import Route, route
 from dpsql.serve.uses import (
@@ -32,7 +32,7 @@ from dpsql.serve.uses import (
     wants_no_rows,
     with_limits,
 )
-from dpsql.serve.world import Shared, Who, World
+from dpsql.serve.world import PolicySnapshot, Shared, Who
 from dpsql.service import Reply, Session
 from dpsql.service.settings import hinted
 from dpsql.sql.dialects.tables import DIALECTS
@@ -52,14 +52,16 @@ MOST_ROWS_REMEMBERED = 5_000
 class RoleSession:
     """The machine's ``Backend``."""
 
-    def __init__(self, now: Callable[[], World], who: Who, name: str, place: Place) -> None:
+    def __init__(
+        self, now: Callable[[], PolicySnapshot], who: Who, name: str, place: Place
+    ) -> None:
         """``now`` gives the newest reading of the policy; ``name`` chooses the session's account."""
         self._now, self._who, self._name, self._place = now, who, name, place
         self._taken: str | None = None
         self._world, self._shared, self._session = self._opened()
         self._start = self._session.settings
 
-    def _opened(self) -> tuple[World, Shared, Session]:
+    def _opened(self) -> tuple[PolicySnapshot, Shared, Session]:
         world = self._now()
         user = world.users.get(self._who.login)
         if user is None:
@@ -131,7 +133,7 @@ class RoleSession:
             return Description(found.columns, (*merged, *known[len(merged) :]))
         whole, values = known, [sample(oid) for oid in known]
         if 0 in known:
-            whole, values = inferred(query.tokens, known, lambda v: self._accepts(query, v))
+            whole, values = infer_parameters(query.tokens, known, lambda v: self._accepts(query, v))
         try:
             columns = self._columns(query, values)
         except Refused:

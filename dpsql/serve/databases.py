@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from dpsql.diagnostics.refusal import PolicyError
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import NO_DATABASE, Fatal
 from dpsql.serve.pgwire.scram import Verifier
-from dpsql.serve.pgwire.startup import Admission, House
-from dpsql.serve.world import World
+from dpsql.serve.pgwire.startup import Admission, Endpoint
+from dpsql.serve.world import PolicySnapshot
 
 
 class Unknown:
@@ -21,13 +21,13 @@ class Unknown:
     that are this name's own, as each policy's are. So nobody is told which names exist.
     """
 
-    def __init__(self, like: ServiceHouse, database: str) -> None:
+    def __init__(self, like: ServiceEndpoint, database: str) -> None:
         """``like`` is the house that it looks like."""
         self._like, self._database = like, database
         self.encrypts, self.requires_tls = like.encrypts, like.requires_tls
         self.binding = like.binding
 
-    def at(self, database: str) -> House:  # noqa: ARG002 (it has been asked for)
+    def at(self, database: str) -> Endpoint:  # noqa: ARG002 (it has been asked for)
         """Nobody else."""
         return self
 
@@ -58,15 +58,15 @@ class Unknown:
 
 
 class Databases(Unknown):
-    """The machine's ``House`` before a client has said which database it wants.
+    """The machine's ``Endpoint`` before a client has said which database it wants.
 
     A wrong name is led through a log-in that fails, as a wrong password does.
     """
 
-    def __init__(self, houses: Sequence[ServiceHouse]) -> None:
+    def __init__(self, houses: Sequence[ServiceEndpoint]) -> None:
         """Names are what the policies said when they were opened."""
         super().__init__(houses[0], "")
-        self._houses = dict[str, ServiceHouse]()
+        self._houses = dict[str, ServiceEndpoint]()
         for house in houses:
             policy = house.world.service.policy
             if policy.front.database in self._houses:
@@ -77,11 +77,11 @@ class Databases(Unknown):
             self._houses[policy.front.database] = house
 
     @property
-    def worlds(self) -> Mapping[str, World]:
+    def worlds(self) -> Mapping[str, PolicySnapshot]:
         """The newest readings, by the name of their database."""
         return {name: house.world for name, house in self._houses.items()}
 
-    def at(self, database: str) -> House:
+    def at(self, database: str) -> Endpoint:
         """Who takes in those who ask for this database."""
         found = self._houses.get(database)
         if found is not None:

@@ -13,7 +13,7 @@ from dpsql.engines.catalog.pool import WORKERS
 from dpsql.execution import execution, interrupt
 from dpsql.serve.lanes import Job
 from dpsql.serve.traffic import Traffic
-from dpsql.serve.world import World
+from dpsql.serve.world import PolicySnapshot
 
 SECONDS = 1.0
 """In which each part must have answered."""
@@ -68,7 +68,7 @@ def _tell(answered: asyncio.Future[bool], works: bool) -> None:  # noqa: FBT001 
 class Health:
     """What works, looked at when somebody asks, and at most once a second."""
 
-    def __init__(self, now: Callable[[], Mapping[str, World]], traffic: Traffic) -> None:
+    def __init__(self, now: Callable[[], Mapping[str, PolicySnapshot]], traffic: Traffic) -> None:
         """``now`` gives the newest readings of the policies."""
         self._now, self._traffic = now, traffic
         self.parts = (

@@ -18,9 +18,9 @@ from dpsql.serve.backend import RoleSession
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.handshake import PROTOCOL_NAME
 from dpsql.serve.pgwire.scram import Verifier
-from dpsql.serve.pgwire.startup import Admission, House
+from dpsql.serve.pgwire.startup import Admission, Endpoint
 from dpsql.serve.salts import Salts
-from dpsql.serve.world import Catalog, Who, World
+from dpsql.serve.world import Catalog, PolicySnapshot, Who
 from dpsql.service import Service
 
 
@@ -53,8 +53,8 @@ def _strong(algorithm: HashAlgorithm | None) -> str:
     return "sha256" if name in ("md5", "sha1") else name
 
 
-class ServiceHouse:
-    """The machine's ``House`` over one open service, whatever the client calls its database."""
+class ServiceEndpoint:
+    """The machine's ``Endpoint`` over one open service, whatever the client calls its database."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class ServiceHouse:
         self.binding = None if certificate is None else certificate.binding()
         self.world = self._read(service, None)
 
-    def _read(self, service: Service, before: World | None) -> World:
+    def _read(self, service: Service, before: PolicySnapshot | None) -> PolicySnapshot:
         verifiers = {
             name: verifier
             for name, role in service.policy.roles.items()
             if (verifier := self._of(name, role.password)) is not None
         }
-        return World(service, users.of(service.policy, verifiers), self._catalog, before)
+        return PolicySnapshot(service, users.of(service.policy, verifiers), self._catalog, before)
 
     def reload(self) -> None:
         """Read policy and users again. What is wrong with them is raised, and nothing changes.
@@ -89,11 +89,11 @@ class ServiceHouse:
         self.world = world
 
     @property
-    def worlds(self) -> Mapping[str, World]:
+    def worlds(self) -> Mapping[str, PolicySnapshot]:
         """The newest reading, by the name of its database."""
         return {self.world.service.policy.front.database: self.world}
 
-    def at(self, database: str) -> House:  # noqa: ARG002 (one policy has every name)
+    def at(self, database: str) -> Endpoint:  # noqa: ARG002 (one policy has every name)
         """Who takes in those who ask for this database."""
         return self
 

@@ -19,7 +19,7 @@ from dpsql.diagnostics.operation.defects import defect
 from dpsql.diagnostics.operation.events import Reloaded, ReloadFailed, Result, record
 from dpsql.diagnostics.operation.gauges import GAUGES
 from dpsql.diagnostics.refusal import Error, PolicyError
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 
 PATIENCE = 2.0
 """Seconds that the end of the endpoint waits for a reading."""
@@ -29,7 +29,7 @@ PATIENCE = 2.0
 class Outcome:
     """What became of one policy."""
 
-    house: ServiceHouse
+    house: ServiceEndpoint
     database: str
     version: str
     """Of the policy that is in force now."""
@@ -38,12 +38,12 @@ class Outcome:
     """What is wrong, each with its place; none where it was taken up."""
 
 
-def read_again(houses: Sequence[ServiceHouse]) -> list[Outcome]:
+def read_again(houses: Sequence[ServiceEndpoint]) -> list[Outcome]:
     """Read each policy and its users; what is wrong with one keeps no other from being read."""
     return [_read_again(house) for house in houses]
 
 
-def _read_again(house: ServiceHouse) -> Outcome:
+def _read_again(house: ServiceEndpoint) -> Outcome:
     start, problems = monotonic(), tuple[str, ...]()
     error: Exception | None = None
     try:

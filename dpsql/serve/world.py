@@ -83,7 +83,7 @@ class Shared:
     routes: Cache[str, Route] = field(default_factory=lambda: Cache(Use.CACHED_ROUTES, 4_000))
 
 
-class World:
+class PolicySnapshot:
     """One reading of the policy and of its users. A reload makes another one."""
 
     def __init__(
@@ -91,7 +91,7 @@ class World:
         service: Service,
         users: Mapping[str, User],
         catalog: Callable[[Service, str], Catalog],
-        before: World | None = None,
+        before: PolicySnapshot | None = None,
     ) -> None:
         """``catalog`` makes the catalog that a role sees; catalogs from ``before`` that say the same stay."""
         self.service, self.users, self._catalog = service, users, catalog

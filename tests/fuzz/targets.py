@@ -88,10 +88,10 @@ def _house() -> object:
     from support.services import real_service
 
     from dpsql.serve.catalog.catalog import role_catalog
-    from dpsql.serve.house import ServiceHouse
+    from dpsql.serve.house import ServiceEndpoint
 
     service = real_service("shop", "shop", generous)
-    return ServiceHouse(service, role_catalog)
+    return ServiceEndpoint(service, role_catalog)
 
 
 def messages(data: bytes) -> None:

@@ -9,7 +9,7 @@ import httpx
 
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 
@@ -40,5 +40,5 @@ def caller(service: Service, role: str) -> Caller:
     """A client with a token of a role, of an application of its own."""
     made, token = users.with_token("robot", role)
     users.write(service.policy.front.users, [made])
-    house = ServiceHouse(service, role_catalog)
+    house = ServiceEndpoint(service, role_catalog)
     return Caller(Face(lambda: house.worlds).app(), token)

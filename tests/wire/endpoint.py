@@ -20,7 +20,7 @@ from support.services import real_service
 
 from dpsql.ledger.charge import NANO
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import Certificate, ServiceHouse
+from dpsql.serve.house import Certificate, ServiceEndpoint
 from dpsql.serve.pgwire.room import Limits
 from dpsql.serve.pgwire.server import Server
 from dpsql.service import Service
@@ -42,7 +42,7 @@ class Endpoint:
     """Where clients connect to, and the service behind it."""
 
     service: Service
-    house: ServiceHouse
+    house: ServiceEndpoint
     server: Server
     port: int
     loop: asyncio.AbstractEventLoop
@@ -88,7 +88,7 @@ def endpoint(
     """Serve a policy with its data until the block ends; then drain, and close everything."""
     service = real_service(world, world, change)
     proof = certificate() if tls else None
-    house = ServiceHouse(service, role_catalog, certificate=proof, requires_tls=requires_tls)
+    house = ServiceEndpoint(service, role_catalog, certificate=proof, requires_tls=requires_tls)
     started: Future[Endpoint] = Future()
     thread = threading.Thread(
         target=_run, args=(service, house, proof, limits or Limits(drain_seconds=2), started)
@@ -107,7 +107,7 @@ def endpoint(
 
 
 def _run(
-    service: Service, house: ServiceHouse, proof: Certificate | None, limits: Limits,
+    service: Service, house: ServiceEndpoint, proof: Certificate | None, limits: Limits,
     started: Future[Endpoint],
 ) -> None:  # fmt: skip
     async def serve() -> None:

@@ -9,7 +9,7 @@ import hmac
 import struct
 from collections.abc import Callable, Iterable
 
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.pgwire.machine import Machine, Phase
 
 NONCE = "fyko+d2lbbFgONRv9qkxdawL"
@@ -18,7 +18,7 @@ NONCE = "fyko+d2lbbFgONRv9qkxdawL"
 class FixedHouse:
     """A house whose randomness is always the same, so that conversations can be replayed."""
 
-    def __init__(self, house: ServiceHouse) -> None:
+    def __init__(self, house: ServiceEndpoint) -> None:
         self._house = house
         self.encrypts, self.requires_tls, self.binding, self.cleartext = False, False, None, False
         self.enter, self.admission = house.enter, house.admission

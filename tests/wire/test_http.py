@@ -29,7 +29,7 @@ from dpsql.cli import main
 from dpsql.diagnostics.refusal import Refused
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.http.openapi import ARROW, LARGEST_BODY, description
 from dpsql.serve.http.server import HttpServer, Prompt
@@ -50,7 +50,7 @@ class World:
             for name, role in (("robot", "analyst"), ("p", "pure"), ("o", "owner"))
         ]
         users.write(self.service.policy.front.users, [user for user, _ in made])
-        self.house = ServiceHouse(self.service, role_catalog)
+        self.house = ServiceEndpoint(self.service, role_catalog)
         app = Face(lambda: self.house.worlds).app()
         self.nobody = Caller(app)
         self.robot, self.pure, self.owner = (Caller(app, token) for _, token in made)
@@ -276,7 +276,7 @@ def test_every_response_is_described(world: World, path: str, body: Any) -> None
 
 def test_the_server_answers_over_tls_and_stops() -> None:
     service = real_service("shop", "shop", generous)
-    house, proof = ServiceHouse(service, role_catalog), certificate()
+    house, proof = ServiceEndpoint(service, role_catalog), certificate()
 
     async def talk() -> None:
         server = HttpServer(house, "127.0.0.1", 0, proof)

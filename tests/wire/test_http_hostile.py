@@ -15,7 +15,7 @@ from support.services import noon
 
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 
@@ -36,7 +36,7 @@ def caller(*, without: bool) -> Caller:
     service = Service.open(place / "policy.yaml", clock=noon)
     user, token = users.with_token("robot", ROLE)
     users.write(service.policy.front.users, [user])
-    house = ServiceHouse(service, role_catalog)
+    house = ServiceEndpoint(service, role_catalog)
     return Caller(Face(lambda: house.worlds).app(), token)
 
 

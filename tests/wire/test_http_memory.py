@@ -16,7 +16,7 @@ from starlette.types import Message
 from dpsql.memory.pool import POOL, Full, Hold, Use
 from dpsql.policy.types import Kind
 from dpsql.serve.http import bodies
-from dpsql.serve.http.bodies import PIECE, Body, answered, received
+from dpsql.serve.http.bodies import PIECE, Body, make_response, received
 from dpsql.serve.http.question import Unreadable
 from dpsql.service import Reply, plain
 from dpsql.service.reply import made
@@ -66,7 +66,7 @@ def test_json_in_pieces_is_the_same_object(rows: int) -> None:
 async def _sent(reply: Reply, *, arrow: bool, most: int = 1 << 60) -> tuple[bytes, list[int]]:
     """What a client gets that reads so many pieces; and what is held behind each."""
     got, held = [], list[int]()
-    response = answered(reply, "ann", arrow=arrow)
+    response = make_response(reply, "ann", arrow=arrow)
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.body":
@@ -103,7 +103,7 @@ def test_a_client_that_leaves_leaves_nothing() -> None:
 
 def test_a_client_that_takes_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "SEND_SECONDS", 0.05)
-    response = answered(_reply(10), "ann", arrow=False)
+    response = make_response(_reply(10), "ann", arrow=False)
 
     async def wait(*_: object) -> Message:
         await asyncio.sleep(60)
@@ -117,7 +117,7 @@ def test_a_client_that_takes_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) 
 def test_without_memory_there_is_no_answer() -> None:
     POOL.limit(500_000)
     with pytest.raises(Full):
-        answered(_reply(20_000), "ann", arrow=False)
+        make_response(_reply(20_000), "ann", arrow=False)
     assert _held() == 0
     asyncio.run(_sent(_reply(100), arrow=True))
 

@@ -18,7 +18,7 @@ from dpsql.diagnostics.refusal import PolicyError
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.service import Service
 
 COUNT, ORDERS = "SELECT count(*) FROM customers", "SELECT count(*) FROM orders"
@@ -179,9 +179,9 @@ def _heard(found: Serving, words: str) -> None:
 
 
 @pytest.fixture
-def houses(policies: tuple[Path, Path]) -> Iterator[list[ServiceHouse]]:
+def houses(policies: tuple[Path, Path]) -> Iterator[list[ServiceEndpoint]]:
     with Service.open(policies[0]) as shop, Service.open(policies[1]) as clinic:
-        yield [ServiceHouse(service, role_catalog) for service in (shop, clinic)]
+        yield [ServiceEndpoint(service, role_catalog) for service in (shop, clinic)]
 
 
 def _told(both: Databases) -> list[tuple[int, int, bool]]:
@@ -195,7 +195,7 @@ def _told(both: Databases) -> list[tuple[int, int, bool]]:
     return [(len(salts[n]), len(salts[n] & others[n]), salts[n] == again[n]) for n in names]
 
 
-def test_a_log_in_does_not_tell_which_databases_exist(houses: list[ServiceHouse]) -> None:
+def test_a_log_in_does_not_tell_which_databases_exist(houses: list[ServiceEndpoint]) -> None:
     """Whoever is asked about, existing or not, has a salt of its own under each name, always the same."""
     both = Databases(houses)
     assert _told(both) == [(4, 0, True)] * 4
@@ -212,7 +212,7 @@ def test_a_log_in_does_not_tell_which_databases_exist(houses: list[ServiceHouse]
 
 
 def test_names_that_do_not_exist_look_like_each_of_those_that_do(
-    houses: list[ServiceHouse],
+    houses: list[ServiceEndpoint],
 ) -> None:
     """Where one policy takes passwords over TLS and the other does not, so it is with wrong names."""
     front = houses[1].world.service.policy.front
@@ -223,7 +223,7 @@ def test_names_that_do_not_exist_look_like_each_of_those_that_do(
 
 
 def test_a_salt_that_tells_a_name_would_be_noticed(
-    houses: list[ServiceHouse], monkeypatch: pytest.MonkeyPatch
+    houses: list[ServiceEndpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Databases, "at", lambda self, name: self._houses.get(name, houses[0]))
     assert _told(Databases(houses)) != [(4, 0, True)] * 4

@@ -27,7 +27,7 @@ from dpsql.serve import users
 from dpsql.serve.catalog import catalog as catalog_module
 from dpsql.serve.catalog.catalog import macros, role_catalog
 from dpsql.serve.catalog.words import BARE, BUILTIN, ELSEWHERE
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 from dpsql.sql.parse import LONGEST_TEXT
@@ -46,7 +46,7 @@ SAMPLED = 400
 class Place:
     folder: Path
     service: Service
-    house: ServiceHouse
+    house: ServiceEndpoint
 
     def client(self, role: str = ROLE) -> Client:
         client = Client(FixedHouse(self.house))
@@ -80,7 +80,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     os.environ["DPSQL_CANARY"] = CANARIES["ENVIRONMENT"]
     service = Service.open(folder / "policy.yaml", clock=noon)
     try:
-        yield Place(folder, service, ServiceHouse(service, role_catalog))
+        yield Place(folder, service, ServiceEndpoint(service, role_catalog))
     finally:
         service.close()
         del os.environ["DPSQL_CANARY"]
@@ -235,7 +235,7 @@ def test_no_other_face_gets_anything(place: Place) -> None:
     everything = [*attacks(place.folder), *(sql for _, _, sql in sample(place.folder)[::8])]
     user, token = users.with_token("robot", ROLE)
     users.write(place.service.policy.front.users, [user])
-    house = ServiceHouse(place.service, role_catalog)
+    house = ServiceEndpoint(place.service, role_catalog)
     robot = Caller(Face(lambda: house.worlds).app(), token)
     asked = everything[::3]
     said = [robot.post("/v1/query", json={"sql": sql}) for sql in asked]
@@ -284,7 +284,7 @@ def test_without_the_check_attacks_succeed(
 ) -> None:
     """A control: what is looked for is found, once the protections are gone."""
     monkeypatch.setattr(catalog_module, "check_words", lambda _: None)
-    open_place = Place(place.folder, place.service, ServiceHouse(place.service, role_catalog))
+    open_place = Place(place.folder, place.service, ServiceEndpoint(place.service, role_catalog))
     tried = [
         a
         for a in attacks(place.folder)

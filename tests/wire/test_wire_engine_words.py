@@ -150,7 +150,7 @@ def test_words_of_the_engine_would_be_noticed(
     def told(failure: CatalogFailed, _: object) -> WireError:
         return WireError("42703", "it failed", failure.words)
 
-    monkeypatch.setattr(catalog, "failed", told)
+    monkeypatch.setattr(catalog, "translate_failure", told)
     monkeypatch.setattr(catalog, "shown_names", lambda _, found: list(found))
     statements = [sql.replace("select", "SELECT", 1) for sql in STATEMENTS]  # none was answered yet
     noticed = [sql for sql, said in _said(client, statements).items() if WORDS.search(said)]

@@ -34,7 +34,7 @@ from dpsql.ledger.postgres import PostgresLedger
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 
@@ -57,7 +57,7 @@ class Here:
 
     def open(self) -> None:
         self.service = Service.open(self.policy, clock=lambda: datetime.now(UTC) + self.shift)
-        self._house = ServiceHouse(self.service, role_catalog)
+        self._house = ServiceEndpoint(self.service, role_catalog)
         self.ledgers.add(str(self.service.ledger.place))
 
     @property

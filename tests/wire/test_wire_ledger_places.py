@@ -25,7 +25,7 @@ from dpsql.diagnostics.refusal import LedgerFailed, PolicyError
 from dpsql.ledger import failures, postgres_failures
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.service import Service, Session
 
 MARK = "7391"
@@ -105,7 +105,7 @@ def http(service: Service) -> Caller:
 
 def _sent(service: Service, http: Caller, number: int) -> list[bytes]:
     """All bytes of a question over each face, and of the budget and readiness."""
-    client = Client(FixedHouse(ServiceHouse(service, role_catalog)))
+    client = Client(FixedHouse(ServiceEndpoint(service, role_catalog)))
     client.login(ROLE, PASSWORD)
     client.send(query(COUNT.format(number)))
     asked = [

@@ -18,7 +18,7 @@ from dpsql.serve.catalog.names import column_names
 from dpsql.serve.lists import constant, with_lists
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.errors import WireError, wire_error
-from dpsql.serve.pgwire.probing import MOST_WORK, inferred
+from dpsql.serve.pgwire.probing import MOST_WORK, infer_parameters
 from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import tables
 from dpsql.sql.dialects.tables import DIALECTS
@@ -157,9 +157,9 @@ def test_types_are_looked_for_so_long() -> None:
         tries.append(len(values))
         return not set(map(str, values)) & {"x", "t", "1.5"}
 
-    found = inferred(tokens(sql), [0] * 1000, accepts).oids
+    found = infer_parameters(tokens(sql), [0] * 1000, accepts).oids
     assert sum(tries) <= MOST_WORK
     assert found[0] == oids.INT8
     assert found[-1] == oids.TEXT
-    few = inferred(tokens("SELECT $1 + $2"), [0, 0], accepts).oids
+    few = infer_parameters(tokens("SELECT $1 + $2"), [0, 0], accepts).oids
     assert few == (oids.INT8, oids.INT8)

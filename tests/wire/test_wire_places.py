@@ -21,7 +21,7 @@ from talk import startup
 
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.server import HttpServer
 from dpsql.serve.newcomers import Newcomers
 from dpsql.serve.pgwire.room import Limits
@@ -118,7 +118,7 @@ def test_a_request_that_is_carried_out_keeps_its_place() -> None:
         go.wait(20)
         return budget(self)  # type: ignore[arg-type]
 
-    house = ServiceHouse(service, role_catalog)
+    house = ServiceEndpoint(service, role_catalog)
 
     async def talk() -> None:
         server = HttpServer(house, "127.0.0.1", 0, None, traffic)

@@ -17,7 +17,7 @@ from dpsql.cli import main
 from dpsql.dbapi import Connection
 from dpsql.diagnostics.refusal import Refused
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.openapi import description
 from dpsql.service import Service
 
@@ -46,7 +46,7 @@ def robot(service: Service) -> Caller:
 
 @pytest.fixture(scope="module")
 def client(service: Service) -> Client:
-    found = Client(FixedHouse(ServiceHouse(service, role_catalog)))
+    found = Client(FixedHouse(ServiceEndpoint(service, role_catalog)))
     found.login(ROLE, PASSWORD)
     return found
 

@@ -31,7 +31,7 @@ from dpsql.policy.load import load
 from dpsql.serve import reloads as module
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.lanes import Lane
 from dpsql.serve.pgwire.room import Limits
@@ -216,7 +216,7 @@ def test_a_reading_that_fails_does_not_end_the_thread() -> None:
 def test_a_defect_in_a_reload_is_an_incident(
     found: Endpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ServiceHouse, "reload", lambda _: {}["zanzibar"])
+    monkeypatch.setattr(ServiceEndpoint, "reload", lambda _: {}["zanzibar"])
     (outcome,) = read_again([found.house])
     assert re.fullmatch(r"a defect in dpsql \(incident [0-9a-f]{8}\)", outcome.problems[0])
     assert 'defect incident="' in caplog.text
@@ -396,7 +396,7 @@ def test_a_log_to_standard_error() -> None:
 @pytest.mark.parametrize("changed", [False, True])
 def test_catalogs_stay_where_a_reading_changes_nothing(*, changed: bool) -> None:
     with contextlib.closing(real_service("shop", "shop")) as service:
-        house = ServiceHouse(service, role_catalog)
+        house = ServiceEndpoint(service, role_catalog)
         (role, *_) = service.policy.roles
         before = house.world.shared(role)
         if changed:

@@ -10,7 +10,7 @@ from support.services import policy_file
 from talk import Client, FixedHouse, errors, kinds, query
 
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import tables
 from dpsql.service import Service
@@ -30,7 +30,7 @@ def service() -> Iterator[Service]:
 
 
 def _client(service: Service) -> Client:
-    client = Client(FixedHouse(ServiceHouse(service, role_catalog)))
+    client = Client(FixedHouse(ServiceEndpoint(service, role_catalog)))
     client.login(ROLE, PASSWORD)
     return client
 

@@ -15,7 +15,7 @@ from dpsql.ledger.tables import TableLedger
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.pgwire.scram import Verifier
 from dpsql.serve.salts import Salts, looks
 from dpsql.service import Service
@@ -28,7 +28,7 @@ def _seen(paths: list[Path]) -> dict[tuple[str, str], tuple[bytes, int]]:
     """What an endpoint that was started just now shows of every name in several databases."""
     services = [Service.open(path) for path in paths]
     try:
-        houses = [ServiceHouse(service, role_catalog) for service in services]
+        houses = [ServiceEndpoint(service, role_catalog) for service in services]
         house = houses[0] if len(houses) == 1 else Databases(houses)
         return {
             (name, database): (seen.salt, seen.iterations)

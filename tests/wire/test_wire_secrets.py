@@ -39,7 +39,7 @@ from dpsql.reuse import encoding
 from dpsql.reuse.encoding import from_bytes
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.reloads import read_again
 from dpsql.service import Service
@@ -227,7 +227,7 @@ def _by_http(service: Service, asked: list[str]) -> list[str]:
     """What HTTP says: answers, plans, budgets, and what operators watch."""
     made = [users.with_token(name, role) for name, role in (("robot", ROLE), ("boss", "boss"))]
     users.write(service.policy.front.users, [user for user, _ in made])
-    house = ServiceHouse(service, role_catalog)
+    house = ServiceEndpoint(service, role_catalog)
     app = Face(lambda: house.worlds).app()
     robot, boss = (Caller(app, token) for _, token in made)
     said = [robot.post("/v1/query", json={"sql": sql}) for sql in asked[:40] if sql.isascii()]
@@ -242,7 +242,7 @@ def test_no_client_is_told_a_folder(place: Path, caplog: pytest.LogCaptureFixtur
     caplog.set_level("INFO", "dpsql.operator")
     with Service.open(place / "policy.yaml", clock=noon) as service:
         said = [_talked(service, ASKED), *_by_http(service, ASKED)]
-        house = ServiceHouse(service, role_catalog)
+        house = ServiceEndpoint(service, role_catalog)
         (place / "policy.yaml").write_text("units: [")
         assert read_again([house])[0].problems
         said += [_talked(service, ASKED[:10]), *_by_http(service, ASKED[:10])]
@@ -282,7 +282,7 @@ def test_a_failure_that_quotes_a_row_is_not_passed_on(
 
 def _talked(service: Service, asked: list[str]) -> str:
     """What the wire says, of answers, errors and notices."""
-    client = Client(FixedHouse(ServiceHouse(service, role_catalog)))
+    client = Client(FixedHouse(ServiceEndpoint(service, role_catalog)))
     client.login(ROLE, PASSWORD)
     for sql in asked[:60]:
         if sql.isascii():

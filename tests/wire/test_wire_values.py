@@ -18,7 +18,7 @@ from dpsql.serve.pgwire.oids import column
 from dpsql.serve.pgwire.parameters import check_formats, items, spread, value
 from dpsql.serve.pgwire.rows import FEW, data_rows
 from dpsql.serve.pgwire.scram import Verifier
-from dpsql.serve.pgwire.script import read
+from dpsql.serve.pgwire.script import read_script
 from dpsql.serve.pgwire.transaction import Transaction
 from dpsql.serve.pgwire.values import encoder
 from dpsql.serve.pgwire.variables import Variables
@@ -168,7 +168,7 @@ def test_verifiers_are_those_of_postgres() -> None:
      "DECLARE c CURSOR FOR COMMIT", "ROLLBACK AND", "EXECUTE q ('a'", "FETCH 1.5 FROM c"],
 )  # fmt: skip
 def test_statements_that_do_not_read(text: str) -> None:
-    found = read(text)
+    found = read_script(text)
     assert isinstance(found[-1], WireError)
 
 

@@ -13,15 +13,15 @@ from endpoint import PASSWORD, ROLE, Endpoint
 from talk import Client, FixedHouse, errors, kinds, message, query, startup
 
 from dpsql.diagnostics.refusal import Refused
-from dpsql.serve.catalog.casts import packed
+from dpsql.serve.catalog.casts import pack_casts
 from dpsql.serve.catalog.names import column_names
-from dpsql.serve.catalog.privileges import looked_up
+from dpsql.serve.catalog.privileges import cast_names
 from dpsql.serve.lists import with_lists
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.pgwire.messages import Startup
 from dpsql.serve.pgwire.parameters import value
-from dpsql.serve.pgwire.startup import wanted
+from dpsql.serve.pgwire.startup import read_startup
 from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import in_byte_order, in_database, tables, with_limits
 from dpsql.sql.parse import Source, parse
@@ -50,7 +50,7 @@ def test_a_proof_with_many_extensions(shop: Endpoint) -> None:
 
 @pytest.mark.parametrize("options", ["-" * 9_000, "--a\\ " * 1_800, "-c " * 3_000])
 def test_options_that_are_none(options: str) -> None:
-    assert _worked(lambda: wanted(Startup(0, {"user": ROLE, "options": options}))) < LONG
+    assert _worked(lambda: read_startup(Startup(0, {"user": ROLE, "options": options}))) < LONG
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_options_that_are_none(options: str) -> None:
     ],
 )  # fmt: skip
 def test_options_are_read_as_a_command_line(options: str, settings: dict[str, str]) -> None:
-    found = wanted(Startup(0, {"user": ROLE, "options": options}))
+    found = read_startup(Startup(0, {"user": ROLE, "options": options}))
     assert found.settings == settings
 
 
@@ -100,13 +100,13 @@ def test_many_parameters_close_ranks() -> None:
 def test_names_of_columns_of_deep_expressions(sql: str) -> None:
     read = tokens("SELECT " + sql)
     assert _worked(lambda: column_names(read)) < LONG
-    assert _worked(lambda: packed(read)) < LONG
+    assert _worked(lambda: pack_casts(read)) < LONG
 
 
 @pytest.mark.parametrize("end", ["", "'a', 'select'" + ")" * 6_000])
 def test_calls_in_one_another(end: str) -> None:
     read = tokens("SELECT " + "has_table_privilege(" * 6_000 + end)
-    assert _worked(lambda: looked_up(read)) < LONG
+    assert _worked(lambda: cast_names(read)) < LONG
 
 
 def test_brackets_before_names_of_queries() -> None:

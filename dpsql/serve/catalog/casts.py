@@ -42,13 +42,13 @@ _NAMED = frozenset({
 _COMBINES = frozenset({"union", "intersect", "except", "distinct"})
 
 
-def packed(tokens: Sequence[Token]) -> list[Token]:
+def pack_casts(tokens: Sequence[Token]) -> list[Token]:
     """The statement with the last casts of its columns as calls.
 
     >>> from dpsql.serve.tokens import tokens as read
-    >>> " ".join(t.text for t in packed(read("SELECT '1'::jsonb AS a, b::text FROM t")))
+    >>> " ".join(t.text for t in pack_casts(read("SELECT '1'::jsonb AS a, b::text FROM t")))
     "SELECT pgx_as_jsonb ( '1' ) AS a , b :: text FROM t"
-    >>> " ".join(t.text for t in packed(read("SELECT a AT TIME ZONE 'b'::varchar")))
+    >>> " ".join(t.text for t in pack_casts(read("SELECT a AT TIME ZONE 'b'::varchar")))
     "SELECT a AT TIME ZONE 'b' :: varchar"
     """
     if any(t.word in _COMBINES for t in tokens):
@@ -141,7 +141,7 @@ def _packed(kind: str) -> str:
     return "" if found is None else found[1] or found[2]
 
 
-def unpacked(array: pa.ChunkedArray, kind: str) -> list[Any]:
+def unpack_column(array: pa.ChunkedArray, kind: str) -> list[Any]:
     """The values of a column that was packed, as their type is written."""
     name = _packed(kind)
     read = _READ.get(name, _as_it_is)

@@ -20,12 +20,12 @@ from dpsql.engines.catalog.pool import WORKERS
 from dpsql.engines.catalog.process import Statement
 from dpsql.policy.model import Column, Policy
 from dpsql.policy.types import type_name
-from dpsql.serve.catalog.casts import packed_oid, unpacked
+from dpsql.serve.catalog.casts import packed_oid, unpack_column
 from dpsql.serve.catalog.client_words import check_depth, check_size, check_words
-from dpsql.serve.catalog.failures import RESOURCES, failed
-from dpsql.serve.catalog.listing import listing
+from dpsql.serve.catalog.failures import RESOURCES, translate_failure
+from dpsql.serve.catalog.listing import make_listing
 from dpsql.serve.catalog.names import shown_names
-from dpsql.serve.catalog.rewrite import quoted, rewritten
+from dpsql.serve.catalog.rewrite import quote_text, rewrite_query
 from dpsql.serve.catalog.rows import Row, policy_rows, temporary_rows
 from dpsql.serve.catalog.sessions import EFFECTIVE, Deeds, about
 from dpsql.serve.catalog.temporary import temporary_copies, with_temporary
@@ -46,7 +46,7 @@ from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, items
-from dpsql.serve.pgwire.probing import ABOUT_TYPES, inferred, listed
+from dpsql.serve.pgwire.probing import ABOUT_TYPES, find_list_parameters, infer_parameters
 from dpsql.serve.pgwire.variables import DEFAULTS
 from dpsql.serve.tokens import Token
 from dpsql.serve.uses import CATALOG_SCHEMAS, tables
@@ -107,9 +107,9 @@ def _made(names: Iterable[str], filled: Container[str]) -> Iterator[str]:
     Each column of a table has a copy of its enumeration, so relations without rows are views.
     """
     views = set(re.findall(_VIEW, (_DATA / "views.sql").read_text() + _DATABASES))
-    letters = ", ".join(quoted(chr(c)) for c in range(32, 127))
+    letters = ", ".join(quote_text(chr(c)) for c in range(32, 127))
     yield f"CREATE TYPE {CHAR_TYPE} AS ENUM ('', {letters})"
-    listed = ", ".join(map(quoted, sorted(names, key=str.encode)))
+    listed = ", ".join(map(quote_text, sorted(names, key=str.encode)))
     yield f"CREATE TYPE {NAME_TYPE} AS ENUM ({listed})"
     yield f"CREATE SCHEMA {INFORMATION}"
     yield f"CREATE SCHEMA {SHAPES}"
@@ -207,12 +207,14 @@ class RoleCatalog:
         if values is not None:
             return Description(self.answer(query, who, values, None, views).columns)
         count = parameter_count(query, ())
-        types, values = inferred(query.tokens, [0] * count, lambda _: False)
+        types, values = infer_parameters(query.tokens, [0] * count, lambda _: False)
         try:
             found = self.answer(query, who, values, None, views)
         except WireError as error:
             if error.sqlstate in ABOUT_TYPES:
-                types, _ = inferred(query.tokens, [0] * count, lambda v: self._takes(query, who, v))
+                types, _ = infer_parameters(
+                    query.tokens, [0] * count, lambda v: self._takes(query, who, v)
+                )
             found = self.answer(query, who, [None] * count, None, views)
         return Description(found.columns, types)
 
@@ -266,8 +268,8 @@ class RoleCatalog:
         check_size(query.tokens)
         check_words(query.tokens)
         check_depth(query.tokens, macros())
-        sql = rewritten(tokens, macros(), numbers)
-        lists = listed(tokens)
+        sql = rewrite_query(tokens, macros(), numbers)
+        lists = find_list_parameters(tokens)
         parameters = [
             items(v) if at in lists and isinstance(v, str) else _plain(v)
             for at, v in enumerate(values)
@@ -285,7 +287,7 @@ class RoleCatalog:
         try:
             found = WORKERS.run(f"{self._policy.path}\0{who.login}", statement)
         except CatalogFailed as failure:
-            raise failed(failure, named) from None
+            raise translate_failure(failure, named) from None
         return replace(
             _answer(query, found), warnings=tuple(deeds.warnings), settings=tuple(deeds.settings)
         )
@@ -320,7 +322,7 @@ class RoleCatalog:
         filled = dict(_postgres_streams())
         filled |= {f"main.{name}": stream(table) for name, table in own.items()}
         shown = [(name, column.name) for name, columns in shapes.items() for column in columns]
-        named = listing(relations(), macros(), SHAPES, shown)
+        named = make_listing(relations(), macros(), SHAPES, shown)
         return Content(tuple(before), filled, after, named)
 
     def _shapes(self) -> Mapping[str, Sequence[Column]]:
@@ -348,7 +350,7 @@ def _answer(query: Query, found: CatalogRows) -> Answer:
 def _shown(array: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
     """Functions with their names; decimals of any scale without the zeros that fill them up."""
     if packed_oid(kind) is not None:
-        return pa.array(unpacked(array, kind))
+        return pa.array(unpack_column(array, kind))
     if kind == PROCEDURE_TYPE:
         known = {0: "-", **_procedures()}
         numbers = [None if v is None else int(v) for v in array.to_pylist()]

@@ -69,7 +69,7 @@ _LONGEST = 1_000
 """Of its words, which may quote what a client has sent: more are not searched for a name."""
 
 
-def failed(failure: CatalogFailed, written: Collection[str] = ()) -> WireError:
+def translate_failure(failure: CatalogFailed, written: Collection[str] = ()) -> WireError:
     """In words of our own. Of the engine's, only a name that the client has ``written`` is told."""
     if failure.kind in _NOT_LISTED:
         state, said = _NOT_LISTED[failure.kind]

@@ -33,7 +33,7 @@ _REWRITTEN = frozenset({
 _ROWS = frozenset({"unnest", "generate_series"})
 
 
-def listing(
+def make_listing(
     relations: Iterable[str], macros: Iterable[str], shapes: str, own: Iterable[tuple[str, str]]
 ) -> Listing:
     """``relations`` are ``schema.name``; ``own`` are the policy's tables, each with a column."""

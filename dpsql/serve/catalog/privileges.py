@@ -14,11 +14,11 @@ _ABOUT: Mapping[str, tuple[str, int]] = MappingProxyType({
 """The kind of what is asked about, and its place from the end: a role may come before it."""
 
 
-def looked_up(tokens: Sequence[Token]) -> list[Token]:
+def cast_names(tokens: Sequence[Token]) -> list[Token]:
     """The statement with the names in these calls cast to what they name.
 
     >>> from dpsql.serve.tokens import tokens as read
-    >>> " ".join(t.text for t in looked_up(read("SELECT has_table_privilege('a', 'select')")))
+    >>> " ".join(t.text for t in cast_names(read("SELECT has_table_privilege('a', 'select')")))
     "SELECT has_table_privilege ( 'a' :: regclass , 'select' )"
     """
     kinds, found = _kinds(tokens), list[Token]()

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from dpsql.serve.catalog.casts import packed
+from dpsql.serve.catalog.casts import pack_casts
 from dpsql.serve.catalog.forms import plain_forms
 from dpsql.serve.catalog.operand import last_name, take_operand
-from dpsql.serve.catalog.privileges import looked_up
+from dpsql.serve.catalog.privileges import cast_names
 from dpsql.serve.catalog.types import CAST, PROCEDURES
 from dpsql.serve.catalog.words import (
     BARE,
@@ -194,7 +194,7 @@ class Rewrite:
         self._at += 1
         in_any = self._peek(-2) == "(" and before in ("any", "all", "some")
         listed = value.startswith("{") and (in_any or self._casts_to_array())
-        self.out.append(_list(value) if listed else quoted(value))
+        self.out.append(_list(value) if listed else quote_text(value))
 
     def _casts_to_array(self) -> bool:
         ahead = 0
@@ -364,13 +364,13 @@ class Rewrite:
         return name, array
 
 
-def quoted(value: str) -> str:
+def quote_text(value: str) -> str:
     """A text constant of the engine."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def _list(value: str) -> str:
-    return "[" + ", ".join("NULL" if v is None else quoted(v) for v in items(value)) + "]"
+    return "[" + ", ".join("NULL" if v is None else quote_text(v) for v in items(value)) + "]"
 
 
 _READERS: dict[str, Callable[[Rewrite], bool]] = {
@@ -385,6 +385,8 @@ _READERS: dict[str, Callable[[Rewrite], bool]] = {
 }
 
 
-def rewritten(tokens: Sequence[Token], macros: frozenset[str], numbers: Mapping[str, int]) -> str:
+def rewrite_query(
+    tokens: Sequence[Token], macros: frozenset[str], numbers: Mapping[str, int]
+) -> str:
     """The query as the engine is given it."""
-    return Rewrite(plain_forms(packed(looked_up(tokens))), macros, numbers).result()
+    return Rewrite(plain_forms(pack_casts(cast_names(tokens))), macros, numbers).result()

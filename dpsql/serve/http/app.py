@@ -25,7 +25,7 @@ from dpsql.diagnostics.refusal import (
 from dpsql.memory.pool import Full
 from dpsql.serve.departure import LOOK_SECONDS
 from dpsql.serve.health import Health
-from dpsql.serve.http.bodies import answered, received
+from dpsql.serve.http.bodies import make_response, received
 from dpsql.serve.http.logged import Logged
 from dpsql.serve.http.openapi import ARROW, DATABASE, description
 from dpsql.serve.http.question import Question, Unreadable, question
@@ -33,10 +33,10 @@ from dpsql.serve.lanes import Closed, Job, Lane, TooBusy
 from dpsql.serve.throttle import TooMany
 from dpsql.serve.traffic import Reason, Traffic
 from dpsql.serve.users import User
-from dpsql.serve.world import World
+from dpsql.serve.world import PolicySnapshot
 from dpsql.service import Session, plain
 
-Worlds = Mapping[str, World]
+Worlds = Mapping[str, PolicySnapshot]
 Work = Callable[[Session, Question], Response]
 _CHARGED = (
     "What it was charged stays charged; if its answer was stored, asking again returns it for free."
@@ -95,7 +95,7 @@ class Face:
         return handle
 
     def _told(
-        self, work: Callable[[World, User], Response]
+        self, work: Callable[[PolicySnapshot, User], Response]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             known = await self._known(request)
@@ -113,7 +113,7 @@ class Face:
         told = {"ready": not failing, "failing": list(failing)}
         return JSONResponse(told, 503 if failing else 200)
 
-    async def _known(self, request: Request) -> tuple[World, User] | Response:
+    async def _known(self, request: Request) -> tuple[PolicySnapshot, User] | Response:
         """Who asks, under which policy; a wrong token is told so later the more there were."""
         bearer = _bearer(request)
         known = _known(self._now(), request, bearer)
@@ -190,7 +190,7 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def _login(world: World, user: User) -> Hashable:
+def _login(world: PolicySnapshot, user: User) -> Hashable:
     """Whose turn it is: the same as over PostgreSQL's protocol."""
     return str(world.service.policy.path), user.name
 
@@ -206,7 +206,7 @@ def _bearer(request: Request) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _known(worlds: Worlds, request: Request, bearer: str) -> tuple[World, User] | Response:
+def _known(worlds: Worlds, request: Request, bearer: str) -> tuple[PolicySnapshot, User] | Response:
     """Who asks, under which policy: the one that is named, or the first that knows the token.
 
     Only who has a token of some policy is told that a database does not exist.
@@ -226,7 +226,7 @@ def _known(worlds: Worlds, request: Request, bearer: str) -> tuple[World, User] 
 class _Call:
     """A statement that is asked in a thread, and can be stopped there."""
 
-    def __init__(self, world: World, user: User, asked: Question, work: Work) -> None:
+    def __init__(self, world: PolicySnapshot, user: User, asked: Question, work: Work) -> None:
         self._world, self._user, self._asked, self._work = world, user, asked, work
         self._session: Session | None = None
 
@@ -269,7 +269,7 @@ def _guarded(user: User, work: Callable[[], Response]) -> Response:
 
 def _query(session: Session, asked: Question) -> Response:
     reply = session.execute(asked.sql, asked.parameters, intervals=True)
-    return answered(reply, asked.owner, arrow=asked.arrow)
+    return make_response(reply, asked.owner, arrow=asked.arrow)
 
 
 def _explain(session: Session, asked: Question) -> Response:
@@ -279,11 +279,11 @@ def _explain(session: Session, asked: Question) -> Response:
     return JSONResponse({"plan": lines, "cost": told})
 
 
-def _budget(world: World, user: User) -> Response:
+def _budget(world: PolicySnapshot, user: User) -> Response:
     return JSONResponse(plain.remaining(world.service.session(user.role).budget()))
 
 
-def _metrics(world: World, user: User) -> Response:
+def _metrics(world: PolicySnapshot, user: User) -> Response:
     """For operators: they tell what every role has spent."""
     if not world.service.policy.roles[user.role].owner:
         why, instead = "They tell what every role has spent.", "Take the token of an owner's role."

@@ -95,7 +95,7 @@ class Prompt(StreamingResponse):
         await super().stream_response(sent)
 
 
-def answered(reply: Reply, owner: Hashable, *, arrow: bool) -> Response:
+def make_response(reply: Reply, owner: Hashable, *, arrow: bool) -> Response:
     """The reply as a response; ``Full`` if there is no memory for it."""
     body = Body(owner)
     rows = POOL.hold(Use.HTTP, table_size(reply.table), owner, reply.table)  # until it is written

@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 from dpsql.serve.databases import Databases
 from dpsql.serve.departure import has_left
 from dpsql.serve.draining import GOODBYE_SECONDS, drain
-from dpsql.serve.house import Certificate, ServiceHouse
+from dpsql.serve.house import Certificate, ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.newcomers import Newcomers
 from dpsql.serve.pgwire.handshake import encrypted
@@ -169,7 +169,7 @@ class HttpServer:
 
     def __init__(
         self,
-        house: ServiceHouse | Databases,
+        house: ServiceEndpoint | Databases,
         host: str,
         port: int,
         proof: Certificate | None,

@@ -12,7 +12,7 @@ from dpsql.memory.pool import POOL, Hold, Use
 from dpsql.memory.sizes import table_size
 from dpsql.serve.pgwire import script
 from dpsql.serve.pgwire.commands import Copy, Query
-from dpsql.serve.pgwire.copy_out import copied
+from dpsql.serve.pgwire.copy_out import encode_copied_rows
 from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.pgwire.replies import WireColumn
 from dpsql.serve.pgwire.rows import CHUNK, data_rows
@@ -168,7 +168,7 @@ class Backend(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
+class DescribeQuery:
     """Ask for parameter types and columns."""
 
     query: Query
@@ -243,7 +243,9 @@ class EncodeCopy:
 
     def perform(self, backend: Backend) -> bytes:  # noqa: ARG002 (every request has this shape)
         """Carry it out."""
-        return copied(self.copy, self.answer.columns, self.answer.table, self.start, self.stop)
+        return encode_copied_rows(
+            self.copy, self.answer.columns, self.answer.table, self.start, self.stop
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ class Read:
         """Carry it out. Only one statement at a time has tokens."""
         hold = POOL.hold(Use.READING, TOKEN * min(len(self.text), LONGEST_TEXT))
         try:
-            return script.read(self.text)
+            return script.read_script(self.text)
         finally:
             hold.release()
 
@@ -291,10 +293,10 @@ class Wait:
         """There is nothing to do."""
 
 
-LARGE = (Encode, EncodeCopy)
+LARGE_RESULTS = (Encode, EncodeCopy)
 """Results that wait until the client has taken what was sent."""
-TIMED = (Describe, Columns, Run)
+TIMED = (DescribeQuery, Columns, Run)
 """What a statement timeout ends."""
-Ask = Describe | Columns | Run | RunOwn | Encode | EncodeCopy | Read | Prove | Pause | Wait
+Ask = DescribeQuery | Columns | Run | RunOwn | Encode | EncodeCopy | Read | Prove | Pause | Wait
 Steps = Generator[Ask, Any, Any]
 """A conversation that pauses at each request and is resumed with its result."""

@@ -13,13 +13,13 @@ from dpsql.serve.departure import LOOK_SECONDS, has_left
 from dpsql.serve.draining import GOODBYE_SECONDS
 from dpsql.serve.lanes import Job
 from dpsql.serve.newcomers import origin
-from dpsql.serve.pgwire.asking import LARGE, TIMED, Ask, Backend, Pause, Wait
+from dpsql.serve.pgwire.asking import LARGE_RESULTS, TIMED, Ask, Backend, Pause, Wait
 from dpsql.serve.pgwire.crowd import Seen
 from dpsql.serve.pgwire.errors import CANCELED, ENDED, STOPPING, Fatal, WireError
 from dpsql.serve.pgwire.handshake import FIRST_BYTE, encrypted
 from dpsql.serve.pgwire.machine import Machine, Phase
 from dpsql.serve.pgwire.presence import Presence
-from dpsql.serve.pgwire.room import Room
+from dpsql.serve.pgwire.room import Listener
 from dpsql.serve.pgwire.timers import Timers
 from dpsql.serve.pgwire.unread import Unread
 from dpsql.serve.pgwire.work import Work, shutting_down
@@ -31,7 +31,7 @@ HIGH_WATER = 1 << 18
 class Connection(asyncio.Protocol):
     """Feeds the machine, sends what it says, and fetches what it asks for."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Listener) -> None:
         """Not connected yet."""
         self._room = room
         self._loop = asyncio.get_running_loop()
@@ -293,7 +293,7 @@ class Connection(asyncio.Protocol):
         """What was asked for is here; what is large waits for the client to read."""
         if self.machine.phase is Phase.CLOSED:
             return
-        if isinstance(ask, (*LARGE, Pause)) and not self._writable and error is None:
+        if isinstance(ask, (*LARGE_RESULTS, Pause)) and not self._writable and error is None:
             self._held = (result,)
             self._count_unsent()
         else:

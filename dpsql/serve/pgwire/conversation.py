@@ -17,7 +17,7 @@ from dpsql.serve.pgwire.session import MESSAGE, Session
 from dpsql.serve.pgwire.transaction import Status
 
 
-def _query(session: Session, message: m.Query) -> Steps:
+def _query(session: Session, message: m.SimpleQuery) -> Steps:
     """A script: its statements one after the other, up to the first that fails."""
     session.note(message.text)
     session.names.portals.pop("", None)
@@ -51,7 +51,7 @@ def _read_script(session: Session, text: str) -> Steps:
     comments.record_comment(session.process, text)
     if len(text) > script.LONG:
         return (yield asking.Read(text))
-    return script.read(text)
+    return script.read_script(text)
 
 
 def _statement(session: Session, command: c.Command) -> Steps:
@@ -156,7 +156,7 @@ def _described(session: Session, prepared: Prepared) -> Steps:
     """Parameter types and columns of a prepared statement, worked out once."""
     command = prepared.command
     if isinstance(command, c.Query) and not prepared.described:
-        found = yield asking.Describe(command, prepared.oids)
+        found = yield asking.DescribeQuery(command, prepared.oids)
         prepared.set_described(found.oids, found.columns, session.backend.settings())
     if not isinstance(command, c.Query):
         prepared.columns = yield from columns_of(session, command)
@@ -169,7 +169,7 @@ def _described_again(session: Session, prepared: Prepared) -> Steps:
     Refused before anything is charged, as PostgreSQL does.
     """
     assert isinstance(prepared.command, c.Query)
-    found = yield asking.Describe(prepared.command, prepared.oids)
+    found = yield asking.DescribeQuery(prepared.command, prepared.oids)
     if found.columns != prepared.columns:
         raise WireError(
             UNSUPPORTED, "cached plan must not change result type",
@@ -247,7 +247,7 @@ def _nothing(*_: object) -> None:
 
 
 _HANDLERS: dict[type, Callable[..., Steps | None]] = {
-    m.Query: _query,
+    m.SimpleQuery: _query,
     m.Parse: _parse,
     m.Bind: _bind,
     m.Describe: _describe,
@@ -265,9 +265,9 @@ def handle(session: Session, message: m.Message) -> Steps:
         yield from steps
 
 
-def ready(session: Session) -> None:
+def end_script(session: Session) -> None:
     """The end of a script or of a series: portals of an idle session are gone."""
     if session.transaction.status is Status.IDLE:
         session.names.end_block(committed=True)
     session.report()
-    session.send(replies.ready(session.transaction.status.value))
+    session.send(replies.ready_for_query(session.transaction.status.value))

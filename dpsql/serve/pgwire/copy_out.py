@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from dpsql.serve.pgwire.commands import Copy
 from dpsql.serve.pgwire.replies import WireColumn, message
-from dpsql.serve.pgwire.rows import column_bytes, counted, data_rows
+from dpsql.serve.pgwire.rows import column_bytes, data_rows, frame_rows
 
 _BINARY_HEAD = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 _ESCAPES = (
@@ -21,7 +21,7 @@ _ESCAPES = (
 )  # fmt: skip
 
 
-def copied(
+def encode_copied_rows(
     copy: Copy, columns: Sequence[WireColumn], table: pa.Table, start: int, stop: int
 ) -> bytes:
     """Rows ``start`` to ``stop`` of a COPY, with what comes before the first and after the last."""
@@ -67,7 +67,7 @@ def _lines(copy: Copy, columns: Sequence[WireColumn], part: pa.Table) -> bytes:
     delimiter = copy.delimiter or ("," if copy.format == "csv" else "\t")
     joined = pc.binary_join_element_wise(*cells, _large(delimiter))
     lines = pc.binary_join_element_wise(joined, *map(_large, ("\n", ""))).cast(pa.large_binary())
-    return counted(b"d", np.asarray(pc.binary_length(lines), np.int32), [lines])
+    return frame_rows(b"d", np.asarray(pc.binary_length(lines), np.int32), [lines])
 
 
 def _large(text: str | pa.Array) -> pa.Scalar | pa.Array:

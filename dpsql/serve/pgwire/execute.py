@@ -14,7 +14,7 @@ from dpsql.memory.sizes import size_of
 from dpsql.serve.pgwire import asking, replies, setting
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire.asking import Answer, Steps
-from dpsql.serve.pgwire.copy_out import copied
+from dpsql.serve.pgwire.copy_out import encode_copied_rows
 from dpsql.serve.pgwire.cursors import check_scroll, reach
 from dpsql.serve.pgwire.errors import LIMIT, NO_CURSOR, NO_STATEMENT, NO_TRANSACTION, WireError
 from dpsql.serve.pgwire.oids import TEXT, column
@@ -137,7 +137,7 @@ def text_answer(tag: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -
     )
 
 
-def shown(session: Session, command: c.Show) -> Answer:
+def answer_show(session: Session, command: c.Show) -> Answer:
     """What SHOW answers."""
     if command.name == "all":
         rows = [[name, value, ""] for name, value in sorted(session.variables.all().items())]
@@ -149,7 +149,7 @@ def shown(session: Session, command: c.Show) -> Answer:
 def _show_variable(
     session: Session, command: c.Show, announce: Any, formats: Sequence[int]
 ) -> Steps:
-    return (yield from _show(session, shown(session, command), announce, formats))
+    return (yield from _show(session, answer_show(session, command), announce, formats))
 
 
 def _reset(session: Session, command: c.Reset, *_: object) -> str:
@@ -236,7 +236,7 @@ def _close(session: Session, command: c.CloseCursor, *_: object) -> str:
 def _prepare(session: Session, command: c.Prepare, *_: object) -> Steps:
     if not command.name:
         raise WireError(NO_STATEMENT, "a prepared statement needs a name")
-    described = yield asking.Describe(command.query, command.oids)
+    described = yield asking.DescribeQuery(command.query, command.oids)
     prepared = Prepared(
         command.query, described.oids, described.columns, described=True,
         settings=session.backend.settings(),
@@ -303,7 +303,7 @@ def _copy(session: Session, command: c.Copy, *_: object) -> Steps:
     answer = yield from session.answer(command.query)
     session.send(replies.copy_out(len(answer.columns), int(command.format == "binary")))
     if not answer.count or (answer.count <= FEW and answer.hold is None):
-        session.send(copied(command, answer.columns, answer.table, 0, answer.count))
+        session.send(encode_copied_rows(command, answer.columns, answer.table, 0, answer.count))
     else:
         for first, last in answer.pieces(0, answer.count):
             with session.encoding(answer, first, last):
@@ -323,7 +323,7 @@ def columns_of(session: Session, command: c.Command | None) -> Steps:
     if isinstance(command, c.Fetch) and not command.moves:
         found = yield from session.columns(cursor(session, command.cursor))
     elif isinstance(command, c.Show):
-        found = shown(session, command).columns
+        found = answer_show(session, command).columns
     elif isinstance(command, c.Own) and command.returns_rows:
         answer = yield asking.RunOwn(command.text)
         found = answer.columns

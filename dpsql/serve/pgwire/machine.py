@@ -20,7 +20,7 @@ from dpsql.serve.pgwire import messages as m
 from dpsql.serve.pgwire import replies, startup
 from dpsql.serve.pgwire.asking import Ask, Pause, Steps, Wait
 from dpsql.serve.pgwire.commands import Own
-from dpsql.serve.pgwire.conversation import handle, ready
+from dpsql.serve.pgwire.conversation import end_script, handle
 from dpsql.serve.pgwire.crowd import Crowd, Nobody, Place
 from dpsql.serve.pgwire.errors import (
     CANCELED,
@@ -33,7 +33,7 @@ from dpsql.serve.pgwire.errors import (
 from dpsql.serve.pgwire.execute import execute
 from dpsql.serve.pgwire.frames import FEW, LARGEST_MESSAGE, Frames
 from dpsql.serve.pgwire.session import MESSAGE, READ, Session
-from dpsql.serve.pgwire.startup import House, Login, Wanted
+from dpsql.serve.pgwire.startup import Endpoint, Login, Wanted
 from dpsql.serve.throttle import Attempt, Throttle
 
 
@@ -51,8 +51,8 @@ class Phase(enum.Enum):
 _EXTENDED = (m.Parse, m.Bind, m.Describe, m.Execute, m.Close, m.Flush)
 _TAKEN: dict[Phase, tuple[type, ...]] = {
     Phase.LOGIN: (m.Secret, m.Terminate),
-    Phase.READY: (m.Query, *_EXTENDED, m.Sync, m.Terminate, m.Ignored),
-    Phase.SKIPPING: (m.Query, *_EXTENDED, m.Sync, m.Terminate, m.Ignored),
+    Phase.READY: (m.SimpleQuery, *_EXTENDED, m.Sync, m.Terminate, m.Ignored),
+    Phase.SKIPPING: (m.SimpleQuery, *_EXTENDED, m.Sync, m.Terminate, m.Ignored),
 }
 
 
@@ -61,9 +61,9 @@ class Machine:
 
     def __init__(
         self,
-        house: House,
+        house: Endpoint,
         *,
-        admit: Callable[[House, str], int] = lambda *_: LARGEST_MESSAGE,
+        admit: Callable[[Endpoint, str], int] = lambda *_: LARGEST_MESSAGE,
         crowd: Crowd | None = None,
         attempt: Callable[[str], Attempt] | None = None,
     ) -> None:
@@ -219,7 +219,7 @@ class Machine:
     def _encryption(self, message: m.Encrypt) -> None:
         """Each encryption may be asked for once, and none after TLS has begun."""
         if message not in self._encryptions:
-            raise m.unsupported(m.GSSENC if message.gss else m.SSL)
+            raise m.unsupported_protocol(m.GSSENC if message.gss else m.SSL)
         self._encryptions.remove(message)
         if message.gss or self._encrypted or not self._house.encrypts:
             self._send(b"N")
@@ -233,7 +233,7 @@ class Machine:
     def _asked(self, message: m.Startup) -> None:
         if self._house.requires_tls and not self._encrypted:
             raise Fatal("28000", "this server takes encrypted connections only (sslmode=require)")
-        self._wanted = startup.wanted(message)
+        self._wanted = startup.read_startup(message)
         self._send(startup.negotiation(message))
         self.home = self._house.at(self._wanted.database)
         self._login = Login(self.home, self._wanted, encrypted=self._encrypted)
@@ -244,7 +244,7 @@ class Machine:
         if self.session is not None:
             self.session.turn += MESSAGE + READ * len(body)
         try:
-            message = m.read(kind, body)
+            message = m.read_message(kind, body)
         except Fatal:
             raise
         except WireError as error:
@@ -256,7 +256,7 @@ class Machine:
             raise Fatal(PROTOCOL, f"unexpected message type {kind}")
         try:
             if self.session is not None and len(body) > FEW:
-                text = message.text if isinstance(message, m.Query | m.Parse) else ""
+                text = message.text if isinstance(message, m.SimpleQuery | m.Parse) else ""
                 self._hold = self.session.hold_message(len(body), text)
         except Full as error:
             self._failed(wire_error(error), simple=kind == ord("Q"))
@@ -286,7 +286,7 @@ class Machine:
 
         Whichever failed while a worker looked at this one delay what is said of it, right or wrong.
         """
-        yield from startup.queued(attempt)
+        yield from startup.wait_in_queue(attempt)
         before, wrong, reply = attempt.failures, None, b""
         try:
             reply, _ = yield from login.step(message.body)
@@ -348,9 +348,9 @@ class Machine:
         assert self.session is not None
         if isinstance(message, m.Sync):
             self.phase = Phase.READY
-            ready(self.session)
+            end_script(self.session)
         elif self.phase is Phase.READY:
-            self._simple = isinstance(message, m.Query)
+            self._simple = isinstance(message, m.SimpleQuery)
             self._steps = handle(self.session, message)
             self._run(next)
 
@@ -373,7 +373,7 @@ class Machine:
     def _done(self) -> None:
         self._steps = self._hold = None
         if self.session is not None and self._simple:
-            ready(self.session)
+            end_script(self.session)
 
     def _failed(self, error: WireError, *, simple: bool) -> None:
         self._steps = self._hold = None
@@ -386,7 +386,7 @@ class Machine:
         self.session.transaction.failed()
         self.session.send(replies.error(error))
         if simple:
-            ready(self.session)
+            end_script(self.session)
         else:
             self.phase = Phase.SKIPPING
 

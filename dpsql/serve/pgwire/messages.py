@@ -13,7 +13,7 @@ CANCEL, SSL, GSSENC = 80877102, 80877103, 80877104
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SimpleQuery:
     """A script in the simple protocol."""
 
     text: str
@@ -117,7 +117,17 @@ ENCRYPTIONS = frozenset({Encrypt(gss=False), Encrypt(gss=True)})
 
 
 Message = (
-    Query | Parse | Bind | Describe | Execute | Close | Flush | Sync | Terminate | Ignored | Secret
+    SimpleQuery
+    | Parse
+    | Bind
+    | Describe
+    | Execute
+    | Close
+    | Flush
+    | Sync
+    | Terminate
+    | Ignored
+    | Secret
 )
 
 
@@ -132,7 +142,7 @@ class _Reader:
         if end < 0:
             raise WireError(PROTOCOL, "invalid string in message")
         piece, self._at = self._body[self._at : end], end + 1
-        return decoded(piece)
+        return decode_text(piece)
 
     def raw(self, count: int) -> bytes:
         piece = self._body[self._at : self._at + count]
@@ -160,7 +170,7 @@ class _Reader:
             raise WireError(PROTOCOL, "invalid message format")
 
 
-def decoded(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     """UTF-8, or the error PostgreSQL gives."""
     try:
         text = raw.decode()
@@ -171,8 +181,8 @@ def decoded(raw: bytes) -> str:
     return text
 
 
-def _query(r: _Reader) -> Query:
-    return Query(r.text())
+def _query(r: _Reader) -> SimpleQuery:
+    return SimpleQuery(r.text())
 
 
 def _parse(r: _Reader) -> Parse:
@@ -223,7 +233,7 @@ _READERS: dict[int, Callable[[_Reader], Message]] = {
 _UNREAD = {ord("d"), ord("c"), ord("f")}
 
 
-def read(kind: int, body: bytes) -> Message:
+def read_message(kind: int, body: bytes) -> Message:
     """The message of a type byte and its body."""
     if kind == ord("p"):
         return Secret(body)
@@ -249,11 +259,11 @@ def read_startup(body: bytes) -> Startup | Cancel | Encrypt:
     if code in (SSL, GSSENC):
         return Encrypt(gss=code == GSSENC)
     if code >> 16 != PROTOCOL_3:
-        raise unsupported(code)
+        raise unsupported_protocol(code)
     return Startup(code & 0xFFFF, _pairs(rest))
 
 
-def unsupported(code: int) -> Fatal:
+def unsupported_protocol(code: int) -> Fatal:
     """The error for a version, or a request of the start-up phase, that is not taken."""
     said = f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}"
     return Fatal("0A000", f"{said}: server supports {PROTOCOL_3}.0 to {PROTOCOL_3}.{NEWEST_MINOR}")
@@ -263,5 +273,5 @@ def _pairs(rest: bytes) -> dict[str, str]:
     fields = rest.split(b"\0")
     if len(fields) % 2 or fields[-2:] != [b"", b""]:
         raise Fatal(PROTOCOL, "invalid startup packet layout: expected terminator as last byte")
-    words = [decoded(field) for field in fields[:-2]]
+    words = [decode_text(field) for field in fields[:-2]]
     return dict(zip(words[::2], words[1::2], strict=True))

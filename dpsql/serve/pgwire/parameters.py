@@ -12,7 +12,7 @@ from typing import Any
 
 from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.errors import BAD_BINARY, BAD_TEXT, PROTOCOL, WireError
-from dpsql.serve.pgwire.messages import decoded
+from dpsql.serve.pgwire.messages import decode_text
 from dpsql.serve.pgwire.values import EPOCH
 from dpsql.sql.lists import elements
 
@@ -45,7 +45,7 @@ def value(raw: bytes | None, code: int, oid: int) -> Value:
     if raw is None:
         return None
     if code == 0:
-        return _from_text(decoded(raw), oid)
+        return _from_text(decode_text(raw), oid)
     try:
         return _from_binary(raw, oid)
     except (struct.error, ValueError, OverflowError, InvalidOperation):
@@ -196,7 +196,7 @@ def _interval(raw: bytes) -> str:
 def _json(raw: bytes) -> str:
     if raw[:1] != b"\1":
         raise ValueError
-    return decoded(raw[1:])
+    return decode_text(raw[1:])
 
 
 def _array(raw: bytes) -> list[Value]:
@@ -239,4 +239,4 @@ _BINARIES: dict[int, Callable[[bytes], Value]] = {
 
 def _from_binary(raw: bytes, oid: int) -> Value:
     reader = _BINARIES.get(oid)
-    return decoded(raw) if reader is None else reader(raw)
+    return decode_text(raw) if reader is None else reader(raw)

@@ -73,7 +73,7 @@ class Guess(NamedTuple):
     values: list[Value]
 
 
-def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) -> Guess:
+def infer_parameters(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) -> Guess:
     """What parameters are; those that cannot be told, and those beyond many, are text."""
     found, left = list(known), [MOST_WORK]
     words: dict[int, Value] = {}
@@ -94,7 +94,7 @@ def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) ->
             word = _word_of(tokens, at, openings[-1] if openings else 0)
             if word is not None:
                 found[position], words[position] = found[position] or oids.TEXT, word
-    lists = listed(tokens)
+    lists = find_list_parameters(tokens)
     for _ in range(2):
         for position, oid in enumerate(found):
             if not oid and left[0] > 0:
@@ -108,7 +108,7 @@ def inferred(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) ->
     return Guess(whole, [words.get(at) or sample(oid) for at, oid in enumerate(whole)])
 
 
-def listed(tokens: Sequence[Token]) -> set[int]:
+def find_list_parameters(tokens: Sequence[Token]) -> set[int]:
     """The parameters that stand for lists: those of ANY and ALL."""
     return {
         int(t.text[1:]) - 1

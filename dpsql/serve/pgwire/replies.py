@@ -69,7 +69,7 @@ def key_data(process: int, key: bytes) -> bytes:
     return message(b"K", struct.pack("!i", process) + key)
 
 
-def ready(status: bytes) -> bytes:
+def ready_for_query(status: bytes) -> bytes:
     """Ready for the next script: idle, in a transaction, or in a failed one."""
     return message(b"Z", status)
 

@@ -13,7 +13,7 @@ from dpsql.serve.pgwire.asking import TIMED, Ask, Backend, Prove, RunOwn
 from dpsql.serve.pgwire.crowd import Seen
 from dpsql.serve.pgwire.errors import TOO_MANY, Fatal
 from dpsql.serve.pgwire.frames import LARGEST_MESSAGE
-from dpsql.serve.pgwire.startup import House
+from dpsql.serve.pgwire.startup import Endpoint
 from dpsql.serve.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Room:
+class Listener:
     """What the connections of one endpoint have in common."""
 
-    house: House
+    house: Endpoint
     traffic: Traffic
     limits: Limits
     clock: Callable[[], float]
@@ -65,7 +65,7 @@ class Room:
     keys: dict[int, Connection] = field(default_factory=dict)
     compare: Callable[[bytes, bytes], bool] = lambda a, b: a == b
 
-    def admit(self, home: House, user: str) -> int:
+    def admit(self, home: Endpoint, user: str) -> int:
         """The largest message of a role; refused when there are as many connections as there may be."""
         wanted = home.admission(user)
         machines = [c.machine for c in self.open if c.machine.session is not None]
@@ -102,7 +102,7 @@ class Room:
             case _:
                 return self.traffic.data
 
-    def login(self, home: House, user: str) -> tuple[str, str]:
+    def login(self, home: Endpoint, user: str) -> tuple[str, str]:
         """Whose turn it is that something of this user is done: the same over every face."""
         return home.admission(user).policy, user
 

@@ -60,10 +60,10 @@ def _many(
         total += 4 + np.asarray(pc.fill_null(lengths, 0), np.int32)
         pieces += [_fixed(_big_endian(np.asarray(pc.fill_null(lengths, -1), np.int32)))]
         pieces += [pc.fill_null(raw, b"")]
-    return counted(kind, total, pieces)
+    return frame_rows(kind, total, pieces)
 
 
-def counted(kind: bytes, lengths: npt.NDArray[np.int32], pieces: Sequence[pa.Array]) -> bytes:
+def frame_rows(kind: bytes, lengths: npt.NDArray[np.int32], pieces: Sequence[pa.Array]) -> bytes:
     """One message of a kind for each row of the pieces, which together are so long."""
     head = np.empty((len(lengths), 5), np.uint8)
     head[:, 0] = kind[0]

@@ -25,7 +25,7 @@ MOST_STATEMENTS = 1_000
 Statements = tuple[c.Statement | WireError, ...]
 
 
-def read(text: str) -> Statements:
+def read_script(text: str) -> Statements:
     """The statements of a script, in order. One that is not read is an error in its place."""
     if len(text) > LONGEST_SCRIPT:
         return (WireError("54000", f"a script has at most {LONGEST_SCRIPT} characters"),)

@@ -12,8 +12,8 @@ from ssl import SSLContext
 
 from dpsql.serve.draining import Face, drain
 from dpsql.serve.pgwire.connection import Connection
-from dpsql.serve.pgwire.room import Limits, Room
-from dpsql.serve.pgwire.startup import House
+from dpsql.serve.pgwire.room import Limits, Listener
+from dpsql.serve.pgwire.startup import Endpoint
 from dpsql.serve.traffic import Traffic
 
 LIMIT, SECOND_LIMIT = 9.5, 3.0
@@ -34,7 +34,7 @@ class Server:
 
     def __init__(
         self,
-        house: House,
+        house: Endpoint,
         *,
         tls: SSLContext | None = None,
         limits: Limits,
@@ -48,7 +48,7 @@ class Server:
         """
         self._reload, self._on_stop = reload, stopping
         self.traffic = traffic or Traffic()
-        self._room = Room(
+        self._room = Listener(
             house, self.traffic, limits, _now, tls, compare=hmac.compare_digest,
         )  # fmt: skip
         self.beside: list[Face] = []

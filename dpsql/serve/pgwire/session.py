@@ -25,7 +25,7 @@ TURN, MESSAGE, READ = 200_000, 1_000, 10
 MOST_CELLS = 2_000
 """Of an answer that is encoded at once, and not by a worker."""
 PLAN = (column("plan", TEXT),)
-LARGE = 16_000
+LARGE_BYTES = 16_000
 """Bytes from which the rows of an answer are counted while they are read."""
 LONG_PIECE, COPIES = 2 << 20, 4
 """Bytes from which making messages is counted, and how often the values are there meanwhile."""
@@ -104,7 +104,7 @@ class Session:
         known = self.backend.known(ask)
         found = self._held((yield ask) if known is None else known)
         for given in found.settings:
-            yield from setting.taken(self, given)
+            yield from setting.apply_setting(self, given)
         for words in filter(None, (*found.notes, found.notice) if self.variables.notices else ()):
             self.send(replies.notice(words))
         for words in found.warnings:
@@ -133,7 +133,7 @@ class Session:
         What was charged for is stored before it comes here, so that nothing is lost.
         """
         size = answer.counted()
-        if size < LARGE:
+        if size < LARGE_BYTES:
             return answer
         try:
             hold = POOL.hold(Use.ANSWERS, size, self.owner, answer.table)

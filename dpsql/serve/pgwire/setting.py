@@ -74,7 +74,7 @@ def give_back(session: Session) -> None:
     session.backend.take_back(own)
 
 
-def taken(session: Session, given: asking.Setting) -> asking.Steps:
+def apply_setting(session: Session, given: asking.Setting) -> asking.Steps:
     """What set_config() does: SET, but of a transaction that is a single statement it says nothing."""
     if given.local and not session.transaction.lasts:
         return

@@ -13,7 +13,7 @@ from dpsql.serve.pgwire import replies
 from dpsql.serve.pgwire.asking import Ask, Backend, Prove, Wait
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import AUTHORIZATION, PASSWORD, PROTOCOL, TOO_MANY, Fatal
-from dpsql.serve.pgwire.messages import NEWEST_MINOR, Startup, decoded
+from dpsql.serve.pgwire.messages import NEWEST_MINOR, Startup, decode_text
 from dpsql.serve.pgwire.scram import Exchange, Verifier
 from dpsql.serve.pgwire.variables import Variables
 from dpsql.serve.throttle import Attempt, TooMany
@@ -31,7 +31,7 @@ class Admission:
     """Where it is from: another policy may have a role, or a user, of the same name."""
 
 
-class House(Protocol):
+class Endpoint(Protocol):
     """What a connection needs to know about where it has come to."""
 
     encrypts: bool
@@ -43,7 +43,7 @@ class House(Protocol):
         """Whether passwords themselves are taken, over TLS."""
         ...
 
-    def at(self, database: str) -> House:
+    def at(self, database: str) -> Endpoint:
         """Who takes in those who ask for this database."""
         ...
 
@@ -84,7 +84,7 @@ _SETTING = re.compile(r"((?:\\.|[^=\\])+)=(.*)", re.DOTALL)
 _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
 
 
-def wanted(startup: Startup) -> Wanted:
+def read_startup(startup: Startup) -> Wanted:
     """Read the start-up parameters; only dpsql.session among the options chooses an account."""
     given = startup.parameters
     role = given.get("user", "")
@@ -131,7 +131,7 @@ def negotiation(startup: Startup) -> bytes:
 class Login:
     """One SCRAM exchange. An unknown role is led through it like any other, and fails at the end."""
 
-    def __init__(self, house: House, asked: Wanted, *, encrypted: bool) -> None:
+    def __init__(self, house: Endpoint, asked: Wanted, *, encrypted: bool) -> None:
         """``asked`` says who it claims to be."""
         verifier, self._exists = house.verifier(asked.role)
         nonce = house.random(18).hex()
@@ -161,7 +161,7 @@ class Login:
             length = int.from_bytes(rest[:4], "big", signed=True)
             if length != len(rest) - 4:
                 raise Fatal(PROTOCOL, "malformed SCRAM message")
-            return replies.sasl_continue(self._exchange.first(decoded(name), rest[4:])), False
+            return replies.sasl_continue(self._exchange.first(decode_text(name), rest[4:])), False
         proof = self._exchange.final(body)
         if proof is None or not self._exists:
             raise self._wrong()
@@ -171,7 +171,7 @@ class Login:
         """Hashed as for SCRAM, and compared with what is kept; the same work for anyone unknown."""
         if not body.endswith(b"\0"):
             raise Fatal(PROTOCOL, "malformed password message")
-        fits = yield Prove(self._verifier, decoded(body[:-1]))
+        fits = yield Prove(self._verifier, decode_text(body[:-1]))
         if not fits or not self._exists:
             raise self._wrong()
         return replies.AUTHENTICATED
@@ -199,12 +199,12 @@ def own_settings(asked: Wanted) -> list[str]:
     ]
 
 
-def cancel_key(house: House, minor: int) -> bytes:
+def cancel_key(house: Endpoint, minor: int) -> bytes:
     """What proves that a cancel request comes from the client itself."""
     return house.random(_SHORT_KEY if minor < NEWEST_MINOR else _LONG_KEY)
 
 
-def queued(attempt: Attempt) -> Generator[Wait, None, None]:
+def wait_in_queue(attempt: Attempt) -> Generator[Wait, None, None]:
     """Wait as the failures before demand; where too many wait already, be turned away unseen."""
     try:
         seconds = attempt.queue()

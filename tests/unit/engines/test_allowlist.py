@@ -18,12 +18,12 @@ from dpsql.engines.duckdb.allowlist.walk import walk
 from dpsql.engines.duckdb.syntax_tree import Unreadable, own_views, query_tree
 from dpsql.serve.catalog.catalog import SHAPES, macros, relations
 from dpsql.serve.catalog.client_words import check_words
-from dpsql.serve.catalog.listing import listing
-from dpsql.serve.catalog.rewrite import rewritten
+from dpsql.serve.catalog.listing import make_listing
+from dpsql.serve.catalog.rewrite import rewrite_query
 from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.tokens import tokens
 
-CATALOG = listing(relations(), macros(), SHAPES, [("orders", "amount"), ("orders", "user")])
+CATALOG = make_listing(relations(), macros(), SHAPES, [("orders", "amount"), ("orders", "user")])
 WORD = re.compile(r"[a-z_]\w*")
 SPELLINGS = (
     "{f}('1')", "main.{f}('1')", "system.main.{f}('1')", "memory.main.{f}('1')",
@@ -250,7 +250,7 @@ def test_what_a_client_calls_is_in_its_own_list() -> None:
             read = tokens(sql)
             try:
                 check_words(read)
-                sent = rewritten(read, macros(), {})
+                sent = rewrite_query(read, macros(), {})
             except WireError:
                 continue
             if check.admits(sent):

@@ -22,7 +22,7 @@ from dpsql.ledger.charge import NANO
 from dpsql.ledger.postgres import PostgresLedger
 from dpsql.ledger.store import RecallKey
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceHouse
+from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.reloads import Reloads, read_again
 
 ACCOUNTS = (make_account("dataset", 10),)
@@ -82,7 +82,7 @@ def test_a_reload_fails_soon_and_the_next_one_is_right(ledger, network, monkeypa
     """One after the other, and nobody else waits for it: the thread is there for the next request."""
     with closing(real_service("shop", "shop")) as service:
         own, service.ledger = service.ledger, ledger
-        house, outcomes = ServiceHouse(service, role_catalog), SimpleQueue()
+        house, outcomes = ServiceEndpoint(service, role_catalog), SimpleQueue()
 
         def work():
             found = read_again([house])
