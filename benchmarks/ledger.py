@@ -23,7 +23,7 @@ from pathlib import Path
 
 from dpsql.cli import main as dpsql
 from dpsql.ledger.accounts import Account
-from dpsql.ledger.chain import START, Record, following
+from dpsql.ledger.chain import START, Record, next_record
 from dpsql.ledger.charge import ATTO, NANO, Charge
 from dpsql.ledger.rows import put_meta, seal
 from dpsql.ledger.sqlite import SqliteLedger
@@ -138,7 +138,7 @@ def grown(path: Path, records: int) -> None:
             }  # fmt: skip
             for number in range(hold + 1, hold + 1 + (records - last.seq) // 2):
                 for content in (begun, {"state": "committed", "time": WHEN}):
-                    last = following(last, number, content)
+                    last = next_record(last, number, content)
                     yield last.seq, last.hold, last.json, last.prev_hash, last.hash
                 made += 1
 

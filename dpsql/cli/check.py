@@ -19,7 +19,7 @@ from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.findings import broken, not_answered
 from dpsql.engines.verify import verify
-from dpsql.ledger.terms import below_spent, loosened, terms_of
+from dpsql.ledger.terms import below_spent, find_loosened_terms, terms_of
 from dpsql.policy.against_source import compare
 from dpsql.policy.companion import Shelf
 from dpsql.policy.load import load
@@ -70,7 +70,7 @@ def _against_ledger(policy: Policy) -> list[str]:
         raise PolicyError(*(f"{policy.path.name}: {problem}" for problem in problems))
     if known is None:
         return ["nothing was asked under it yet"]
-    weaker = loosened(known, terms_of(policy))
+    weaker = find_loosened_terms(known, terms_of(policy))
     if not weaker:
         return ["no promise is weaker than when the policy was served last"]
     return ["weaker than when the policy was served last:", *(f"  {line}" for line in weaker)]

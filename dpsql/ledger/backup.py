@@ -24,7 +24,7 @@ def back_up(path: Path, target: Path, wait: float = 10.0) -> Verification:
     and only then linked: killed at any point, ``target`` is whole or not there.
     """
     new = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
-    with closing(schema.connect(path, wait)) as source:
+    with closing(schema.connect_file(path, wait)) as source:
         try:
             os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             try:
@@ -102,7 +102,7 @@ def examine_copy(copy: Database, path: Path) -> Verification:
     except sqlite3.Error as error:
         raise failures.from_sqlite(path, error) from None
     except failures.UNREADABLE:
-        raise failures.damaged(path) from None
+        raise failures.damaged_ledger(path) from None
     if not found.sound:
         raise failures.unsound(path, found.problems[0])
     return found

@@ -41,7 +41,7 @@ OWNER = 0
 """In place of a hold: what the owner did. No hold has this number."""
 
 
-def following(last: Record, hold: int, content: Mapping[str, object]) -> Record:
+def next_record(last: Record, hold: int, content: Mapping[str, object]) -> Record:
     """The record after ``last``."""
     text = json.dumps(content, separators=(",", ":"), sort_keys=True)
     seq = last.seq + 1
@@ -51,8 +51,8 @@ def following(last: Record, hold: int, content: Mapping[str, object]) -> Record:
 def faults(last: Record, record: Record) -> Iterator[str]:
     """Why ``record`` is not what was written after ``last``: nothing, if all is well.
 
-    >>> one = following(START, 7, {"state": "reserved"})
-    >>> two = following(one, 7, {"state": "committed"})
+    >>> one = next_record(START, 7, {"state": "reserved"})
+    >>> two = next_record(one, 7, {"state": "committed"})
     >>> list(faults(one, two)), list(faults(START, two))
     ([], ['record 2: record 1 is missing before it'])
     """

@@ -106,7 +106,7 @@ def not_a_ledger(path: Path) -> LedgerFailed:
     return LedgerDamaged("is damaged, or is not a ledger file", _ANOTHER_FILE, place=path)
 
 
-def damaged(path: Place) -> LedgerFailed:
+def damaged_ledger(path: Place) -> LedgerFailed:
     """A file with contents that dpsql did not write."""
     return LedgerDamaged(
         "is damaged: it holds values that dpsql did not write", _way_out(path), place=path
@@ -150,14 +150,14 @@ def other_dataset(path: Place, owner: str, asked: str) -> LedgerFailed:
     )
 
 
-def forked(path: Place) -> LedgerFailed:
+def forked_ledger(path: Place) -> LedgerFailed:
     """An open ledger carried across a fork."""
     return LedgerFailed(
         "was opened before this process was forked", "open the ledger in each process", place=path
     )
 
 
-def replaced(path: Place) -> LedgerFailed:
+def replaced_file(path: Place) -> LedgerFailed:
     """A file that was removed, or another in its place, while it was open."""
     return LedgerFailed(
         "was removed or replaced while it was open",
@@ -167,7 +167,7 @@ def replaced(path: Place) -> LedgerFailed:
     )
 
 
-def closed(path: Place) -> LedgerFailed:
+def closed_ledger(path: Place) -> LedgerFailed:
     """A ledger used after close."""
     return LedgerFailed("is closed", "open it again", place=path)
 
@@ -182,7 +182,7 @@ def wrong_move(path: Place, hold: int, now: str, then: str) -> LedgerFailed:
     )
 
 
-def interrupted(path: Place) -> LedgerFailed:
+def interrupted_write(path: Place) -> LedgerFailed:
     """The thread that wrote for several callers was stopped."""
     return LedgerFailed("was interrupted while writing", "ask again", place=path)
 
@@ -205,7 +205,7 @@ def restore_interrupted(path: Place) -> LedgerFailed:
     )
 
 
-def missing(path: Place) -> LedgerFailed:
+def missing_ledger(path: Place) -> LedgerFailed:
     """No ledger where the policy says that there must be one."""
     return LedgerFailed(
         "does not exist, and the policy says that it must",

@@ -26,7 +26,7 @@ def is_old(place: failures.Place, version: str | None) -> bool:
     if version == VERSION:
         return False
     if version is None or not version.isdecimal() or not int(version):
-        raise failures.damaged(place)
+        raise failures.damaged_ledger(place)
     if int(version) > int(VERSION):
         raise failures.newer(place, version)
     return True

@@ -39,7 +39,7 @@ class OpenFile:
     def check(self) -> None:
         """Raise if they are others now."""
         if (_identity(self._path), _identity(self._log)) != self._known:
-            raise failures.replaced(self._path)
+            raise failures.replaced_file(self._path)
 
     def check_content(self, connection: sqlite3.Connection) -> None:
         """Raise if something else wrote to the file; inside a transaction that writes."""
@@ -50,7 +50,7 @@ class OpenFile:
         copies = _copies(connection)
         larger = copies > self._copies
         if self._written is not None and not larger and not self._announced:
-            raise failures.replaced(self._path)
+            raise failures.replaced_file(self._path)
         self._announced = larger and _announces(copies)  # one copy for each number
         self._written, self._copies = written, copies
 
@@ -71,7 +71,7 @@ class OpenFile:
         if _copies(connection) != number:  # another process is about to copy
             connection.execute("ROLLBACK")
             return
-        with closing(schema.connect(self._path, 0)) as copier:
+        with closing(schema.connect_file(self._path, 0)) as copier:
             copier.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         written = self._state()
         connection.execute(f"PRAGMA user_version = {number + 1}")

@@ -25,7 +25,7 @@ from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import failures, postgres_failures
 from dpsql.ledger.head import HeadNote
 from dpsql.ledger.migrate import is_old
-from dpsql.ledger.postgres_schema import LOCKED, Connection, connect
+from dpsql.ledger.postgres_schema import LOCKED, Connection, connect_server
 from dpsql.ledger.rows import Database
 from dpsql.ledger.store import Clock
 from dpsql.ledger.tables import TableLedger
@@ -70,10 +70,10 @@ class PostgresLedger(TableLedger):
         Holds of proxies that are gone are settled: they stay spent. Without ``settle`` nothing
         is done yet; for those who look, or mend. ``head`` is the file for ``HeadNote``.
         """
-        place, ended = named(dsn, schema), threading.Event()
+        place, ended = place_name(dsn, schema), threading.Event()
 
         def opener() -> Connection:
-            return connect(dsn, schema, place, wait, ended, must_exist=must_exist)
+            return connect_server(dsn, schema, place, wait, ended, must_exist=must_exist)
 
         note = None if head is None else HeadNote(head, place)
         ledger = cls(opener, place, clock, wait, note, ended)
@@ -104,7 +104,7 @@ class PostgresLedger(TableLedger):
         try:
             return self._writer.run(task)
         except failures.UNREADABLE:
-            raise failures.damaged(self.place) from None
+            raise failures.damaged_ledger(self.place) from None
 
     def probe(self, seconds: float = 2.0) -> None:
         """Raise ``LedgerFailed`` unless a change is durable within these seconds."""
@@ -129,7 +129,7 @@ class PostgresLedger(TableLedger):
                 raise postgres_failures.from_postgres(self._name, error) from None
             except failures.UNREADABLE:
                 self._drop_reader()
-                raise failures.damaged(self.place) from None
+                raise failures.damaged_ledger(self.place) from None
             except BaseException:
                 self._let_go(begun)
                 raise
@@ -150,7 +150,7 @@ class PostgresLedger(TableLedger):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise failures.closed(self.place)
+            raise failures.closed_ledger(self.place)
 
     def _let_go(self, begun: float) -> None:
         """The reading that began then has failed; whether the server was silent is remembered."""
@@ -174,7 +174,7 @@ class PostgresLedger(TableLedger):
         except psycopg.Error as error:
             raise postgres_failures.from_postgres(self._name, error) from None
         except failures.UNREADABLE:
-            raise failures.damaged(self.place) from None
+            raise failures.damaged_ledger(self.place) from None
         finally:
             connection.raw.close()
 
@@ -202,7 +202,7 @@ class PostgresLedger(TableLedger):
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            raise failures.forked(self.place)
+            raise failures.forked_ledger(self.place)
 
 
 class PostgresWriter(Writer):
@@ -234,7 +234,7 @@ class PostgresWriter(Writer):
             self._let_go()
         self.connection = self.same(self._connect())
         if self._closed:
-            raise failures.closed(self._place)
+            raise failures.closed_ledger(self._place)
         self.connection.raw.patience = seconds + LOCKED
         self.connection.execute("SELECT pg_advisory_lock(?)", (self._key,))
         self.connection.execute("BEGIN")
@@ -280,10 +280,10 @@ def answers(connection: Connection, begin: str) -> bool:
 _MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-def named(dsn: str, schema: str) -> str:
+def place_name(dsn: str, schema: str) -> str:
     """What messages call a ledger on a server: never more of the dsn than host and database.
 
-    >>> named("host=db.example.org dbname=budgets user=dpsql", "dpsql")
+    >>> place_name("host=db.example.org dbname=budgets user=dpsql", "dpsql")
     'db.example.org/budgets/dpsql'
     """
     try:

@@ -137,7 +137,7 @@ LOCKED = 2.0
 """Seconds after which a server that waits for a lock should have said that it gave up."""
 
 
-def connect(
+def connect_server(
     dsn: str,
     schema: str,
     place: str,
@@ -177,7 +177,7 @@ def _prepared(raw: Patient, schema: str, place: str, wait: float, *, must_exist:
     try:
         return _meta(raw, schema, place, must_exist=must_exist)["identity"]
     except failures.UNREADABLE:
-        raise failures.damaged(place) from None
+        raise failures.damaged_ledger(place) from None
 
 
 def _session(schema: str, wait: float) -> Iterator[sql.Composed | bytes]:
@@ -199,7 +199,7 @@ def _meta(raw: Patient, schema: str, place: str, *, must_exist: bool) -> dict[st
             "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'meta'", (schema,)
         ).fetchone()
         if there is None and must_exist:
-            raise failures.missing(place)
+            raise failures.missing_ledger(place)
         if there is None:
             raw.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
             raw.execute(_TABLES.encode())

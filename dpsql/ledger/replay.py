@@ -114,7 +114,7 @@ class Replay:
             self.spent[account] = self.spent.get(account, Charge()) + charge
 
 
-def verified(
+def verify_records(
     records: Iterable[Record],
     replay: Replay,
     balances: Mapping[str, Charge],

@@ -47,7 +47,7 @@ class FileRestore:
         there = self.path.exists() or kept is not None
         if backup is None:
             if not there:
-                raise failures.missing(self.path)
+                raise failures.missing_ledger(self.path)
             return self._in_place(None), None
         if not there:
             fill = _Fill(self, backup)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from dpsql.ledger.chain import START, Record, following
+from dpsql.ledger.chain import START, Record, next_record
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.states import State
 from dpsql.ledger.store import Kept, Note, RecallKey
@@ -186,7 +186,7 @@ def set_state(db: Database, hold: int, state: State, answer: str | None = None) 
     db.execute("UPDATE hold SET state = ?, answer = ? WHERE id = ?", (state, answer, hold))
 
 
-def charged(db: Database, hold: int) -> tuple[list[str], Charge]:
+def load_charge(db: Database, hold: int) -> tuple[list[str], Charge]:
     """What a hold debited, and from which accounts."""
     accounts, *numbers = db.execute(
         "SELECT accounts, epsilon, delta, rho, threshold FROM hold WHERE id = ?", (hold,)
@@ -259,7 +259,7 @@ def append(db: Database, hold: int, content: Mapping[str, object]) -> None:
     last = head(db)
     if not last.intact:
         raise ValueError("the last record is not as it was written")
-    record = following(last, hold, content)
+    record = next_record(last, hold, content)
     db.execute(
         "INSERT INTO event VALUES (?, ?, ?, ?, ?)",
         (record.seq, record.hold, record.json, record.prev_hash, record.hash),
@@ -285,7 +285,7 @@ def _digest(body: bytes, *texts: str) -> str:
     return hashlib.sha256(f"{json.dumps(texts)}\n".encode() + body).hexdigest()
 
 
-def kept(db: Database, recall_key: str) -> bytes | None:
+def load_release(db: Database, recall_key: str) -> bytes | None:
     """The release under this key."""
     row = db.execute("SELECT body FROM release WHERE recall_key = ?", (recall_key,)).fetchone()
     return None if row is None else bytes(row[0])

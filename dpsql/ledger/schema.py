@@ -155,7 +155,7 @@ def kept_by_interrupted(path: Path) -> Path | None:
     return path.with_name(name) if marked and not prefix else None
 
 
-def connect(path: Path, wait: float) -> sqlite3.Connection:
+def connect_file(path: Path, wait: float) -> sqlite3.Connection:
     """A connection to the ledger at ``path``, checked to be one. Commits wait for the disk."""
     if path.exists() and not os.access(path, os.W_OK, effective_ids=_EFFECTIVE):
         raise failures.read_only(path)  # else SQLite would leave read-only files beside it
@@ -197,7 +197,7 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
     except sqlite3.Error as error:
         raise failures.from_sqlite(path, error) from None
     except (TypeError, ValueError):
-        raise failures.damaged(path) from None
+        raise failures.damaged_ledger(path) from None
 
 
 def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:

@@ -34,9 +34,9 @@ class SqliteLedger(TableLedger):
         """Use ``open``; this only fits the parts together."""
         self.place = self.path = path
         self._clock, self._wait = clock, wait
-        first = schema.connect(path, wait)
+        first = schema.connect_file(path, wait)
         try:
-            self._reader = schema.connect(path, wait)
+            self._reader = schema.connect_file(path, wait)
             self._writer = SqliteWriter(first, path, wait, note)
         except BaseException:
             first.close()
@@ -66,7 +66,7 @@ class SqliteLedger(TableLedger):
         except OSError as error:
             raise failures.from_system(path, error) from None
         if not exists and must_exist:
-            raise failures.missing(path)
+            raise failures.missing_ledger(path)
         if not exists:
             schema.create(path)
         ledger = cls(path, clock, wait, None if head is None else HeadNote(head, path))
@@ -93,7 +93,7 @@ class SqliteLedger(TableLedger):
         try:
             return self._writer.run(task)
         except failures.UNREADABLE:
-            raise failures.damaged(self.path) from None
+            raise failures.damaged_ledger(self.path) from None
 
     def probe(self, seconds: float = 2.0) -> None:
         """Raise ``LedgerFailed`` unless a change is durable within these seconds."""
@@ -111,7 +111,7 @@ class SqliteLedger(TableLedger):
             except sqlite3.Error as error:
                 raise failures.from_sqlite(self.path, error) from None
             except failures.UNREADABLE:
-                raise failures.damaged(self.path) from None
+                raise failures.damaged_ledger(self.path) from None
             finally:
                 self._reader.rollback()
 
@@ -119,14 +119,14 @@ class SqliteLedger(TableLedger):
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
         """On a connection of its own."""
         self._check()
-        with closing(schema.connect(self.path, self._wait)) as db:
+        with closing(schema.connect_file(self.path, self._wait)) as db:
             try:
                 db.execute("BEGIN")
                 yield db
             except sqlite3.Error as error:
                 raise failures.from_sqlite(self.path, error) from None
             except failures.UNREADABLE:
-                raise failures.damaged(self.path) from None
+                raise failures.damaged_ledger(self.path) from None
 
     def _gone(self, db: Database, name: str, age: timedelta) -> bool:  # noqa: ARG002
         return owner.has_ended(name, age)
@@ -142,10 +142,10 @@ class SqliteLedger(TableLedger):
 
     def _check(self) -> None:
         if os.getpid() != self._process:
-            raise failures.forked(self.path)
+            raise failures.forked_ledger(self.path)
         self._check_open()
         self._writer.check()
 
     def _check_open(self) -> None:
         if self._closed:
-            raise failures.closed(self.path)
+            raise failures.closed_ledger(self.path)

@@ -23,7 +23,7 @@ from dpsql.ledger.carry import carry, shortfalls
 from dpsql.ledger.chain import OWNER, Record
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.metrics import CHARGES
-from dpsql.ledger.replay import Replay, verified
+from dpsql.ledger.replay import Replay, verify_records
 from dpsql.ledger.rows import Database
 from dpsql.ledger.shortage import out_of_budget
 from dpsql.ledger.states import State, may
@@ -152,7 +152,7 @@ class TableLedger(Ledger, abc.ABC):
 
         def refund(db: Database) -> None:
             self._move(db, hold, State.CANCELLED)
-            accounts, charge = rows.charged(db, hold.id)
+            accounts, charge = rows.load_charge(db, hold.id)
             spent = zip(accounts, rows.spent_by(db, accounts), strict=True)
             rows.set_spent(db, {account: (was, was - charge) for account, was in spent})
 
@@ -161,7 +161,7 @@ class TableLedger(Ledger, abc.ABC):
     def recall(self, recall_key: str) -> bytes | None:
         """The release stored last under this key."""
         with self._read() as db:
-            return rows.kept(db, recall_key)
+            return rows.load_release(db, recall_key)
 
     def related_releases(
         self, families: Sequence[str], bases: Sequence[str] = ()
@@ -194,7 +194,7 @@ class TableLedger(Ledger, abc.ABC):
         with self._read() as db:
             found = tuple(rows.last(db, count))
         if not all(record.intact for record in found):
-            raise failures.damaged(self.place)
+            raise failures.damaged_ledger(self.place)
         return found
 
     def note_terms(
@@ -266,7 +266,7 @@ class TableLedger(Ledger, abc.ABC):
         """What is done first with a ledger that is going to be asked."""
         known = rows.meta(db)
         if rows.seal(db) != known.get("seal"):
-            raise failures.damaged(self.place)
+            raise failures.damaged_ledger(self.place)
         now = self._now(db, known)
         for hold, name, created in rows.open_holds(db):
             if self._gone(db, name, now - created):
@@ -293,7 +293,7 @@ def examine(db: Database, problems: Sequence[str] = (), noted: str | None = None
     """Everything that is wrong with the tables of a ledger, after the ``problems`` known already."""
     known, spent = rows.meta(db), rows.all_spent(db)
     rows.secret(db)  # raises where it is damaged
-    found = verified(
+    found = verify_records(
         rows.records(db),
         Replay(lambda hold: rows.hold_row(db, hold)),
         spent,

@@ -60,7 +60,7 @@ def _told_by(table: Table) -> str:
     return ", ".join([*ways, key])
 
 
-def loosened(old: Terms, new: Terms) -> tuple[str, ...]:
+def find_loosened_terms(old: Terms, new: Terms) -> tuple[str, ...]:
     """Each promise of ``old`` that ``new`` weakens, in words; nothing when none is."""
     return (
         *_looser_limits(old["limits"], new["limits"]),
@@ -107,7 +107,7 @@ def adopt(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
         return ()
     if problems := below_spent(policy, ledger, now):
         raise PolicyError(*(f"{policy.path.name}: {problem}" for problem in problems))
-    weaker = () if known is None else loosened(known, terms)
+    weaker = () if known is None else find_loosened_terms(known, terms)
     ledger.note_terms(terms, _about(known, terms), weaker, _edited_windows(policy, known, now))
     return weaker
 

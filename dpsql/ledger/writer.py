@@ -135,11 +135,11 @@ class Writer(abc.ABC):
         return min(len(self._queue), SHARED)
 
     def _transact(self, batch: list[_Work[object]], seconds: float | None = None) -> None:
-        error: Exception | None = failures.interrupted(self._place)
+        error: Exception | None = failures.interrupted_write(self._place)
         end = time.monotonic() + (self._wait if seconds is None else seconds)
         try:
             if self._closed:
-                error = failures.closed(self._place)
+                error = failures.closed_ledger(self._place)
                 return
             connection = self._begin(self._wait if seconds is None else seconds)
             self._continue(connection)

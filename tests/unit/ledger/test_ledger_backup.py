@@ -99,7 +99,7 @@ def test_a_backup_that_cannot_be_written(opened, path, tmp_path):
 def test_a_backup_that_fails_leaves_nothing(opened, path, backup, monkeypatch, code, said):
     ask(opened())
     before = sorted(p.name for p in path.parent.iterdir())
-    real = module.schema.connect
+    real = module.schema.connect_file
 
     class Failing:
         def __init__(self, connection):
@@ -113,7 +113,7 @@ def test_a_backup_that_fails_leaves_nothing(opened, path, backup, monkeypatch, c
         def close(self):
             self.connection.close()
 
-    monkeypatch.setattr(module.schema, "connect", lambda *a: Failing(real(*a)))
+    monkeypatch.setattr(module.schema, "connect_file", lambda *a: Failing(real(*a)))
     with pytest.raises(LedgerFailed, match=said):
         back_up(path, backup)
     assert sorted(p.name for p in path.parent.iterdir()) == before

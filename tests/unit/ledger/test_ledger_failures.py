@@ -383,7 +383,7 @@ def test_a_ledger_made_by_another_process_meanwhile(opened, path):
 
 def test_a_file_that_goes_away_between_two_openings(path, monkeypatch):
     """The second connection fails: the first is not left behind."""
-    real, calls = schema.connect, []
+    real, calls = schema.connect_file, []
 
     def second_fails(*arguments):
         calls.append(arguments)
@@ -391,7 +391,7 @@ def test_a_file_that_goes_away_between_two_openings(path, monkeypatch):
             raise LedgerFailed("gone")
         return real(*arguments)
 
-    monkeypatch.setattr(schema, "connect", second_fails)
+    monkeypatch.setattr(schema, "connect_file", second_fails)
     with pytest.raises(LedgerFailed, match="gone"):
         SqliteLedger.open(path, Clock())
 

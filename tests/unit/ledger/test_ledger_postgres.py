@@ -16,7 +16,7 @@ from postgres_server import Server, binaries, shared_server
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger import postgres_failures
 from dpsql.ledger.charge import NANO
-from dpsql.ledger.postgres import PostgresLedger, named
+from dpsql.ledger.postgres import PostgresLedger, place_name
 from dpsql.ledger.store import RecallKey
 
 ACCOUNTS = (make_account("dataset", 10),)
@@ -110,8 +110,8 @@ def test_a_dsn_that_leads_nowhere(opened, changes):
 
 def test_a_dsn_that_is_none_and_what_is_shown_of_one():
     with pytest.raises(LedgerFailed, match="cannot be read"):
-        named("what is this", "dpsql")
-    assert named("host=db user=me password=secret", "dpsql") == "db/default/dpsql"
+        place_name("what is this", "dpsql")
+    assert place_name("host=db user=me password=secret", "dpsql") == "db/default/dpsql"
 
 
 def test_a_user_without_rights(opened, admin, schema):

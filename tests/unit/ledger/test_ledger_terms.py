@@ -10,7 +10,7 @@ from support.services import policy
 
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.ledger.accounts import accounts_for
-from dpsql.ledger.terms import adopt, loosened, terms_of
+from dpsql.ledger.terms import adopt, find_loosened_terms, terms_of
 
 BEFORE = policy("shop", "shop")
 ACCOUNT = "    max_rows_per_unit: 50\n"
@@ -50,7 +50,7 @@ def edited(*changes: tuple[str, str]):
     ],
 )  # fmt: skip
 def test_what_an_edit_loosens(old, new, said):
-    found = loosened(terms_of(BEFORE), terms_of(edited((old, new))))
+    found = find_loosened_terms(terms_of(BEFORE), terms_of(edited((old, new))))
     assert found == (() if said is None else (said,))
 
 
@@ -67,20 +67,23 @@ def rated(*changes: tuple[str, str]):
 def test_another_key_is_other_people():
     before = rated()
     assert before["keys"]["replies"] == "(rating) to ratings, (s)"
-    assert loosened(before, rated(("unit_key: who ", "unit_key: minutes "))) == (
+    assert find_loosened_terms(before, rated(("unit_key: who ", "unit_key: minutes "))) == (
         "table logins: a unit is told by (minutes), it was by (who)",
     )
     assert (
-        loosened(before, rated(("  student: {key: s}", "  student: {key: s, group_size: 2}"))) == ()
+        find_loosened_terms(
+            before, rated(("  student: {key: s}", "  student: {key: s, group_size: 2}"))
+        )
+        == ()
     )
     older = {name: part for name, part in before.items() if name not in ("keys", "time_zone")}
-    assert loosened(older, before) == ()
+    assert find_loosened_terms(older, before) == ()
     assert terms_of(policy("rows", "shop"))["keys"]["visits"] == "each row"
 
 
 def test_edits_the_other_way_round():
     def back(*changes):
-        return loosened(terms_of(edited(*changes)), terms_of(BEFORE))
+        return find_loosened_terms(terms_of(edited(*changes)), terms_of(BEFORE))
 
     assert back(("group_size: 1}", "group_size: 5}")) == (
         "unit customer: 1 are protected together, 5 were",
@@ -101,16 +104,16 @@ def test_accounts_and_roles_that_come_and_go_loosen_nothing_else():
         (ACCOUNT, f"{ACCOUNT}    account: {{epsilon: 2}}\n"),
         ("roles:\n", "roles:\n  intern: {epsilon: 1}\n"),
     )
-    assert loosened(terms_of(more), terms_of(BEFORE)) == (
+    assert find_loosened_terms(terms_of(more), terms_of(BEFORE)) == (
         "table orders: it has no account of its own any more",
     )
-    assert loosened(terms_of(BEFORE), terms_of(more)) == ("role intern: it is new",)
+    assert find_loosened_terms(terms_of(BEFORE), terms_of(more)) == ("role intern: it is new",)
 
 
 def test_a_table_that_becomes_public():
     old, new = terms_of(BEFORE), terms_of(BEFORE)
     new["units"]["visits"] = None
-    assert loosened(old, new) == ("table visits: it is public, it was customer",)
+    assert find_loosened_terms(old, new) == ("table visits: it is public, it was customer",)
 
 
 def test_terms_are_noted_once_and_when_they_change(ledger, clock):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from ledger_world import EVENT, NOTE, make_account, pure
 
-from dpsql.ledger.chain import START, Record, faults, following
+from dpsql.ledger.chain import START, Record, faults, next_record
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.replay import Replay
 from dpsql.ledger.store import RecallKey
@@ -91,7 +91,7 @@ def test_a_rewritten_chain_is_found_by_a_hash_noted_before(history, path):
             content = dict(record.content)
             if record.seq == 1:
                 content["statement"] = "SELECT 1"
-            last = following(last, record.hold, content)
+            last = next_record(last, record.hold, content)
             other.execute(
                 "UPDATE event SET json = ?, prev_hash = ?, hash = ? WHERE seq = ?",
                 (last.json, last.prev_hash, last.hash, last.seq),
@@ -115,7 +115,7 @@ def test_a_hole_in_the_file_itself_is_found(history, path):
 def records(*steps):
     last, made = START, []
     for hold, content in steps:
-        last = following(last, hold, content)
+        last = next_record(last, hold, content)
         made.append(last)
     return made
 

@@ -127,7 +127,7 @@ def test_a_migration_that_fails_anywhere_leaves_the_file_as_it_was(
 
 def test_two_processes_migrate_once(tmp_path):
     path = written(FILES[0], tmp_path / "old.db")
-    with closing(schema.connect(path, 1)) as one, closing(schema.connect(path, 1)):
+    with closing(schema.connect_file(path, 1)) as one, closing(schema.connect_file(path, 1)):
         one.execute("BEGIN IMMEDIATE")
         schema.migrate(one, path, ())  # the other was faster
         assert [r.content.get("owner") for r in rows.records(one)].count("migrated") == 1

@@ -68,7 +68,7 @@ def statements():
 def writer(tmp_path, statements):
     path = tmp_path / "file"
     schema.create(path)
-    connection = schema.connect(path, 1.0)
+    connection = schema.connect_file(path, 1.0)
     connection.execute("CREATE TABLE t (n INTEGER UNIQUE)")
     connection.set_trace_callback(statements.append)
     writer = Writer(connection, path, 1.0, None)
