@@ -12,7 +12,7 @@ from dpsql.diagnostics.quote import quote
 from dpsql.engines.duckdb import inspect
 from dpsql.policy.draft import Suggestions, draft
 from dpsql.policy.guess import guess_unit, unit_columns
-from dpsql.policy.model import Source
+from dpsql.policy.model import DataSource
 from dpsql.policy.source import SourceDescription, policy_type
 
 
@@ -24,7 +24,9 @@ def run(chosen: argparse.Namespace) -> int:
     database = _database(chosen.data, output)
     description = inspect.describe(database)
     found = _read(database, description) if chosen.suggest_bounds else None
-    source = Source("duckdb", Path(os.path.relpath(database.absolute(), output.absolute().parent)))
+    source = DataSource(
+        "duckdb", Path(os.path.relpath(database.absolute(), output.absolute().parent))
+    )
     output.write_text(draft(description, source, found), encoding="utf-8")
     sys.stdout.write(f"Wrote {output}: a draft from names and types.\n")
     for table, there in description.tables.items():

@@ -122,14 +122,14 @@ def _amount(
     if given >= limit:
         problems.warn(
             section.at(key),
-            f"{key} of {section.label} is {shown(given)}: this protects hardly anyone",
+            f"{key} of {section.label} is {write_amount(given)}: this protects hardly anyone",
         )
     most = getattr(above, key, None)
     if above is not None and most is not None and given > most:
         problems.add(
             section.at(key),
-            f"{key} of {section.label} is {shown(given)}, more than the {shown(most)} of "
-            f"{above.label}; write at most {shown(most)}",
+            f"{key} of {section.label} is {write_amount(given)}, more than the {write_amount(most)} of "
+            f"{above.label}; write at most {write_amount(most)}",
         )
     return given
 
@@ -193,10 +193,10 @@ def _tables(section: Section, listing: Listing) -> frozenset[str] | None:
     return None if names is None else frozenset(names)
 
 
-def shown(amount: Fraction) -> str:
+def write_amount(amount: Fraction) -> str:
     """An epsilon or delta as a person writes it.
 
-    >>> shown(Fraction(1, 100000)), shown(Fraction(20))
+    >>> write_amount(Fraction(1, 100000)), write_amount(Fraction(20))
     ('1e-5', '20')
     """
     return (

@@ -60,7 +60,7 @@ class _Comparison:
             return table
         if table.columns:
             return replace(table, columns=_widened(table, there))
-        columns = columns_of(there)
+        columns = source_columns(there)
         for name in [name for name in there.columns if name not in columns]:
             held = there.columns[name]
             self._add(
@@ -247,7 +247,7 @@ def _declared_key(there: TableDescription, columns: Mapping[str, Column]) -> tup
     return min(usable, key=lambda key: (len(key), key), default=())
 
 
-def columns_of(there: TableDescription) -> dict[str, Column]:
+def source_columns(there: TableDescription) -> dict[str, Column]:
     """The columns of a table of the source, without those of types that dpsql does not read."""
     found = {}
     for name, held in there.columns.items():

@@ -12,7 +12,7 @@ from dpsql.policy.types import Kind, Scalar
 _ORDERED = (Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP)
 
 
-def columns_of(table: Section, problems: Problems) -> dict[str, Column]:
+def read_columns(table: Section, problems: Problems) -> dict[str, Column]:
     """Every column of ``table`` whose type is known."""
     found = {}
     for name, section in table.sections("columns").items():

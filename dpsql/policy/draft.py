@@ -12,14 +12,14 @@ from fractions import Fraction
 from dpsql.policy.document import Word
 from dpsql.policy.guess import (
     GuessedUnit,
+    guess_holders,
+    guess_key,
     guess_unit,
-    holders,
-    key_of,
     names_people,
     unique_key,
     ways_to_unit,
 )
-from dpsql.policy.model import ForeignKey, Source
+from dpsql.policy.model import DataSource, ForeignKey
 from dpsql.policy.problems import Place
 from dpsql.policy.scalars import kind_of
 from dpsql.policy.source import SourceDescription, TableDescription, policy_type, why_unread
@@ -41,7 +41,7 @@ _RANGED = (Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP)
 
 
 def draft(
-    description: SourceDescription, source: Source, suggestions: Suggestions | None = None
+    description: SourceDescription, source: DataSource, suggestions: Suggestions | None = None
 ) -> str:
     """The text of a policy that loads once its owner has followed the comments.
 
@@ -52,23 +52,23 @@ def draft(
 
 
 def _lines(
-    description: SourceDescription, source: Source, suggestions: Suggestions
+    description: SourceDescription, source: DataSource, suggestions: Suggestions
 ) -> Iterator[str]:
     unit = guess_unit(description, suggestions.repeated)
     yield "# Drafted by `dpsql init` from names and types. Look for FILL IN and check every guess."
     if suggestions != Suggestions():
         yield "# Numbers marked `read from the data` reveal its extremes: replace them by what is"
         yield "# public knowledge before anyone is given access."
-    yield f"source: {{engine: {source.engine}, path: {quoted(str(source.path))}}}"
+    yield f"source: {{engine: {source.engine}, path: {quote_yaml(str(source.path))}}}"
     yield 'data_version: "1"  # change it whenever the data changes'
     yield ""
     yield from _unit(unit)
     yield ""
     yield "tables:"
     ways = ways_to_unit(description, unit) if unit else {}
-    held = holders(description, unit) if unit else {}
+    held = guess_holders(description, unit) if unit else {}
     for name, there in description.tables.items():
-        yield f"  {quoted(name)}:"
+        yield f"  {quote_yaml(name)}:"
         if unit is not None and name in held:
             yield from _holding(name, there, unit, held[name], suggestions)
         else:
@@ -91,14 +91,14 @@ def _unit(unit: GuessedUnit | None) -> Iterator[str]:
         yield "  # customer: {table: customers, key: customer_id}    (a table with a row for each)"
         yield "  # visit: {table: visits, key: row}    (each row by itself)"
         return
-    key = ", ".join(quoted(name) for name in unit.key)
+    key = ", ".join(quote_yaml(name) for name in unit.key)
     if unit.table is None:
         yield "  # a guess from names: rows with the same key are about the same person; FILL IN another"
         yield "  # column if someone else is protected"
-        yield f"  {quoted(unit.name)}: {{key: [{key}]}}"
+        yield f"  {quote_yaml(unit.name)}: {{key: [{key}]}}"
         return
     yield "  # a guess from names and keys; FILL IN another table if someone else is protected"
-    yield f"  {quoted(unit.name)}: {{table: {quoted(unit.table)}, key: [{key}]}}"
+    yield f"  {quote_yaml(unit.name)}: {{table: {quote_yaml(unit.table)}, key: [{key}]}}"
 
 
 def _holding(
@@ -106,18 +106,18 @@ def _holding(
     suggestions: Suggestions,
 ) -> Iterator[str]:  # fmt: skip
     """A table that holds the key of a unit without a table."""
-    yield f"    unit: {quoted(unit.name)}"
+    yield f"    unit: {quote_yaml(unit.name)}"
     if columns != unit.key:
-        yield f"    unit_key: [{', '.join(map(quoted, columns))}]  # a guess from the name"
+        yield f"    unit_key: [{', '.join(map(quote_yaml, columns))}]  # a guess from the name"
     if key := unique_key(there):
-        yield f"    key: [{', '.join(map(quoted, key))}]"
+        yield f"    key: [{', '.join(map(quote_yaml, key))}]"
     if not key or not set(key) <= set(columns):
         yield _most_rows(name, unit, suggestions)
 
 
 def _most_rows(name: str, unit: GuessedUnit, suggestions: Suggestions) -> str:
     most = suggestions.rows.get(name)
-    about = f"most rows of one {quoted(unit.name)} that count"
+    about = f"most rows of one {quote_yaml(unit.name)} that count"
     if most is None:
         return f"    max_rows_per_unit:  # FILL IN: {about}, from what you know"
     return f"    max_rows_per_unit: {most}  # read from the data: FILL IN the {about}"
@@ -129,16 +129,16 @@ def _belonging(
 ) -> Iterator[str]:  # fmt: skip
     """Whose rows a table holds."""
     if unit is not None and name == unit.table:
-        yield f"    unit: {quoted(unit.name)}"
+        yield f"    unit: {quote_yaml(unit.name)}"
         return
     if unit is None or not ways:
         yield "    # FILL IN one of these:"
         yield "    # public: true    (nothing in it is about a person)"
         yield "    # unit: ..        (with max_rows_per_unit, and foreign_keys if others hold its key)"
         return
-    yield f"    unit: {quoted(unit.name)}"
-    if key := key_of(name, there):
-        yield f"    key: [{', '.join(map(quoted, key))}]"
+    yield f"    unit: {quote_yaml(unit.name)}"
+    if key := guess_key(name, there):
+        yield f"    key: [{', '.join(map(quote_yaml, key))}]"
     yield "    foreign_keys:"
     yield f"      - {_link(ways[0])}"
     for other in ways[1:]:
@@ -148,8 +148,8 @@ def _belonging(
 
 
 def _link(link: ForeignKey) -> str:
-    columns, key = (", ".join(map(quoted, names)) for names in (link.columns, link.key))
-    return f"{{columns: [{columns}], references: {quoted(link.references)}, key: [{key}]}}"
+    columns, key = (", ".join(map(quote_yaml, names)) for names in (link.columns, link.key))
+    return f"{{columns: [{columns}], references: {quote_yaml(link.references)}, key: [{key}]}}"
 
 
 def _columns(
@@ -157,13 +157,13 @@ def _columns(
     suggestions: Suggestions,
 ) -> Iterator[str]:  # fmt: skip
     flat = unit is not None and unit.table is None
-    keys = {*(unique_key(there) if flat else key_of(table, there))}
+    keys = {*(unique_key(there) if flat else guess_key(table, there))}
     keys |= {*(unit.key if unit and unit.table == table else ())}
     yield "    columns:"
     for name, held in there.columns.items():
         declared = policy_type(held)
         if declared is None:
-            yield f"      # {quoted(name)} is left out: it is {json.dumps(held)}, which dpsql does not read:"
+            yield f"      # {quote_yaml(name)} is left out: it is {json.dumps(held)}, which dpsql does not read:"
             yield f"      #   {why_unread(held)}"
             continue
         nullable = name not in there.not_null | keys
@@ -175,7 +175,7 @@ def _column(
     name: str, declared: str, bounds: tuple[Scalar, Scalar] | None, *, nullable: bool
 ) -> str:
     kind = kind_of(declared)
-    entries = [f"type: {declared if '(' not in declared else quoted(declared)}"]
+    entries = [f"type: {declared if '(' not in declared else quote_yaml(declared)}"]
     comment = ""
     if kind is Kind.TEXT and names_people(name):
         entries.append("identifier: true")
@@ -187,7 +187,7 @@ def _column(
         comment = "  # FILL IN range: [.., ..] if it is to be summed or grouped"
     if nullable:
         entries.append("nullable: true")
-    return f"      {quoted(name)}: {{{', '.join(entries)}}}{comment}"
+    return f"      {quote_yaml(name)}: {{{', '.join(entries)}}}{comment}"
 
 
 def _written(value: Scalar) -> str:
@@ -199,10 +199,10 @@ def _written(value: Scalar) -> str:
     return str(value)
 
 
-def quoted(name: str) -> str:
+def quote_yaml(name: str) -> str:
     """A name as YAML reads it back.
 
-    >>> quoted("orders"), quoted("Order Date"), quoted("no")
+    >>> quote_yaml("orders"), quote_yaml("Order Date"), quote_yaml("no")
     ('orders', '"Order Date"', '"no"')
     """
     plain = _SIMPLE.fullmatch(name) and name.lower() not in _YAML_1_1

@@ -10,7 +10,7 @@ from dpsql.policy.problems import instead
 from dpsql.policy.scalars import NotAValue, flag, kind_of, number, whole
 
 
-def asked(shape: keys.Shape) -> str:
+def describe_shape(shape: keys.Shape) -> str:
     """What to write for ``shape``, in a few words."""
     match shape:
         case keys.Choice():

@@ -104,7 +104,7 @@ def person_of(column: str, held: str) -> str | None:
 _TELLING = (Kind.INTEGER, Kind.TEXT)
 
 
-def holders(source: SourceDescription, unit: GuessedUnit) -> dict[str, tuple[str, ...]]:
+def guess_holders(source: SourceDescription, unit: GuessedUnit) -> dict[str, tuple[str, ...]]:
     """The columns with the key of a unit without a table, by the tables that seem to have them."""
     if unit.table is not None:
         return {}
@@ -131,7 +131,7 @@ def unit_columns(source: SourceDescription, unit: GuessedUnit) -> dict[str, tupl
     """The columns that say whose a row is, by the tables that hold the unit's key themselves."""
     ways = ways_to_unit(source, unit)
     led = {name: links[0].columns for name, links in ways.items() if links[0].key == unit.key}
-    return {**holders(source, unit), **(led if unit.table else {})}
+    return {**guess_holders(source, unit), **(led if unit.table else {})}
 
 
 def likely_keys(table: str, there: TableDescription) -> list[str]:
@@ -142,7 +142,7 @@ def likely_keys(table: str, there: TableDescription) -> list[str]:
     return [name for name in there.columns if name.lower() in likely]
 
 
-def key_of(table: str, there: TableDescription) -> tuple[str, ...]:
+def guess_key(table: str, there: TableDescription) -> tuple[str, ...]:
     """A unique key of a table: one column if there is such a key, else a constraint's columns."""
     single = likely_keys(table, there)
     if single or not there.unique:
@@ -176,7 +176,7 @@ def links_to(
 def ways_to_unit(source: SourceDescription, unit: GuessedUnit) -> dict[str, list[ForeignKey]]:
     """For each table that seems to lead to the unit, the foreign keys that may be its next step."""
     found: dict[str, list[ForeignKey]] = {}
-    held = holders(source, unit)
+    held = guess_holders(source, unit)
     start = {name: unique_key(source.tables[name]) for name in held}
     reached = {unit.table: unit.key} if unit.table else {n: k for n, k in start.items() if k}
     while reached:
@@ -187,7 +187,7 @@ def ways_to_unit(source: SourceDescription, unit: GuessedUnit) -> dict[str, list
             if (links := [k for t, key in reached.items() for k in links_to(name, there, t, key)])
         }
         found |= wave
-        reached = {name: key_of(name, source.tables[name]) for name in wave}
+        reached = {name: guess_key(name, source.tables[name]) for name in wave}
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dpsql.policy.columns import columns_of
+from dpsql.policy.columns import read_columns
 from dpsql.policy.document import Word
 from dpsql.policy.model import Column
 from dpsql.policy.problems import Place, Problems, instead
@@ -77,7 +77,7 @@ class Listing:
 def listing_of(root: Section, problems: Problems) -> Listing:
     """The tables and units of a policy; what is wrong inside a column is reported here."""
     tables, units = root.sections("tables"), root.sections("units")
-    columns = {name: columns_of(section, problems) for name, section in tables.items()}
+    columns = {name: read_columns(section, problems) for name, section in tables.items()}
     views = None if "views" in root.spoilt else root.texts("views")
     for name, word in (views or {}).items():
         if name.casefold() in {table.casefold() for table in tables}:

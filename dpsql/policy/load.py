@@ -14,7 +14,16 @@ from dpsql.policy.accounts import accounts_of, table_accounts
 from dpsql.policy.books import server_of, time_zone_of
 from dpsql.policy.document import Entries, compose, text_of
 from dpsql.policy.listing import Listing, listing_of
-from dpsql.policy.model import Bounds, Front, Latency, LedgerKeeping, Limits, Policy, Source, View
+from dpsql.policy.model import (
+    Bounds,
+    DataSource,
+    Front,
+    Latency,
+    LedgerKeeping,
+    Limits,
+    Policy,
+    View,
+)
 from dpsql.policy.problems import Place, Problems
 from dpsql.policy.reader import Reader, Spoilt
 from dpsql.policy.section import Section
@@ -62,7 +71,7 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
     _check_memory(root.sub("endpoint", "endpoint"), limits, problems)
     return Policy(
         path=file,
-        source=Source(
+        source=DataSource(
             engine=source.get("engine", str) or "duckdb",
             path=_beside(file, source.get("path", str) or ""),
         ),

@@ -205,7 +205,7 @@ class Front:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DataSource:
     """Where the data is. ``path`` is absolute."""
 
     engine: str
@@ -251,7 +251,7 @@ class Policy:
     """
 
     path: Path
-    source: Source
+    source: DataSource
     data_version: str
     units: Mapping[str, Unit]
     tables: Mapping[str, Table]

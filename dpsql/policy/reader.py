@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dpsql.policy import keys
 from dpsql.policy.document import Entries, Items, Node, Word
-from dpsql.policy.fit import asked, fit
+from dpsql.policy.fit import describe_shape, fit
 from dpsql.policy.problems import Place, Problems, instead, nearest
 from dpsql.policy.scalars import NotAValue
 from dpsql.policy.section import Section, lost
@@ -155,7 +155,7 @@ class Reader:
     def _scalar(self, shape: keys.Shape, node: Node, where: str) -> object:
         if isinstance(shape, keys.Name):
             return self._name(node, where)
-        word = self._word(node, where, f"write {asked(shape)}")
+        word = self._word(node, where, f"write {describe_shape(shape)}")
         try:
             return fit(shape, word.text)
         except NotAValue as error:

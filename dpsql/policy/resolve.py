@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dpsql.policy.listing import Listing
 from dpsql.policy.model import ForeignKey, Table, Unit
-from dpsql.policy.unit_columns import bounded, holders, refuse_unused, without_table
+from dpsql.policy.unit_columns import find_holders, limit_unit_rows, refuse_unused, without_table
 
 
 def resolve(units: dict[str, Unit], tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
@@ -28,7 +28,7 @@ def _of_unit(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str
     """The tables of one unit, found from those that hold its key outwards, nearest first."""
     if unit.table is None:
         refuse_unused(unit, tables, listing)
-        found = holders(unit, tables, listing)
+        found = find_holders(unit, tables, listing)
     else:
         found = {unit.table: _own(tables[unit.table], unit, listing)}
     wave = {name: _direct(table, unit) for name, table in tables.items() if name not in found}
@@ -105,7 +105,7 @@ def _led(
         table = replace(table, unit_columns=tuple(column[name] for name in unit.key))
     else:
         table = replace(table, path=(lead, *target.path), unit_columns=target.unit_columns)
-    return bounded(table, lead.columns, target.max_rows_per_unit, unit, listing)
+    return limit_unit_rows(table, lead.columns, target.max_rows_per_unit, unit, listing)
 
 
 def _only_one(table: Table, leads: list[ForeignKey], unit: Unit, listing: Listing) -> None:

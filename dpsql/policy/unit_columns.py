@@ -27,7 +27,7 @@ def without_table(unit: str, key: tuple[str, ...]) -> str:
     return f"write `units: {{{unit}: {{key: {listed}}}}}`, without `table`"
 
 
-def holders(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
+def find_holders(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
     """The tables with all columns of the key, each with its ``unit_columns``."""
     found: dict[str, Table] = {}
     for name, table in tables.items():
@@ -35,13 +35,13 @@ def holders(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str,
         if columns:
             _same_kinds(table, columns, found, unit, listing)
             holder = replace(table, unit_columns=columns)
-            found[name] = bounded(holder, columns, 1, unit, listing)
+            found[name] = limit_unit_rows(holder, columns, 1, unit, listing)
     for table in tables.values():
         _not_onto_units(table, found, unit, listing)
     return found
 
 
-def bounded(
+def limit_unit_rows(
     table: Table, columns: tuple[str, ...], rows: int, unit: Unit, listing: Listing
 ) -> Table:
     """The table with its most rows of one unit: written, or ``rows`` for each of its own key.

@@ -45,7 +45,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "warnings": _WORK,
         "places": _WORK,
     },
-    m.Source: {"engine": _ANSWERS, "path": _WORK},
+    m.DataSource: {"engine": _ANSWERS, "path": _WORK},
     m.Unit: {"name": _ANSWERS, "table": _ANSWERS, "key": _ANSWERS, "group_size": _ANSWERS},
     m.Table: {
         "name": _ANSWERS,

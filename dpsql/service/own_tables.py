@@ -92,9 +92,9 @@ BUDGET = _COLUMNS["budget"]
 def asked_for(source: Source) -> bool:
     """Whether a statement is about these tables.
 
-    >>> asked_for(Source("SELECT account FROM dpsql.budget WHERE left_epsilon < 1"))
+    >>> asked_for(DataSource("SELECT account FROM dpsql.budget WHERE left_epsilon < 1"))
     True
-    >>> asked_for(Source("SELECT 'dpsql.budget' FROM orders"))
+    >>> asked_for(DataSource("SELECT 'dpsql.budget' FROM orders"))
     False
     """
     return _NAMED.search(source.text) is not None and SCHEMA in parse(source).schemas

@@ -16,7 +16,7 @@ from dpsql import pipeline
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.engine import Constants
 from dpsql.engines.public_groups import PublicGroups
-from dpsql.policy.against_source import columns_of
+from dpsql.policy.against_source import source_columns
 from dpsql.policy.load import load
 from dpsql.policy.source import TableDescription
 from dpsql.price.priced import PricedPlan
@@ -37,7 +37,7 @@ def catalog(policy: str = "policies/shop.yaml") -> Catalog:
     """What an analyst sees of a policy; its public tables have the columns of the demo data."""
     loaded = load(FIXTURES / policy)
     tables = {
-        name: replace(table, columns=table.columns or columns_of(COUNTRIES))
+        name: replace(table, columns=table.columns or source_columns(COUNTRIES))
         for name, table in loaded.tables.items()
     }
     codes = {("countries", "country"): ("AT", "DE", "FR", "IT", "NL")}

@@ -13,7 +13,7 @@ import pytest
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ledger.accounts import accounts_for, window_of
-from dpsql.policy.model import Allowance, Policy, QueryLimit, Role, Source, Table
+from dpsql.policy.model import Allowance, DataSource, Policy, QueryLimit, Role, Table
 
 NOW = datetime(2026, 11, 18, 14, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def policy(*names: str, **allowances: Allowance) -> Policy:
     roles = {name: Role(name, a["role"], a["session"], limit) for name in names or ("analyst",)}
     return Policy(
         path=Path("/srv/shop.yaml"),
-        source=Source("duckdb", Path("/srv/shop.duckdb")),
+        source=DataSource("duckdb", Path("/srv/shop.duckdb")),
         data_version="1",
         units={},
         tables={},

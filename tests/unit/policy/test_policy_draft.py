@@ -9,13 +9,13 @@ import pytest
 from dpsql.diagnostics.refusal import PolicyError
 from dpsql.policy.against_source import compare
 from dpsql.policy.draft import Suggestions, draft
-from dpsql.policy.guess import GuessedUnit, guess_unit, holders
+from dpsql.policy.guess import GuessedUnit, guess_holders, guess_unit
 from dpsql.policy.load import parse
-from dpsql.policy.model import ForeignKey, Policy, Source
+from dpsql.policy.model import DataSource, ForeignKey, Policy
 from dpsql.policy.source import SourceDescription, TableDescription
 
 PATH = Path("/data/policy.yaml")
-SOURCE = Source("duckdb", Path("shop.duckdb"))
+SOURCE = DataSource("duckdb", Path("shop.duckdb"))
 SHOP = SourceDescription(
     {
         "customers": TableDescription(
@@ -203,7 +203,7 @@ def test_a_key_of_another_sort_of_thing_is_not_the_unit_s() -> None:
     source = flat(students={"id": "BIGINT"}, rooms={"id": "BIGINT"})
     unit = guess_unit(source)
     assert unit == GuessedUnit("student", None, ("id",))
-    assert holders(source, unit) == {"students": ("id",)}
+    assert guess_holders(source, unit) == {"students": ("id",)}
 
 
 def test_keys_that_were_seen_to_repeat_are_units_without_a_table() -> None:

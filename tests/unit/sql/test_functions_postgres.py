@@ -15,7 +15,7 @@ import pytest
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.model import Allowance, Policy
-from dpsql.policy.model import Source as Data
+from dpsql.policy.model import DataSource as Data
 from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.blocks import Writer
