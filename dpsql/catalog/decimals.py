@@ -16,7 +16,8 @@ from dpsql.policy.types import MOST_DIGITS, WIDE, Kind, digits_of
 
 Digits = tuple[int, int]
 """How many a value has before and behind the point."""
-_MANY: Digits = (1000, 0)
+MANY: Digits = (1000, 0)
+"""Stands for digits of which nobody knows where the point is among them."""
 _WHOLE = {"smallint": 5, "integer": 10}
 
 
@@ -30,9 +31,9 @@ def digits(value: Expression) -> Digits | None:
     if isinstance(value, Literal) and isinstance(value.value, Fraction):
         scales = range(MOST_DIGITS + 1)
         behind = next((n for n in scales if (value.value * 10**n).denominator == 1), None)
-        return _MANY if behind is None else (digits_before(shape, MOST_DIGITS), behind)
+        return MANY if behind is None else (digits_before(shape, MOST_DIGITS), behind)
     if shape.type_name == WIDE:
-        return _MANY
+        return MANY
     held = digits_of(shape.type_name)
     return None if held is None else (held[0] - held[1], held[1])
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.catalog.decimals import all_digits, decimal_name, digits_before, sized_name
+from dpsql.catalog.decimals import MANY, all_digits, decimal_name, digits_before, sized_name
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.ir.domain import Domain, interval, nearest, numbers
 from dpsql.ir.expressions import Call, Expression, Literal
@@ -61,6 +61,8 @@ def _computed(call: Call) -> Call:
     found = all_digits(call.args)
     if not found:
         return call
+    if MANY in found:
+        return _named(call, WIDE)
     (one, more), (other, many) = found
     before = one + other if call.function == "multiply" else max(one, other) + 1
     behind = _BEHIND[call.function](more, many)

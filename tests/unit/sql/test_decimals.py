@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random  # noqa: TID251 (which statements are asked)
+from contextlib import closing
+from pathlib import Path
 
+import duckdb
 import pytest
 from support.corpus import unlimited
 from support.datasets import in_memory
 from support.services import service
 
+import dpsql
 from dpsql.service import plain
 
 _NUMBERS = ("price", "price", "size", "0.07", "1.1", "3", "0.5")
@@ -40,3 +44,48 @@ def test_computed_decimals_are_those_of_plain_sql(seed: int) -> None:
         for a, b in zip(one, other, strict=True)
     ]
     assert [(float(a), float(b)) for a, b in pairs if float(a) != float(b)] == []
+
+
+_WIDE = """\
+source: {engine: duckdb, path: data.duckdb}
+data_version: "1"
+units: {person: {key: u}}
+tables:
+  t:
+    unit: person
+    max_rows_per_unit: 1
+    columns: {u: {type: bigint}, x: {type: "decimal(38, 10)", range: [0, 8]}}
+  p: {public: true}
+accounts: {dataset: {epsilon: 1e9}}
+roles: {analyst: {session: {epsilon: 1e9}, query: {epsilon: 1e7}}}
+"""
+_COMPUTED = (
+    "x + 1", "x - 3", "x * 2", "x % 3", "MOD(x, 2)", "x * x", "x % 2.5", "(x + x) * (x - 1)", "ABS(x - 3)",
+    "ROUND(x + 0.25, 1)", "x * 0.12345678901234567",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wide")
+    with duckdb.connect(str(folder / "data.duckdb")) as engine:
+        engine.execute(
+            "CREATE TABLE t AS SELECT u, u % 8 + CAST(0.5 AS DECIMAL(38, 10)) AS x FROM range(40) AS r(u)"
+        )
+        engine.execute("CREATE TABLE p AS FROM t")
+    (folder / "policy.yaml").write_text(_WIDE)
+    return folder
+
+
+@pytest.mark.parametrize("value", _COMPUTED)
+@pytest.mark.parametrize("table", ["t", "p"])
+def test_decimals_of_more_digits_than_doubles_have_keep_what_is_behind_the_point(
+    wide: Path, table: str, value: str
+) -> None:
+    """Of these nobody knows how many digits there are: they were rounded to whole numbers once."""
+    sql = f"SELECT SUM({value}) AS n FROM {table}"
+    with duckdb.connect(str(wide / "data.duckdb"), read_only=True) as engine:
+        wanted = engine.execute(sql).fetchall()
+    with closing(dpsql.connect(wide / "policy.yaml")) as connection:
+        [(found,)] = connection.execute(sql).fetchall()
+    assert float(found) == pytest.approx(float(wanted[0][0]), abs=0.01)
