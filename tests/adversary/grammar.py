@@ -272,3 +272,25 @@ ORACLE: dict[str, tuple[str, ...]] = {
     "constant": STATEMENTS["constant"],
 }  # fmt: skip
 """Statements that mean the same in DuckDB, and whose outputs are not approximate."""
+
+BEYOND: dict[str, tuple[str, ...]] = {
+    "statement": (
+        "SELECT {outputs} FROM {source}{where}",
+        "SELECT {still_col} AS g, {outputs} FROM {source}{where} GROUP BY 1",
+        "SELECT {still_col} AS g, {still_col} AS h, {outputs} FROM {source}{where} GROUP BY 1, 2",
+        "SELECT p.name AS g, {outputs} FROM {T} JOIN places AS p ON p.code = {T}.{text_col} GROUP BY 1",
+        "SELECT COUNT(*) AS n, {agg} AS m FROM {T} WHERE {first_key} IN (SELECT {first_key} FROM {other:T})",
+    ),
+    "outputs": ("{agg} AS n", "{agg} AS n, {agg} AS m", "COUNT(*) AS n, {agg} AS m, {agg} AS o"),
+    "agg": (
+        "SUM({num_col})", "SUM({num_col})", "AVG({num_col})", "COUNT({num_col})", "SUM({num_col}) FILTER (WHERE {cond})",
+        "AVG({num_col}) FILTER (WHERE {cond})", "SUM(CASE WHEN {cond} THEN {num_col} END)",
+    ),
+    "source": ("{T}", "{T}", "(SELECT * FROM {T}{where}) AS {T}"),
+    "where": ("", "", " WHERE {cond}"),
+    "cond": (
+        "{text_col} = 'web'", "LENGTH({text_col}) > 3", "{still_col} IS NOT NULL", "{num_col} IS NOT NULL", "{truth_col}",
+        "EXTRACT(year FROM {day_col}) = 2024",
+    ),
+}  # fmt: skip
+"""Statements in which a number is only added up, so that it is the same whether it was cut to its range before or then."""

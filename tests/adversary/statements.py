@@ -13,7 +13,7 @@ DEEP = 6
 _PLACE = re.compile(r"\{(other:)?(\w+)\}")
 FALLBACKS = {
     "num_col": "1", "text_col": "'web'", "day_col": "DATE '2024-06-01'", "truth_col": "TRUE",
-    "any_col": "'one'",
+    "any_col": "'one'", "still_col": "'one'",
 }  # fmt: skip
 
 
@@ -77,6 +77,7 @@ class Writer:
         families = {
             "num_col": ("number",), "text_col": ("text",), "day_col": ("day",), "truth_col": ("truth",),
             "any_col": ("number", "text", "day", "truth", "uuid"),
+            "still_col": ("text", "day", "truth", "uuid"),
         }  # fmt: skip
         found = table.of(*families[symbol])  # type: ignore[arg-type]
         return self.dice.one(found) if found else FALLBACKS[symbol]

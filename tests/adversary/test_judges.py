@@ -13,14 +13,26 @@ import pytest
 from tests.adversary import seeds
 from tests.adversary.attack import attack
 from tests.adversary.dice import Dice
-from tests.adversary.judges.oracle import NAME
-from tests.adversary.model import Case, Draw, Failure, Finding, Measured, Run, Step, Transcript
+from tests.adversary.judges.oracle import FIRST, NAME
+from tests.adversary.model import (
+    Case,
+    Draw,
+    Failure,
+    Finding,
+    Measured,
+    Row,
+    Run,
+    Step,
+    Transcript,
+    World,
+)
 from tests.adversary.oracle import tame
 from tests.adversary.ratings import RATINGS, VICTIM
 from tests.adversary.registry import JUDGES
 from tests.adversary.run import fresh
 from tests.adversary.seams import same
 from tests.adversary.shrink import shrink
+from tests.adversary.types import KINDS
 
 STEPS = (
     Step("ask", "SELECT COUNT(*) AS n FROM t"),
@@ -30,6 +42,19 @@ STEPS = (
     Step("explain", "SELECT AVG(x) FROM t"),
     Step("ask", "SELECT u FROM t"),
 )
+TAME = seeds.Seed(
+    World(
+        f"{NAME} of one table",
+        "source: {engine: duckdb, path: data.duckdb}\ndata_version: '1'\nunits: {person: {key: u}}\n"
+        "accounts: {dataset: {epsilon: 1e9, delta: 1e-2}}\n"
+        "roles: {analyst: {session: {epsilon: 1e9}, query: {epsilon: 1e7, delta: 1e-6}}}\n"
+        "tables:\n  t:\n    unit: person\n    max_rows_per_unit: 2\n    columns:\n"
+        "      u: {type: bigint}\n      x: {type: double, range: [0, 8]}\n",
+        ("CREATE TABLE t (u BIGINT, x DOUBLE)",),
+        tuple(Row("t", (str(unit), f"{unit % 8}.5"), f"person:{unit}") for unit in range(40)),
+    ),
+    "same", (), (FIRST, Step("ask", "SELECT SUM(x) AS n FROM t")),
+)  # fmt: skip
 FALLEN = [21, 89, 86, 77, 16]
 TOTAL, LISTED, HIDDEN, CHOSEN, EXPLAINED, REFUSED = range(6)
 
@@ -247,6 +272,54 @@ def test_an_answer_that_is_not_duckdbs_is_noticed() -> None:
     assert said(case) == {}
     wrong = _changed(case.left, 1, rows=((case.left.transcripts[1].rows[0][0] + 1,),))
     assert "oracle" in said(replace(case, left=wrong))
+
+
+def test_labels_of_every_type_are_those_of_duckdb() -> None:
+    """A type is compared by what it says, whatever classes two clients have for it."""
+    columns = [f"c{number} {kind.sql}" for number, kind in enumerate(KINDS)]
+    said_of = [f"      c{number}: {{type: '{kind.policy}'}}\n" for number, kind in enumerate(KINDS)]
+    policy = TAME.world.policy.replace("columns:\n", "columns:\n" + "".join(said_of), 1)
+    rows = [
+        Row("t", (str(unit), *(kind.plain[unit % 2] for kind in KINDS)), f"person:{unit}")
+        for unit in range(60)
+    ]
+    asked = [
+        f"SELECT c{number} AS g, COUNT(*) AS n FROM t GROUP BY 1" for number in range(len(KINDS))
+    ]
+    world = replace(
+        TAME.world, policy=policy.replace("x: {type: double, range: [0, 8]}", ""),
+        ddl=(f"CREATE TABLE t (u BIGINT, {', '.join(columns)})",), rows=tuple(rows),
+    )  # fmt: skip
+    case = attack(world, "same", (), (FIRST, *(Step("ask", text) for text in asked)), sampled=False)
+    assert said(case) == {}
+    assert [len(t.rows) for t in case.left.transcripts[1:]] == [2] * len(KINDS)
+    for number, kind in enumerate(KINDS, 1):
+        (_, count), *others = case.left.transcripts[number].rows
+        wrong = _changed(case.left, number, rows=(("another", count), *others))
+        assert "oracle" in said(replace(case, left=wrong)), kind.sql
+
+
+@pytest.mark.parametrize(
+    "value", ["'NaN'::DOUBLE", "'-NaN'::DOUBLE", "'inf'::DOUBLE", "8.01", "-0.01"]
+)
+def test_what_is_beyond_a_range_counts_as_its_end(value: str) -> None:
+    world = replace(TAME.world, rows=(Row("t", ("0", value), "person:0"), *TAME.world.rows[1:]))
+    case = attack(world, "same", (), TAME.steps, sampled=False)
+    assert said(case) == {}
+    [(total,)] = case.left.transcripts[1].rows
+    wrong = _changed(case.left, 1, rows=((total + 4,),))
+    assert "oracle" in said(replace(case, left=wrong))
+
+
+def test_answers_are_compared_under_one_setting_only() -> None:
+    steps = (FIRST, Step("set", "SET dpsql.epsilon = 1"), *TAME.steps[1:])
+    case = attack(TAME.world, "same", (), steps, sampled=False)
+    assert said(case) == {}
+    assert answers(case) != answers(attack(TAME.world, "same", (), TAME.steps, sampled=False))
+
+
+def answers(case: Case) -> list[Any]:
+    return [t.rows for t in case.left.transcripts if t.step.act == "ask"]
 
 
 def test_an_attack_is_made_small() -> None:

@@ -55,19 +55,22 @@ class Ground:
     victim: str
 
 
-def make(seed: str, *, tame: bool = False, epsilon: str = "") -> Ground:
-    """The world of a seed. A tame one keeps every declaration, so that nothing is cut."""
+def make(seed: str, *, tame: bool = False, beyond: bool = False, epsilon: str = "") -> Ground:
+    """The world of a seed. A tame one keeps every declaration, so that nothing is cut.
+
+    ``beyond``: but for numbers with a range, of which some are outside it, or none at all.
+    """
     dice = Dice(seed)
     form = dice.one(["flat", "flat", "composite", "parent", "parent", "row"])
-    maker = _Maker(dice, tame, form)
+    maker = _Maker(dice, tame, form, beyond)
     return maker.ground(seed, epsilon)
 
 
 class _Maker:
     """Makes one world; what was chosen is kept here."""
 
-    def __init__(self, dice: Dice, tame: bool, form: str) -> None:
-        self.dice, self.tame, self.form = dice, tame, form
+    def __init__(self, dice: Dice, tame: bool, form: str, beyond: bool = False) -> None:
+        self.dice, self.tame, self.form, self.beyond = dice, tame, form, beyond
         self.key = dice.one(KEYS)
         self.units = dice.between(8, 30)
         self.most = dice.one([1, 2, 3, 5, 20]) if not tame else 50
@@ -192,11 +195,16 @@ class _Maker:
                 values = (*column.kind.extreme, *column.kind.plain[:1], *column.kind.plain[-1:] * 2)
                 cells.append(self.said.setdefault(column, self.dice.one(values)))
                 continue
-            chance = 0 if self.tame else 60 if owner == VICTIM else 4
+            chance = self._strange(column) if self.tame else 60 if owner == VICTIM else 4
             values = column.kind.extreme if self.dice.chance(chance) else self._plain(column)
             null = column.nullable and self.dice.chance(12)
             cells.append("NULL" if null else self.dice.one(values))
         return tuple(cells)
+
+    def _strange(self, column: Named) -> int:
+        """Values in a hundred of a tame world that are not what is declared."""
+        ranged = column.kind.family == "number" and column.declared.startswith("range")
+        return 25 if self.beyond and ranged else 0
 
     def _plain(self, column: Named) -> tuple[str, ...]:
         """Ordinary values; those of a tame world keep what is declared."""
