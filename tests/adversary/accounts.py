@@ -37,8 +37,8 @@ ATTO = 10**18
 MOMENT = "TIMESTAMP '2024-03-01 12:00:00'"
 BURDEN = 20_000_000
 """Orders with which a statement takes seconds."""
-DEADLINE = 4
-_TERMS = " + ".join(f"SQRT(amount + {n}) * EXP(amount / {n + 60})" for n in range(40))
+DEADLINE = 3
+_TERMS = " + ".join(f"SQRT(amount + {n}) * EXP(amount / {n + 60})" for n in range(130))
 SLOW = f"SELECT COUNT(*) FROM orders WHERE amount > 0.25 AND {_TERMS} > 3"
 KILLED = """
 import sys, dpsql
