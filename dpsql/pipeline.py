@@ -18,6 +18,7 @@ from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
 from dpsql.engines.duckdb.guard import Admitted, Guarded
 from dpsql.engines.duckdb.statements import sql_of
 from dpsql.engines.incident import failed
+from dpsql.engines.public_groups import PublicReader
 from dpsql.engines.upheld import Upheld
 from dpsql.execution import check as check_time
 from dpsql.execution import released, take
@@ -72,9 +73,14 @@ class Tools:
     upheld: Upheld | None = None
 
     @property
+    def reader(self) -> PublicReader:
+        """What reads public tables."""
+        return PublicReader(self.engine)
+
+    @property
     def finishing(self) -> Finishing:
         """What is needed once everything is noised: public tables, and where SQL over them runs."""
-        return Finishing(self.engine, self.postprocessor)
+        return Finishing(self.reader, self.postprocessor)
 
 
 Act = Callable[[], None]
@@ -154,7 +160,7 @@ def admit(priced: PricedPlan, tools: Tools) -> None:
     Claim: it depends on the plan and the policy alone; nothing is charged, and no data is read.
     """
     for public in priced.plan.publics:
-        tools.engine.admit_public(public.sql)
+        tools.reader.admit_public(public)
     for part in priced.parts:
         admit_part(part, tools)
     for asked in priced.searches:
@@ -267,7 +273,7 @@ def _pay(
     """Charge what is due, measure it, and keep it in the transaction that lets it leave."""
     sources, statements = admit_sources(priced, sources, tools)
     due = sources.due
-    public = known(priced, tools.engine, tools.postprocessor)
+    public = known(priced, tools.reader, tools.postprocessor)
     hold = _reserve(due, payer, tools)
     try:
         noisy, new = merge(priced, sources, _measure(due, statements, public, tools))

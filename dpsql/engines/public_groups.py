@@ -9,14 +9,17 @@ Assumes: the database does not change while it is open (``engines.duckdb.engine`
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from dpsql.engines.duckdb.engine import Constants
+from dpsql.engines.duckdb.groups import write_groups, write_list, write_public
+from dpsql.ir.public_groups import Combinations, PublicGroups, RowList
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.plan.nodes import PublicRows
+from dpsql.plan.nodes import PublicQuery, PublicRows
 
 MOST_KEPT = 2_000
 """Queries of which numbers, or rows, are remembered."""
@@ -34,7 +37,7 @@ class Reader(Protocol):
         ...
 
 
-class PublicGroups:
+class PublicEnumerator:
     """Counts and lists public groups. Safe to use from several threads."""
 
     def __init__(self, constants: Constants, reader: Reader) -> None:
@@ -43,12 +46,13 @@ class PublicGroups:
         self._counts = Cache[str, int](Use.CACHED_COUNTS, MOST_KEPT)
         self._rows = Cache[str, PublicRows](Use.CACHED_COUNTS, MOST_KEPT)
 
-    def count(self, sql: str) -> int:
-        """How many rows a query over constants has."""
-        return self._constants.count(sql)
+    def count(self, part: Combinations) -> int:
+        """How many rows combinations of constants have."""
+        return self._constants.count(write_list(part))
 
-    def count_public(self, sql: str) -> int:
-        """How many rows a query over public tables has."""
+    def count_public(self, part: Combinations | RowList) -> int:
+        """How many rows a list has that reads public tables."""
+        sql = write_list(part)
         found, counting = self._counts.get(sql), f"SELECT count(*) AS n FROM ({sql}) AS c"
         self._reader.admit_public(counting)  # its steps count, also where the number is known
         if found is None:
@@ -57,8 +61,9 @@ class PublicGroups:
             self._counts.put(sql, found)
         return found
 
-    def read_public(self, sql: str) -> PublicRows:
-        """The rows of a query over public tables, in the order that it asks for."""
+    def read_public(self, groups: PublicGroups) -> PublicRows:
+        """Groups that public tables list, in the order of their keys."""
+        sql = write_groups(groups)
         found = self._rows.get(sql)
         self._reader.admit_public(sql)
         if found is None:
@@ -66,6 +71,21 @@ class PublicGroups:
             found = PublicRows(table, _digest(table))
             self._rows.put(sql, found)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class PublicReader:
+    """Reads the public rows of a plan."""
+
+    reader: Reader
+
+    def read_public(self, query: PublicQuery) -> pa.Table:
+        """The rows, with the fields of the query as columns."""
+        return self.reader.read_public(write_public(query))
+
+    def admit_public(self, query: PublicQuery) -> None:
+        """Raise unless its statement passes the second check."""
+        self.reader.admit_public(write_public(query))
 
 
 def _digest(table: pa.Table) -> str:

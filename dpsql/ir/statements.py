@@ -2,7 +2,7 @@
 
 Below stands a relation of the query (``ir.relations``), which ``Read`` reads. Above it every node is
 one of those here: a SELECT with its clauses, a join, a union. Columns have names, since dpsql gives
-all of them. No node holds text of an engine, but for ``PublicGroups``; an engine's writer makes it.
+all of them. No node holds text of an engine; an engine's writer makes it.
 
 Terms are whole numbers unless they say otherwise. A statement bounds each of them, so that nothing
 overflows: products fit into 64 bits, sums of rows into 128.
@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dpsql.ir.expressions import Expression
+from dpsql.ir.public_groups import PublicGroups
 from dpsql.ir.relations import Relation
 from dpsql.policy.model import ForeignKey
 from dpsql.policy.types import Kind, Scalar
@@ -201,14 +202,6 @@ class Read:
 
     relation: Relation
     items: Items
-
-
-@dataclass(frozen=True, slots=True)
-class PublicGroups:
-    """The public groups of a measurement, as the query that lists them."""
-
-    query: str
-    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from dpsql.ir.expressions import (
     Subquery,
     substitute,
 )
+from dpsql.ir.public_groups import PublicGroups
 from dpsql.ir.relations import (
     Aggregate,
     Private,
@@ -62,8 +63,6 @@ from dpsql.plan.lower import adds_up, check_timing, finish, lower
 from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.policy.types import Kind
-from dpsql.sql.blocks import Writer
-from dpsql.sql.render import alias, quoted
 
 
 def build(
@@ -196,24 +195,25 @@ class _Builder:
     def _public(self, relation: Relation, needed: Numbers) -> Relation:
         there = _unique(relation.fields)
         fields = tuple(f for f in there if needed is None or f.number in needed) or there[:1]
-        return self._read(Writer().select(relation, fields), fields, contents(relation))
+        return self._read(relation, fields, contents(relation))
 
-    def _read(self, sql: str, fields: tuple[Column, ...], contents: Iterable[object]) -> Stored:
-        """A stored table of public rows; the same query is read once."""
+    def _read(
+        self, source: Relation | PublicGroups, fields: tuple[Column, ...], contents: Iterable[object]
+    ) -> Stored:  # fmt: skip
+        """A stored table of public rows; the same rows are read once."""
         for known in self.publics:
-            if known.sql == sql:
+            if known.source == source and known.fields == fields:
                 return Stored(known.name, fields, Public())
         name = f"p{len(self.publics)}"
-        self.publics.append(PublicQuery(name, sql, fields, tuple(contents)))
+        self.publics.append(PublicQuery(name, source, fields, tuple(contents)))
         return Stored(name, fields, Public())
 
     def _listed(self, aggregate: Aggregate, cells: Cells) -> Relation:
         """GROUP BY without aggregates over public groups: the groups themselves, for free."""
         names = ", ".join(aggregate.key_names)
         self.notes.append(f"{names}: all that the policy lists; no row was looked at")
-        items = ", ".join(f"k{i} AS {quoted(alias(f))}" for i, f in enumerate(aggregate.fields))
-        sql = f"SELECT {items} FROM ({cells.sql}) AS c"
-        return self._read(sql, aggregate.fields, [] if cells.rows is None else [cells.identity])
+        contents = [] if cells.rows is None else [cells.rows.digest]
+        return self._read(cells.groups, aggregate.fields, contents)
 
     def _measure(self, aggregate: Aggregate, state: Above) -> Relation:
         """A measurement, and above it the projection that finishes each aggregate."""

@@ -25,14 +25,13 @@ from dpsql.ir.expressions import (
     columns,
     substitute,
 )
+from dpsql.ir.public_groups import Combinations, PublicGroups, RowList
 from dpsql.ir.relations import Relation
 from dpsql.plan.covered import is_covered
 from dpsql.plan.listings import Below, is_match, settled_later
 from dpsql.plan.nodes import Cells, Enumerator
-from dpsql.plan.value_lists import values_sql, whole_ends
+from dpsql.plan.value_lists import list_values, whole_ends
 from dpsql.policy.types import Kind
-from dpsql.sql.blocks import Block
-from dpsql.sql.render import expression, key_text
 
 MOST_BASE_VALUES = 2_000_000
 """Combinations that enumeration may walk through to find the distinct groups."""
@@ -64,12 +63,6 @@ class _Atom:
     def source(self) -> Expression | int:
         """What lists it."""
         return self.value if self.listing is None else self.listing
-
-    @property
-    def name(self) -> str:
-        """How it is written."""
-        number = self.column.number
-        return f"a{number}.v" if self.listing is None else f"l{self.listing}.v{number}"
 
 
 def cells(
@@ -103,10 +96,11 @@ class _Groups:
         sure = self.below.conditions
         tied = [p for p in parts if any(self._is_tied(i, p) for i in p.listings)]
         doubtful = [p for p in parts if p in tied or not all(_is_sure(a, sure) for a in p.atoms)]
-        sql = self._query(parts, keys)
-        rows = self.enumerator.read_public(sql) if any(p.listings for p in parts) else None
+        made = tuple(self._combinations(part, keys) for part in parts)
+        groups = PublicGroups(made, tuple(f"k{i}" for i in range(len(keys))))
+        rows = self.enumerator.read_public(groups) if any(p.listings for p in parts) else None
         doubts = frozenset(k for p in doubtful for k in p.keys)
-        return Cells(sql, count, doubts, rows, frozenset(k for p in tied for k in p.keys))
+        return Cells(groups, count, doubts, rows, frozenset(k for p in tied for k in p.keys))
 
     def _is_tied(self, listing: int, part: _Component) -> bool:
         """Whether columns are listed together because a foreign key says so, which rows may not keep."""
@@ -191,49 +185,32 @@ class _Groups:
         return prod(size for source, size in sizes.items() if source not in matched)
 
     def _rows(self, listing: int, part: _Component) -> int:
-        return self.enumerator.count_public(self._listing_sql(listing, part))
+        return self.enumerator.count_public(self._row_list(listing, part))
 
     def _count(self, part: _Component, keys: tuple[Expression, ...]) -> int:
-        sql = self._component_sql(part, keys)
-        return self.enumerator.count_public(sql) if part.listings else self.enumerator.count(sql)
+        made = self._combinations(part, keys)
+        return self.enumerator.count_public(made) if part.listings else self.enumerator.count(made)
 
-    def _query(self, parts: list[_Component], keys: tuple[Expression, ...]) -> str:
-        texts = [self._component_sql(part, keys) for part in parts]
-        items = ", ".join(f"k{i}" for i in range(len(keys)))
-        source = " CROSS JOIN ".join(f"({text}) AS d{i}" for i, text in enumerate(texts))
-        order = ", ".join(f"k{i} ASC NULLS LAST" for i in range(len(keys)))
-        return f"SELECT {items} FROM {source} ORDER BY {order}"
-
-    def _component_sql(self, part: _Component, keys: tuple[Expression, ...]) -> str:
-        names = {a.column.number: a.name for a in part.atoms}
+    def _combinations(self, part: _Component, keys: tuple[Expression, ...]) -> Combinations:
         swap = {a.value: a.column for a in part.atoms}
-        items = ", ".join(
-            f"{key_text(substitute(keys[i], swap.get), names)} AS k{i}" for i in part.keys
+        lists = [list_values(a.column) for a in part.atoms if a.listing is None]
+        return Combinations(
+            (*lists, *(self._row_list(i, part) for i in part.listings)),
+            tuple((i, substitute(keys[i], swap.get)) for i in part.keys),
+            tuple(substitute(c, swap.get) for c in part.conditions),
+            not _once(part, keys),
         )
-        sources = [
-            f"({values_sql(a.column.shape)}) AS a{a.column.number}"
-            for a in part.atoms
-            if a.listing is None
-        ]
-        sources += [f"({self._listing_sql(i, part)}) AS l{i}" for i in part.listings]
-        where = " AND ".join(expression(substitute(c, swap.get), names) for c in part.conditions)
-        clause = f" FROM {' CROSS JOIN '.join(sources)}" if sources else ""
-        clause += f" WHERE {where}" if where else ""
-        return f"SELECT {'' if _once(part, keys) else 'DISTINCT '}{items}{clause}"
 
-    def _listing_sql(self, listing: int, part: _Component) -> str:
+    def _row_list(self, listing: int, part: _Component) -> RowList:
         """The distinct rows of what a public relation says of the columns that are needed."""
         known = self.below.listings[listing]
-        block = known.block()
-        own = [a for a in part.atoms if a.listing == listing]
-        items = ", ".join(f"{_written(a, block)} AS v{a.column.number}" for a in own)
-        absent = f" UNION ALL SELECT {', '.join('NULL' for _ in own)}" if known.optional else ""
-        return f"SELECT DISTINCT {items}{block.tail()}{absent}"
+        own = tuple(_pair(atom) for atom in part.atoms if atom.listing == listing)
+        return RowList(listing, known.rows, own, known.optional)
 
 
-def _written(atom: _Atom, block: Block) -> str:
+def _pair(atom: _Atom) -> tuple[Column, Column]:
     assert isinstance(atom.value, Column)
-    return block.items[atom.value.number]
+    return atom.column, atom.value
 
 
 def _is_sure(atom: _Atom, conditions: list[Expression]) -> bool:

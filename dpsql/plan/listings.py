@@ -46,7 +46,6 @@ from dpsql.ir.relations import (
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.join_rules import equalities
-from dpsql.sql.blocks import Block, Writer
 from dpsql.sql.narrow import conjunction
 
 MOST_PARTS = 100
@@ -71,13 +70,13 @@ class Listing:
         """Its columns."""
         return frozenset(f.number for f in self.relation.fields)
 
-    def block(self) -> Block:
-        """Its rows, and how its columns are written."""
-        relation = self.relation
-        if self.conditions:
-            condition = conjunction(list(self.conditions))
-            relation = Filter(relation, condition, relation.fields, Public())
-        return Writer().open(relation)
+    @property
+    def rows(self) -> Relation:
+        """Its rows where its conditions hold."""
+        if not self.conditions:
+            return self.relation
+        condition = conjunction(list(self.conditions))
+        return Filter(self.relation, condition, self.relation.fields, Public())
 
 
 @dataclass(slots=True)

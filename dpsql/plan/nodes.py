@@ -10,22 +10,23 @@ import pyarrow as pa
 from dpsql.catalog.statistic import Statistic
 from dpsql.ir.expressions import Column, Expression
 from dpsql.ir.privacy_clause import Terms
+from dpsql.ir.public_groups import Combinations, GivenGroups, PublicGroups, RowList
 from dpsql.ir.relations import Private, Relation
 
 
 class Enumerator(Protocol):
-    """Evaluates generated SQL over constants and public tables, for the groups that they list."""
+    """Evaluates lists of constants and of public rows, for the groups that they make."""
 
-    def count(self, sql: str) -> int:
-        """How many rows a query over constants has; it is asked of an engine that holds no data."""
+    def count(self, part: Combinations) -> int:
+        """How many rows combinations of constants have; an engine that holds no data is asked."""
         ...
 
-    def count_public(self, sql: str) -> int:
-        """How many rows a query over public tables has."""
+    def count_public(self, part: Combinations | RowList) -> int:
+        """How many rows a list has that reads public tables."""
         ...
 
-    def read_public(self, sql: str) -> PublicRows:
-        """The rows of a query over public tables."""
+    def read_public(self, groups: PublicGroups) -> PublicRows:
+        """Groups that public tables list."""
         ...
 
 
@@ -39,30 +40,30 @@ class PublicRows:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The public groups of a measurement, as a query over constants and public tables, sorted by key.
+    """The public groups of a measurement, as lists of constants and of public rows.
 
     ``open`` has the positions of keys with values that rows may have and that are in no group.
-    ``rows`` are the groups themselves where the query reads public tables, and so means nothing where
+    ``rows`` are the groups themselves where public tables are read, and so means nothing where
     those are not. Of the ``open`` keys ``tied`` are those whose combinations a foreign key lists.
     """
 
-    sql: str
+    groups: PublicGroups
     count: int
     open: frozenset[int] = frozenset()
     rows: PublicRows | None = None
     tied: frozenset[int] = frozenset()
 
     @property
-    def identity(self) -> str:
+    def identity(self) -> PublicGroups | str:
         """Equal ones mean equal groups, now and later."""
-        return self.sql if self.rows is None else self.rows.digest
+        return self.groups if self.rows is None else self.rows.digest
 
-    def beside(self) -> tuple[str, dict[str, pa.Table]]:
-        """A query for the groups where no public table is, and the tables that it reads instead."""
+    def beside(self) -> tuple[PublicGroups | GivenGroups, dict[str, pa.Table]]:
+        """The groups where no public table is, and the tables that are read instead."""
         if self.rows is None:
-            return self.sql, {}
-        names = ", ".join(self.rows.table.column_names)
-        return f"SELECT {names} FROM listed_groups", {"listed_groups": self.rows.table}
+            return self.groups, {}
+        given = GivenGroups("listed_groups", tuple(self.rows.table.column_names))
+        return given, {given.name: self.rows.table}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,12 @@ class Measurement:
 class PublicQuery:
     """Public rows that the answer needs: read exactly, for free.
 
-    ``sql`` names its columns as ``fields`` are aliased. It reads public tables, or only constants:
-    the public groups of a GROUP BY without aggregates. ``contents`` say which rows those tables have.
+    Of a relation over public tables ``fields`` are read. Groups are those of a GROUP BY without
+    aggregates: ``fields`` are their keys. ``contents`` say which rows the public tables have.
     """
 
     name: str
-    sql: str
+    source: Relation | PublicGroups
     fields: tuple[Column, ...]
     contents: tuple[object, ...] = ()
 

@@ -40,6 +40,7 @@ from dpsql.catalog.build import clamp, not_null, real
 from dpsql.catalog.statistic import Quantile, Total, Units
 from dpsql.ir.domain import interval
 from dpsql.ir.expressions import Aggregated, Case, Column, Expression, Shape, integer
+from dpsql.ir.public_groups import PublicGroups
 from dpsql.ir.relations import Aggregate, Project, Relation, Scan, Stored, walk, written
 from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted
@@ -172,7 +173,9 @@ def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement
     each = [(column, one) for column, (_, one) in zip(found, sizes, strict=True)]
     level = Quantile(_level(each, rungs), 0, last, Fraction(1), extreme=True, kind=Kind.INTEGER)
     column = Column(next(numbers), "rung", level.shape)
-    measured = Measurement("m0", by_unit, unit, (), (), Cells("SELECT 1", 1), (level,), (column,))
+    measured = Measurement(
+        "m0", by_unit, unit, (), (), Cells(PublicGroups((), ()), 1), (level,), (column,)
+    )
     return (
         measured
         if measurement.lifted is None

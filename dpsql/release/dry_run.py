@@ -8,13 +8,13 @@ refuse once the answer is paid.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines.engine import Value
+from dpsql.plan.nodes import PublicQuery
 from dpsql.price.priced import PricedMeasurement, PricedPlan
 from dpsql.release.finish import Finishing
 from dpsql.release.lookups import all_known
@@ -44,7 +44,7 @@ def dry_run(priced: PricedPlan, postprocessor: PostProcessor, finish: Finish) ->
     Claim: it depends on the plan alone; no data is read, and nothing is drawn.
     """
     noisy = tuple(map(_no_rows, priced.parts))
-    reader, binder = _NoPublicRows(priced), _Binder(postprocessor)
+    reader, binder = _NoPublicRows(), _Binder(postprocessor)
     failure: NotAdmitted
     try:
         all_known(priced, noisy, reader, binder).parameters("")
@@ -76,16 +76,12 @@ class _Binder(PostProcessor):
         return self._postprocessor.bind(sql, tables, values)
 
 
-@dataclass(frozen=True, slots=True)
 class _NoPublicRows:
     """Stands for the engine: the columns of public tables, and no row."""
 
-    priced: PricedPlan
-
-    def read_public(self, sql: str) -> pa.Table:
-        """No rows of a statement of the plan."""
-        (fields,) = {query.fields for query in self.priced.plan.publics if query.sql == sql}
-        return (schema(fields) if fields else _NO_COLUMN).empty_table()
+    def read_public(self, query: PublicQuery) -> pa.Table:
+        """No rows."""
+        return (schema(query.fields) if query.fields else _NO_COLUMN).empty_table()
 
 
 _NO_COLUMN = pa.schema([("1", pa.int32())])

@@ -19,9 +19,9 @@ from dpsql.release.rows import NoisyRows, OutputColumn, Release
 
 @dataclass(frozen=True, slots=True)
 class Finishing:
-    """What post-processing needs: an engine for public tables, and an empty one."""
+    """What post-processing needs: what reads public tables, and an empty engine."""
 
-    engine: Reader
+    reader: Reader
     postprocessor: PostProcessor
 
 
@@ -32,7 +32,7 @@ def finish(
 
     Claim: depends on released tables and public rows only, so it costs nothing.
     """
-    known = all_known(priced, noisy, tools.engine, tools.postprocessor)
+    known = all_known(priced, noisy, tools.reader, tools.postprocessor)
     outputs = priced.plan.columns
     noises = ends.noises(priced, noisy)
     relation = settled(priced.plan.output, noises, known.tables, known.run)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dpsql.engines.engine import Value
 from dpsql.plan.empty_groups import least_units
-from dpsql.plan.nodes import Lookup, Measurement, UnitCount
+from dpsql.plan.nodes import Lookup, Measurement, PublicQuery, UnitCount
 from dpsql.price.priced import PricedPlan
 from dpsql.release.postprocess import PostProcessor, output_sql
 from dpsql.release.rows import ColumnNoise, NoisyRows
@@ -45,10 +45,9 @@ class Known:
                 self.values[lookup.name] = self._look_up(lookup)
         return self._used(sql)
 
-    def read_public(self, sql: str) -> pa.Table:
-        """Public rows that were read before: a statement of the plan."""
-        name = next(query.name for query in self.priced.plan.publics if query.sql == sql)
-        return self.tables[name]
+    def read_public(self, query: PublicQuery) -> pa.Table:
+        """Public rows that were read before."""
+        return self.tables[query.name]
 
     def run(self, sql: str, extra: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """A statement over what is public."""
@@ -87,23 +86,23 @@ class Known:
 
 
 class Reader(Protocol):
-    """Reads public rows: an engine, or what stands for one."""
+    """Reads public rows: from an engine, or from what stands for one."""
 
-    def read_public(self, sql: str) -> pa.Table:
-        """The rows of a generated statement."""
+    def read_public(self, query: PublicQuery) -> pa.Table:
+        """The rows, with the fields of the query as columns."""
 
 
-def known(priced: PricedPlan, engine: Reader, postprocessor: PostProcessor) -> Known:
+def known(priced: PricedPlan, reader: Reader, postprocessor: PostProcessor) -> Known:
     """Nothing released yet: only the public rows that the query reads."""
-    tables = {public.name: engine.read_public(public.sql) for public in priced.plan.publics}
+    tables = {public.name: reader.read_public(public) for public in priced.plan.publics}
     return Known(priced, postprocessor, tables)
 
 
 def all_known(
-    priced: PricedPlan, noisy: Iterable[NoisyRows], engine: Reader, postprocessor: PostProcessor
+    priced: PricedPlan, noisy: Iterable[NoisyRows], reader: Reader, postprocessor: PostProcessor
 ) -> Known:
     """Everything released."""
-    stage = known(priced, engine, postprocessor)
+    stage = known(priced, reader, postprocessor)
     for rows in noisy:
         stage.add(rows)
     return stage

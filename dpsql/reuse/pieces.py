@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from dpsql.catalog.statistic import Quantile, Rows, Total, Units, Values
+from dpsql.engines.duckdb.groups import words_of, write_groups, write_public
 from dpsql.ir.expressions import Column, Expression, Literal, columns, substitute
 from dpsql.plan.contents import contents
 from dpsql.plan.covered import is_within_ends
@@ -141,7 +141,7 @@ def pieces(priced: PricedPlan, answers_key: str) -> tuple[Piece, ...]:
             for part, slot in zip(priced.parts, slots, strict=True)
         ]
         lookups = [[v.name, v.form, Writer().select(v.relation)] for v in plan.lookups]
-        publics = [[p.name, p.sql, *p.contents] for p in plan.publics]
+        publics = [[p.name, write_public(p), *p.contents] for p in plan.publics]
         return (_piece(priced, slots, [answers_key, asked, lookups, publics]),)
     return tuple(
         piece
@@ -275,7 +275,7 @@ def _asked(
 def _with_contents(part: PricedMeasurement) -> object:
     """All that the statement follows from, and which rows the public tables have that it reads."""
     measured, found = part.measurement, contents(part.measurement.input)
-    cells = None if measured.cells is None else measured.cells.sql
+    cells = None if measured.cells is None else write_groups(measured.cells.groups)
     same = fingerprint(
         measured.input, measured.keys, measured.lifted, cells, measured.statistics,
         part.bounding, part.reading, [item.shift for item in part.noised],
@@ -301,9 +301,11 @@ def _cells(found: Cells | None) -> list[object] | None:
 
     Those that public tables list are themselves named, since other rows may be there later.
     """
-    if found is None or found.rows is not None:
-        return None if found is None else [found.count, found.identity]
-    return [found.count, sorted(re.findall(r"\w+|\W", found.sql))]
+    if found is None:
+        return None
+    if found.rows is not None:
+        return [found.count, found.rows.digest]
+    return [found.count, words_of(found.groups)]
 
 
 def _short(text: str) -> str:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.engines.duckdb.groups import write_groups
 from dpsql.ledger.store import Kept, Ledger
 from dpsql.price.priced import PricedMeasurement, PricedPlan
 from dpsql.privacy.cost import Cost
@@ -77,7 +78,8 @@ class Rehearsal:
         names = schema(measurement.key_fields + measurement.columns)
         groups = pa.table({})
         if cells is not None and measurement.keys:
-            groups = self.postprocessor.run(*cells.beside())
+            listed, tables = cells.beside()
+            groups = self.postprocessor.run(write_groups(listed), tables)
         rows = 0 if cells is None else groups.num_rows if measurement.keys else 1
         keys = groups.columns or [pa.nulls(0)] * len(measurement.keys)
         arrays = [k.cast(f.type) for k, f in zip(keys, names, strict=False)]

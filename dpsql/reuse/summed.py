@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from dpsql.engines.duckdb.groups import write_groups
 from dpsql.execution import check, take
 from dpsql.price.priced import PricedMeasurement
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
@@ -102,7 +103,7 @@ def _query(part: PricedMeasurement, how: Finer, table: pa.Table) -> tuple[str, d
     match = " AND ".join(f"c.{k} IS NOT DISTINCT FROM a.{k}" for k in named)
     order = ", ".join(f"c.{k} ASC NULLS LAST" for k in named)
     text = (
-        f"SELECT {', '.join(f'c.{k}' for k in named)}, a.v, a.n FROM ({groups}) AS c"
+        f"SELECT {', '.join(f'c.{k}' for k in named)}, a.v, a.n FROM ({write_groups(groups)}) AS c"
         f" LEFT JOIN ({text} GROUP BY {group}) AS a ON {match} ORDER BY {order}"
     )
     return text, {"finer": table, **tables}

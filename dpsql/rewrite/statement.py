@@ -31,7 +31,6 @@ from dpsql.ir.statements import (
     Name,
     Number,
     Op,
-    PublicGroups,
     Query,
     Select,
     Term,
@@ -98,7 +97,7 @@ def _join_others(
         rest = replace(measurement, statistics=tuple(measurement.statistics[i] for i in plain))
         first = _sums(rest, bounding, tuple(grids[i] for i in plain), reading)
     elif measurement.keys:
-        first = public_groups(measurement)
+        first = measurement.cells.groups
     keys = tuple(f"k{i}" for i in range(len(measurement.keys)))
     known: list[Items] = []
     source: From | None = None if first is None else Alias(first, "a")
@@ -163,10 +162,4 @@ def every_group(measurement: Measurement, sums: Query) -> Query:
     if measurement.cells is None or not measurement.keys:
         return sums
     numbers = tuple(f"p{i}" for i in range(len(measurement.statistics)))
-    return EveryGroup(public_groups(measurement), sums, numbers)
-
-
-def public_groups(measurement: Measurement) -> PublicGroups:
-    """The groups, as the query that lists them."""
-    assert measurement.cells is not None
-    return PublicGroups(measurement.cells.sql, tuple(f"k{i}" for i in range(len(measurement.keys))))
+    return EveryGroup(measurement.cells.groups, sums, numbers)

@@ -21,10 +21,12 @@ import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
+from dpsql.engines.duckdb.groups import write_public
 from dpsql.execution import check, take
+from dpsql.ir.public_groups import PublicGroups
 from dpsql.ir.relations import Scan, walk
 from dpsql.ledger.charge import ATTO, NANO
-from dpsql.plan.nodes import Plan
+from dpsql.plan.nodes import Plan, PublicQuery
 from dpsql.policy.model import Column, Policy, Table
 from dpsql.policy.types import Kind, type_name
 from dpsql.release.postprocess import PostProcessor
@@ -131,16 +133,24 @@ class OwnTables:
     postprocessor: PostProcessor
     remaining: Callable[[], Iterator[Row]]
 
-    def read_public(self, sql: str) -> pa.Table:
-        """The rows of a generated statement. Only the tables that it names are made."""
+    def read_public(self, query: PublicQuery) -> pa.Table:
+        """The rows of a query. Only the tables that it reads are made."""
         makers: Mapping[str, Callable[[], Iterator[Row]]] = {
             "budget": lambda: map(budget_row, self.budget()),
             "ledger": lambda: _ledger(self.service, self.role),
             "remaining": self.remaining,
             "policy": lambda: _policy(self.service, self.role),
         }
-        tables = {n: _table(n, make()) for n, make in makers.items() if f'"{n}"' in sql}
-        return self.postprocessor.run(sql, tables)
+        read = _tables_of(query)
+        tables = {n: _table(n, make()) for n, make in makers.items() if n in read}
+        return self.postprocessor.run(write_public(query), tables)
+
+
+def _tables_of(query: PublicQuery) -> frozenset[str]:
+    """The names of the tables that a relation reads; groups of constants read none."""
+    if isinstance(query.source, PublicGroups):
+        return frozenset()
+    return frozenset(r.table.name for r in walk(query.source) if isinstance(r, Scan))
 
 
 def _table(name: str, rows: Iterator[Row]) -> pa.Table:
@@ -153,7 +163,7 @@ def _table(name: str, rows: Iterator[Row]) -> pa.Table:
 
 def notes(plan: Plan, service: Service) -> tuple[str, ...]:
     """What an answer from these tables leaves out."""
-    read = any('"ledger"' in public.sql for public in plan.publics)
+    read = any("ledger" in _tables_of(public) for public in plan.publics)
     latest = service.ledger.latest(1) if read else ()
     return (CUT,) if latest and latest[0].seq > NEWEST else ()
 

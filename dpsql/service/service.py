@@ -21,7 +21,7 @@ from dpsql.engines.duckdb.guard import Guarded
 from dpsql.engines.engine import Engine
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
-from dpsql.engines.public_groups import PublicGroups
+from dpsql.engines.public_groups import PublicEnumerator
 from dpsql.engines.upheld import Upheld
 from dpsql.engines.verify import Progress, verify
 from dpsql.execution import execution
@@ -38,7 +38,6 @@ from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind, Scalar
 from dpsql.privacy.entropy import Entropy, Randomness
-from dpsql.release.lookups import Reader
 from dpsql.release.postprocess import PostProcessor
 from dpsql.service.pace import Pace
 from dpsql.service.plan_cache import PlanCache
@@ -84,7 +83,7 @@ class Service:
         guarded = Guarded(engine, policy, self.shelf, self.facts)
         self.tools = Tools(
             guarded, ledger, entropy or Entropy(),
-            PublicGroups(Constants(), guarded), postprocessor or PostProcessor(),
+            PublicEnumerator(Constants(), guarded), postprocessor or PostProcessor(),
             upheld=Upheld(policy, self.facts),
         )  # fmt: skip
         self.public_values = _public_values(policy, guarded)
@@ -270,7 +269,7 @@ def _written(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _public_values(policy: Policy, engine: Reader) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:
+def _public_values(policy: Policy, engine: Guarded) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:
     """The values of each ``values_from``: read from public tables, once."""
     wanted = {
         c.values_from: c.kind

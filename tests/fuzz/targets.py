@@ -21,6 +21,7 @@ from dpsql.checks import run as check  # noqa: E402
 from dpsql.diagnostics.refusal import Refused  # noqa: E402
 from dpsql.engines.duckdb.guard import Guard  # noqa: E402
 from dpsql.engines.duckdb.statements import sql_of  # noqa: E402
+from dpsql.ir.public_groups import Combinations, PublicGroups, RowList  # noqa: E402
 from dpsql.plan.build import build  # noqa: E402
 from dpsql.plan.nodes import PublicRows  # noqa: E402
 from dpsql.price.price import price  # noqa: E402
@@ -47,14 +48,14 @@ def _guard() -> Guard:
 class _Few:
     """Groups of constants are not counted: that is an engine's work. Public tables are small."""
 
-    def count(self, sql: str) -> int:
+    def count(self, part: Combinations) -> int:
         return 5
 
-    def count_public(self, sql: str) -> int:
-        return opened(SHOP).tools.enumerator.count_public(sql)
+    def count_public(self, part: Combinations | RowList) -> int:
+        return opened(SHOP).tools.enumerator.count_public(part)
 
-    def read_public(self, sql: str) -> PublicRows:
-        return opened(SHOP).tools.enumerator.read_public(sql)
+    def read_public(self, groups: PublicGroups) -> PublicRows:
+        return opened(SHOP).tools.enumerator.read_public(groups)
 
 
 def statement(data: bytes) -> None:

@@ -234,7 +234,7 @@ def replayed(change: Patch) -> None:
     def recall(cached: Any, sources: Any, tools: Any, *, intervals: bool) -> Any:
         whole = match_nothing(cached.priced, cached.pieces)
         statements = [pipeline.admit_part(d.priced, tools) for d in whole.due.parts]
-        public = pipeline.known(cached.priced, tools.engine, tools.postprocessor)
+        public = pipeline.known(cached.priced, tools.reader, tools.postprocessor)
         noisy = pipeline._measure(whole.due, statements, public, tools)
         release = finish(cached.priced, noisy, tools.finishing, intervals=intervals)
         return pipeline.Answer(release, Cost.zero(), recalled=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from dpsql import pipeline
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.engine import Constants
-from dpsql.engines.public_groups import PublicGroups
+from dpsql.engines.public_groups import PublicEnumerator
 from dpsql.policy.against_source import source_columns
 from dpsql.policy.load import load
 from dpsql.policy.source import TableDescription
@@ -103,6 +103,6 @@ class _Countries:
 
 
 @cache
-def evaluator() -> PublicGroups:
+def evaluator() -> PublicEnumerator:
     """What lists public groups, without any data of the source."""
-    return PublicGroups(Constants(), _Countries())
+    return PublicEnumerator(Constants(), _Countries())

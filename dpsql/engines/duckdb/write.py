@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from dpsql.engines.duckdb.groups import write_groups
 from dpsql.engines.duckdb.layout import Clause, Text, lay_out
 from dpsql.engines.duckdb.terms import Scope, term
+from dpsql.ir.public_groups import PublicGroups
 from dpsql.ir.statements import (
     Alias,
     CommonTable,
@@ -20,7 +22,6 @@ from dpsql.ir.statements import (
     JoinKeys,
     JoinPath,
     JoinUsing,
-    PublicGroups,
     Query,
     Read,
     Select,
@@ -78,8 +79,8 @@ def _query(query: Query) -> Text:
     match query:
         case Read():
             return _read(query)
-        case PublicGroups(query=text):
-            return Text((Clause(text),))
+        case PublicGroups():
+            return Text((Clause(write_groups(query)),))
         case EveryGroup():
             return _every_group(query)
         case Select():

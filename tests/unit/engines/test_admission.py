@@ -24,6 +24,7 @@ from dpsql.diagnostics.refusal import EngineFailed, NotAdmitted
 from dpsql.engines.duckdb import guard as guards
 from dpsql.engines.duckdb.allowlist import StatementCheck
 from dpsql.engines.duckdb.allowlist.generated import GENERATED
+from dpsql.engines.duckdb.groups import write_public
 from dpsql.engines.duckdb.guard import (
     Admitted,
     Guard,
@@ -128,7 +129,9 @@ def needed(plan: PricedPlan) -> set[Part]:
     guard, found = Guard(shop().policy), set[Part]()
     sure = Noting(casts.SURE)
     sure.found = found
-    texts = [(sql_of(p), False) for p in plan.parts] + [(q.sql, True) for q in plan.plan.publics]
+    texts = [(sql_of(p), False) for p in plan.parts] + [
+        (write_public(q), True) for q in plan.plan.publics
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(casts, "SURE", sure)
         for sql, over_public in texts:
@@ -238,7 +241,7 @@ def test_a_second_phase_is_admitted_before_the_first_is_charged(sql: str) -> Non
 
 def test_public_rows_are_admitted_before_the_charge() -> None:
     sql = QUESTIONS["postgres"][-1]
-    assert any("length" in q.sql for q in asking(shop()).prepare(sql).plan.publics)
+    assert any("length" in write_public(q) for q in asking(shop()).prepare(sql).plan.publics)
     session = asking(shop())
     with without(("function", "length")):
         assert not paid_or_answered(session, sql, shop())

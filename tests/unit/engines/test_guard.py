@@ -21,6 +21,7 @@ from dpsql.bound.copies import companion
 from dpsql.bound.rows import Light
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.engines.duckdb import terms
+from dpsql.engines.duckdb.groups import write_public
 from dpsql.engines.duckdb.guard import MOST_KNOWN, Guard, Unsafe, parsed
 from dpsql.engines.duckdb.guard.casts import SHORT, SURE
 from dpsql.engines.duckdb.guard.facts import KINDS
@@ -68,7 +69,7 @@ def statements(world: World, sql: str) -> Iterator[tuple[str, bool]]:
     except Refused:
         return
     yield from {(text_of(part), False) for part in parts}
-    yield from {(query.sql, True) for query in plan.publics}
+    yield from {(write_public(query), True) for query in plan.publics}
 
 
 @pytest.mark.no_cover  # plans what the laws plan, and walks what the tests of the guard's parts walk

@@ -13,9 +13,13 @@ from support.services import policy_file
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import EngineFailed, Refused
+from dpsql.ir.expressions import Column, Shape
+from dpsql.ir.public_groups import Combinations, PublicGroups, RowList
+from dpsql.ir.relations import Public, Scan
 from dpsql.plan import cells as cells_module
 from dpsql.plan.build import build
 from dpsql.plan.nodes import Cells, Enumerator, Plan, PublicRows
+from dpsql.policy.types import Kind
 from dpsql.reuse.pieces import pieces
 from dpsql.service import Service
 from dpsql.sql.bind import bind
@@ -190,19 +194,19 @@ class _Heard(Enumerator):
     """What public tables are asked."""
 
     real: Enumerator
-    counted: list[str] = field(default_factory=list)
-    read: list[str] = field(default_factory=list)
+    counted: list[Combinations | RowList] = field(default_factory=list)
+    read: list[PublicGroups] = field(default_factory=list)
 
-    def count(self, sql: str) -> int:
-        return self.real.count(sql)
+    def count(self, part: Combinations) -> int:
+        return self.real.count(part)
 
-    def count_public(self, sql: str) -> int:
-        self.counted.append(sql)
-        return self.real.count_public(sql)
+    def count_public(self, part: Combinations | RowList) -> int:
+        self.counted.append(part)
+        return self.real.count_public(part)
 
-    def read_public(self, sql: str) -> PublicRows:
-        self.read.append(sql)
-        return self.real.read_public(sql)
+    def read_public(self, groups: PublicGroups) -> PublicRows:
+        self.read.append(groups)
+        return self.real.read_public(groups)
 
 
 def _planned(sql: str, most: int, heard: _Heard) -> Plan:
@@ -225,11 +229,16 @@ def test_groups_are_counted_before_they_are_read() -> None:
 
 
 def test_the_rows_of_people_are_never_asked_for_groups() -> None:
-    groups = opened(SSB).tools.enumerator
+    enumerator, policy = opened(SSB).tools.enumerator, opened(SSB).policy
+    city = Column(0, "c_city", Shape(Kind.TEXT))
+    people = Scan(policy.tables["customer"], (city,), (), Public())
+    cities = RowList(0, people, ((city, city),), optional=False)
+    listed = Combinations((cities,), ((0, city),), (), distinct=True)
+    for part in (cities, listed):
+        with pytest.raises(EngineFailed):
+            enumerator.count_public(part)
     with pytest.raises(EngineFailed):
-        groups.count_public("SELECT DISTINCT c_city FROM customer")
-    with pytest.raises(EngineFailed):
-        groups.read_public("SELECT DISTINCT c_city FROM customer")
+        enumerator.read_public(PublicGroups((listed,), ("k0",)))
 
 
 def _families(change: str) -> set[str]:
