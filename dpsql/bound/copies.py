@@ -1,18 +1,34 @@
-"""What a prepared copy of a private table is, and the query that makes it."""
+"""What a prepared copy of a private table is, and the query for its rows."""
 
 from __future__ import annotations
 
-from dpsql.bound.grid import clamped, grid
+from dataclasses import replace
+
+from dpsql.bound.grid import grid
+from dpsql.bound.rows import steps_of
 from dpsql.catalog.statistic import Total
 from dpsql.ir.domain import Domain, numbers
-from dpsql.ir.expressions import Column, Shape
-from dpsql.ir.relations import Private, Scan
+from dpsql.ir.expressions import Column
+from dpsql.ir.relations import Scan
+from dpsql.ir.statements import (
+    Alias,
+    Cast,
+    Draw,
+    Items,
+    Name,
+    Op,
+    Rank,
+    Read,
+    RowValue,
+    Select,
+    TableRows,
+    Term,
+)
+from dpsql.plan.table_scans import declared_column, scan_owned
 from dpsql.policy.companion import RANK, Companion, Steps, owners
 from dpsql.policy.model import Column as Declared
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind
-from dpsql.sql.blocks import Block, Writer
-from dpsql.sql.render import quoted
 
 MOST_IN_FOUR_BYTES = 2**31 - 1
 
@@ -28,66 +44,57 @@ def companion(table: Table) -> Companion:
     return Companion(owners(table), steps)
 
 
-def copy_of(table: Table, salt: int) -> str:
-    """The query that makes a copy, over the tables of the source.
+def copy_of(table: Table, salt: int) -> TableRows:
+    """The rows of a copy, over the tables of the source.
 
     Claim: the numbers of a unit's rows depend on the salt and on the unit's own rows only.
     Argument: rows are ordered within their unit by a hash of the salt and all columns that the copy
         has, and then by these columns, with the signs of doubles, as both zeros are equal. Rows that
         agree in all of them are the same, so that which comes first changes nothing that can be read.
     """
-    fields = tuple(_field(i, c) for i, c in enumerate(table.columns.values()))
-    units = _units(table, fields)
-    key = tuple(frozenset({f.number}) for f in units)
-    assert table.unit is not None
-    block = Writer().open(Scan(table, fields, units, Private(table.unit, key, 1)))
-    rows = f"SELECT {', '.join(_items(table, block, fields, units))}{block.tail()}"
-    if not units:
-        return rows
-    owned = ", ".join(quoted(name) for name in owners(table))
-    columns = [quoted(f.name) for f in fields]
-    signs = [f"signbit({quoted(f.name)})" for f in fields if f.shape.kind is Kind.DOUBLE]
-    tagged = ", ".join(f"{column} IS NULL, {column}" for column in columns + signs)
-    order = ", ".join(("h", *columns, *signs))
-    ranked = f"row_number() OVER (PARTITION BY {owned} ORDER BY {order})"
-    return (
-        f"SELECT * EXCLUDE (h), CAST({ranked} AS INTEGER) AS {quoted(RANK)}"
-        f" FROM (SELECT *, hash({tagged}, {salt}) AS h FROM ({rows}) AS r) AS q"
-        f" ORDER BY {owned}, {quoted(RANK)}"
+    scan = scan_owned(table)
+    columns = _columns(table, scan)
+    rows = Read(scan, tuple((name, term) for name, _, term in columns))
+    called = tuple((name, column) for name, column, _ in columns)
+    if not scan.unit_fields:
+        return TableRows(rows, called)
+    names = {column: name for name, column in called}
+    owned = tuple(names[name] for name in owners(table))
+    doubles = (f for f in scan.fields if f.shape.kind is Kind.DOUBLE)
+    order: tuple[Term, ...] = (
+        *(Name(names[f.name]) for f in scan.fields),
+        *(Op("signbit", (Name(names[f.name]),)) for f in doubles),
     )
+    kept: Items = tuple((name, Name(name)) for name, _ in called)
+    hashed = Select(Alias(rows, "r"), (*kept, ("h", Draw(order, salt))))
+    rank = Cast(Rank(tuple(map(Name, owned)), (Name("h"), *order)), "integer")
+    ranked = Select(Alias(hashed, "q"), (*kept, ("n", rank)))
+    return TableRows(ranked, (*called, ("n", RANK)), (*owned, "n"))
 
 
-def _items(
-    table: Table, block: Block, fields: tuple[Column, ...], units: tuple[Column, ...]
-) -> list[str]:
-    """The columns of the table, then the key of the unit where it is elsewhere, then steps."""
-    items = [f"{block.items[f.number]} AS {quoted(f.name)}" for f in fields]
+def _columns(table: Table, scan: Scan) -> list[tuple[str, str, Term]]:
+    """The columns of the table, then the key of the unit where it is elsewhere, then steps.
+
+    Each has its name in the query, its name in the copy, and what it holds.
+    """
+    columns: list[tuple[str, str, Term]] = [
+        (f"c{i}", field.name, RowValue(field)) for i, field in enumerate(scan.fields)
+    ]
     if table.path:
-        held = zip(units, owners(table), strict=True)
-        items += [f"{block.items[f.number]} AS {quoted(name)}" for f, name in held]
-    for field, steps in _stepped(table, fields):
+        held = zip(scan.unit_fields, owners(table), strict=True)
+        columns += [(f"u{i}", name, RowValue(field)) for i, (field, name) in enumerate(held)]
+    for i, (field, steps) in enumerate(_stepped(table, scan)):
         total = total_of(table.columns[field.name])
         assert total is not None
         narrow = max(abs(steps.low), abs(steps.high)) <= MOST_IN_FOUR_BYTES
-        text = clamped(block.items[field.number], total, grid(total))
-        held_as = "INTEGER" if narrow else "BIGINT"
-        items.append(f"CAST({text} AS {held_as}) AS {quoted(steps.name)}")
-    return items
+        value = replace(steps_of(replace(total, value=field), grid(total)), centre=0)
+        columns.append((f"s{i}", steps.name, Cast(value, "integer" if narrow else "bigint")))
+    return columns
 
 
-def _stepped(table: Table, fields: tuple[Column, ...]) -> list[tuple[Column, Steps]]:
+def _stepped(table: Table, scan: Scan) -> list[tuple[Column, Steps]]:
     steps = companion(table).steps
-    return [(f, steps[f.name]) for f in fields if f.name in steps]
-
-
-def _units(table: Table, fields: tuple[Column, ...]) -> tuple[Column, ...]:
-    own = {f.name: f for f in fields}
-    if not table.path:
-        return tuple(own[name] for name in table.unit_columns)
-    return tuple(
-        Column(len(fields) + i, name, Shape(Kind.NULL, False))
-        for i, name in enumerate(table.unit_columns)
-    )
+    return [(f, steps[f.name]) for f in scan.fields if f.name in steps]
 
 
 def total_of(column: Declared) -> Total | None:
@@ -100,8 +107,4 @@ def total_of(column: Declared) -> Total | None:
     low, high = numbers(Domain(*column.range))
     assert low is not None
     assert high is not None, "a range has both ends"
-    return Total(_field(0, column), low, high)
-
-
-def _field(number: int, column: Declared) -> Column:
-    return Column(number, column.name, Shape(column.kind, column.nullable))
+    return Total(declared_column(0, column), low, high)

@@ -2,7 +2,7 @@
 
 Claim: every value that leaves the generated expression lies in ``low .. high`` of the grid,
 whatever the column holds: NULL gives NULL, infinities the nearer bound, and NaN the upper one.
-Argument: engines order NaN above all other numbers. The CASE of ``clamped`` compares with the bounds
+Argument: engines order NaN above all other numbers. The CASE of ``ir.statements.Steps`` compares with the bounds
 before it converts, so the conversion sees only finite values between them. ``floor(x * 2**shift + 0.5)``
 never falls as x rises, since each of its operations in IEEE doubles does not, and a whole number
 of at most ``2**MOST_BITS`` steps gives itself; so a value between two whole numbers of steps gives
@@ -20,7 +20,6 @@ from dpsql.catalog.statistic import Total
 from dpsql.effort import step as count_steps
 from dpsql.exact import float_down, float_up
 from dpsql.policy.types import Kind, digits_of
-from dpsql.sql.render import double
 
 FINE_BITS = 24
 """Half of a value's range is about ``2**FINE_BITS`` grid steps."""
@@ -110,18 +109,3 @@ def _log2_up(value: Fraction) -> int:
 def is_whole(total: Total, at: Grid) -> bool:
     """Whether values are whole numbers, and each is a step."""
     return total.value.shape.kind is Kind.INTEGER and at.shift == 0
-
-
-def clamped(text: str, total: Total, at: Grid) -> str:
-    """What a prepared copy holds of a value: an integer in grid steps, or NULL."""
-    if is_whole(total, at):
-        value, inside, low, high = text, text, str(at.low), str(at.high)
-    else:
-        value = text if total.value.shape.kind is Kind.DOUBLE else f"CAST({text} AS DOUBLE)"
-        steps = f"floor({value} * {double(Fraction(2) ** at.shift)} + {double(Fraction(1, 2))})"
-        inside = f"CAST({steps} AS BIGINT)"
-        low, high = (double(Fraction(end)) for end in ends(total))
-    return (
-        f"CASE WHEN {value} >= {low} AND {value} <= {high} THEN {inside}"
-        f" WHEN {value} < {low} THEN {at.low} WHEN {value} > {high} THEN {at.high} END"
-    )

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dpsql.declarations.queries import owned
+from dpsql.declarations.queries import count_unowned_rows, key_items
+from dpsql.ir.statements import Alias, Fold, JoinUsing, Name, Op, Query, Read, Select
+from dpsql.plan.table_scans import scan_all, stored_columns
 from dpsql.policy.model import ForeignKey, Policy, Table
-from dpsql.sql.render import quoted
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A query whose one row is a number of rows, and what becomes of them; ``said`` has the number."""
 
-    count: str
+    count: Query
     said: str
 
 
@@ -32,7 +33,7 @@ def left_out(policy: Policy) -> Iterator[LeftOut]:
         name, key = table.name, ", ".join(table.unit_columns)
         why = f"lead to no {unit.name}" if table.path else f"have no {key}"
         yield LeftOut(
-            f"SELECT (SELECT count(*) FROM {quoted(name)}) - ({owned(table)}) AS n",
+            count_unowned_rows(table),
             f"{{0}} rows of {name} {why}: they are nobody's, and in no answer",
         )
         for step in table.foreign_keys:
@@ -43,9 +44,7 @@ def _leading_nowhere(policy: Policy, table: Table, step: ForeignKey) -> Iterator
     """Rows of somebody that a foreign key leads to no other row; not the first step of the path."""
     if step in table.path[:1]:
         return
-    pairs = zip(step.columns, step.key, strict=True)
-    met = " AND ".join(f"t.{quoted(a)} = o.{quoted(b)}" for a, b in pairs)
-    whole = " AND ".join(f"t.{quoted(a)} IS NOT NULL" for a in step.columns)
+    target = policy.tables[step.references]
     unit = policy.units[table.unit or ""]
     said = f"{{0}} rows of {table.name} have a ({', '.join(step.columns)}) that {step.references} lacks"
     also = (
@@ -54,7 +53,21 @@ def _leading_nowhere(policy: Policy, table: Table, step: ForeignKey) -> Iterator
         else f"answers about {table.name} alone count them"
     )
     yield LeftOut(
-        f"SELECT count(*) AS n FROM {quoted(table.name)} AS t WHERE {whole}"
-        f" AND NOT EXISTS (SELECT 1 FROM {quoted(step.references)} AS o WHERE {met})",
+        _count_unmatched(table, step, target),
         f"{said}: {also}; an inner join with {step.references} leaves them out",
     )
+
+
+def _count_unmatched(table: Table, step: ForeignKey, target: Table) -> Query:
+    """How many rows have a foreign key without a NULL that no row of the other table has."""
+    own, other = _read_stored(table, step.columns), _read_stored(target, step.key)
+    using = tuple(f"k{i}" for i in range(len(step.columns)))
+    whole = tuple(Op("is not null", (Name(name),)) for name in using)
+    rows = JoinUsing("anti", Alias(own, "t"), Alias(other, "o"), using)
+    return Select(rows, (("n", Fold("count")),), where=whole)
+
+
+def _read_stored(table: Table, columns: tuple[str, ...]) -> Query:
+    """Columns of all rows of a table, as they are stored."""
+    scan = scan_all(table, stored_columns(columns))
+    return Read(scan, key_items(scan.fields, columns))

@@ -7,148 +7,176 @@ the unit, and nothing of rows without one. What they find is for ``engines.uphel
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from fractions import Fraction
 
 from dpsql.bound.copies import total_of
 from dpsql.bound.grid import ends
-from dpsql.ir.expressions import Column, Shape
-from dpsql.ir.relations import Private, Scan
+from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape, integer
+from dpsql.ir.relations import Filter, Scan
+from dpsql.ir.statements import (
+    Alias,
+    Cast,
+    Fold,
+    Items,
+    JoinUsing,
+    Name,
+    Number,
+    Op,
+    Query,
+    Read,
+    RowValue,
+    Select,
+    TableRows,
+    Term,
+    UnionAll,
+)
+from dpsql.plan.table_scans import declared_columns, scan_all, scan_owned, stored_columns
 from dpsql.policy.model import ForeignKey, Policy, Table
 from dpsql.policy.types import Kind
-from dpsql.policy.version import digest
-from dpsql.sql.blocks import Block, Writer
-from dpsql.sql.render import double, quoted
 
 FEW = 130_000_000
 """The most rows whose values are added up as doubles: see ``rewrite.shortcut``."""
 MOST_KEPT = 1_000_000
 """Rows of units with more of them than declared, that an engine keeps of a table."""
+ONE: Items = (("v", Number(1)),)
+"""The columns of a query of which only matters whether it has a row."""
 
 
-def lookups(policy: Policy) -> Iterator[tuple[str, str]]:
+def lookups(policy: Policy) -> Iterator[tuple[str, Query]]:
     """Every query that decides how statements are chosen, with its table: the policy alone makes them."""
     for table in policy.tables.values():
         if table.public or policy.limits.strict_timing:
             continue
         if table.max_rows_per_unit > 1:  # else it is verified, or a row is a unit
-            yield table.name, too_many(table)
+            yield table.name, units_over_limit(table)
         if table.path:
-            yield table.name, unowned(table)
-        yield table.name, many(table)
+            yield table.name, has_unowned_rows(table)
+        yield table.name, has_too_many_to_add(table)
         for column in table.columns.values():
             if total_of(column) is not None:
-                yield table.name, beyond(table, column.name)
+                yield table.name, values_out_of_range(table, column.name)
 
 
-def too_many(table: Table) -> str:
-    """A query that has a row if a unit has more rows than declared."""
-    return f"SELECT 1 AS v FROM ({over_limit(table)}) AS b LIMIT 1"
-
-
-def crowded(table: Table) -> str:
-    """A query that has a row if units with more rows than declared have too many to be kept."""
-    return f"SELECT 1 AS v FROM ({over_limit(table)}) AS b HAVING sum(n) > {MOST_KEPT}"
-
-
-def unowned(table: Table) -> str:
-    """A query that has a row if the path leads some row to no unit."""
-    return (
-        f"SELECT 1 AS v FROM ({owned(table)}) AS b"
-        f" WHERE n <> (SELECT count(*) FROM {quoted(table.name)})"
+def units_over_limit(table: Table) -> Query:
+    """Units with more rows than declared (``u0`` and so on), and how many rows they have (``n``)."""
+    scan = scan_owned(table)
+    units = _units(scan)
+    names = tuple(name for name, _ in units)
+    return Select(
+        Alias(Read(scan, units), "r"),
+        (*named(names), ("n", Fold("count"))),
+        group=names,
+        having=Op(">", (Fold("count"), Number(table.max_rows_per_unit))),
     )
 
 
-def owned(table: Table) -> str:
-    """A query whose one row is the number of rows that have a unit."""
-    block, _ = _rows(table)
-    return f"SELECT count(*) AS n{block.tail()}"
+def has_too_many_to_keep(table: Table) -> Query:
+    """One row if units with more rows than declared have too many to be kept."""
+    too_many = Op(">", (Fold("sum", Name("n")), Number(MOST_KEPT)))
+    return Select(Alias(units_over_limit(table), "b"), ONE, having=too_many)
 
 
-def heavy(table: Table) -> tuple[str, str]:
-    """A name, and a query for all rows of units with more rows than declared."""
-    block, units = _rows(table)
-    key = [block.items[f.number] for f in units]
-    own, other = ", ".join(key), ", ".join(f"u{i}" for i in range(len(key)))
-    if len(key) > 1:
-        own, other = f"row({own})", f"row({other})"
+def over_limit_rows(table: Table) -> TableRows:
+    """All rows of units with more rows than declared, as they are stored."""
     path = table.path[0].columns if table.path else table.unit_columns
-    names = dict.fromkeys([*table.columns, *path])
-    sql = (
-        f"SELECT {', '.join(f't1.{quoted(n)}' for n in names)}{block.tail()}"
-        f" AND {own} IN (SELECT {other} FROM ({over_limit(table)}) AS b)"
+    stored = stored_columns(dict.fromkeys([*table.columns, *path]), len(table.columns))
+    scan = scan_owned(table, stored)
+    columns = tuple((f"c{i}", RowValue(column)) for i, column in enumerate(stored))
+    units = _units(scan)
+    rows = JoinUsing(
+        "semi",
+        Alias(Read(scan, (*columns, *units)), "r"),
+        Alias(units_over_limit(table), "b"),
+        tuple(name for name, _ in units),
     )
-    return f"{table.name} {digest([sql])}", sql
+    names = tuple(name for name, _ in columns)
+    pairs = zip(names, (column.name for column in stored), strict=True)
+    return TableRows(Select(rows, named(names)), tuple(pairs))
 
 
-def over_limit(table: Table) -> str:
-    """Units with more rows than declared, and how many."""
-    block, units = _rows(table)
-    key = [block.items[f.number] for f in units]
-    named = ", ".join(f"{text} AS u{i}" for i, text in enumerate(key))
-    return (
-        f"SELECT {named}, count(*) AS n{block.tail()} GROUP BY {', '.join(key)}"
-        f" HAVING count(*) > {table.max_rows_per_unit}"
-    )
+def has_unowned_rows(table: Table) -> Query:
+    """One row if the path leads some row to no unit."""
+    some = Op("<>", (Name("n"), Number(0)))
+    return Select(Alias(count_unowned_rows(table), "b"), ONE, where=(some,))
 
 
-def find_other_units(table: Table, key: ForeignKey, target: Table) -> str:
-    """The units of rows that a foreign key pairs, where they are different ones."""
-    own, other = _keyed(table, key.columns), _keyed(target, key.key)
-    paired = " AND ".join(f"a.k{i} = b.k{i}" for i in range(len(key.columns)))
-    differ = " OR ".join(f"a.u{i} <> b.u{i}" for i in range(len(table.unit_columns)))
-    units = ", ".join(f"a.u{i} AS u{i}" for i in range(len(table.unit_columns)))
-    return f"SELECT {units} FROM ({own}) AS a JOIN ({other}) AS b ON {paired} WHERE {differ}"
+def count_unowned_rows(table: Table) -> Query:
+    """How many rows have no unit: all rows less those that have one."""
+    everybody = count_rows(scan_all(table, ()))
+    owned = count_rows(scan_owned(table))
+    less = Select(Alias(owned, "b"), (("n", Op("negative", (Name("n"),))),))
+    both = Alias(UnionAll((everybody, less)), "b")
+    return Select(both, (("n", Cast(Fold("sum", Name("n")), "bigint")),))
 
 
-def _keyed(table: Table, columns: tuple[str, ...]) -> str:
-    """Columns of the rows of a table, with the key of their unit."""
-    block, units = _rows(table)
-    numbers = {f.name: f.number for f in _fields(table)}
-    items = [f"{block.items[numbers[name]]} AS k{i}" for i, name in enumerate(columns)]
-    items += [f"{block.items[f.number]} AS u{i}" for i, f in enumerate(units)]
-    return f"SELECT {', '.join(items)}{block.tail()}"
+def count_rows(scan: Scan) -> Query:
+    """How many rows are scanned (``n``)."""
+    return Select(Alias(Read(scan, ()), "r"), (("n", Fold("count")),))
 
 
-def beyond(table: Table, column: str) -> str:
-    """A query that has a row if a value of the column is outside its declared range."""
+def values_out_of_range(table: Table, column: str) -> Query:
+    """A row for each value of the column that is not in its declared range."""
     declared = total_of(table.columns[column])
     assert declared is not None, "it has a range"
+    low: Expression
+    high: Expression
     if table.columns[column].kind is Kind.INTEGER:
-        low, high = str(math.ceil(declared.low)), str(math.floor(declared.high))
+        low, high = integer(math.ceil(declared.low)), integer(math.floor(declared.high))
     else:
-        low, high = (double(Fraction(end)) for end in ends(declared))
-    items, tail = _alone(table)
-    value = items[column]
-    return f"SELECT 1 AS v{tail} WHERE NOT ({value} >= {low} AND {value} <= {high}) LIMIT 1"
+        shape = Shape(Kind.DOUBLE, False)
+        low, high = (Literal(Fraction(end), shape) for end in ends(declared))
+    scan = scan_all(table, declared_columns(table))
+    (value,) = (field for field in scan.fields if field.name == column)
+    inside = _truth("and", _truth("ge", value, low), _truth("le", value, high))
+    outside = Filter(scan, _truth("not", inside), scan.fields, scan.privacy)
+    return Read(outside, ONE)
 
 
-def many(table: Table) -> str:
-    """A query that has a row if the table has more rows than are added up as doubles."""
-    return f"SELECT 1 AS v FROM {quoted(table.name)} HAVING count(*) > {FEW}"
+def _truth(function: str, *args: Expression) -> Expression:
+    return Call(function, args, Shape(Kind.BOOLEAN))
 
 
-def _alone(table: Table) -> tuple[Mapping[str, str], str]:
-    """All rows of a table, with those that nobody owns: its columns, and where they are from."""
-    block, _ = _rows(replace(table, path=(), unit_columns=()))
-    return {f.name: block.items[f.number] for f in _fields(table)}, block.tail()
+def has_too_many_to_add(table: Table) -> Query:
+    """One row if the table has more rows than are added up as doubles."""
+    too_many = Op(">", (Fold("count"), Number(FEW)))
+    return Select(Alias(Read(scan_all(table, ()), ()), "r"), ONE, having=too_many)
 
 
-def _rows(table: Table) -> tuple[Block, tuple[Column, ...]]:
-    """The rows of a table with the key of their unit, as plans read them."""
-    fields = _fields(table)
-    own = {f.name: f for f in fields}
-    units = tuple(
-        Column(len(fields) + i, name, Shape(Kind.NULL, False)) if table.path else own[name]
-        for i, name in enumerate(table.unit_columns)
+def find_other_units(table: Table, key: ForeignKey, target: Table) -> Query:
+    """The units of rows that a foreign key pairs, where they are different ones."""
+    own, other = _read_keys(table, key.columns), _read_keys(target, key.key)
+    using = tuple(f"k{i}" for i in range(len(key.columns)))
+    units = tuple(f"u{i}" for i in range(len(table.unit_columns)))
+    differ = tuple(Op("<>", (Name(unit, "a"), Name(unit, "b"))) for unit in units)
+    return Select(
+        JoinUsing("inner", Alias(own, "a"), Alias(other, "b"), using),
+        tuple((unit, Name(unit, "a")) for unit in units),
+        where=(Op("or", differ),),
     )
-    assert table.unit is not None
-    key = tuple(frozenset({f.number}) for f in units)
-    return Writer().open(Scan(table, fields, units, Private(table.unit, key, 1))), units
 
 
-def _fields(table: Table) -> tuple[Column, ...]:
-    return tuple(
-        Column(i, c.name, Shape(c.kind, c.nullable)) for i, c in enumerate(table.columns.values())
-    )
+def _read_keys(table: Table, columns: tuple[str, ...]) -> Query:
+    """Columns of the rows of a table, with the key of their unit."""
+    scan = scan_owned(table)
+    return Read(scan, (*key_items(scan.fields, columns), *_units(scan)))
+
+
+def key_items(fields: tuple[Column, ...], columns: tuple[str, ...]) -> Items:
+    """Columns of a scan by their names, as ``k0`` and so on."""
+    by_name = {field.name: field for field in fields}
+    return tuple((f"k{i}", RowValue(by_name[name])) for i, name in enumerate(columns))
+
+
+def _units(scan: Scan) -> Items:
+    return tuple((f"u{i}", RowValue(field)) for i, field in enumerate(scan.unit_fields))
+
+
+def named(names: tuple[str, ...]) -> Items:
+    """Columns that keep their names."""
+    return tuple((name, Name(name)) for name in names)
+
+
+def sum_or_zero(name: str, where: Term | None = None) -> Term:
+    """The sum of a column, zero where there are no rows."""
+    return Cast(Op("coalesce", (Fold("sum", Name(name), where), Number(0))), "bigint")

@@ -19,12 +19,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsql.catalog.function import engine_type
-from dpsql.declarations.queries import find_other_units, over_limit
+from dpsql.declarations.queries import (
+    find_other_units,
+    key_items,
+    named,
+    sum_or_zero,
+    units_over_limit,
+)
+from dpsql.ir.expressions import Column
+from dpsql.ir.statements import Alias, Fold, Name, Number, Op, Query, Read, Select
+from dpsql.plan.table_scans import declared_columns, scan_all, stored_columns
 from dpsql.policy.model import Policy, Table
 from dpsql.policy.source import SourceDescription, TableDescription
 from dpsql.policy.unit_columns import without_table
-from dpsql.sql.render import quoted
 
 Key = tuple[str, ...]
 IDENTICAL = frozenset(
@@ -41,14 +48,16 @@ class Requirement:
     """What the data must keep.
 
     ``broken`` is a query that has a row if the data breaks it. ``counted`` is for the owner: its one
-    row has the numbers that ``said`` names. ``place`` is where the policy declares it.
+    row has the numbers that ``said`` names. ``place`` is where the policy declares it. Requirements
+    with the same ``question`` have the same queries.
     """
 
     declaration: str
     table: str
     place: str
-    broken: str
-    counted: str
+    question: tuple[str, ...]
+    broken: Query
+    counted: Query
     said: str
     instead: str
 
@@ -70,11 +79,11 @@ class Declaration:
 
 def requirements(policy: Policy, source: SourceDescription) -> tuple[Requirement, ...]:
     """All that must be looked up in the data before a question is answered; each once."""
-    found: dict[str, Requirement] = {}
+    found: dict[tuple[str, ...], Requirement] = {}
     for declaration in DECLARATIONS:
         if declaration.requirements is not None:
             for requirement in declaration.requirements(policy, source):
-                found.setdefault(requirement.broken, requirement)
+                found.setdefault(requirement.question, requirement)
     return tuple(found.values())
 
 
@@ -130,8 +139,8 @@ def _same_units(policy: Policy, source: SourceDescription) -> Iterator[Requireme
             columns = ", ".join(step.columns)
             yield Requirement(
                 "same unit", table.name, _place(policy, table.name),
-                f"SELECT 1 AS v FROM ({pairs}) AS b LIMIT 1",
-                f"SELECT count(*)::BIGINT AS rows FROM ({pairs}) AS b",
+                ("same unit", table.name, *step.columns, step.references, *step.key),
+                pairs, Select(Alias(pairs, "b"), (("rows", Fold("count")),)),
                 f"({columns}) of table {table.name} leads to rows of {step.references} of the same"
                 f" {table.unit}, as `same_unit` says, but {{0}} rows lead to another one's",
                 f"remove `same_unit`; a join then says whose rows it pairs, by the key of"
@@ -145,11 +154,12 @@ def _one_row(policy: Policy, source: SourceDescription) -> Iterator[Requirement]
         unit = policy.units.get(table.unit or "")
         if unit is None or unit.is_row or table.max_rows_per_unit > 1 or unit.table == table.name:
             continue
-        many = over_limit(table)
+        several = units_over_limit(table)
+        numbers = (("units", Fold("count")), ("rows", sum_or_zero("n")))
         yield Requirement(
             "one row per unit", table.name, _place(policy, table.name),
-            f"SELECT 1 AS v FROM ({many}) AS b LIMIT 1",
-            f"SELECT count(*) AS units, coalesce(sum(n), 0)::BIGINT AS rows FROM ({many}) AS b",
+            ("one row per unit", table.name),
+            several, Select(Alias(several, "b"), numbers),
             f"a {unit.name} has one row of table {table.name} at most, but {{0}} have several,"
             " {1} rows in all",
             "write `max_rows_per_unit: ..`, the most rows that shall count of one"
@@ -167,27 +177,39 @@ def _unique(
     held = [there.columns.get(name, "") for name in key]
     if set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):
         return
-    for texts in _compared(table, key, held):
-        known = " AND ".join(f"{text} IS NOT NULL" for text in texts)
-        rows = f"SELECT count(*) AS n FROM {quoted(table.name)} WHERE {known} GROUP BY {', '.join(texts)}"
+    for form, columns in _compared(table, key, held):
+        rows = _count_by_key(table, key, columns)
+        shared = Op(">", (Name("n"), Number(1)))
+        numbers = (
+            ("rows", sum_or_zero("n")), ("keys", Fold("count")), ("shared", sum_or_zero("n", shared)),
+        )  # fmt: skip
         yield Requirement(
-            declaration, table.name, _place(policy, table.name),
-            f"SELECT 1 AS v FROM ({rows} HAVING count(*) > 1) AS b LIMIT 1",
-            "SELECT coalesce(sum(n), 0)::BIGINT AS rows, count(*) AS keys,"
-            f" coalesce(sum(n) FILTER (WHERE n > 1), 0)::BIGINT AS shared FROM ({rows}) AS b",
+            declaration, table.name, _place(policy, table.name), ("unique", form, table.name, *key),
+            Select(Alias(rows, "b"), named(("n",)), where=(shared,)),
+            Select(Alias(rows, "b"), numbers),
             said, instead,
         )  # fmt: skip
 
 
-def _compared(table: Table, key: Key, held: list[str]) -> Iterator[tuple[str, ...]]:
+def _count_by_key(table: Table, key: Key, columns: tuple[Column, ...]) -> Query:
+    """How many rows (``n``) have each value of a key, where no part of it is NULL."""
+    items = key_items(columns, key)
+    names = tuple(name for name, _ in items)
+    return Select(
+        Alias(Read(scan_all(table, columns), items), "r"),
+        (*named(names), ("n", Fold("count"))),
+        where=tuple(Op("is not null", (Name(name),)) for name in names),
+        group=names,
+    )
+
+
+def _compared(
+    table: Table, key: Key, held: list[str]
+) -> Iterator[tuple[Literal["stored", "declared"], tuple[Column, ...]]]:
     """A key as it is stored, and as statements read it, where that may not keep values apart."""
-    stored = tuple(quoted(name) for name in key)
-    yield stored
+    yield "stored", stored_columns(key)
     if not set(held) <= IDENTICAL | {"VARCHAR"}:
-        yield tuple(
-            f"TRY_CAST({text} AS {engine_type(table.columns[name].kind)})"
-            for name, text in zip(key, stored, strict=True)
-        )
+        yield "declared", declared_columns(table)
 
 
 def _place(policy: Policy, table: str) -> str:

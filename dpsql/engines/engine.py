@@ -15,23 +15,7 @@ Value = bool | int | float | str | date | datetime | None | list[Any]
 """A value of a named parameter: the salt, or what was released before."""
 
 
-class LookUps(Protocol):
-    """What may be asked of an engine about the policy's declarations."""
-
-    def finds_none(self, sql: str) -> bool:
-        """Whether a query about what the policy declares has no row; all that is learnt of it."""
-        ...
-
-    def largest(self, sql: str) -> int:
-        """The one number of a query about public tables."""
-        ...
-
-    def keep(self, name: str, table: str, sql: str) -> bool:
-        """Keep the rows of a query about a table, under a name of ``HEAVY``; False where it cannot."""
-        ...
-
-
-class Engine(LookUps, Protocol):
+class Engine(Protocol):
     """A database that holds the data. Errors leave it only as ``EngineFailed``, or as ``Ended``
     where public tables are read. What it runs is ``execution.stoppable``.
 

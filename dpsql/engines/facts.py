@@ -1,4 +1,4 @@
-"""What was looked up of the data when a policy was opened: queries, and what they found."""
+"""What was looked up of the data when a policy was opened: the texts of queries, and what they found."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def broken(policy: Policy, source: SourceDescription, engine: DuckDB) -> tuple[s
     told = {}
     for needed in requirements(policy, source):
         key = needed.declaration, needed.table, needed.said
-        if key not in told and not engine.finds_none(needed.broken):
+        if key not in told and not engine.is_empty(needed.broken):
             said = _with_numbers(needed.said, engine.numbers(needed.counted))
             told[key] = f"{needed.place}: {said}; {needed.instead}"
     return tuple(told.values())

@@ -11,8 +11,10 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from dpsql.engines.engine import Engine, Value
+from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows, unseal
+from dpsql.engines.lookups import SourceEngine
+from dpsql.ir.statements import Query, TableRows
 from dpsql.policy.source import SourceDescription
 
 
@@ -22,7 +24,7 @@ class Repeated:
     Only for data that does not change, and for one thread. It remembers one statement at a time.
     """
 
-    def __init__(self, engine: Engine, times: int) -> None:
+    def __init__(self, engine: SourceEngine, times: int) -> None:
         """Stand before ``engine``."""
         self._engine, self._times = engine, times
         self._last: tuple[str, Mapping[str, Value], ExactRows] | None = None
@@ -56,17 +58,17 @@ class Repeated:
         """The engine's answer."""
         return self._engine.read_public(sql)
 
-    def finds_none(self, sql: str) -> bool:
+    def is_empty(self, query: Query | str) -> bool:
         """The engine's answer."""
-        return self._engine.finds_none(sql)
+        return self._engine.is_empty(query)
 
-    def largest(self, sql: str) -> int:
+    def largest(self, query: Query) -> int:
         """The engine's answer."""
-        return self._engine.largest(sql)
+        return self._engine.largest(query)
 
-    def keep(self, name: str, table: str, sql: str) -> bool:
+    def keep(self, name: str, table: str, rows: TableRows) -> bool:
         """The engine keeps them."""
-        return self._engine.keep(name, table, sql)
+        return self._engine.keep(name, table, rows)
 
     def close(self) -> None:
         """Close the engine."""

@@ -8,11 +8,17 @@ policy alone makes, so that no question makes the engine compare data with decla
 from __future__ import annotations
 
 from dpsql.bound.rows import Light
-from dpsql.declarations.queries import beyond, heavy, many, too_many, unowned
+from dpsql.declarations.queries import (
+    has_too_many_to_add,
+    has_unowned_rows,
+    units_over_limit,
+    values_out_of_range,
+)
 from dpsql.effort import pause_counting
 from dpsql.engines.duckdb.statements import sql_of
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
+from dpsql.engines.kept_rows import name_kept_rows
 from dpsql.ir.statements import Query
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
@@ -47,20 +53,24 @@ class Upheld:
     def _lightest(self, lighter: Lighter) -> Query | None:
         """The statement that the data allows; None where it is the measurement's own."""
         tables, table, kept = self._policy.tables, lighter.counted.table, None
-        if lighter.spared and table.path and not self._facts.hold(unowned(table)):
+        if lighter.spared and table.path and not self._finds_none(has_unowned_rows(table)):
             return None
         several = table.max_rows_per_unit > 1  # that a unit has one row only is verified
-        if lighter.spared and several and not self._facts.hold(too_many(table)):
+        if lighter.spared and several and not self._finds_none(units_over_limit(table)):
             kept = self._heavy(table) if lighter.apart else None
             if kept is None:
                 return None
         within = frozenset(
             at for at, (name, column) in lighter.ranges.items()
-            if self._facts.hold(beyond(tables[name], column))
+            if self._finds_none(values_out_of_range(tables[name], column))
         )  # fmt: skip
-        return lighter.query(Light(self._facts.hold(many(table)), within), kept)
+        return lighter.query(Light(self._finds_none(has_too_many_to_add(table)), within), kept)
 
     def _heavy(self, table: Table) -> str | None:
         """The name under which rows of units with too many are kept; None where they are not."""
-        name, _ = heavy(table)
+        name = name_kept_rows(table)
         return name if name in self._facts.kept else None
+
+    def _finds_none(self, query: Query) -> bool:
+        """Whether a query was looked up, and has no row."""
+        return self._facts.hold(write(query))

@@ -17,20 +17,28 @@ looked up here too, and what could not be looked up is not relied on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
-from dpsql.declarations.queries import crowded, heavy, lookups, too_many
+from dpsql.declarations.queries import (
+    has_too_many_to_keep,
+    lookups,
+    over_limit_rows,
+    units_over_limit,
+)
 from dpsql.declarations.requirements import requirements
 from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
 from dpsql.engines.duckdb.guard.listed import listed
 from dpsql.engines.duckdb.guard.seen import lookups as seen_lookups
-from dpsql.engines.engine import LookUps
+from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
-from dpsql.plan.contents import content_lookups
-from dpsql.plan.fan_outs import fan_out_lookups
+from dpsql.engines.kept_rows import name_kept_rows
+from dpsql.engines.lookups import LookUps
+from dpsql.ir.statements import Query
+from dpsql.plan.contents import content_lookups, with_contents
+from dpsql.plan.fan_outs import fan_out_lookups, with_fan_outs
 from dpsql.policy.companion import HEAVY, Shelf
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
@@ -46,9 +54,7 @@ def verify(
 ) -> Facts:  # fmt: skip
     """What is known of the data from now on; raises ``DataBreaksPolicy`` where it breaks the policy."""
     required = [(r.table, r.broken) for r in requirements(policy, source)]
-    optional = dict.fromkeys(
-        pair for pair in (*lookups(policy), *seen_lookups(policy, _places(policy)))
-    )
+    optional = _optional_lookups(policy)
     numbers = tuple(_public_lookups(policy))
     looks = _Looks(engine, stored, progress, len(required) + len(optional) + len(numbers))
     for table, query in required:
@@ -59,13 +65,22 @@ def verify(
 
 def look_up(policy: Policy, engine: LookUps, shelf: Shelf | None = None) -> Facts:
     """What is known of data that need not keep its declarations: beneath the verification."""
-    optional = (*lookups(policy), *seen_lookups(policy, _places(policy)))
-    return _beyond(policy, engine, shelf or Shelf(), _Looks(engine, None, None, 0), optional)
+    looks = _Looks(engine, None, None, 0)
+    return _beyond(policy, engine, shelf or Shelf(), looks, _optional_lookups(policy))
+
+
+def with_public_facts(policy: Policy, facts: Facts) -> Policy:
+    """The policy with what was looked up of its public tables."""
+
+    def number(query: Query) -> int | None:
+        return facts.number(write(query))
+
+    return with_contents(with_fan_outs(policy, number), number)
 
 
 def _beyond(
     policy: Policy, engine: LookUps, shelf: Shelf, looks: _Looks,
-    optional: Iterable[tuple[str, str]],
+    optional: Collection[tuple[str, Query | str]],
 ) -> Facts:  # fmt: skip
     for table, query in optional:
         looks.try_ask(table, query)
@@ -79,7 +94,12 @@ def _beyond(
     return Facts(looks.found, kept, looks.numbers)
 
 
-def _public_lookups(policy: Policy) -> Iterable[tuple[str, str]]:
+def _optional_lookups(policy: Policy) -> Collection[tuple[str, Query | str]]:
+    """What only chooses statements; the second check has made its queries, as texts, by itself."""
+    return (*lookups(policy), *seen_lookups(policy, _places(policy)))
+
+
+def _public_lookups(policy: Policy) -> Iterable[tuple[str, Query]]:
     yield from fan_out_lookups(policy)
     yield from content_lookups(policy)
 
@@ -91,11 +111,11 @@ def _places(policy: Policy) -> set[tuple[str, str]]:
 def _kept(policy: Policy, engine: LookUps, looks: _Looks) -> Iterable[tuple[str, str]]:
     """Keep the rows of units with more of them than declared, of each table where there are few such rows."""
     for table in policy.tables.values():
-        if not table.unit_columns or looks.found.get(too_many(table), True):
+        if not table.unit_columns or looks.found.get(write(units_over_limit(table)), True):
             continue
-        if looks.try_ask(table.name, crowded(table)):
-            name, rows = heavy(table)
-            if engine.keep(name, table.name, rows):
+        if looks.try_ask(table.name, has_too_many_to_keep(table)):
+            name = name_kept_rows(table)
+            if engine.keep(name, table.name, over_limit_rows(table)):
                 yield name, table.name
 
 
@@ -110,42 +130,50 @@ class _Looks:
         self.found: dict[str, bool] = {}
         self.numbers: dict[str, int] = {}
 
-    def ask(self, table: str, query: str, *, stays: bool = True) -> bool:
+    def ask(self, table: str, query: Query | str, *, stays: bool = True) -> bool:
         """Whether the query has no row. ``stays``: for as long as the database is the same."""
-        if query in self.found:
-            return self.found[query]
-        stored = self._stored if stays else None
-        self.found[query] = self._had(table, query, self._engine.finds_none, stored, bool)
-        return self.found[query]
+        text = _text(query)
+        if text not in self.found:
+            stored = self._stored if stays else None
+            found = self._had(table, text, lambda: self._engine.is_empty(query), stored, bool)
+            self.found[text] = found
+        return self.found[text]
 
-    def count(self, table: str, query: str) -> None:
+    def count(self, table: str, query: Query) -> None:
         """Note the number of a query about a public table; what cannot be looked up has none."""
+        text = _text(query)
         with suppress(EngineFailed):
-            self.numbers[query] = self._had(table, query, self._engine.largest, self._stored, int)
+            found = self._had(table, text, lambda: self._engine.largest(query), self._stored, int)
+            self.numbers[text] = found
 
     def _had(
-        self, table: str, query: str, ask: Callable[[str], N], stored: FactsFile | None, kind: type[N]
+        self, table: str, text: str, ask: Callable[[], N], stored: FactsFile | None, kind: type[N]
     ) -> N:  # fmt: skip
         """What is stored of a query, if it is of that kind, or else is found now and kept."""
-        known = None if stored is None else stored.get(query)
+        known = None if stored is None else stored.get(text)
         if type(known) is kind:
             return known
         if self._progress is not None:
             self._progress(len(self.found) + len(self.numbers), self._total, table)
-        found = ask(query)
+        found = ask()
         if stored is not None:
-            stored.put(query, found)
+            stored.put(text, found)
         return found
 
-    def try_ask(self, table: str, query: str, *, stays: bool = True) -> bool:
+    def try_ask(self, table: str, query: Query | str, *, stays: bool = True) -> bool:
         """The same; what cannot be looked up does not hold."""
         try:
             return self.ask(table, query, stays=stays)
         except EngineFailed:
-            self.found[query] = False
+            self.found[_text(query)] = False
             return False
 
     def save(self) -> None:
         """Keep what was found."""
         if self._stored is not None:
             self._stored.save()
+
+
+def _text(query: Query | str) -> str:
+    """By what a query is known: the text that is made of it."""
+    return query if isinstance(query, str) else write(query)

@@ -120,18 +120,18 @@ class Op:
 
 
 Operator = Literal[
-    "+", "-", "*", "//", "/", "<<", "&", "=", ">", ">=", "<=", "and", "or", "is null", "is not null",
-    "negative", "abs", "least", "greatest", "floor", "sqrt", "nullif", "coalesce", "bit_count",
-    "row",
+    "+", "-", "*", "//", "/", "%", "<<", "&", "=", "<>", ">", ">=", "<=", "and", "or", "is null",
+    "is not null", "negative", "abs", "least", "greatest", "floor", "sqrt", "nullif", "coalesce",
+    "bit_count", "signbit", "row",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A number as 64 bits, as 128, or as a double. It fits: the statement bounds it."""
+    """A number as 32 bits, as 64, as 128, or as a double. It fits: the statement bounds it."""
 
     value: Term
-    to: Literal["bigint", "hugeint", "double"]
+    to: Literal["integer", "bigint", "hugeint", "double"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Fold:
     there is nothing to add.
     """
 
-    function: Literal["count", "sum", "min", "bit_or"]
+    function: Literal["count", "sum", "min", "max", "bit_or"]
     value: Term | None = None
     where: Term | None = None
     distinct: bool = False
@@ -175,9 +175,13 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A number that the salt and these values decide: a hash of their injective encoding."""
+    """A number that a salt and these values decide: a hash of their injective encoding.
+
+    The salt is that of the run, unless a constant one is given.
+    """
 
     values: tuple[Term, ...]
+    salt: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +192,16 @@ class DrawPart:
     bits: int
 
 
+@dataclass(frozen=True, slots=True)
+class RowDigest:
+    """64 bits of the MD5 of the text of a row with these values."""
+
+    values: tuple[Term, ...]
+
+
 Term = (
     Name | StoredColumn | Number | RowValue | KeyValue | Steps | Op | Cast | CaseWhen | Fold | Over | Rank
-    | Draw | DrawPart | Bin | BinList
+    | Draw | DrawPart | RowDigest | Bin | BinList
 )  # fmt: skip
 Items = tuple[tuple[str, Term], ...]
 """The columns of a SELECT, by their names."""
@@ -227,7 +238,7 @@ class CommonTable:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """One SELECT. ``group`` are names of ``items``."""
+    """One SELECT. ``group`` are names of ``items``; ``limit`` is the most rows that it gives."""
 
     source: From
     items: Items
@@ -236,6 +247,7 @@ class Select:
     having: Term | None = None
     distinct: bool = False
     order: tuple[Term, ...] = ()
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +302,16 @@ class JoinPath:
 
 Query = Read | PublicGroups | EveryGroup | CommonTable | Select | UnionAll
 From = Alias | JoinUsing | JoinKeys | JoinPath
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Rows for an engine to store as a table of its own.
+
+    ``columns`` are those of the query, each with its name in the table. The table is stored in the
+    ``order`` of columns of the query.
+    """
+
+    query: Query
+    columns: tuple[tuple[str, str], ...]
+    order: tuple[str, ...] = ()

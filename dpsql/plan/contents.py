@@ -16,20 +16,33 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from dpsql.ir.relations import Public, Relation, Scan, walk
+from dpsql.ir.statements import (
+    Alias,
+    Cast,
+    Fold,
+    Name,
+    Number,
+    Op,
+    Query,
+    Read,
+    RowDigest,
+    RowValue,
+    Select,
+)
+from dpsql.plan.table_scans import scan_all, stored_columns
 from dpsql.policy.model import Policy, Table
-from dpsql.sql.render import quoted
 
 _RANGE = 1 << 62
 
 
-def content_lookups(policy: Policy) -> Iterator[tuple[str, str]]:
+def content_lookups(policy: Policy) -> Iterator[tuple[str, Query]]:
     """Queries for the number of each public table, with its name."""
     for table in policy.tables.values():
         if table.public:
             yield table.name, _number(table)
 
 
-def with_contents(policy: Policy, number: Callable[[str], int | None]) -> Policy:
+def with_contents(policy: Policy, number: Callable[[Query], int | None]) -> Policy:
     """The policy with what was looked up of its public tables; ``number`` has what queries found."""
     tables = {
         name: replace(table, content=number(_number(table))) if table.public else table
@@ -50,8 +63,10 @@ def content(scan: Scan) -> tuple[str, ...]:
     return (f"content {scan.table.content}",) if isinstance(scan.privacy, Public) else ()
 
 
-def _number(table: Table) -> str:
+def _number(table: Table) -> Query:
     """A query for the number; a table without columns has none but of its rows."""
-    columns = ", ".join(map(quoted, table.columns)) or "1"
-    one = f"md5_number_lower(CAST(row({columns}) AS VARCHAR))"
-    return f"SELECT ((coalesce(sum({one}), 0) + count(*)) % {_RANGE})::BIGINT AS n FROM {quoted(table.name)}"
+    columns = stored_columns(table.columns)
+    digest = RowDigest(tuple(map(RowValue, columns)) or (Number(1),))
+    rows = Alias(Read(scan_all(table, columns), (("h", digest),)), "r")
+    total = Op("+", (Op("coalesce", (Fold("sum", Name("h")), Number(0))), Fold("count")))
+    return Select(rows, (("n", Cast(Op("%", (total, Number(_RANGE))), "bigint")),))

@@ -16,19 +16,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from dpsql.catalog.function import engine_type
+from dpsql.ir.statements import (
+    Alias,
+    Cast,
+    Fold,
+    Name,
+    Number,
+    Op,
+    Query,
+    Read,
+    RowValue,
+    Select,
+)
+from dpsql.plan.table_scans import declared_column, scan_all
 from dpsql.policy.model import Policy, Table
-from dpsql.sql.render import quoted
 
 
-def fan_out_lookups(policy: Policy) -> Iterator[tuple[str, str]]:
+def fan_out_lookups(policy: Policy) -> Iterator[tuple[str, Query]]:
     """Queries for the most rows that share a value of each column, with their public tables."""
     for table in policy.tables.values():
         if table.public:
             yield from ((table.name, _most(table, column)) for column in table.columns)
 
 
-def with_fan_outs(policy: Policy, number: Callable[[str], int | None]) -> Policy:
+def with_fan_outs(policy: Policy, number: Callable[[Query], int | None]) -> Policy:
     """The policy with what was looked up of its public tables; ``number`` has what queries found."""
     referenced = [key for table in policy.tables.values() for key in table.foreign_keys]
     tables = dict(policy.tables)
@@ -44,11 +55,11 @@ def with_fan_outs(policy: Policy, number: Callable[[str], int | None]) -> Policy
     return replace(policy, tables=tables)
 
 
-def _most(table: Table, column: str) -> str:
+def _most(table: Table, column: str) -> Query:
     """A query whose one number is how many rows share a value of the column, read as it is compared."""
-    kind = engine_type(table.columns[column].kind)
-    rows = (
-        f"SELECT TRY_CAST({quoted(column)} AS {kind}) AS v, count(*) AS n FROM {quoted(table.name)}"
-        " GROUP BY 1"
-    )
-    return f"SELECT coalesce(max(n), 0)::BIGINT AS n FROM ({rows}) AS g WHERE v IS NOT NULL"
+    value = declared_column(0, table.columns[column])
+    rows = Alias(Read(scan_all(table, (value,)), (("v", RowValue(value)),)), "r")
+    known = Op("is not null", (Name("v"),))
+    groups = Select(rows, (("v", Name("v")), ("n", Fold("count"))), (known,), ("v",))
+    most = Op("coalesce", (Fold("max", Name("n")), Number(0)))
+    return Select(Alias(groups, "g"), (("n", Cast(most, "bigint")),))

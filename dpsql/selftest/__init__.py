@@ -25,8 +25,8 @@ from pathlib import Path
 from dpsql.engines.duckdb import copies as prepared
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.duckdb.scratch import made
-from dpsql.engines.engine import Engine
 from dpsql.engines.facts import Facts
+from dpsql.engines.lookups import SourceEngine
 from dpsql.engines.repeated import Repeated
 from dpsql.engines.verify import verify
 from dpsql.ledger.open import open_ledger
@@ -196,7 +196,7 @@ def _pair(work: _Work, cells: int, place: Path, stack: ExitStack, clock: _Days) 
     return services
 
 
-def _verified(copy: Policy, engine: Engine) -> Facts:
+def _verified(copy: Policy, engine: SourceEngine) -> Facts:
     """Made-up data keeps what is verified too, in the tables that were made of it."""
     source = engine.describe()
     made = {

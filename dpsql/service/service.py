@@ -18,12 +18,12 @@ from dpsql.diagnostics.refusal import LedgerFailed, PolicyError, Refusal, Refuse
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import Constants, DuckDB
 from dpsql.engines.duckdb.guard import Guarded
-from dpsql.engines.engine import Engine
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
+from dpsql.engines.lookups import SourceEngine
 from dpsql.engines.public_groups import PublicEnumerator
 from dpsql.engines.upheld import Upheld
-from dpsql.engines.verify import Progress, verify
+from dpsql.engines.verify import Progress, verify, with_public_facts
 from dpsql.execution import execution
 from dpsql.ledger import metrics
 from dpsql.ledger.accounts import Account, accounts_for
@@ -31,8 +31,6 @@ from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.ledger.terms import adopt
 from dpsql.pipeline import Tools
-from dpsql.plan.contents import with_contents
-from dpsql.plan.fan_outs import with_fan_outs
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
@@ -55,7 +53,7 @@ class Service:
     """One policy at work. Open it once; sessions of any role share it and its ledger."""
 
     def __init__(
-        self, policy: Policy, engine: Engine, ledger: Ledger, *,
+        self, policy: Policy, engine: SourceEngine, ledger: Ledger, *,
         clock: Clock = _now, entropy: Randomness | None = None, facts: Facts | None = None,
         postprocessor: PostProcessor | None = None,
     ) -> None:  # fmt: skip
@@ -78,7 +76,7 @@ class Service:
         self.stored_facts: FactsFile | None = None
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
         self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
-        policy = with_contents(with_fan_outs(policy, self.facts.number), self.facts.number)
+        policy = with_public_facts(policy, self.facts)
         self.policy = policy
         guarded = Guarded(engine, policy, self.shelf, self.facts)
         self.tools = Tools(

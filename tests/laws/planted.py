@@ -19,8 +19,9 @@ from dpsql.engines import verify as looked_up
 from dpsql.engines.duckdb import statements
 from dpsql.engines.duckdb.guard import Guard
 from dpsql.engines.facts import Facts
-from dpsql.ir.statements import Number, Query
+from dpsql.ir.statements import Alias, Name, Number, Query, Select, TableRows
 from dpsql.ledger.tables import TableLedger
+from dpsql.policy.model import Table
 from dpsql.price import price, search
 from dpsql.price.request import Request
 from dpsql.privacy.cost import Cost
@@ -96,8 +97,14 @@ def believed(change: Patch) -> None:
 
 def forgotten(change: Patch) -> None:
     """Nothing is kept of units with more rows than declared."""
-    real = looked_up.heavy
-    change.setattr(looked_up, "heavy", lambda table: (real(table)[0], f"{real(table)[1]} LIMIT 0"))
+    real = looked_up.over_limit_rows
+
+    def none(table: Table) -> TableRows:
+        rows = real(table)
+        columns = tuple((name, Name(name)) for name, _ in rows.columns)
+        return replace(rows, query=Select(Alias(rows.query, "r"), columns, limit=0))
+
+    change.setattr(looked_up, "over_limit_rows", none)
 
 
 def threshold(change_by: int) -> Callable[[Patch], None]:

@@ -13,7 +13,10 @@ from support.measured import broken, every_way, exact, planned, removed, request
 from support.services import FreeLedger, Seeded, SpyEngine, noon
 
 from dpsql.diagnostics.refusal import DataBreaksPolicy
+from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
+from dpsql.engines.lookups import one_row
+from dpsql.ir.statements import Query
 from dpsql.policy.load import parse
 from dpsql.price.priced import PricedMeasurement
 from dpsql.service import Service
@@ -75,10 +78,11 @@ def data() -> duckdb.DuckDBPyConnection:
 class Engine(SpyEngine):
     """The table, in memory."""
 
-    def largest(self, sql: str) -> int:
-        return int(data().execute(sql).fetchall()[0][0])
+    def largest(self, query: Query) -> int:
+        return int(data().execute(write(query)).fetchall()[0][0])
 
-    def finds_none(self, sql: str) -> bool:
+    def is_empty(self, query: Query | str) -> bool:
+        sql = query if isinstance(query, str) else write(one_row(query))
         return not data().execute(sql).fetchall()
 
 

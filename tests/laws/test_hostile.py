@@ -28,6 +28,7 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows, unseal
+from dpsql.ir.statements import Query, TableRows
 from dpsql.policy.load import load
 from dpsql.policy.source import SourceDescription
 from dpsql.price.priced import PricedMeasurement, PricedPlan
@@ -73,14 +74,14 @@ class Spy:
         self.read.append(sql)
         return self.engine.read_public(sql)
 
-    def finds_none(self, sql: str) -> bool:
-        return self.engine.finds_none(sql)
+    def is_empty(self, query: Query | str) -> bool:
+        return self.engine.is_empty(query)
 
-    def largest(self, sql: str) -> int:
-        return self.engine.largest(sql)
+    def largest(self, query: Query) -> int:
+        return self.engine.largest(query)
 
-    def keep(self, name: str, table: str, sql: str) -> bool:
-        return self.engine.keep(name, table, sql)
+    def keep(self, name: str, table: str, rows: TableRows) -> bool:
+        return self.engine.keep(name, table, rows)
 
     def close(self) -> None:
         self.engine.close()

@@ -19,6 +19,7 @@ from support.measured import (
     constants,
     every_way,
     exact,
+    flat,
     opened,
     plan_of,
     request,
@@ -28,6 +29,7 @@ from support.measured import (
 from support.neighbours import DIRTY, neighbours
 
 from dpsql.bound.copies import companion, copy_of
+from dpsql.engines.duckdb.write import write_rows
 from dpsql.policy.companion import CATALOG, RANK, Shelf, key_of
 from dpsql.policy.model import Policy, Table
 from dpsql.price.priced import PricedMeasurement
@@ -50,6 +52,10 @@ def shared(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
     return not key or connection.execute(sql).fetchone() is not None
 
 
+def text_of_copy(table: Table) -> str:
+    return flat(write_rows(copy_of(table, SALT)))
+
+
 @functools.cache
 def copied(
     world: World, deleted: tuple[str, ...], change: Callable[[str], str] = str
@@ -60,7 +66,7 @@ def copied(
         connection.execute(deletion)
     connection.execute(f"ATTACH ':memory:' AS {CATALOG}")
     for table in private(opened(world).policy):
-        text = change(copy_of(table, SALT))
+        text = change(text_of_copy(table))
         connection.execute(f"CREATE TABLE {CATALOG}.main.{quoted(table.name)} AS {text}")
     return connection
 
@@ -151,7 +157,7 @@ def test_a_fault_in_a_statement_is_noticed(fault: str) -> None:
 def test_a_fault_in_a_copy_of_units_without_a_table_is_noticed(fault: str) -> None:
     world = RATED[0].world
     table = opened(world).policy.tables["marks"]
-    assert COPIES[fault](copy_of(table, SALT)) != copy_of(table, SALT)
+    assert COPIES[fault](text_of_copy(table)) != text_of_copy(table)
     parts = [p for p in ways(MARKS, world) if p.bounding.ranked]
     assert law(parts, MARKS, world) == []
     assert law(parts, MARKS, world, COPIES[fault])
@@ -161,7 +167,7 @@ def test_a_fault_in_a_copy_of_units_without_a_table_is_noticed(fault: str) -> No
 def test_a_fault_in_a_copy_is_noticed(fault: str) -> None:
     world = READ[0].world
     table = opened(world).policy.tables["orders"]
-    assert COPIES[fault](copy_of(table, SALT)) != copy_of(table, SALT)
+    assert COPIES[fault](text_of_copy(table)) != text_of_copy(table)
     parts = [p for p in ways(ORDERS, world) if p.bounding.ranked]
     assert law(parts, ORDERS, world) == []
     assert law(parts, ORDERS, world, COPIES[fault])

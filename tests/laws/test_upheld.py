@@ -29,12 +29,14 @@ from dpsql.bound.rows import LARGEST, Light
 from dpsql.declarations.queries import FEW
 from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
 from dpsql.engines.duckdb.engine import DuckDB
+from dpsql.engines.duckdb.write import write, write_rows
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.upheld import Upheld
 from dpsql.engines.verify import look_up, verify
 from dpsql.ir.expressions import Call, Shape
 from dpsql.ir.relations import Filter, Scan
+from dpsql.ir.statements import Query, TableRows
 from dpsql.policy.companion import HEAVY
 from dpsql.policy.source import SourceDescription
 from dpsql.policy.types import Kind
@@ -89,17 +91,17 @@ class Rows:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection, self.asked, self.kept = connection, list[str](), list[str]()
 
-    def finds_none(self, sql: str) -> bool:
-        self.asked.append(sql)
-        return not self.connection.execute(sql).fetchall()
+    def is_empty(self, query: Query | str) -> bool:
+        self.asked.append(query if isinstance(query, str) else write(query))
+        return not self.connection.execute(self.asked[-1]).fetchall()
 
-    def largest(self, sql: str) -> int:
-        self.asked.append(sql)
-        return int(self.connection.execute(sql).fetchall()[0][0])
+    def largest(self, query: Query) -> int:
+        self.asked.append(write(query))
+        return int(self.connection.execute(self.asked[-1]).fetchall()[0][0])
 
-    def keep(self, name: str, table: str, sql: str) -> bool:
+    def keep(self, name: str, table: str, rows: TableRows) -> bool:
         self.connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {HEAVY}")
-        self.connection.execute(f'CREATE TABLE {HEAVY}."{name}" AS {sql}')
+        self.connection.execute(f'CREATE TABLE {HEAVY}."{name}" AS {write_rows(rows)}')
         self.kept.append(name)
         return True
 
@@ -291,7 +293,7 @@ def test_a_question_runs_the_light_statement_and_looks_nothing_up(
             return real(self, sql, values)
 
         monkeypatch.setattr(DuckDB, "measure", measure)
-        monkeypatch.setattr(DuckDB, "finds_none", lambda _, sql: asked.append(sql))
+        monkeypatch.setattr(DuckDB, "is_empty", lambda _, query: asked.append(str(query)))
         monkeypatch.setattr(DuckDB, "keep", lambda _, name, *__: asked.append(name))
         for sql in (
             "SELECT channel, COUNT(*), SUM(amount) FROM orders GROUP BY 1",
@@ -348,11 +350,11 @@ def test_doubles_are_exact_up_to_the_largest_sum_of_steps_and_not_far_beyond() -
 def test_what_cannot_be_looked_up_is_not_relied_on() -> None:
     """As where the engine has no time for it: the statement that needs no look still runs."""
 
-    def fails(_: str) -> bool:
+    def fails(_: Query | str) -> bool:
         raise EngineFailed("incident")
 
     rows, part = Rows(in_memory("shop")), part_of(WEIGHED)
-    rows.finds_none = fails  # type: ignore[method-assign]
+    rows.is_empty = fails  # type: ignore[method-assign]
     chosen = upheld(SHOP_WORLD, rows)
     assert flat(chosen.statement(part)) == text_of(part)
     assert chosen.statement(part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1"))

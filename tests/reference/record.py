@@ -25,8 +25,9 @@ from support.services import FreeLedger, Seeded, noon, open_over, policy_file
 from dpsql.bound.bounding import Bounding
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb import copies
-from dpsql.engines.engine import Engine, Value
+from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows, unseal
+from dpsql.engines.lookups import SourceEngine
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.store import Hold, Note
 from dpsql.policy.load import load
@@ -217,7 +218,7 @@ def plain(value: object) -> Json:
 class _RecordingEngine:
     """What an engine was asked, and what it answered."""
 
-    engine: Engine
+    engine: SourceEngine
     tables: list[Json] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
 

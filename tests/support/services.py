@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.engines.duckdb import copies
 from dpsql.engines.exact_rows import ExactRows
+from dpsql.ir.statements import Query, TableRows
 from dpsql.ledger.accounts import Account, Find
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.chain import Record
@@ -162,13 +163,13 @@ class SpyEngine:
         assert self.public is not None
         return self.public(sql)
 
-    def finds_none(self, sql: str) -> bool:
+    def is_empty(self, query: Query | str) -> bool:
         return False
 
-    def largest(self, sql: str) -> int:
+    def largest(self, query: Query) -> int:
         return 1_000
 
-    def keep(self, name: str, table: str, sql: str) -> bool:
+    def keep(self, name: str, table: str, rows: TableRows) -> bool:
         return False
 
     def close(self) -> None:

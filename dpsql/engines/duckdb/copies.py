@@ -24,6 +24,7 @@ import duckdb
 from dpsql.bound.copies import companion, copy_of
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb.engine import IDENTITY, check_owner
+from dpsql.engines.duckdb.write import write_rows
 from dpsql.policy.companion import RANK, Shelf, facts, key_of
 from dpsql.policy.model import Policy, Table
 from dpsql.sql.render import quoted
@@ -219,7 +220,7 @@ class _Maker:
 
     def _table(self, table: Table, salt: int) -> Written:
         name = f"made.main.{quoted(table.name)}"
-        self._connection.execute(f"CREATE TABLE {name} AS {copy_of(table, salt)}")
+        self._connection.execute(f"CREATE TABLE {name} AS {write_rows(copy_of(table, salt))}")
         for steps in companion(table).steps.values():
             held = quoted(steps.name)
             (beyond,) = self._one(

@@ -23,11 +23,14 @@ from dpsql.engines.duckdb.collations import BYTE_BY_BYTE, collations
 from dpsql.engines.duckdb.definitions import check_macros, unsteady
 from dpsql.engines.duckdb.fetch import fetch
 from dpsql.engines.duckdb.lockdown import lock
+from dpsql.engines.duckdb.write import write, write_rows
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts_file import State
 from dpsql.engines.incident import failed
+from dpsql.engines.lookups import one_row
 from dpsql.execution import check, ended, stoppable
+from dpsql.ir.statements import Query, TableRows
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.policy.companion import CATALOG, HEAVY
@@ -167,29 +170,31 @@ class DuckDB:
         self._local.relations.pop(sql, None)
         raise failure
 
-    def finds_none(self, sql: str) -> bool:
-        """Whether a generated query has no row."""
+    def is_empty(self, query: Query | str) -> bool:
+        """Whether a query has no row; a text is one that the second check has made."""
+        sql = query if isinstance(query, str) else write(one_row(query))
         found = self._run("look up declarations", sql, None, VERIFYING)
         return bool(found.num_rows == 0)
 
-    def largest(self, sql: str) -> int:
-        """The one number of a generated query about public tables."""
-        [number] = self._run("look up public tables", sql, None, VERIFYING).column(0).to_pylist()
+    def largest(self, query: Query) -> int:
+        """The one number of a query about public tables."""
+        found = self._run("look up public tables", write(query), None, VERIFYING)
+        [number] = found.column(0).to_pylist()
         return int(number)
 
-    def numbers(self, sql: str) -> tuple[int, ...]:
-        """The one row of a generated query that counts: for the owner's terminal only."""
-        (row,) = self._run("count rows", sql, None, VERIFYING).to_pylist()
+    def numbers(self, query: Query) -> tuple[int, ...]:
+        """The one row of a query that counts: for the owner's terminal only."""
+        (row,) = self._run("count rows", write(query), None, VERIFYING).to_pylist()
         return tuple(int(number) for number in row.values())
 
     def unchanged(self) -> bool:
         """Whether the file at its path is still the one that was opened, and nobody wrote to it."""
         return self.path.exists() and State.of(self.path).content == self.state.content
 
-    def keep(self, name: str, table: str, sql: str) -> bool:
-        """Keep the rows of a generated query in memory, for all who have this database open."""
+    def keep(self, name: str, table: str, rows: TableRows) -> bool:
+        """Keep rows of a table in memory, for all who have this database open."""
         quoted, cursor = name.replace('"', '""'), self._cursor()
-        made = f'CREATE TABLE IF NOT EXISTS {HEAVY}."{quoted}" AS {sql}'
+        made = f'CREATE TABLE IF NOT EXISTS {HEAVY}."{quoted}" AS {write_rows(rows)}'
         try:
             with _KEEPING, stoppable(cursor.interrupt, VERIFYING):
                 cursor.execute(made)

@@ -26,6 +26,7 @@ from dpsql.ir.statements import (
     Operator,
     Over,
     Rank,
+    RowDigest,
     RowValue,
     Steps,
     StoredColumn,
@@ -36,8 +37,8 @@ from dpsql.sql.render import canonical, double, expression, literal, quoted
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (naive by design)
 _INFIX: Mapping[Operator, str] = {
-    "+": "+", "-": "-", "*": "*", "//": "//", "/": "/", "<<": "<<", "&": "&", "=": "=", ">": ">",
-    ">=": ">=", "<=": "<=", "and": "AND", "or": "OR",
+    "+": "+", "-": "-", "*": "*", "//": "//", "/": "/", "%": "%", "<<": "<<", "&": "&", "=": "=",
+    "<>": "<>", ">": ">", ">=": ">=", "<=": "<=", "and": "AND", "or": "OR",
 }  # fmt: skip
 _PREFIX: Mapping[Operator, str] = {"negative": "-"}
 _POSTFIX: Mapping[Operator, str] = {"is null": " IS NULL", "is not null": " IS NOT NULL"}
@@ -120,10 +121,13 @@ def term(node: Term, scope: Scope) -> str:  # noqa: C901 (one arm each)
             within = f"PARTITION BY {', '.join(map(inner, partition))}"
             function = "dense_rank" if dense else "row_number"
             return f"{function}() OVER ({within} ORDER BY {', '.join(map(inner, order))})"
-        case Draw(values=values):
-            return f"hash({', '.join((*_tagged(values, inner), f'${SALT}'))})"
+        case Draw(values=values, salt=fixed):
+            salt = f"${SALT}" if fixed is None else str(fixed)
+            return f"hash({', '.join((*_tagged(values, inner), salt))})"
         case DrawPart(draw=draw, bits=bits):
             return f"{inner(draw)} >> {64 - bits}"
+        case RowDigest(values=values):
+            return f"md5_number_lower(CAST(row({', '.join(map(inner, values))}) AS VARCHAR))"
         case _:
             assert_never(node)
 

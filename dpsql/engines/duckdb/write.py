@@ -25,6 +25,7 @@ from dpsql.ir.statements import (
     Query,
     Read,
     Select,
+    TableRows,
     Term,
     UnionAll,
 )
@@ -48,6 +49,19 @@ def write(query: Query) -> str:
         for s in found.values()
     )
     return lay_out(Text((Clause("WITH", tables), *body.clauses)))
+
+
+def write_rows(rows: TableRows) -> str:
+    """The statement that gives the rows of a table, under the names of its columns."""
+    items = tuple((f"r.{name} AS {quoted(column)}",) for name, column in rows.columns)
+    clauses = [
+        Clause("SELECT", items),
+        Clause("FROM", ((_query(rows.query), " AS r"),)),
+    ]
+    if rows.order:
+        order = tuple((f"r.{name} ASC NULLS LAST",) for name in rows.order)
+        clauses.append(Clause("ORDER BY", order))
+    return lay_out(Text(tuple(clauses)))
 
 
 def _shared(query: Query | From) -> Iterator[CommonTable]:
@@ -145,6 +159,8 @@ def _select(select: Select) -> Text:
     if select.order:
         order = tuple((f"{_term(key)} ASC NULLS LAST",) for key in select.order)
         clauses.append(Clause("ORDER BY", order))
+    if select.limit is not None:
+        clauses.append(Clause("LIMIT", ((str(select.limit),),)))
     return Text(tuple(clauses))
 
 

@@ -88,7 +88,7 @@ def asking(here: Service, dialect: str = "postgres", search: str = "off") -> Ses
     """A session that finds nothing in any memory: no plan, and no statement that was let through."""
     here.plans = PlanCache()
     here.tools.postprocessor._bound.clear()
-    here.tools.engine._guard = Guard(here.policy, here.shelf, here._engine.finds_none)
+    here.tools.engine._guard = Guard(here.policy, here.shelf, here._engine.is_empty)
     session = here.session(next(iter(here.policy.roles)))
     session.execute(f"SET dpsql.dialect = '{dialect}'")
     session.execute(f"SET dpsql.search = {search}")

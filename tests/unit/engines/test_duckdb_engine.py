@@ -15,8 +15,13 @@ from dpsql.diagnostics.refusal import EngineFailed, SourceMismatch, Stopped, Too
 from dpsql.engines.duckdb.engine import MOST_RELATIONS, Constants, DuckDB
 from dpsql.engines.exact_rows import unseal
 from dpsql.execution import execution, interrupt
+from dpsql.ir.expressions import Call, Shape, integer
+from dpsql.ir.relations import Filter
+from dpsql.ir.statements import Read, RowValue, TableRows
+from dpsql.plan.table_scans import scan_all, stored_columns
 from dpsql.policy.companion import HEAVY
-from dpsql.policy.model import Limits
+from dpsql.policy.model import Limits, Table
+from dpsql.policy.types import Kind
 
 
 @pytest.fixture
@@ -85,7 +90,10 @@ def test_rows_are_kept_in_memory_for_all_who_have_the_database_open(
 ) -> None:
     name, other = 'orders "x"', DuckDB(tmp_path / "shop.duckdb", Limits(threads=1))
     before = {path: path.stat().st_size for path in tmp_path.rglob("*")}
-    rows = "SELECT customer_id FROM orders WHERE customer_id = 97"
+    scan = scan_all(Table("orders", {}), stored_columns(["customer_id"]))
+    same = Call("eq", (*scan.fields, integer(97)), Shape(Kind.BOOLEAN))
+    read = Read(Filter(scan, same, scan.fields, scan.privacy), (("c0", RowValue(scan.fields[0])),))
+    rows = TableRows(read, (("c0", "customer_id"),))
     assert engine.keep(name, "orders", rows)
     assert other.keep(name, "orders", rows), "it is there"
     count = f'SELECT count(*) AS p0 FROM {HEAVY}."orders ""x"""'
@@ -93,7 +101,8 @@ def test_rows_are_kept_in_memory_for_all_who_have_the_database_open(
     there = "SELECT count(*) AS p0 FROM orders WHERE customer_id = 97"
     assert kept == next(unseal(other.measure(there, {})))
     assert kept.column(0).to_pylist() != [0]
-    assert not engine.keep("none", "orders", "SELECT 1 // customer_id FROM nowhere")
+    nowhere = TableRows(Read(scan_all(Table("nowhere", {}), ()), ()), ())
+    assert not engine.keep("none", "orders", nowhere)
     assert "incident" in caplog.text
     assert {path: path.stat().st_size for path in tmp_path.rglob("*")} == before
     engine.close()

@@ -20,7 +20,9 @@ from dpsql.declarations.requirements import DECLARATIONS
 from dpsql.diagnostics.refusal import DataBreaksPolicy, SourceMismatch
 from dpsql.engines import facts_file
 from dpsql.engines.duckdb.engine import DuckDB
+from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts_file import FactsFile, State
+from dpsql.ir.statements import Query
 from dpsql.policy.load import load
 from dpsql.policy.model import Limits
 from dpsql.service import Service
@@ -114,14 +116,14 @@ def test_keys_are_compared_as_statements_compare_them(case: str, tmp_path: Path)
 
 def looked(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many queries are asked of the source when the policy is opened."""
-    asked, real = list[str](), DuckDB.finds_none
+    asked, real = list[Query | str](), DuckDB.is_empty
 
-    def finds_none(self: DuckDB, sql: str) -> bool:
-        asked.append(sql)
-        return real(self, sql)
+    def is_empty(self: DuckDB, query: Query | str) -> bool:
+        asked.append(query)
+        return real(self, query)
 
     with monkeypatch.context() as change:
-        change.setattr(DuckDB, "finds_none", finds_none)
+        change.setattr(DuckDB, "is_empty", is_empty)
         opens(path).close()
     return len(asked)
 
@@ -183,7 +185,7 @@ def test_a_spoilt_file_costs_a_new_look_and_decides_nothing(
     file = FactsFile(database, State.of(database))
     policy, engine = load(path), DuckDB(database, Limits())
     for needed in declarations.requirements(policy, engine.describe()):
-        file.put(needed.broken, True)
+        file.put(write(needed.broken), True)
     engine.close()
     file.save()
     assert not refused(path), "what the owner's side has written is believed"

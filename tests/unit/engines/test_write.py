@@ -14,15 +14,17 @@ from support.measured import every_way, flat, plan_of, request, text_of
 from dpsql.engines.duckdb import layout
 from dpsql.engines.duckdb.layout import WIDTH, Clause, Text, lay_out
 from dpsql.engines.duckdb.terms import Scope, bare, term
-from dpsql.engines.duckdb.write import write
+from dpsql.engines.duckdb.write import write, write_rows
 from dpsql.ir import statements as s
 from dpsql.ir.expressions import Column, Shape
+from dpsql.ir.relations import Values
 from dpsql.policy.types import Kind
 from dpsql.rewrite.statement import statement_of
 
 AMOUNT = Column(1, "amount", Shape(Kind.DOUBLE))
 N, V = s.Name("n"), s.Name("v0")
 STEPS = s.Steps(AMOUNT, Fraction(0), Fraction(5), 2, 0, 20, 10)
+ROWS = s.Read(Values((), ()), (("n", s.Number(1)),))
 WRITTEN: dict[str, tuple[s.Term, str]] = {
     "Name": (s.Name("k0", "a"), "a.k0"),
     "StoredColumn": (s.StoredColumn('a "b"', "o0"), 'o0."a ""b"""'),
@@ -65,6 +67,10 @@ WRITTEN: dict[str, tuple[s.Term, str]] = {
         s.Op("<<", (s.Cast(s.Number(1), "hugeint"), s.DrawPart(s.Draw((N,)), 6))),
         "CAST(1 AS HUGEINT) << (hash(n IS NULL, n, $salt) >> 58)",
     ),
+    "RowDigest": (
+        s.RowDigest((V, N)),
+        "md5_number_lower(CAST(row(v0, n) AS VARCHAR))",
+    ),
     "Bin": (
         s.Bin(AMOUNT, Kind.INTEGER, 3, 9, Fraction(3), Fraction(2), 4),
         "CASE WHEN x >= 3 AND x <= 9 THEN (x - 3) // 2 WHEN x < 3 THEN 0 WHEN x > 9 THEN 3 END",
@@ -77,6 +83,23 @@ WRITTEN: dict[str, tuple[s.Term, str]] = {
         ),
     ),
 }
+
+
+def test_a_salt_may_be_a_constant() -> None:
+    assert term(s.Draw((N,), 7), Scope()) == "hash(n IS NULL, n, 7)"
+
+
+def test_rows_may_be_limited() -> None:
+    rows = s.Select(s.Alias(ROWS, "b"), (("v", s.Number(1)),), limit=1)
+    assert flat(write(rows)) == "SELECT 1 AS v FROM (SELECT 1 AS n) AS b LIMIT 1"
+
+
+def test_columns_of_a_table_have_names_of_their_own_and_its_rows_an_order() -> None:
+    rows = s.TableRows(ROWS, (("n", 'a "b"'),), ("n",))
+    assert flat(write_rows(rows)) == (
+        'SELECT r.n AS "a ""b""" FROM (SELECT 1 AS n) AS r ORDER BY r.n ASC NULLS LAST'
+    )
+    assert "ORDER BY" not in write_rows(s.TableRows(ROWS, (("n", "a"),)))
 
 
 @pytest.mark.parametrize("name", WRITTEN)

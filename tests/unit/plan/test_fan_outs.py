@@ -14,6 +14,7 @@ from support.services import policy_file
 from dpsql.checks import unit_joins
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.engines.duckdb.engine import DuckDB
+from dpsql.ir.statements import Query
 from dpsql.reuse.pieces import pieces
 from dpsql.service import Service
 
@@ -118,12 +119,12 @@ def test_another_public_table_is_another_bound_and_another_answer() -> None:
 
 
 def test_it_is_looked_up_once_for_one_state_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    path, asked, real = policy_file("ssb", "ssb"), list[str](), DuckDB.largest
+    path, asked, real = policy_file("ssb", "ssb"), list[Query](), DuckDB.largest
     path.parent.chmod(0o700)
 
-    def largest(self: DuckDB, sql: str) -> int:
-        asked.append(sql)
-        return real(self, sql)
+    def largest(self: DuckDB, query: Query) -> int:
+        asked.append(query)
+        return real(self, query)
 
     monkeypatch.setattr(DuckDB, "largest", largest)
     with Service.open(path) as first:
@@ -138,7 +139,7 @@ def test_it_is_looked_up_once_for_one_state_of_the_data(monkeypatch: pytest.Monk
 
 
 def test_what_cannot_be_looked_up_bounds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: DuckDB, sql: str) -> int:
+    def fails(self: DuckDB, query: Query) -> int:
         raise EngineFailed("planted")
 
     monkeypatch.setattr(DuckDB, "largest", fails)

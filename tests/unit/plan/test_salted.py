@@ -11,11 +11,12 @@ import duckdb
 import pytest
 from support.corpus import SHOP
 from support.datasets import in_memory
-from support.measured import Exact, exact, forced, opened, plan_of, request
+from support.measured import Exact, exact, flat, forced, opened, plan_of, request
 
 from dpsql.bound.bounding import Bounding
 from dpsql.bound.copies import copy_of
 from dpsql.engines.duckdb.terms import Scope, term
+from dpsql.engines.duckdb.write import write_rows
 from dpsql.ir.statements import Draw, Name
 from dpsql.policy.companion import RANK
 from dpsql.price import price
@@ -127,7 +128,8 @@ def _ranks(sql: str, order: str) -> list[str]:
 
 def test_ranks_of_a_copy_follow_from_the_rows_of_a_unit_alone() -> None:
     policy = opened(SHOP).policy
-    sql = re.sub(r"hash\((.*), 7\) AS h", "0 AS h", copy_of(policy.tables["orders"], 7))
+    text = flat(write_rows(copy_of(policy.tables["orders"], 7)))
+    sql = re.sub(r"hash\((.*), 7\) AS h", "0 AS h", text)
     assert f'"{RANK}"' in sql
     assert "0 AS h" in sql
     assert _ranks(sql, "rowid") == _ranks(sql, "rowid DESC")
