@@ -1,7 +1,7 @@
 """How much the rows of each group weigh, bin by bin: what a value is chosen by.
 
 Claim: adding or removing one unit changes the weights of all bins of a group, in steps of
-``2**-fine``, by what the counts of ``bound.bounding`` change in that group at most.
+``2**-bin_bits``, by what the ``counts`` of its strategy change in that group at most.
 Argument: the stages are those of the counts. A row weighs ``1``, or the weight of its unit. Where
 counts are capped in a group or clipped by their norm, each row of the unit there gets the same
 factor instead, rounded down, so that they weigh no more than the capped count.
@@ -10,8 +10,18 @@ factor instead, rounded down, so that they weigh no more than the capped count.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
-from dpsql.bound.bounding import Bounding
+from dpsql.bound import (
+    Bounding,
+    GroupCaps,
+    NormClip,
+    OneRow,
+    PreparedRows,
+    RowWeights,
+    UnitTotals,
+    WeightsAndGroups,
+)
 from dpsql.bound.buckets import Buckets, buckets, ends
 from dpsql.bound.first_groups import is_first
 from dpsql.bound.norm_clip import factor
@@ -66,12 +76,15 @@ def bin_in(statistic: Ranked, cells: Cells | None, flag: Column | None) -> Term:
 
 def apply(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Query:
     """For each group the bins that have rows, in a column ``bins``; ``rows`` have their bin in ``b``."""
-    if bounding.grouped:
-        found = _bins_of_units(measurement, bounding, rows)
-    elif bounding.weighed:
-        found = _weigh_bins(bounding, rows)
-    else:
-        found = _sum_bins(rows, Alias(rows.query, "r"), Fold("count"))
+    match bounding:
+        case OneRow() | PreparedRows():
+            found = _sum_bins(rows, Alias(rows.query, "r"), Fold("count"))
+        case RowWeights():
+            found = _weigh_bins(bounding, rows)
+        case UnitTotals() | GroupCaps() | WeightsAndGroups() | NormClip():
+            found = _bins_of_units(measurement, bounding, rows)
+        case _:
+            assert_never(bounding)
     items = (*keep(rows.keys), ("bins", BinList(BIN, Name("n"))))
     return Select(Alias(found, "t"), items, group=rows.keys)
 
@@ -82,7 +95,7 @@ def _sum_bins(rows: UnitRows, source: From, weight: Term, where: tuple[Term, ...
     return Select(source, (*keep(keys), ("n", weight)), where, keys)
 
 
-def _weigh_bins(bounding: Bounding, rows: UnitRows) -> Query:
+def _weigh_bins(bounding: RowWeights, rows: UnitRows) -> Query:
     """Row weights, as all rows less what units above the limit have too much.
 
     A bin that such a unit has rows in is listed twice, and added up where values are chosen: to
@@ -97,32 +110,43 @@ def _weigh_bins(bounding: Bounding, rows: UnitRows) -> Query:
     return UnionAll((whole, _sum_bins(rows, weighed, over)))
 
 
-def _bins_of_units(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Query:
+ByUnit = UnitTotals | GroupCaps | WeightsAndGroups | NormClip
+"""What adds up the rows of a unit in a group first."""
+
+
+def _bins_of_units(measurement: Measurement, bounding: ByUnit, rows: UnitRows) -> Query:
     """Rows of each unit, group and bin, then the factor of the unit there, then the sums."""
-    one, few = Number(1 << bounding.fine), None
-    found = prefilter(measurement, bounding, rows)
-    placed: Query
-    if found is not None:
-        shown = keep((*rows.units, *rows.keys, "b", "m", "weight", "rows"))
-        many, where = found.many()
-        weight: Term = one if bounding.rows is None else Fold("min", WEIGHT)
-        ranked = _by_bin(rows, many, weight, where, ranked=True)
-        kept = Select(Alias(ranked, "p"), shown, (is_first(bounding),))
-        placed = UnionAll((_by_bin(rows, found.few(), one), kept))
-    else:
-        source: From = Alias(rows.query, "r")
-        weight = one
-        if bounding.rows is not None:
-            source = with_weights(bounding, (), rows, all_rows=True)
-            weight = Op("coalesce", (Fold("min", Name("weight", "w")), one))
-        placed = _by_bin(rows, source, weight, ranked=bounding.limit)
-        few = is_first(bounding) if bounding.limit else None
+    placed, few = _placed_bins(measurement, bounding, rows)
     names = (*rows.units, *rows.keys, "b", "m", *(("place",) if few is not None else ()))
     items = (*keep(names), ("factor", _factor(bounding, rows)))
     there = (_THERE,) if few is None or rows.strict else (_THERE, few)
     counted = Select(Alias(placed, "g"), items, there)
     sum_ = Fold("sum", Op("*", (COUNT, Name("factor"))), few if rows.strict else None)
     return _sum_bins(rows, Alias(counted, "f"), sum_)
+
+
+def _placed_bins(
+    measurement: Measurement, bounding: ByUnit, rows: UnitRows
+) -> tuple[Query, Term | None]:
+    """Rows of each unit, group and bin, and the condition on the groups that are kept, if one is left."""
+    one = Number(1 << bounding.bin_bits)
+    if isinstance(bounding, UnitTotals | NormClip):
+        return _by_bin(rows, Alias(rows.query, "r"), one), None
+    found, weights = prefilter(measurement, bounding, rows), bounding.weights
+    if found is not None:
+        shown = keep((*rows.units, *rows.keys, "b", "m", "weight", "rows"))
+        many, where = found.many()
+        weight: Term = one if weights is None else Fold("min", WEIGHT)
+        ranked = _by_bin(rows, many, weight, where, ranked=True)
+        kept = Select(Alias(ranked, "p"), shown, (is_first(bounding),))
+        return UnionAll((_by_bin(rows, found.few(), one), kept)), None
+    source: From = Alias(rows.query, "r")
+    weight = one
+    if weights is not None:
+        source = with_weights(weights, (), rows, all_rows=True)
+        weight = Op("coalesce", (Fold("min", Name("weight", "w")), one))
+    placed = _by_bin(rows, source, weight, ranked=bounding.limit)
+    return placed, is_first(bounding) if bounding.limit else None
 
 
 def _by_bin(
@@ -142,23 +166,35 @@ def _by_bin(
     return Select(Alias(per_unit, "l"), items)
 
 
-def _factor(bounding: Bounding, rows: UnitRows) -> Term:
-    """What one row of a unit weighs in a group, in steps of ``2**-fine``."""
+def _factor(bounding: ByUnit, rows: UnitRows) -> Term:
+    """What one row of a unit weighs in a group, in steps of ``2**-bin_bits``."""
     number = Name("rows")
-    if bounding.norm is not None:
-        wide = Op("*", (Cast(COUNT, "hugeint"), number))
-        squares = Over(Fold("sum", wide), tuple(map(Name, rows.units)))
-        return factor(bounding, squares, bounding.fine)
-    if bounding.per_group is not None:
-        cap, one = bounding.per_group, 1 << bounding.fine
-        fits = Op("<=", (number, Number(cap)))
-        return CaseWhen(((fits, Number(one)),), Op("//", (Number(cap * one), number)))
-    return WEIGHT
+    match bounding:
+        case NormClip():
+            wide = Op("*", (Cast(COUNT, "hugeint"), number))
+            squares = Over(Fold("sum", wide), tuple(map(Name, rows.units)))
+            return factor(bounding, squares, bounding.bin_bits)
+        case UnitTotals(per_group=cap) | GroupCaps(per_group=cap):
+            one = 1 << bounding.bin_bits
+            fits = Op("<=", (number, Number(cap)))
+            return CaseWhen(((fits, Number(one)),), Op("//", (Number(cap * one), number)))
+        case WeightsAndGroups():
+            return WEIGHT
+        case _:
+            assert_never(bounding)
 
 
 def share(measurement: Measurement, bounding: Bounding, rows: UnitRows, name: str) -> UnitRows:
     """The rows written once, where the statement reads them again; computed once where that costs less."""
-    again = bounding.grouped and separable(measurement, bounding, rows)
-    if not (again or bounding.weighed):
-        return rows
-    return replace(rows, query=CommonTable(name, rows.query, again and is_costly(rows.relation)))
+    match bounding:
+        case RowWeights():
+            costly = False
+        case GroupCaps() | WeightsAndGroups():
+            costly = separable(measurement, bounding, rows)
+            if not costly and bounding.weights is None:
+                return rows
+        case OneRow() | PreparedRows() | UnitTotals() | NormClip():
+            return rows
+        case _:
+            assert_never(bounding)
+    return replace(rows, query=CommonTable(name, rows.query, costly and is_costly(rows.relation)))

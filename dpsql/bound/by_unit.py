@@ -6,35 +6,41 @@ a norm or strict timing needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from dpsql.bound.bounding import Bounding
-from dpsql.bound.one_row import clamp
+from dpsql.bound.caps import clamp
+from dpsql.bound.grid import Grid
 from dpsql.bound.row_weights import apply_weight, multiply, zero_if_none
 from dpsql.bound.rows import Grids, UnitRows, keep
+from dpsql.bound.sensitivity import Strategy
 from dpsql.catalog.statistic import Rows, Statistic, Total, Units
 from dpsql.ir.statements import Alias, Cast, Fold, From, Name, Number, Op, Query, Select, Term
 from dpsql.plan.nodes import Measurement
 
 ALONE = Number(1)
 """What a row weighs where nothing is weighed."""
+Cut = Callable[[Rows | Total, Term, Grid | None], Term]
+"""What a strategy makes of the number or the sum of a unit in a group."""
 
 
 def by_unit(
-    measurement: Measurement, bounding: Bounding, rows: UnitRows, source: From | None = None,
-    weight: Term = ALONE, where: tuple[Term, ...] = (),
+    measurement: Measurement, rows: UnitRows, source: From | None = None, weight: Term = ALONE,
+    bits: int = 0, where: tuple[Term, ...] = (), *, with_number: bool = False,
 ) -> Select:  # fmt: skip
-    """The sums of each unit in each of its groups, over ``source`` (all rows) of some weight."""
+    """The sums of each unit in each of its groups, over ``source`` (all rows) of some weight.
+
+    Weights are in steps of ``2**-bits``.
+    """
     keys = (*rows.units, *rows.keys)
     items = [*keep(keys)]
-    if bounding.norm is not None or rows.kept is not None:
+    if with_number or rows.kept is not None:
         items.append(("n", rows.number))
     for i, statistic in enumerate(measurement.statistics):
-        items.append((f"s{i}", _sum(statistic, i, bounding, rows, weight)))
+        items.append((f"s{i}", _sum(statistic, i, bits, rows, weight)))
     return Select(source or Alias(rows.query, "r"), tuple(items), where, keys)
 
 
-def _sum(statistic: Statistic, i: int, bounding: Bounding, rows: UnitRows, weight: Term) -> Term:
+def _sum(statistic: Statistic, i: int, bits: int, rows: UnitRows, weight: Term) -> Term:
     where = rows.wheres[i]
     match statistic:
         case Units():
@@ -45,27 +51,25 @@ def _sum(statistic: Statistic, i: int, bounding: Bounding, rows: UnitRows, weigh
                 return multiply(number, weight.value)
             return Op("*", (number, Fold("min", weight)))
         case _:
-            return _total(statistic, rows.value(i).term, where, bounding, weight)
+            return _total(statistic, rows.value(i).term, where, bits, weight)
 
 
-def _total(
-    statistic: Statistic, value: Term, where: Term | None, bounding: Bounding, weight: Term
-) -> Term:
+def _total(statistic: Statistic, value: Term, where: Term | None, bits: int, weight: Term) -> Term:
     assert isinstance(statistic, Total)
     if statistic.averaged:
         number = Op("nullif", (Fold("count", value, where), Number(0)))
         return Op("//", (Fold("sum", value, where), number))
     if not isinstance(weight, Number):
-        value = apply_weight(value, bounding, weight)
+        value = apply_weight(value, bits, weight)
     added = Fold("sum", value, where)
     return added if statistic.cap is not None else zero_if_none(added)
 
 
 def sum_units(
-    measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows, groups: Query,
-    few: Term | None = None,
+    measurement: Measurement, bounding: Strategy, grids: Grids, rows: UnitRows, groups: Query,
+    cut: Cut, few: Term | None = None,
 ) -> Query:  # fmt: skip
-    """The sums over units of what each adds, capped; of groups where ``few`` holds.
+    """The sums over units of what is left of each by ``cut``; of groups where ``few`` holds.
 
     Under strict timing that condition does not decide which groups are read, nor whether rows count.
     """
@@ -75,7 +79,7 @@ def sum_units(
     which = None if not rows.strict else _all(parts)
     items = [*keep(rows.keys)]
     for i, statistic in enumerate(measurement.statistics):
-        value = _cap(statistic, bounding, grids, i)
+        value = _left(statistic, Name(f"s{i}"), grids[i], bounding, cut)
         items.append((f"p{i}", zero_if_none(Fold("sum", value, which))))
     having = None
     if measurement.cells is None:
@@ -90,26 +94,25 @@ def _all(parts: list[Term]) -> Term | None:
     return None if not parts else parts[0] if len(parts) == 1 else Op("and", tuple(parts))
 
 
-def _cap(statistic: Statistic, bounding: Bounding, grids: Grids, i: int) -> Term:
+def _left(
+    statistic: Statistic, value: Term, grid: Grid | None, bounding: Strategy, cut: Cut
+) -> Term:
     """What a unit adds to a group."""
-    value: Term = Name(f"s{i}")
     if isinstance(statistic, Units):
         return value
-    if isinstance(statistic, Rows | Total) and statistic.cap is not None:
-        return clamp(value, statistic, grids, i, bounding)
-    if bounding.norm is not None:
-        scaled = Op("*", (value, Name("factor")))
-        if isinstance(statistic, Total):
-            return Op("//", (scaled, Number(1 << bounding.bits)))
-        return scaled
-    if bounding.per_group is None:
-        return value
+    assert isinstance(statistic, Rows | Total), "others have queries of their own"
+    if statistic.cap is not None:
+        return clamp(value, statistic, grid, bounding)
+    return cut(statistic, value, grid)
+
+
+def cap(statistic: Rows | Total, value: Term, grid: Grid | None, *, per_group: int) -> Term:
+    """What a unit adds to a group if no more than so many rows count."""
     if isinstance(statistic, Rows):
-        return Op("least", (value, Number(bounding.per_group)))
-    grid = grids[i]
+        return Op("least", (value, Number(per_group)))
     assert grid is not None
-    low = min(0, (grid.low - grid.centre) * bounding.per_group)
-    high = max(0, (grid.high - grid.centre) * bounding.per_group)
+    low = min(0, (grid.low - grid.centre) * per_group)
+    high = max(0, (grid.high - grid.centre) * per_group)
     return Op("least", (Op("greatest", (value, Number(low))), Number(high)))
 
 

@@ -1,8 +1,8 @@
 """What a unit may add to a group where an aggregate names ``contribution_bounds_per_group``.
 
 Claim: with a cap, what one unit adds to a group lies between ``ends``, or is nothing at all.
-Assumes: the statement clamps each unit's number, sum or mean of a group to ``ends``.
-Argument: the stages of the bounding already hold it between ``_natural`` ends; clamping an
+Assumes: the statement clamps each unit's number, sum or mean of a group by ``clamp``.
+Argument: the strategy already holds it between ``_natural`` ends; clamping an
 interval to the cap gives the interval between its clamped ends.
 """
 
@@ -11,17 +11,26 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from dpsql.bound.bounding import Bounding
 from dpsql.bound.grid import Grid
+from dpsql.bound.sensitivity import Strategy
 from dpsql.catalog.statistic import Rows, Total
+from dpsql.ir.statements import CaseWhen, Number, Op, Term
 
 
-def ends(statistic: Rows | Total, at: Grid | None, bounding: Bounding) -> tuple[int, int]:
+def clamp(term: Term, statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> Term:
+    """What a unit adds to a group, within the ends of its cap; nothing where it has no value there."""
+    low, high = ends(statistic, at, bounding)
+    inside = Op("least", (Op("greatest", (term, Number(low))), Number(high)))
+    return CaseWhen(((Op("is not null", (term,)), inside),))
+
+
+def ends(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> tuple[int, int]:
     """The least and the most that a unit adds to a group that it is in, in steps.
 
-    >>> ends(Rows(cap=(Fraction(0), Fraction(5))), None, Bounding(grouped=True, per_group=3))
+    >>> from dpsql.bound.unit_totals import UnitTotals
+    >>> ends(Rows(cap=(Fraction(0), Fraction(5))), None, UnitTotals(per_group=3))
     (0, 3)
-    >>> ends(Rows(cap=(Fraction(4), Fraction(5))), None, Bounding(grouped=True, per_group=3))
+    >>> ends(Rows(cap=(Fraction(4), Fraction(5))), None, UnitTotals(per_group=3))
     (4, 4)
     """
     assert statistic.cap is not None
@@ -36,16 +45,15 @@ def ends(statistic: Rows | Total, at: Grid | None, bounding: Bounding) -> tuple[
     return min(max(least, low), high), min(max(most, low), high)
 
 
-def reach(statistic: Rows | Total, at: Grid | None, bounding: Bounding) -> int:
+def reach(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> int:
     """The most that a unit moves a group, in steps."""
     low, high = ends(statistic, at, bounding)
     return max(abs(low), abs(high), 1)
 
 
-def _natural(statistic: Rows | Total, at: Grid | None, bounding: Bounding) -> tuple[int, int]:
-    """What the bounding alone leaves of a unit's number, sum or mean of a group."""
-    rows = bounding.rows if bounding.per_group is None else bounding.per_group
-    most = 1 if rows is None else int(rows)  # a fraction only where nothing is capped
+def _natural(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> tuple[int, int]:
+    """What the strategy alone leaves of a unit's number, sum or mean of a group."""
+    most = bounding.rows_in_group
     if isinstance(statistic, Rows):
         return 0, most << bounding.bits
     assert at is not None

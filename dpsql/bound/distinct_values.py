@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.bound.bounding import Bounding, kept
 from dpsql.bound.rank_prefilter import units_above
 from dpsql.bound.rows import UnitRows, condition, keep
+from dpsql.bound.sensitivity import Strategy, kept
 from dpsql.catalog.statistic import Values
 from dpsql.ir.expressions import Column
 from dpsql.ir.statements import (
@@ -54,11 +54,11 @@ def values_of(statistic: Values, flag: Column | None) -> Items:
     return tuple((f"v{i}", term) for i, term in enumerate((head, *whole[1:])))
 
 
-def apply(statistic: Values, bounding: Bounding, rows: UnitRows, values: tuple[str, ...]) -> Query:
+def apply(statistic: Values, bounding: Strategy, rows: UnitRows, values: tuple[str, ...]) -> Query:
     """The groups that have values, each with their number ``n``; ``rows`` have ``values``."""
     number = _number(values)
     keys, items = rows.keys, (*keep(rows.keys), ("n", number))
-    if not (bounding.weighed or bounding.grouped):  # no unit has more pairs than it may
+    if not bounding.reads_units:  # no unit has more pairs than it may
         return Select(Alias(rows.query, "r"), items, group=keys)
     most = kept(statistic, bounding)
     few = Op("<=", (Name("place"), Number(most)))
@@ -80,9 +80,9 @@ def apply(statistic: Values, bounding: Bounding, rows: UnitRows, values: tuple[s
     return Select(Alias(UnionAll((all_of_few, some_of_many)), "p"), items, group=keys)
 
 
-def share(bounding: Bounding, rows: UnitRows, name: str) -> UnitRows:
+def share(bounding: Strategy, rows: UnitRows, name: str) -> UnitRows:
     """The rows written once, where the statement reads them again."""
-    again = (bounding.weighed or bounding.grouped) and rows.steady and not rows.strict
+    again = bounding.reads_units and rows.steady and not rows.strict
     return replace(rows, query=CommonTable(name, rows.query)) if again else rows
 
 

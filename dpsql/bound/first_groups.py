@@ -7,10 +7,9 @@ order takes longer than all else.
 
 from __future__ import annotations
 
-from dpsql.bound.bounding import Bounding
 from dpsql.bound.by_unit import ALONE, by_unit, columns
 from dpsql.bound.rank_prefilter import Prefilter, prefilter
-from dpsql.bound.row_weights import WEIGHT, with_weights
+from dpsql.bound.row_weights import WEIGHT, KeepsGroups, with_weights
 from dpsql.bound.rows import Grids, UnitRows, keep
 from dpsql.ir.statements import (
     Alias,
@@ -34,18 +33,19 @@ GROUPS, MANY = "groups of units", "units with many"
 
 
 def first_groups(
-    measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows
+    measurement: Measurement, bounding: KeepsGroups, grids: Grids, rows: UnitRows
 ) -> tuple[Query, Term | None]:
     """The sums of units in their groups, and the condition on those that are kept, if one is left."""
     found = prefilter(measurement, bounding, rows)
     if found is not None:
         return _join_prefiltered(measurement, found), None
-    source: From = Alias(rows.query, "r")
-    weight: Term = ALONE
-    if bounding.rows is not None:
-        source = with_weights(bounding, grids, rows, all_rows=True)
-        weight = Op("coalesce", (Name("weight", "w"), Number(1 << bounding.bits)))
-    groups = by_unit(measurement, bounding, rows, source, weight)
+    weights = bounding.weights
+    if weights is None:
+        groups = by_unit(measurement, rows)
+    else:
+        source = with_weights(weights, grids, rows, all_rows=True)
+        weight = Op("coalesce", (Name("weight", "w"), Number(1 << weights.bits)))
+        groups = by_unit(measurement, rows, source, weight, weights.bits)
     if not bounding.limit:
         return groups, None
     if not rows.strict and bounding.groups >= measurement.privacy.max_rows:
@@ -53,7 +53,7 @@ def first_groups(
     return rank_groups(rows, groups), is_first(bounding)
 
 
-def is_first(bounding: Bounding) -> Term:
+def is_first(bounding: KeepsGroups) -> Term:
     """Whether a group is among the first ones of its unit."""
     return Op("<=", (Name("place"), Number(bounding.groups)))
 
@@ -68,18 +68,20 @@ def rank_groups(rows: UnitRows, groups: Select, source: From | None = None) -> S
 
 def _join_prefiltered(measurement: Measurement, found: Prefilter) -> Query:
     """Groups of units that keep all of theirs, and the first ones of all others."""
-    bounding, rows = found.bounding, found.rows
-    one: Term = ALONE if bounding.rows is None else Number(1 << bounding.bits)
-    weight = ALONE if bounding.rows is None else WEIGHT
-    few = by_unit(measurement, bounding, rows, found.few(), one)
+    rows, weights = found.rows, found.bounding.weights
+    one: Term = ALONE
+    weight, bits = one, 0
+    if weights is not None:
+        one, weight, bits = Number(1 << weights.bits), WEIGHT, weights.bits
+    few = by_unit(measurement, rows, found.few(), one, bits)
     source, where = found.many()
-    many = by_unit(measurement, bounding, rows, source, weight, where)
+    many = by_unit(measurement, rows, source, weight, bits, where)
     shown = keep((*rows.keys, *(name for name in columns(few) if name.startswith("s"))))
-    ranked = Select(Alias(rank_groups(rows, many), "p"), shown, (is_first(bounding),))
+    ranked = Select(Alias(rank_groups(rows, many), "p"), shown, (is_first(found.bounding),))
     return UnionAll((Select(Alias(few, "f"), shown), ranked))
 
 
-def _draw_for_few(bounding: Bounding, rows: UnitRows, groups: Select) -> Query:
+def _draw_for_few(bounding: KeepsGroups, rows: UnitRows, groups: Select) -> Query:
     """The groups that units keep, where none that is as declared has too many.
 
     Places are drawn for those alone that have: a window over all groups of all units takes longer

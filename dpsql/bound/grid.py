@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsql.catalog.statistic import Total
-from dpsql.effort import step as count_steps
+from dpsql.effort import step
 from dpsql.exact import float_down, float_up
 from dpsql.policy.types import Kind, digits_of
 
@@ -53,15 +53,15 @@ def grid(total: Total, coarser: int = 0) -> Grid:
     >>> grid(Total(integer(1), Fraction(18), Fraction(100), whole=True)).shift
     0
     """
-    count_steps(100)
+    step(100)
     shift = _shift(total) - coarser
     low, high = ends(total)
-    step = Fraction(2) ** shift
+    scale = Fraction(2) ** shift
     return Grid(
         shift,
-        math.floor(Fraction(low) * step),
-        math.ceil(Fraction(high) * step),
-        round(total.centre * step),
+        math.floor(Fraction(low) * scale),
+        math.ceil(Fraction(high) * scale),
+        round(total.centre * scale),
     )
 
 

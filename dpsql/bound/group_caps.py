@@ -1,21 +1,67 @@
-"""Group caps: a unit keeps a few of its groups, and what it adds to each of them is capped.
-
-Claim: a unit changes at most ``groups`` groups, its count in each by at most ``per_group``.
-Argument: the groups that a unit keeps are the first in an order that only the salt and the unit's own
-    rows decide. Where no limit is needed a unit cannot have more.
-"""
+"""Group caps: a unit keeps a few of its groups, and what it adds to each of them is capped."""
 
 from __future__ import annotations
 
-from dpsql.bound.bounding import Bounding
-from dpsql.bound.by_unit import sum_units
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import ClassVar
+
+from dpsql.bound.by_unit import cap, sum_units
 from dpsql.bound.first_groups import first_groups
 from dpsql.bound.rows import Grids, UnitRows
+from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
+from dpsql.catalog.statistic import Statistic
 from dpsql.ir.statements import Query
-from dpsql.plan.nodes import Measurement
+from dpsql.plan.nodes import Cells, Measurement
 
 
-def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:
-    """The sums of what units add to the groups that they keep."""
-    groups, few = first_groups(measurement, bounding, grids, rows)
-    return sum_units(measurement, bounding, grids, rows, groups, few)
+@dataclass(frozen=True, slots=True)
+class GroupCaps:
+    """A unit keeps at most ``groups`` groups, and counts with at most ``per_group`` rows in each.
+
+    Claim: a unit changes at most ``groups`` groups, its count in each by at most ``per_group``.
+    Argument: the groups that a unit keeps are the first in an order that only the salt and the unit's
+        own rows decide. Where no ``limit`` is needed a unit cannot have more.
+    """
+
+    groups: int
+    limit: bool
+    per_group: int
+    size: int = 1
+    name: ClassVar[str] = "group caps"
+    bits: ClassVar[int] = 0
+    bin_bits: ClassVar[int] = WEIGHT_BITS
+    """The cap becomes a weight of a unit's rows in a group, so that no value is preferred."""
+    reads_units: ClassVar[bool] = True
+    most_read: ClassVar[int | None] = None
+    weights: ClassVar[None] = None
+
+    @property
+    def rows_in_group(self) -> int:
+        """As the cap says."""
+        return self.per_group
+
+    @property
+    def counts(self) -> Sensitivity:
+        """As many numbers as groups move, each by the cap."""
+        k, c = self.groups, self.per_group
+        return Sensitivity(Fraction(k * c), Fraction(k * c * c))
+
+    def touched(self, _: Cells | None) -> int:
+        """The groups that it keeps."""
+        return self.groups
+
+    def bounds(self, _: Statistic) -> bool:
+        """Every kind: what a unit adds to a group is in one place."""
+        return True
+
+    def keeps_all(self, most: int) -> bool:
+        """Nothing is capped of a unit that has no more rows than the cap, and no group is left out."""
+        return not self.limit and self.per_group >= most
+
+    def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
+        """The sums of what units add to the groups that they keep."""
+        groups, few = first_groups(measurement, self, grids, rows)
+        cut = partial(cap, per_group=self.per_group)
+        return sum_units(measurement, self, grids, rows, groups, cut, few)

@@ -1,24 +1,62 @@
-"""One row per unit, or so many rows as are read of one: there is nothing to bound.
-
-Claim: adding or removing one unit changes each statistic as ``bound.bounding.sensitivity`` says.
-Assumes: a unit has one row here (its key is unique), or a prepared copy lets no more than ``rows`` of
-    a unit through.
-Argument: each row adds its clamped value, or one, to one group; where an aggregate has a cap, the
-    unit's only row adds what the cap leaves of it.
-"""
+"""One row per unit: there is nothing to bound."""
 
 from __future__ import annotations
 
-from dpsql.bound import caps
-from dpsql.bound.bounding import Bounding
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpsql.bound.caps import clamp
 from dpsql.bound.rows import Grids, UnitRows, keep
+from dpsql.bound.sensitivity import Sensitivity, Strategy
 from dpsql.catalog.statistic import Rows, Statistic, Total
 from dpsql.ir.statements import Alias, CaseWhen, Fold, Number, Op, Query, Select, Term
-from dpsql.plan.nodes import Measurement
+from dpsql.plan.nodes import Cells, Measurement
 
 
-def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:
-    """The sums of each group; where groups are not public, those with a row that counts."""
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """Each row is of another unit.
+
+    Claim: a unit has one row, and is in one group.
+    Assumes: a unit has one row here (its key is unique).
+    Argument: each row adds its clamped value, or one, to one group; where an aggregate has a cap, the
+        unit's only row adds what the cap leaves of it.
+    """
+
+    size: int = 1
+    name: ClassVar[str] = "one row per unit"
+    groups: ClassVar[int] = 1
+    rows_in_group: ClassVar[int] = 1
+    bits: ClassVar[int] = 0
+    bin_bits: ClassVar[int] = 0
+    reads_units: ClassVar[bool] = False
+    most_read: ClassVar[int | None] = None
+
+    @property
+    def counts(self) -> Sensitivity:
+        """One number moves by one."""
+        return Sensitivity(Fraction(1), Fraction(1))
+
+    def touched(self, _: Cells | None) -> int:
+        """The group of its row."""
+        return 1
+
+    def bounds(self, _: Statistic) -> bool:
+        """Every kind: a row stands for its unit."""
+        return True
+
+    def keeps_all(self, _: int) -> bool:
+        """Nothing is cut."""
+        return True
+
+    def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
+        """The sums of each group; where groups are not public, those with a row that counts."""
+        return sum_groups(measurement, self, grids, rows)
+
+
+def sum_groups(measurement: Measurement, bounding: Strategy, grids: Grids, rows: UnitRows) -> Query:
+    """The sums of each group, of rows as they are."""
     items = [*keep(rows.keys)]
     for i, statistic in enumerate(measurement.statistics):
         items.append((f"p{i}", _sum(statistic, rows, i, bounding, grids)))
@@ -29,11 +67,11 @@ def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: Unit
     return Select(Alias(rows.query, "r"), tuple(items), group=rows.keys, having=having)
 
 
-def _sum(statistic: Statistic, rows: UnitRows, i: int, bounding: Bounding, grids: Grids) -> Term:
+def _sum(statistic: Statistic, rows: UnitRows, i: int, bounding: Strategy, grids: Grids) -> Term:
     where = rows.wheres[i]
     match statistic:
         case Rows(cap=cap) | Total(cap=cap) if cap is not None:
-            inside = clamp(_single(statistic, rows, i), statistic, grids, i, bounding)
+            inside = clamp(_single(statistic, rows, i), statistic, grids[i], bounding)
             return Op("coalesce", (Fold("sum", inside, rows.kept), Number(0)))
         case Total():
             return rows.value(i).total(where)
@@ -48,10 +86,3 @@ def _single(statistic: Rows | Total, rows: UnitRows, i: int) -> Term:
         value = rows.value(i).term
         return value if where is None else CaseWhen(((where, value),))
     return Number(1) if where is None else CaseWhen(((where, Number(1)),), Number(0))
-
-
-def clamp(term: Term, statistic: Rows | Total, grids: Grids, i: int, bounding: Bounding) -> Term:
-    """What a unit adds to a group, within the ends of its cap; nothing where it has no value there."""
-    low, high = caps.ends(statistic, grids[i], bounding)
-    inside = Op("least", (Op("greatest", (term, Number(low))), Number(high)))
-    return CaseWhen(((Op("is not null", (term,)), inside),))

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dpsql.bound.bounding import Bounding
+from dpsql.bound.row_weights import KeepsGroups
 from dpsql.bound.rows import UnitRows, keep
 from dpsql.ir.statements import (
     Alias,
@@ -57,7 +57,7 @@ class Prefilter:
     many more groups than it keeps.
     """
 
-    bounding: Bounding
+    bounding: KeepsGroups
     rows: UnitRows
     marked: bool
 
@@ -91,9 +91,10 @@ class Prefilter:
             one = Cast(Number(1), "hugeint")
             counted.append(("marks", Fold("bit_or", Op("<<", (one, self._part)))))
             found.append(("reach", _reach(bounding.groups)))
-        if bounding.rows is not None:
-            share = Op("//", (Number(int(bounding.rows) << bounding.bits), Name("rows")))
-            found.append(("weight", Op("least", (Number(1 << bounding.bits), share))))
+        weights = bounding.weights
+        if weights is not None:
+            share = Op("//", (Number(int(weights.rows) << weights.bits), Name("rows")))
+            found.append(("weight", Op("least", (Number(1 << weights.bits), share))))
         inner = units_above(bounding.groups, rows, *counted)
         return Select(Alias(inner, "q"), tuple(found))
 
@@ -106,18 +107,19 @@ def units_above(limit: int, rows: UnitRows, *items: tuple[str, Term]) -> Query:
     )
 
 
-def separable(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> bool:
+def separable(measurement: Measurement, bounding: KeepsGroups, rows: UnitRows) -> bool:
     """Whether units above the limit are handled apart from the others.
 
     Under strict timing they are not: how many there are would be seen. Where no unit that is as
     declared has so many groups, hardly any has to be looked for.
     """
-    fits = bounding.rows is None or (not bounding.valued and bounding.rows >= bounding.groups)
+    weights = bounding.weights
+    fits = weights is None or (not weights.valued and weights.rows >= bounding.groups)
     above = bounding.limit and bounding.groups < measurement.privacy.max_rows
-    return above and fits and rows.steady and not rows.strict and bounding.norm is None
+    return above and fits and rows.steady and not rows.strict
 
 
-def prefilter(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Prefilter | None:
+def prefilter(measurement: Measurement, bounding: KeepsGroups, rows: UnitRows) -> Prefilter | None:
     """Units above the limit apart from the others; None where all of them need an order."""
     if not separable(measurement, bounding, rows):
         return None

@@ -1,11 +1,5 @@
 """Row weights: each row of a unit weighs ``min(1, rows / rows of the unit)``.
 
-Claim: a unit's rows weigh at most ``rows`` in all, in steps of ``2**-bits``. Where the bounding is
-    ``valued``, what they add to each sum is at most ``rows`` times the farthest end of its range.
-Assumes: rows are the same in each place that reads them.
-Argument: a weight is rounded down, and so is a weighted value, toward zero. All rows of a unit weigh the
-    same. Of several sums the one that is farthest above its limit decides.
-
 The statement adds up all rows as if they weighed one, and takes off what units above the limit have too
 much: only the few rows of those are joined with their weights. Whether there are any would be seen in
 the time, so under strict timing every row is weighed.
@@ -13,9 +7,13 @@ the time, so under strict timing every row is weighed.
 
 from __future__ import annotations
 
-from dpsql.bound.bounding import Bounding
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol
+
 from dpsql.bound.rows import Grids, UnitRows, keep
-from dpsql.catalog.statistic import Total
+from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity, is_of_units
+from dpsql.catalog.statistic import Statistic, Total
 from dpsql.ir.statements import (
     Alias,
     Cast,
@@ -29,107 +27,197 @@ from dpsql.ir.statements import (
     Term,
     UnionAll,
 )
-from dpsql.plan.nodes import Measurement
+from dpsql.plan.nodes import Cells, Measurement
 
 WEIGHT = Name("weight")
 ZERO = Number(0)
 
 
-def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:
-    """The weighted sums of each group."""
-    if rows.strict:
-        return _sum_weighted(measurement, bounding, grids, rows)
-    whole = sum_rows(measurement, bounding, rows)
-    return subtract_excess(whole, measurement, bounding, grids, rows)
+class Weights(Protocol):
+    """What the rows of a unit weigh: at most ``rows`` in all, in steps of ``2**-bits``.
+
+    Where ``valued``, rows are not counted as one but by their values, as shares of the farthest end
+    of the range: ``rows`` is then how many rows at that end a unit may be worth, in the sum that has
+    most of it.
+    """
+
+    @property
+    def rows(self) -> int | Fraction: ...
+
+    @property
+    def bits(self) -> int: ...
+
+    @property
+    def valued(self) -> bool: ...
 
 
-def sum_rows(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Query:
+class KeepsGroups(Protocol):
+    """A strategy that keeps at most ``groups`` groups of a unit; where no ``limit`` is needed, it has no more."""
+
+    @property
+    def groups(self) -> int: ...
+
+    @property
+    def limit(self) -> bool: ...
+
+    @property
+    def weights(self) -> Weights | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowWeights:
+    """A unit has as many rows as it has, in any group, and they weigh at most ``rows`` in all.
+
+    Claim: a unit's rows weigh at most ``rows`` in all, in steps of ``2**-bits``. Where they are
+        ``valued``, what they add to each sum is at most ``rows`` times the farthest end of its range.
+    Assumes: rows are the same in each place that reads them.
+    Argument: a weight is rounded down, and so is a weighted value, toward zero. All rows of a unit
+        weigh the same. Valued weights are min(1, limit / the sum of ``|value|``) for the least of all
+        totals, each with its own limit: that of ``rows`` at the farthest end.
+    """
+
+    rows: int | Fraction
+    groups: int
+    bits: int = WEIGHT_BITS
+    valued: bool = False
+    size: int = 1
+    name: ClassVar[str] = "row weights"
+    reads_units: ClassVar[bool] = True
+    most_read: ClassVar[int | None] = None
+
+    @property
+    def bin_bits(self) -> int:
+        """Each row has its weight."""
+        return self.bits
+
+    @property
+    def rows_in_group(self) -> int:
+        """All of its rows may be in one group."""
+        return int(self.rows)
+
+    @property
+    def counts(self) -> Sensitivity:
+        """The sum of the weights, which is no less than their norm, as all may be in one group."""
+        return weighed_counts(self)
+
+    def touched(self, cells: Cells | None) -> int:
+        """All groups: weights make less of each row, and leave out none.
+
+        >>> RowWeights(rows=5, groups=5).touched(Cells("", 64))
+        64
+        """
+        assert cells is not None, "without public groups, what a unit has in each is limited"
+        return cells.count
+
+    def bounds(self, statistic: Statistic) -> bool:
+        """Sums over rows; those of values only, where values are what is bounded."""
+        return not is_of_units(statistic) and (isinstance(statistic, Total) or not self.valued)
+
+    def keeps_all(self, most: int) -> bool:
+        """No row of a unit weighs less that has no more rows than the limit."""
+        return not self.valued and self.rows >= most
+
+    def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
+        """The weighted sums of each group."""
+        if rows.strict:
+            return _sum_weighted(measurement, self, grids, rows)
+        whole = sum_rows(measurement, self.bits, rows)
+        return subtract_excess(whole, measurement, self, grids, rows)
+
+
+def weighed_counts(weights: Weights) -> Sensitivity:
+    """How far rows of a unit that weigh so much move numbers of rows.
+
+    Argument: weights add up to at most ``rows``, and products with them are rounded toward zero, so
+        the L1 norm of what they add, hence the L2 norm, is at most ``rows``. Valued rows add up to at
+        most their limit in absolute value, over all groups, after rounding toward zero.
+    """
+    return Sensitivity(Fraction(weights.rows), Fraction(weights.rows) ** 2)
+
+
+def sum_rows(measurement: Measurement, bits: int, rows: UnitRows) -> Query:
     """The sums of each group where every row weighs one, in the steps of weights."""
     items = [*keep(rows.keys)]
     for i, statistic in enumerate(measurement.statistics):
         if isinstance(statistic, Total):
             items.append((f"p{i}", rows.value(i).total(rows.wheres[i])))
         else:
-            items.append(
-                (f"p{i}", multiply(Fold("count", where=rows.wheres[i]), 1 << bounding.bits))
-            )
+            items.append((f"p{i}", multiply(Fold("count", where=rows.wheres[i]), 1 << bits)))
     return Select(Alias(rows.query, "r"), tuple(items), group=rows.keys)
 
 
 def subtract_excess(
-    whole: Query, measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows
+    whole: Query, measurement: Measurement, weights: Weights, grids: Grids, rows: UnitRows
 ) -> Query:
     """Sums, less what units above the limit have too much; all of these units are among ``rows``."""
-    one = Number(1 << bounding.bits)
+    one = Number(1 << weights.bits)
     excess, total = [*keep(rows.keys)], [*keep(rows.keys)]
     for i, statistic in enumerate(measurement.statistics):
         over: Term = Op("-", (one, WEIGHT))
         if isinstance(statistic, Total):
             value = rows.value(i).term
-            over = Op("-", (value, apply_weight(value, bounding)))
+            over = Op("-", (value, apply_weight(value, weights.bits)))
         excess.append((f"p{i}", Op("negative", (zero_if_none(Fold("sum", over, rows.wheres[i])),))))
         total.append((f"p{i}", zero_if_none(Fold("sum", Name(f"p{i}")))))
-    joined = with_weights(bounding, grids, rows)
+    joined = with_weights(weights, grids, rows)
     less = Select(joined, tuple(excess), group=rows.keys)
     return Select(Alias(UnionAll((whole, less)), "s"), tuple(total), group=rows.keys)
 
 
 def _sum_weighted(
-    measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows
+    measurement: Measurement, weights: Weights, grids: Grids, rows: UnitRows
 ) -> Query:
     """The sums of each group, each row with its own weight."""
     items = [*keep(rows.keys)]
     for i, statistic in enumerate(measurement.statistics):
         total = isinstance(statistic, Total)
-        value = apply_weight(rows.value(i).term, bounding) if total else WEIGHT
+        value = apply_weight(rows.value(i).term, weights.bits) if total else WEIGHT
         items.append((f"p{i}", zero_if_none(Fold("sum", value, rows.wheres[i]))))
-    return Select(with_weights(bounding, grids, rows), tuple(items), group=rows.keys)
+    return Select(with_weights(weights, grids, rows), tuple(items), group=rows.keys)
 
 
-def apply_weight(value: Term, bounding: Bounding, weight: Term = WEIGHT) -> Term:
+def apply_weight(value: Term, bits: int, weight: Term = WEIGHT) -> Term:
     """What a value counts by the weight of its row."""
-    return Op("//", (Op("*", (value, weight)), Number(1 << bounding.bits)))
+    return Op("//", (Op("*", (value, weight)), Number(1 << bits)))
 
 
 def with_weights(
-    bounding: Bounding, grids: Grids, rows: UnitRows, *, all_rows: bool = False
+    weights: Weights, grids: Grids, rows: UnitRows, *, all_rows: bool = False
 ) -> JoinUsing:
     """Rows with the weight of each: of units above the limit, or ``all_rows``."""
-    weighed = Alias(weights(bounding, grids, rows), "w")
+    weighed = Alias(weights_of_units(weights, grids, rows), "w")
     return JoinUsing("left" if all_rows else "inner", Alias(rows.query, "r"), weighed, rows.units)
 
 
-def weights(bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:
+def weights_of_units(weights: Weights, grids: Grids, rows: UnitRows) -> Query:
     """Units above the limit, and what each of their rows weighs; under strict timing, all units."""
-    assert bounding.rows is not None
-    number, one = rows.number, 1 << bounding.bits
+    number, one = rows.number, 1 << weights.bits
     having: Term | None
-    if bounding.valued:
-        sizes = _sizes(bounding, grids, rows)
+    if weights.valued:
+        sizes = _sizes(weights, grids, rows)
         shares = [Op("//", (Number(m * one), Op("greatest", (s, Number(1))))) for s, m in sizes]
         weight: Term = Cast(Op("least", (Number(one), *shares)), "bigint")
         above = tuple(Op(">", (size, Number(most))) for size, most in sizes)
         having = above[0] if len(above) == 1 else Op("or", above)
     else:
-        assert isinstance(bounding.rows, int)
-        most = Number(bounding.rows * one)
+        assert isinstance(weights.rows, int)
+        most = Number(weights.rows * one)
         weight = Op("//", (most, number))
         if rows.strict:
             share = Op("//", (most, Op("greatest", (number, Number(1)))))
             weight = Op("least", (Number(one), share))
-        having = Op(">", (number, Number(bounding.rows)))
+        having = Op(">", (number, Number(weights.rows)))
     items = (*keep(rows.units), ("weight", weight))
     having = None if rows.strict else having
     return Select(Alias(rows.query, "r"), items, group=rows.units, having=having)
 
 
-def _sizes(bounding: Bounding, grids: Grids, rows: UnitRows) -> list[tuple[Term, int]]:
+def _sizes(weights: Weights, grids: Grids, rows: UnitRows) -> list[tuple[Term, int]]:
     """What each total sums of a unit, with every value as if it were positive, and its limit."""
-    assert bounding.rows is not None
     return [
         (
             zero_if_none(Fold("sum", Op("abs", (value.term,)), where)),
-            int(bounding.rows * grid.reach),
+            int(weights.rows * grid.reach),
         )
         for value, where, grid in zip(rows.values, rows.wheres, grids, strict=True)
         if value is not None and grid is not None

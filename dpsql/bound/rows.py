@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dpsql.bound.bounding import Bounding
 from dpsql.bound.drop_unit_path import looked_up
 from dpsql.bound.grid import Grid, ends, is_whole
-from dpsql.bound.prepared_rows import Reading
+from dpsql.bound.reading import Reading, relation_to_read
+from dpsql.bound.sensitivity import Strategy
 from dpsql.catalog.statistic import Statistic, Total
 from dpsql.ir.expressions import Column, Expression
 from dpsql.ir.relations import Filter, Join, Project, Relation, Scan, Sort, Stepped, written
@@ -121,7 +121,7 @@ def keep(names: tuple[str, ...]) -> Items:
 
 
 def unit_rows(
-    measurement: Measurement, bounding: Bounding, grids: Grids, reading: Reading | None,
+    measurement: Measurement, bounding: Strategy, grids: Grids, reading: Reading | None,
     others: Items | None = None,
 ) -> UnitRows:  # fmt: skip
     """The rows that a measurement is of, read from prepared copies where there are some.
@@ -129,16 +129,12 @@ def unit_rows(
     They have ``others``, if there are some, instead of the columns that statistics need; and their
     units, if the strategy looks at these.
     """
-    units = None if bounding.grouped or bounding.weighed else ()
+    units = None if bounding.reads_units else ()
     lifted = measurement.lifted
     if lifted is not None:
         rows = read_rows(measurement, lifted.input, grids, lifted.kept, units, others)
         return replace(rows, steady=steady(measurement.input), strict=True)
-    relation = measurement.input if reading is None else reading.relation
-    if bounding.ranked:
-        assert reading is not None
-        assert bounding.rows is not None
-        relation = reading.limited(int(bounding.rows))
+    relation = relation_to_read(measurement, reading, bounding.most_read)
     return read_rows(measurement, looked_up(relation), grids, None, units, others)
 
 

@@ -1,20 +1,64 @@
-"""Unit totals: what a unit has is added up, then capped. It has one group, or there is just one.
-
-Claim: a unit adds at most ``per_group`` rows to the one group that it is in, and to a sum at most so
-    many times the farthest end of the range.
-Assumes: no unit has rows in two groups (``groups`` is one and needs no limit).
-Argument: all rows of a unit are in one row of ``by_unit``, which is capped before units are added up.
-"""
+"""Unit totals: what a unit has is added up, then capped. It has one group, or there is just one."""
 
 from __future__ import annotations
 
-from dpsql.bound.bounding import Bounding
-from dpsql.bound.by_unit import by_unit, sum_units
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import ClassVar
+
+from dpsql.bound.by_unit import by_unit, cap, sum_units
 from dpsql.bound.rows import Grids, UnitRows
+from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
+from dpsql.catalog.statistic import Statistic
 from dpsql.ir.statements import Query
-from dpsql.plan.nodes import Measurement
+from dpsql.plan.nodes import Cells, Measurement
 
 
-def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:
-    """The sums of what units add, each capped."""
-    return sum_units(measurement, bounding, grids, rows, by_unit(measurement, bounding, rows))
+@dataclass(frozen=True, slots=True)
+class UnitTotals:
+    """A unit is in one group, and what it adds there is capped as if it had ``per_group`` rows.
+
+    Claim: a unit adds at most ``per_group`` rows to the one group that it is in, and to a sum at most
+        so many times the farthest end of the range.
+    Assumes: no unit has rows in two groups.
+    Argument: all rows of a unit are in one row of ``by_unit``, which is capped before units are added
+        up.
+    """
+
+    per_group: int
+    size: int = 1
+    name: ClassVar[str] = "unit totals"
+    groups: ClassVar[int] = 1
+    bits: ClassVar[int] = 0
+    bin_bits: ClassVar[int] = WEIGHT_BITS
+    """The cap becomes a weight of all rows of the unit, so that no value is preferred."""
+    reads_units: ClassVar[bool] = True
+    most_read: ClassVar[int | None] = None
+
+    @property
+    def rows_in_group(self) -> int:
+        """As the cap says."""
+        return self.per_group
+
+    @property
+    def counts(self) -> Sensitivity:
+        """One number moves by the cap."""
+        return Sensitivity(Fraction(self.per_group), Fraction(self.per_group) ** 2)
+
+    def touched(self, _: Cells | None) -> int:
+        """Its only group."""
+        return 1
+
+    def bounds(self, _: Statistic) -> bool:
+        """Every kind: what a unit adds to its group is in one place."""
+        return True
+
+    def keeps_all(self, most: int) -> bool:
+        """Nothing is capped of a unit that has no more rows than the cap."""
+        return self.per_group >= most
+
+    def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
+        """The sums of what units add, each capped."""
+        cut = partial(cap, per_group=self.per_group)
+        return sum_units(measurement, self, grids, rows, by_unit(measurement, rows), cut)

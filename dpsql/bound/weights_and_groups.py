@@ -1,21 +1,81 @@
-"""Weights and groups: rows weigh less where a unit has many, and it keeps a few of its groups.
-
-Claim: a unit changes at most ``groups`` groups, and its rows weigh at most ``rows`` in all of them.
-Argument: weights are those of ``row_weights``, over all rows of the unit, so that those in the groups
-    that it keeps weigh no more. Which groups these are is decided as in ``group_caps``.
-"""
+"""Weights and groups: rows weigh less where a unit has many, and it keeps a few of its groups."""
 
 from __future__ import annotations
 
-from dpsql.bound.bounding import Bounding
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
 from dpsql.bound.by_unit import sum_units
 from dpsql.bound.first_groups import first_groups
+from dpsql.bound.grid import Grid
+from dpsql.bound.row_weights import Weights, weighed_counts
 from dpsql.bound.rows import Grids, UnitRows
-from dpsql.ir.statements import Query
-from dpsql.plan.nodes import Measurement
+from dpsql.bound.sensitivity import WEIGHT_BITS, Sensitivity
+from dpsql.catalog.statistic import Rows, Statistic, Total, Units
+from dpsql.ir.statements import Query, Term
+from dpsql.plan.nodes import Cells, Measurement
 
 
-def apply(measurement: Measurement, bounding: Bounding, grids: Grids, rows: UnitRows) -> Query:
-    """The sums of what units add to the groups that they keep."""
-    groups, few = first_groups(measurement, bounding, grids, rows)
-    return sum_units(measurement, bounding, grids, rows, groups, few)
+@dataclass(frozen=True, slots=True)
+class WeightsAndGroups:
+    """A unit keeps at most ``groups`` groups, and its rows weigh at most ``rows`` in all.
+
+    Claim: a unit changes at most ``groups`` groups, and its rows weigh at most ``rows`` in all of
+        them, in steps of ``2**-bits``; where they are ``valued``, what they add to each sum is at most
+        ``rows`` times the farthest end of its range.
+    Argument: weights are those of ``RowWeights``, over all rows of the unit, so that those in the groups
+        that it keeps weigh no more. Which groups these are is decided as in ``GroupCaps``.
+    """
+
+    rows: int | Fraction
+    groups: int
+    limit: bool
+    bits: int = WEIGHT_BITS
+    valued: bool = False
+    size: int = 1
+    name: ClassVar[str] = "weights and groups"
+    reads_units: ClassVar[bool] = True
+    most_read: ClassVar[int | None] = None
+
+    @property
+    def weights(self) -> Weights:
+        """What rows weigh."""
+        return self
+
+    @property
+    def bin_bits(self) -> int:
+        """Each row has its weight."""
+        return self.bits
+
+    @property
+    def rows_in_group(self) -> int:
+        """All of its rows may be in one group."""
+        return int(self.rows)
+
+    @property
+    def counts(self) -> Sensitivity:
+        """The sum of the weights: all may be in one group, and groups left out only lower it."""
+        return weighed_counts(self)
+
+    def touched(self, _: Cells | None) -> int:
+        """The groups that it keeps."""
+        return self.groups
+
+    def bounds(self, statistic: Statistic) -> bool:
+        """Every kind; where values are what is bounded, sums of values and numbers of units."""
+        return not self.valued or isinstance(statistic, Units | Total)
+
+    def keeps_all(self, most: int) -> bool:
+        """No row of a unit weighs less that has no more than the limit, and no group is left out."""
+        return not self.limit and not self.valued and self.rows >= most
+
+    def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
+        """The sums of what units add to the groups that they keep."""
+        groups, few = first_groups(measurement, self, grids, rows)
+        return sum_units(measurement, self, grids, rows, groups, _whole, few)
+
+
+def _whole(_: Rows | Total, value: Term, __: Grid | None) -> Term:
+    """Weights have cut it already."""
+    return value

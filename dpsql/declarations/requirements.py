@@ -219,11 +219,11 @@ def _place(policy: Policy, table: str) -> str:
 DECLARATIONS = (
     Declaration(
         "unit key", "verified", "dpsql.engines.verify.verify",
-        ("dpsql.bound.bounding", "dpsql.policy.resolve", "dpsql.bound.prepared_rows"), _unit_keys,
+        ("dpsql.bound.sensitivity", "dpsql.policy.resolve", "dpsql.bound.reading"), _unit_keys,
     ),
     Declaration(
         "table key", "verified", "dpsql.engines.verify.verify",
-        ("dpsql.sql.bind.join_rules", "dpsql.sql.bind.privacy", "dpsql.bound.prepared_rows",
+        ("dpsql.sql.bind.join_rules", "dpsql.sql.bind.privacy", "dpsql.bound.reading",
          "dpsql.policy.resolve"), _table_keys,
     ),
     Declaration(
@@ -233,7 +233,7 @@ DECLARATIONS = (
     ),
     Declaration(
         "one row per unit", "verified", "dpsql.engines.verify.verify",
-        ("dpsql.bound.bounding", "dpsql.bound.one_row", "dpsql.sql.bind.privacy"), _one_row,
+        ("dpsql.bound.sensitivity", "dpsql.bound.one_row", "dpsql.sql.bind.privacy"), _one_row,
     ),
     Declaration(
         "same unit", "verified", "dpsql.engines.verify.verify",
@@ -245,12 +245,12 @@ DECLARATIONS = (
     ),
     Declaration(
         "several rows per unit", "enforced", "dpsql.rewrite.statement",
-        ("dpsql.bound.bounding", "dpsql.price.halves", "dpsql.rewrite.shortcut"),
+        ("dpsql.bound.sensitivity", "dpsql.price.halves", "dpsql.rewrite.shortcut"),
     ),
-    Declaration("rows per group", "enforced", "dpsql.rewrite.statement", ("dpsql.bound.bounding",)),
+    Declaration("rows per group", "enforced", "dpsql.rewrite.statement", ("dpsql.bound.sensitivity",)),
     Declaration(
         "range", "enforced", "dpsql.bound.grid",
-        ("dpsql.bound.bounding", "dpsql.bound.caps", "dpsql.bound.rows", "dpsql.engines.duckdb.guard.sizes"),
+        ("dpsql.bound.sensitivity", "dpsql.bound.caps", "dpsql.bound.rows", "dpsql.engines.duckdb.guard.sizes"),
     ),
     Declaration(
         "values", "enforced", "dpsql.plan.cells",

@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.bound.bounding import Bounding, sensitivity, touched
+from dpsql.bound import Bounding
 from dpsql.bound.grid import grid
+from dpsql.bound.sensitivity import sensitivity
 from dpsql.catalog.build import not_null
 from dpsql.catalog.statistic import Rows, Statistic, Total
 from dpsql.plan.nodes import Cells
@@ -71,7 +72,7 @@ def _halves(
     Claim: adding or removing one unit moves both halves over all groups by at most ``l1``, so that
         noise for ``epsilon`` makes both together ``epsilon``-DP.
     Assumes: a unit's total in a group is at most ``reach`` times its number of rows there, both
-        as the engine counts them, and its numbers have the sensitivity of ``bound.bounding``.
+        as the engine counts them, and its numbers have the sensitivity of ``bound.sensitivity``.
     Argument: then a unit's halves are not negative, and add up to 2 * reach times its number. Every
         stage keeps the assumption, since numbers and totals of a unit are made smaller by the same
         weight or factor, with totals rounded toward zero; where both are capped in a group, the
@@ -85,7 +86,7 @@ def _halves(
     moved = 2 * reach * sensitivity(Rows(), one, bounding).l1
     if moved / epsilon < widest:
         return Halves(other, reach, one, 0, moved)
-    rounding = 2 * touched(bounding, cells) * bounding.size
+    rounding = 2 * bounding.touched(cells) * bounding.size
     if rounding / epsilon > GAINED * Fraction(widest):
         return None
     coarse = math.ceil(math.log2(2 * moved / epsilon / Fraction(widest)))

@@ -12,18 +12,22 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.bound import caps
-from dpsql.bound.bounding import (
+from dpsql.bound import (
     Bounding,
-    Sensitivity,
-    candidates,
-    narrowed,
-    narrows,
-    sensitivity,
+    GroupCaps,
+    NormClip,
+    OneRow,
+    PreparedRows,
+    RowWeights,
+    UnitTotals,
+    WeightsAndGroups,
+    caps,
 )
 from dpsql.bound.buckets import buckets
+from dpsql.bound.candidates import candidates, narrowed, narrows
 from dpsql.bound.grid import Grid, finer, grid, last_digit
-from dpsql.bound.prepared_rows import reading
+from dpsql.bound.reading import reading
+from dpsql.bound.sensitivity import Sensitivity, sensitivity
 from dpsql.catalog.statistic import Ranked, Rows, Statistic, Total, Units
 from dpsql.diagnostics.refusal import Refused
 from dpsql.effort import step
@@ -172,12 +176,20 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
 
 def _with_bits(bounding: Bounding, share: Share) -> Bounding:
     """Weights as fine as the noise leaves visible; where no rows are counted, none see them."""
-    while bounding.bits > 0 and not bounding.valued:
-        moved = sensitivity(Rows(), 1 << bounding.bits, bounding)
-        if _spread(moved, share) < WIDEST_NOISE:
-            break
-        bounding = replace(bounding, bits=bounding.bits - 1)
-    return bounding
+    match bounding:
+        case OneRow() | PreparedRows() | UnitTotals() | GroupCaps():
+            return bounding
+        case RowWeights(valued=True) | WeightsAndGroups(valued=True):
+            return bounding
+        case RowWeights() | WeightsAndGroups() | NormClip():
+            while bounding.bits > 0:
+                moved = sensitivity(Rows(), 1 << bounding.bits, bounding)
+                if _spread(moved, share) < WIDEST_NOISE:
+                    break
+                bounding = replace(bounding, bits=bounding.bits - 1)
+            return bounding
+        case _:
+            assert_never(bounding)
 
 
 def _spread(moved: Sensitivity, share: Share) -> float:
@@ -202,19 +214,19 @@ def _chosen(
 
     Claim: one unit moves the differences between utilities of a group by at most a span, and the
         spans of all groups by no more than the sensitivity says.
-    Assumes: ``bound.bins`` bounds the weights of a unit as ``bound.bounding`` says.
+    Assumes: ``bound.bins`` bounds the weights of a unit as its strategy says.
     Argument: a row of weight w moves the rank that a value misses by at most w times the steepness,
         up or down (``release.choose``), so the span is twice that; it raises one count by w and
         lowers none. Weights add up.
     """
-    reach = statistic.span * (1 << bounding.fine)
+    reach = statistic.span * (1 << bounding.bin_bits)
     moved = sensitivity(Rows(), reach, bounding)
     bins = buckets(statistic, measurement.cells)
     if share.family == "gaussian":
         law = exponential_for_zcdp(moved.l2_squared, share.rho, bins.count)
     else:
         law = exponential_for(moved.l1, share.epsilon, bins.count)
-    return Chosen(statistic, bounding.fine, moved, law, bins)
+    return Chosen(statistic, bounding.bin_bits, moved, law, bins)
 
 
 def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:

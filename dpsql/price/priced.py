@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.bound.bounding import Bounding, Sensitivity
+from dpsql.bound import Bounding
 from dpsql.bound.buckets import Buckets
-from dpsql.bound.prepared_rows import Reading
+from dpsql.bound.reading import Reading
+from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Ranked, Statistic, Total
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.price.request import Request
@@ -195,7 +196,7 @@ class PricedMeasurement:
 class Search:
     """A question that comes before a plan: which of ``rungs`` bounds the rows of a unit.
 
-    Where ``valued``, rows are counted as shares of the largest value: see ``Bounding``.
+    Where ``valued``, rows are counted as shares of the largest value: see ``bound.row_weights``.
 
     ``measurements`` are those of the plan that its answer, a position in ``rungs``, is for.
     """

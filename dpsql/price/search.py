@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsql.bound.bounding import only_sums
+from dpsql.bound.candidates import only_sums
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real
 from dpsql.catalog.statistic import Quantile, Total, Units

@@ -6,6 +6,17 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import assert_never
 
+from dpsql.bound import (
+    Bounding,
+    GroupCaps,
+    NormClip,
+    OneRow,
+    PreparedRows,
+    RowWeights,
+    UnitTotals,
+    WeightsAndGroups,
+)
+from dpsql.bound.row_weights import Weights
 from dpsql.catalog.statistic import Cap, Mode, Quantile, Rows, Statistic, Total, Units, Values
 from dpsql.plan.empty_groups import least_units
 from dpsql.policy.types import Scalar
@@ -100,24 +111,38 @@ def groups_text(part: PricedMeasurement) -> str:
 
 def bounding_text(part: PricedMeasurement) -> str:
     """The stages that bound one unit's contribution."""
-    bounding = part.bounding
-    words = [bounding.name]
-    if bounding.valued:
-        assert bounding.rows is not None
-        words.append(
-            f"a unit weighs at most what {number(Fraction(bounding.rows))} rows of the largest value do"
-        )
-    elif bounding.weighed:
-        words.append(f"a unit weighs at most {bounding.rows} rows")
-    elif bounding.rows is not None:
-        words.append(f"at most {bounding.rows} rows of a unit are read")
-    if bounding.limit:
-        words.append(f"at most {bounding.groups} groups of a unit")
-    if bounding.per_group is not None:
-        words.append(f"at most {bounding.per_group} rows of a unit in a group")
-    if bounding.norm is not None:
-        words.append(f"norm of a unit's counts at most {number(bounding.norm)}")
-    return ", ".join(words)
+    return ", ".join((part.bounding.name, *_limits(part.bounding)))
+
+
+def _limits(bounding: Bounding) -> Iterator[str]:
+    match bounding:
+        case OneRow():
+            pass
+        case PreparedRows(rows=rows):
+            yield f"at most {rows} rows of a unit are read"
+        case RowWeights():
+            yield _weight(bounding)
+        case UnitTotals(per_group=per_group):
+            yield f"at most {per_group} rows of a unit in a group"
+        case GroupCaps(groups=groups, limit=limit, per_group=per_group):
+            if limit:
+                yield f"at most {groups} groups of a unit"
+            yield f"at most {per_group} rows of a unit in a group"
+        case WeightsAndGroups(groups=groups, limit=limit):
+            yield _weight(bounding)
+            if limit:
+                yield f"at most {groups} groups of a unit"
+        case NormClip(norm=norm):
+            yield f"norm of a unit's counts at most {number(norm)}"
+        case _:
+            assert_never(bounding)
+
+
+def _weight(weights: Weights) -> str:
+    if not weights.valued:
+        return f"a unit weighs at most {weights.rows} rows"
+    rows = number(Fraction(weights.rows))
+    return f"a unit weighs at most what {rows} rows of the largest value do"
 
 
 def statistic_text(statistic: Statistic) -> str:

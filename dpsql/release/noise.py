@@ -2,7 +2,7 @@
 
 Claim: the returned table is the output of the mechanisms of the priced measurement on the exact
     integers, and of nothing else.
-Assumes: the integers have the priced sensitivities (``bound.bounding``), the randomness is
+Assumes: the integers have the priced sensitivities (``bound.sensitivity``), the randomness is
     independent of everything (``privacy.entropy``).
 Argument: noise is added to each integer exactly, in integers, and values are chosen by exact
     integers (``release.choose``); groups that are not public are

@@ -20,7 +20,18 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import assert_never
 
+from dpsql.bound import (
+    Bounding,
+    GroupCaps,
+    NormClip,
+    OneRow,
+    PreparedRows,
+    RowWeights,
+    UnitTotals,
+    WeightsAndGroups,
+)
 from dpsql.catalog.statistic import Quantile, Rows, Total, Units, Values
 from dpsql.engines.duckdb.groups import words_of, write_groups, write_public
 from dpsql.ir.expressions import Column, Expression, Literal, columns, substitute
@@ -153,7 +164,7 @@ def pieces(priced: PricedPlan, answers_key: str) -> tuple[Piece, ...]:
 def _of_part(priced: PricedPlan, at: int, part: PricedMeasurement, answers: str) -> Iterator[Piece]:
     whole = _all(part, at)
     asked = _question(part)
-    together = part.bounding.valued and len(part.noised) > 1
+    together = _weighs_values(part.bounding) and len(part.noised) > 1
     if asked is None or part.selection is not None or together:
         yield _piece(priced, (whole,), [answers, _asked(part, asked, whole.columns)])
         return
@@ -198,13 +209,12 @@ def _additive(part: PricedMeasurement, position: int) -> bool:
 
 def clips(part: PricedMeasurement) -> bool:
     """Whether bounding takes anything from units that are as the policy says."""
-    bounding, most = part.bounding, part.measurement.privacy.max_rows
-    limits = (bounding.rows, bounding.per_group)
-    return (
-        bounding.limit
-        or bounding.norm is not None
-        or any(limit is not None and limit < most for limit in limits)
-    )
+    return not part.bounding.keeps_all(part.measurement.privacy.max_rows)
+
+
+def _weighs_values(bounding: Bounding) -> bool:
+    """Whether what a row weighs follows from all that its measurement sums."""
+    return isinstance(bounding, RowWeights | WeightsAndGroups) and bounding.valued
 
 
 def _all(part: PricedMeasurement, at: int) -> Slot:
@@ -261,7 +271,7 @@ def _asked(
     asked: list[object] = [
         _with_contents(part) if words is None else words.words(chosen),
         _cells(measurement.cells),
-        repr(replace(part.bounding, bits=0, ranked=False)),  # the same number, read otherwise
+        _limits(part.bounding),
         [_constants(part, i) for i in chosen],
         None if part.selection is None else part.selection.shares,
         [f.shape.kind.value for f in measurement.key_fields],
@@ -270,6 +280,38 @@ def _asked(
         asked.append("canonical labels")  # releases without it may be named by one row's bytes
     # Groups below a least number of units are left out: a lower threshold is no better answer.
     return asked if least is None else [*asked, least]
+
+
+def _limits(bounding: Bounding) -> str:
+    """The limits of a strategy, in the words that stored releases have: in others they are not found.
+
+    How fine weights are is not among them. Rows that a copy lets through are the same limit as weights:
+    units that are as declared have the same number, read otherwise.
+    """
+    own: dict[str, object]
+    match bounding:
+        case OneRow():
+            own = {}
+        case RowWeights(rows=rows, valued=valued):
+            own = {"rows": rows, "valued": valued}
+        case PreparedRows(rows=rows):
+            own = {"rows": rows}
+        case UnitTotals(per_group=per_group):
+            own = {"grouped": True, "per_group": per_group}
+        case GroupCaps(limit=limit, per_group=per_group):
+            own = {"grouped": True, "limit": limit, "per_group": per_group}
+        case WeightsAndGroups(rows=rows, limit=limit, valued=valued):
+            own = {"rows": rows, "grouped": True, "limit": limit, "valued": valued}
+        case NormClip(norm=norm):
+            own = {"grouped": True, "norm": norm}
+        case _:
+            assert_never(bounding)
+    words = {
+        "rows": None, "grouped": False, "groups": bounding.groups, "limit": False,
+        "per_group": None, "norm": None, "bits": 0, "size": bounding.size, "ranked": False,
+        "valued": False, **own,
+    }  # fmt: skip
+    return f"Bounding({', '.join(f'{name}={value!r}' for name, value in words.items())})"
 
 
 def _with_contents(part: PricedMeasurement) -> object:

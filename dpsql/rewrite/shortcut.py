@@ -36,10 +36,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from dpsql.bound.bounding import Bounding
+from dpsql.bound import OneRow, PreparedRows, RowWeights
 from dpsql.bound.copies import total_of
 from dpsql.bound.drop_unit_path import hidden, looked_up
-from dpsql.bound.prepared_rows import once
+from dpsql.bound.reading import once, relation_to_read
 from dpsql.bound.row_weights import subtract_excess, sum_rows
 from dpsql.bound.rows import Light, read_rows
 from dpsql.catalog.statistic import Rows, Statistic, Total
@@ -71,7 +71,7 @@ class Lighter:
     @property
     def apart(self) -> bool:
         """Whether rows of units with too many may be weighed alone."""
-        return self.part.bounding.name == "row weights" and self.counted.copied is None
+        return isinstance(self.part.bounding, RowWeights) and self.counted.copied is None
 
     def query(self, light: Light, heavy: str | None = None) -> Query:
         """The statement; ``light`` is what was found of the rows, ``heavy`` the name of those kept."""
@@ -84,8 +84,9 @@ class Lighter:
         if self.spared and scan.table.path:
             relation = _swapped(relation, scan, replace(scan, lean=True))
         rows = read_rows(measurement, looked_up(relation), grids, units=(), light=light)
-        sums = sum_rows(measurement, bounding, rows)
+        sums = sum_rows(measurement, bounding.bits, rows)
         if heavy is not None:
+            assert isinstance(bounding, RowWeights), "no others are weighed apart"
             few = _swapped(self.relation, scan, replace(scan, heavy=heavy))
             apart = read_rows(measurement, looked_up(few), grids)
             apart = replace(apart, query=CommonTable(ROWS, apart.query))
@@ -96,26 +97,16 @@ class Lighter:
 def lighter_of(part: PricedMeasurement) -> Lighter | None:
     """How the measurement may be asked more lightly; None where bounds decide what is added up."""
     bounding = part.bounding
-    relation = _read(part)
+    relation = relation_to_read(part.measurement, part.reading, bounding.most_read)
     scan = _counted(relation) if _summed(part.measurement) else None
     if scan is None:
         return None
-    spared = not (bounding.ranked or bounding.name == "one row per unit")
+    spared = not isinstance(bounding, OneRow | PreparedRows)
     allowed = not hidden(scan) & _named(relation)
-    if spared and not (allowed and _spares(bounding, scan.table.max_rows_per_unit)):
+    if spared and not (allowed and bounding.keeps_all(scan.table.max_rows_per_unit)):
         return None
     ranges = dict(_ranges(part.measurement.statistics, relation))
     return Lighter(part, relation, scan, spared, ranges)
-
-
-def _read(part: PricedMeasurement) -> Relation:
-    """The rows as the measurement's own statement reads them."""
-    if part.reading is None:
-        return part.measurement.input
-    if not part.bounding.ranked:
-        return part.reading.relation
-    assert part.bounding.rows is not None
-    return part.reading.limited(int(part.bounding.rows))
 
 
 def _ranges(
@@ -146,13 +137,6 @@ def _is_sum(statistic: Statistic) -> bool:
             return True
         case _:
             return False
-
-
-def _spares(bounding: Bounding, most: int) -> bool:
-    """Whether a unit with so many rows loses nothing: no row of it weighs less, no group is cut."""
-    limits = [n for n in (bounding.rows, bounding.per_group) if n is not None]
-    cut = bounding.valued or bounding.limit or bounding.norm is not None
-    return bool(limits) and not cut and all(n >= most for n in limits)
 
 
 def _private(relation: Relation) -> list[Scan]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from dpsql.bound import (
+    Bounding,
+    GroupCaps,
+    NormClip,
+    OneRow,
+    PreparedRows,
+    RowWeights,
+    UnitTotals,
+    WeightsAndGroups,
     bins,
     distinct_values,
-    group_caps,
-    norm_clip,
-    one_row,
-    row_weights,
-    unit_totals,
-    weights_and_groups,
 )
-from dpsql.bound.bounding import Bounding
 from dpsql.bound.grid import grid
-from dpsql.bound.prepared_rows import Reading
 from dpsql.bound.rank_prefilter import separable
+from dpsql.bound.reading import Reading
 from dpsql.bound.rows import Grids, UnitRows, unit_rows
 from dpsql.bound.share_rows import is_costly
 from dpsql.catalog.statistic import Apart, Ranked, Total, Values
@@ -39,12 +41,6 @@ from dpsql.plan.nodes import Measurement
 from dpsql.price.priced import PricedMeasurement
 from dpsql.rewrite.late_unit_join import join_units_last
 
-STRATEGIES = {
-    "one row per unit": one_row, "prepared rows": one_row, "row weights": row_weights,
-    "unit totals": unit_totals, "group caps": group_caps, "weights and groups": weights_and_groups,
-    "norm clip": norm_clip,
-}  # fmt: skip
-"""The module of each strategy, by the name of its bounding."""
 ROWS = "rows of units"
 """A query of the statement: a name that nobody gives to a table of a database."""
 
@@ -81,9 +77,9 @@ def _sums(
 ) -> Query:
     """The query of numbers and totals."""
     rows = unit_rows(measurement, bounding, grids, reading)
-    if bounding.grouped or bounding.weighed:
+    if bounding.reads_units:
         rows = share(measurement, bounding, join_units_last(measurement, grids, rows))
-    sums = STRATEGIES[bounding.name].apply(measurement, bounding, grids, rows)
+    sums = bounding.apply(measurement, grids, rows)
     return every_group(measurement, sums)
 
 
@@ -151,10 +147,23 @@ def _number(statistic: Ranked | Values, of: str) -> Term:
 
 def share(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> UnitRows:
     """The rows written once, where the statement reads them again; computed once where that costs less."""
-    if not (bounding.weighed or separable(measurement, bounding, rows)):
+    if not _reads_again(measurement, bounding, rows):
         return rows
     stored = not rows.strict and is_costly(rows.relation)
     return replace(rows, query=CommonTable(ROWS, rows.query, stored))
+
+
+def _reads_again(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> bool:
+    """Whether the strategy's statement reads the rows more than once."""
+    match bounding:
+        case RowWeights() | WeightsAndGroups():
+            return True
+        case GroupCaps():
+            return separable(measurement, bounding, rows)
+        case OneRow() | PreparedRows() | UnitTotals() | NormClip():
+            return False
+        case _:
+            assert_never(bounding)
 
 
 def every_group(measurement: Measurement, sums: Query) -> Query:

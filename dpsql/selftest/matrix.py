@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dpsql.bound import GroupCaps, NormClip, PreparedRows
 from dpsql.price.request import Mechanism
 from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
 from dpsql.selftest.probes import (
@@ -24,7 +25,7 @@ from dpsql.selftest.probes import (
     ROWS,
     WORD,
 )
-from dpsql.selftest.products import AGGREGATES, RULES, products
+from dpsql.selftest.products import AGGREGATES, IN_GROUPS, RULES, products
 from dpsql.selftest.questions import Question, Step
 from dpsql.selftest.scenarios import (
     ABOVE,
@@ -50,7 +51,6 @@ FEW = 500
 """Cells whose levels are few enough to be made to add up."""
 FEWER = 40
 """Cells so few that a number of units near that of a crowd is no noise of nobody."""
-_FORCED = ("row weights", "group caps", "weights and groups", "norm clip")
 
 
 def matrix() -> Iterator[Question]:
@@ -91,19 +91,19 @@ def _aggregates() -> Iterator[Question]:
 
 def _strategies() -> Iterator[Question]:
     """Each way to bound, for each kind of statistic; and how much is left over several groups."""
-    for strategy in _FORCED:
-        law: Mechanism = "gaussian" if strategy == "norm clip" else "laplace"
+    for strategy in IN_GROUPS:
+        law: Mechanism = "gaussian" if strategy == NormClip.name else "laplace"
         for text in _EACH_KIND:
             yield Question(
                 f"{text} by {strategy}", ROWS, by_cell(text), SEVERAL, law, strategy,
                 scenarios=SCENARIOS if text == "COUNT(*)" else (SPREAD,),
             )  # fmt: skip
     yield Question(
-        "COUNT(*) in one group of many", ROWS, _parts("COUNT(*)", 2), WIDE, "laplace", "group caps",
+        "COUNT(*) in one group of many", ROWS, _parts("COUNT(*)", 2), WIDE, "laplace", GroupCaps.name,
         scenarios=MAIN,
     )  # fmt: skip
     count = by_cell("COUNT(*)")
-    yield Question("COUNT(*) of one group", ROWS, count, WIDE, "laplace", "group caps")
+    yield Question("COUNT(*) of one group", ROWS, count, WIDE, "laplace", GroupCaps.name)
     total = "LEAST(GREATEST((AVG(y) - 1) * GREATEST(COUNT(y), 1), 0), 8)"
     both = f"{total} + LEAST(GREATEST(COUNT(y) - 12, 0), 4)"  # beyond what twelve others have
     yield Question("what AVG(y) is made of", ROWS, by_cell(both), scenarios=(CROWD, *MAIN))
@@ -136,7 +136,7 @@ def _searched() -> Iterator[Question]:
 
 def _prepared() -> Iterator[Question]:
     """A table that has a prepared copy: units are bounded by what is read."""
-    strategy = "prepared rows"
+    strategy = PreparedRows.name
     for text in _EACH_KIND:
         yield Question(
             f"{text} by {strategy}", PREPARED, by_cell(text, PREPARED), SEVERAL, "laplace",

@@ -8,6 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dpsql.bound import (
+    GroupCaps,
+    NormClip,
+    PreparedRows,
+    RowWeights,
+    UnitTotals,
+    WeightsAndGroups,
+)
 from dpsql.catalog.aggregates import AGGREGATES as RECORDS
 from dpsql.catalog.aggregates import is_private, names_where
 from dpsql.price.request import Mechanism
@@ -26,12 +34,12 @@ RULES: tuple[tuple[str, str, Mechanism], ...] = (
     ("Gaussian", SEVERAL, "gaussian"),
 )  # fmt: skip
 """Every rule that selects groups, and the role and mechanism that lead to it."""
-WAYS = (
-    "row weights", "group caps", "weights and groups", "norm clip", "prepared rows", "unit totals",
-)  # fmt: skip
+IN_GROUPS = tuple(s.name for s in (RowWeights, GroupCaps, WeightsAndGroups, NormClip))
+"""Ways to bound a unit of many rows in many groups of a table that has no prepared copy."""
+WAYS = (*IN_GROUPS, PreparedRows.name, UnitTotals.name)
 """Ways to bound a unit of many rows; one row per unit is what every aggregate of people has."""
 _LAWS: tuple[Mechanism, ...] = ("laplace", "gaussian", "geometric")
-_GROUPED = ("row weights", "norm clip", "prepared rows")
+_GROUPED = (RowWeights.name, NormClip.name, PreparedRows.name)
 _TURNS = 3
 """Steps through the scenarios from one pair to the next: all are met, since ten have no third."""
 _SHARE = 8
@@ -70,10 +78,10 @@ def possible(aggregate: str, way: str) -> bool:
 
 def _bounded(text: str, way: str, law: Mechanism, scenario: Scenario) -> Question:
     name = f"{text} by {way}, {law}"
-    if way == "unit totals":
+    if way == UnitTotals.name:
         sql = f"SELECT 1 AS {CELL}, {text} FROM {ROWS} WHERE {CELL} = 1"
         return Question(name, ROWS, sql, SEVERAL, law, way, scenarios=(scenario,), cells=1)
-    table = PREPARED if way == "prepared rows" else ROWS
+    table = PREPARED if way == PreparedRows.name else ROWS
     sql = f"SELECT {CELL}, {text} FROM {table} GROUP BY {CELL}"
     return Question(name, table, sql, SEVERAL, law, way, scenarios=(scenario,), share=_SHARE)
 
@@ -83,8 +91,8 @@ def _in_many_groups() -> Iterator[Question]:
     for text, number, most in _MANY:
         for key in (CELL, WORD):
             total = f"SUM(LEAST(GREATEST({number}, 0), {most}))"
-            for way in WAYS[:4] if key == CELL else ("group caps", "weights and groups"):
-                law: Mechanism = "gaussian" if way == "norm clip" else "laplace"
+            for way in IN_GROUPS if key == CELL else (GroupCaps.name, WeightsAndGroups.name):
+                law: Mechanism = "gaussian" if way == NormClip.name else "laplace"
                 sql = (
                     f"SELECT {key}, {total} FROM (SELECT {key}, {PART}, {text} AS v FROM {ROWS}"
                     f" GROUP BY {key}, {PART}) AS g WHERE {PART} < 5 GROUP BY {key} ORDER BY {key}"

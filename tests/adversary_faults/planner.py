@@ -144,9 +144,9 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "bound/bounding.py",
-                "        yield Sensitivity(Fraction(k * c), Fraction(k * c * c))",
-                "        yield Sensitivity(Fraction(k * c), Fraction(k * c))",
+                "bound/group_caps.py",
+                "        return Sensitivity(Fraction(k * c), Fraction(k * c * c))",
+                "        return Sensitivity(Fraction(k * c), Fraction(k * c))",
             ),
         ),
         "Gaussian noise over groups is narrower than a person with several rows in a group needs.",
@@ -156,9 +156,9 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "bound/bounding.py",
-                "    size = bounding.size\n    assert",
-                "    size = 1\n    assert",
+                "bound/sensitivity.py",
+                "    size = bounding.size\n    if",
+                "    size = 1\n    if",
             ),
         ),
         "Where the policy protects groups of several units, noise is for one of them.",
@@ -211,7 +211,7 @@ FAULTS = (
         (
             Edit(
                 "bound/by_unit.py",
-                '        return Op("least", (value, Number(bounding.per_group)))',
+                '        return Op("least", (value, Number(per_group)))',
                 "        return value",
             ),
             Edit(
@@ -229,8 +229,8 @@ FAULTS = (
         (
             Edit(
                 "bound/row_weights.py",
-                '        having = Op(">", (number, Number(bounding.rows)))',
-                '        having = Op(">", (number, Number(2 * bounding.rows)))',
+                '        having = Op(">", (number, Number(weights.rows)))',
+                '        having = Op(">", (number, Number(2 * weights.rows)))',
             ),
         ),
         "A person with up to twice the declared rows counts with all of them, with noise for half.",

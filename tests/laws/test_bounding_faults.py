@@ -13,9 +13,17 @@ from support.corpus import SHOP, World
 from support.datasets import in_memory
 from support.measured import broken, exact, forced, plan_of, removed, request, text_of, way
 
+from dpsql.bound import (
+    Bounding,
+    GroupCaps,
+    NormClip,
+    OneRow,
+    RowWeights,
+    UnitTotals,
+    WeightsAndGroups,
+    rows,
+)
 from dpsql.bound import grid as grids
-from dpsql.bound import rows
-from dpsql.bound.bounding import Bounding
 from dpsql.price import price
 from dpsql.price.priced import PricedMeasurement
 
@@ -42,34 +50,34 @@ DEAR = (
 DAYS = "SELECT placed, COUNT(*) FROM customers JOIN orders USING (customer_id) WHERE amount > 1 GROUP BY placed"
 
 FORCED: dict[str, tuple[Bounding, tuple[str, ...]]] = {
-    "row weights": (Bounding(rows=7, groups=4, bits=20), (ORDERS, SHIFTED, TOTALS, DEVIATION, DEAR)),
-    "coarse row weights": (Bounding(rows=7, groups=4, bits=2), (ORDERS, SHIFTED, TOTALS)),
-    "unit totals": (Bounding(grouped=True, per_group=9), (TOTALS,)),
-    "every group": (Bounding(grouped=True, groups=4, per_group=9), (CAPPED,)),
+    "row weights": (RowWeights(rows=7, groups=4), (ORDERS, SHIFTED, TOTALS, DEVIATION, DEAR)),
+    "coarse row weights": (RowWeights(rows=7, groups=4, bits=2), (ORDERS, SHIFTED, TOTALS)),
+    "unit totals": (UnitTotals(per_group=9), (TOTALS,)),
+    "every group": (GroupCaps(groups=4, limit=False, per_group=9), (CAPPED,)),
     "group caps": (
-        Bounding(grouped=True, groups=2, limit=True, per_group=3),
+        GroupCaps(groups=2, limit=True, per_group=3),
         (ORDERS, SHIFTED, DEVIATION, UNITS, HIDDEN, CAPPED),
     ),
     "one group": (
-        Bounding(grouped=True, groups=1, limit=True, per_group=1),
+        GroupCaps(groups=1, limit=True, per_group=1),
         (ORDERS, SHIFTED, UNITS, HIDDEN),
     ),
     "weights and groups": (
-        Bounding(rows=7, grouped=True, groups=3, limit=True, bits=20),
+        WeightsAndGroups(rows=7, groups=3, limit=True),
         (ORDERS, SHIFTED, UNITS, HIDDEN, CAPPED),
     ),
     "as many groups as rows": (
-        Bounding(grouped=True, groups=50, limit=True, per_group=1), (UNITS, SHIFTED, DAYS),
+        GroupCaps(groups=50, limit=True, per_group=1), (UNITS, SHIFTED, DAYS),
     ),
     "weights, and as many groups as rows": (
-        Bounding(rows=7, grouped=True, groups=50, limit=True, bits=20), (UNITS, SHIFTED, DAYS, DEAR),
+        WeightsAndGroups(rows=7, groups=50, limit=True), (UNITS, SHIFTED, DAYS, DEAR),
     ),
     "norm clip": (
-        Bounding(grouped=True, groups=800, norm=Fraction(5, 2), bits=20),
+        NormClip(groups=800, norm=Fraction(5, 2)),
         (ORDERS, SHIFTED, DEVIATION),
     ),
     "coarse norm clip": (
-        Bounding(grouped=True, groups=800, norm=Fraction(29, 10), bits=3),
+        NormClip(groups=800, norm=Fraction(29, 10), bits=3),
         (ORDERS, SHIFTED),
     ),
 }  # fmt: skip
@@ -78,13 +86,13 @@ FEW_SUMS = "SELECT page, SUM(seconds - 1800), COUNT(DISTINCT customer_id) FROM v
 HIDDEN_SUMS = "SELECT city, SUM(age) FROM customers JOIN orders USING (customer_id) GROUP BY city"
 FORCED |= {
     "value weights": (
-        Bounding(rows=Fraction(7, 4), groups=4, bits=20, valued=True), (SUMS,),
+        RowWeights(rows=Fraction(7, 4), groups=4, valued=True), (SUMS,),
     ),
     "weights of small values": (
-        Bounding(rows=Fraction(1, 64), groups=4, bits=20, valued=True), (SUMS,),
+        RowWeights(rows=Fraction(1, 64), groups=4, valued=True), (SUMS,),
     ),
     "value weights and groups": (
-        Bounding(rows=Fraction(7, 4), grouped=True, groups=2, limit=True, bits=20, valued=True),
+        WeightsAndGroups(rows=Fraction(7, 4), groups=2, limit=True, valued=True),
         (SUMS, FEW_SUMS, HIDDEN_SUMS),
     ),
 }  # fmt: skip
@@ -196,15 +204,13 @@ def test_a_wrong_stage_is_noticed(fault: str) -> None:
 
 def test_a_reach_that_forgets_negative_bounds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grids.Grid, "reach", property(lambda g: max(abs(g.high - g.centre), 1)))
-    assert breaches(
-        _parts("SELECT SUM(amount - 2000) FROM orders", Bounding(grouped=True, per_group=9))
-    )
+    assert breaches(_parts("SELECT SUM(amount - 2000) FROM orders", UnitTotals(per_group=9)))
 
 
 def test_a_forgotten_centre_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     real = rows.steps_of
     monkeypatch.setattr(rows, "steps_of", lambda total, at: real(total, replace(at, centre=0)))
-    assert breaches(_parts("SELECT AVG(age) FROM customers", Bounding(groups=1)), (101, 7))
+    assert breaches(_parts("SELECT AVG(age) FROM customers", OneRow()), (101, 7))
 
 
 def test_a_skipped_clamp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,11 +218,11 @@ def test_a_skipped_clamp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         rows, "steps_of", lambda total, at: replace(real(total, at), least=-99999999, most=99999999)
     )
-    assert breaches(_parts("SELECT SUM(seconds) FROM visits", Bounding(rows=7, groups=1, bits=20)))
+    assert breaches(_parts("SELECT SUM(seconds) FROM visits", RowWeights(rows=7, groups=1)))
 
 
 def test_a_forgotten_group_size_is_noticed() -> None:
-    parts = _parts(UNITS, Bounding(grouped=True, groups=2, limit=True, per_group=3))
+    parts = _parts(UNITS, GroupCaps(groups=2, limit=True, per_group=3))
     assert breaches(parts, (101, 106, 104, 7), together=4)
 
 

@@ -20,7 +20,7 @@ import pytest
 from support.datasets import folder
 from support.measured import Exact, broken, every_way, exact, planned, request, text_of, values_in
 
-from dpsql.bound.bounding import Sensitivity
+from dpsql.bound.sensitivity import Sensitivity
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.engine import Value
 from dpsql.policy.model import Policy, Table

@@ -16,7 +16,8 @@ from support.services import FreeLedger, Seeded, SpyEngine, noon
 from test_bounding_faults import ORDERS, _parts, breaches
 from test_counts import asked, column, people
 
-from dpsql.bound.bounding import Bounding, Sensitivity
+from dpsql.bound import RowWeights
+from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Rows, Total
 from dpsql.engines.facts import Facts
 from dpsql.ir.expressions import integer
@@ -88,7 +89,7 @@ def test_the_halves_are_independent_and_one_draw_for_both_is_noticed(
 
 
 def test_halves_whose_price_is_of_one_are_noticed() -> None:
-    parts = _parts(ORDERS, Bounding(rows=7, groups=4, bits=20))
+    parts = _parts(ORDERS, RowWeights(rows=7, groups=4))
     assert any(_is_half(item) for part in parts for item in part.noised)
     assert breaches(parts) == []
     assert any("halves" in said for said in breaches([_cheap(part) for part in parts]))
@@ -172,7 +173,7 @@ def test_both_halves_of_every_group_are_rounded_up() -> None:
     so that one which allows a single step for each group, not one for each half, is noticed.
     """
     groups, rows, epsilon, half = 64, 5, Fraction(1, 2**28), 2**15 + 1
-    bounding = Bounding(rows=rows, groups=rows, bits=20)
+    bounding = RowWeights(rows=rows, groups=rows)
     total = Total(integer(1), Fraction(0), Fraction(2 * half), centre=Fraction(half))
     share = Share("laplace", 2, epsilon, *3 * (Fraction(0),))
     noise, moved = DiscreteLaplace(Fraction(1)), Sensitivity(Fraction(1), Fraction(1))
@@ -195,7 +196,7 @@ def test_both_halves_of_every_group_are_rounded_up() -> None:
 
 @pytest.mark.parametrize("digits", range(6, 40, 3))
 def test_halves_that_rounding_would_drown_are_none(digits: int) -> None:
-    bounding = Bounding(rows=1, groups=1, bits=1)
+    bounding = RowWeights(rows=1, groups=1, bits=1)
     total = Total(integer(1), Fraction(0), Fraction(2) ** 40, centre=Fraction(2) ** 39)
     share = Share("laplace", 2, Fraction(1, 10**digits), *3 * (Fraction(0),))
     noise = DiscreteLaplace(Fraction(1))

@@ -28,6 +28,7 @@ from support.measured import (
 )
 from support.neighbours import DIRTY, neighbours
 
+from dpsql.bound import PreparedRows
 from dpsql.bound.copies import companion, copy_of
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.policy.companion import CATALOG, RANK, Shelf, key_of
@@ -117,7 +118,7 @@ def test_a_unit_moves_what_is_read_from_copies_within_its_price(entry: Entry) ->
 
 
 def test_many_statements_are_bounded_by_what_they_read() -> None:
-    ranked = [p for e in READ for p in ways(e.sql, e.world) if p.bounding.ranked]
+    ranked = [p for e in READ for p in ways(e.sql, e.world) if isinstance(p.bounding, PreparedRows)]
     assert len(ranked) >= 40
     assert all(f"{quoted(RANK)} <= " in text_of(p) for p in ranked)
 
@@ -146,7 +147,7 @@ COPIES = {
 @pytest.mark.parametrize("fault", STATEMENTS)
 def test_a_fault_in_a_statement_is_noticed(fault: str) -> None:
     world = READ[0].world
-    parts = [p for p in ways(VISITS, world) if p.bounding.ranked]
+    parts = [p for p in ways(VISITS, world) if isinstance(p.bounding, PreparedRows)]
     assert law(parts, VISITS, world) == []
     faulty = [replace(way(p), sql=STATEMENTS[fault](text_of(p))) for p in parts]
     assert [text_of(p) for p in faulty] != [text_of(p) for p in parts]
@@ -158,7 +159,7 @@ def test_a_fault_in_a_copy_of_units_without_a_table_is_noticed(fault: str) -> No
     world = RATED[0].world
     table = opened(world).policy.tables["marks"]
     assert COPIES[fault](text_of_copy(table)) != text_of_copy(table)
-    parts = [p for p in ways(MARKS, world) if p.bounding.ranked]
+    parts = [p for p in ways(MARKS, world) if isinstance(p.bounding, PreparedRows)]
     assert law(parts, MARKS, world) == []
     assert law(parts, MARKS, world, COPIES[fault])
 
@@ -168,7 +169,7 @@ def test_a_fault_in_a_copy_is_noticed(fault: str) -> None:
     world = READ[0].world
     table = opened(world).policy.tables["orders"]
     assert COPIES[fault](text_of_copy(table)) != text_of_copy(table)
-    parts = [p for p in ways(ORDERS, world) if p.bounding.ranked]
+    parts = [p for p in ways(ORDERS, world) if isinstance(p.bounding, PreparedRows)]
     assert law(parts, ORDERS, world) == []
     assert law(parts, ORDERS, world, COPIES[fault])
 

@@ -17,7 +17,7 @@ import pytest
 from support.datasets import FIXTURES
 
 from dpsql import selftest
-from dpsql.bound.bounding import STRATEGIES
+from dpsql.bound import STRATEGIES
 from dpsql.catalog.aggregates import is_private, names_where
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ir.relations import Aggregate, Join, walk
@@ -153,17 +153,18 @@ def _pairs(kind: str) -> Iterator[Pair]:
 
 
 AGGREGATES = names_where(is_private)
+WAYS = tuple(strategy.name for strategy in STRATEGIES)
 SIDES: Mapping[str, tuple[Iterable[str], Iterable[str]]] = {
     "scenario by aggregate": ([s.name for s in SCENARIOS], AGGREGATES),
     "scenario by mechanism": ([s.name for s in SCENARIOS], LAWS),
-    "scenario by way": ([s.name for s in SCENARIOS], STRATEGIES),
+    "scenario by way": ([s.name for s in SCENARIOS], WAYS),
     "scenario by rule": ([s.name for s in SCENARIOS], RULES.values()),
     "scenario by join": ([s.name for s in SCENARIOS], ("inner", "left", "semi", "anti")),
     "aggregate by mechanism": (TEXTS, MECHANISMS),
-    "aggregate by way": (TEXTS, STRATEGIES),
+    "aggregate by way": (TEXTS, WAYS),
     "aggregate by rule": (TEXTS, RULES.values()),
-    "way by mechanism": (STRATEGIES, MECHANISMS),
-    "way by rule": (STRATEGIES, RULES.values()),
+    "way by mechanism": (WAYS, MECHANISMS),
+    "way by rule": (WAYS, RULES.values()),
 }
 
 

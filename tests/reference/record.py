@@ -22,7 +22,7 @@ from support.measured import claims, every_way, exact, planned, request
 from support.neighbours import DIRTY, hostile_unit, ordinary_unit
 from support.services import FreeLedger, Seeded, noon, open_over, policy_file
 
-from dpsql.bound.bounding import Bounding
+from dpsql.bound import Bounding
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb import copies
 from dpsql.engines.engine import Value
@@ -141,13 +141,15 @@ def _noise(item: Noised | Chosen) -> Json:
 
 def way_name(bounding: Bounding) -> str:
     """The strategy with its numbers."""
-    numbers = {
-        "rows": bounding.rows, "groups": bounding.groups, "in each": bounding.per_group,
-        "norm": bounding.norm, "bits": bounding.bits or None,
+    fields = {
+        "rows": "rows", "groups": "groups", "in each": "per_group", "norm": "norm", "bits": "bits",
     }  # fmt: skip
-    flags = {"limited": bounding.limit, "by value": bounding.valued}
-    words = [f"{name} {number}" for name, number in numbers.items() if number is not None]
-    words += [name for name, holds in flags.items() if holds]
+    numbers = {said: getattr(bounding, name, None) for said, name in fields.items()}
+    flags = {"limited": "limit", "by value": "valued"}
+    words = [
+        f"{said} {n}" for said, n in numbers.items() if n is not None and (n or said != "bits")
+    ]
+    words += [said for said, name in flags.items() if getattr(bounding, name, False)]
     return f"{bounding.name} ({', '.join(words)})"
 
 

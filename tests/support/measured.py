@@ -13,9 +13,11 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dpsql.bound.bounding import Bounding, Sensitivity, candidates
-from dpsql.bound.prepared_rows import Reading, reading
+from dpsql.bound import Bounding
+from dpsql.bound.candidates import candidates
+from dpsql.bound.reading import Reading, reading
 from dpsql.bound.rows import Light
+from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Total
 from dpsql.checks import run as check
 from dpsql.engines.duckdb.write import write

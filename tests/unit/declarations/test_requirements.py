@@ -24,6 +24,7 @@ FOLDERS = (
 OTHERS = {
     "dpsql.reuse.pieces": "equal words have equal answers: the planner's own",
     "dpsql.price.price": "the histogram bounds weights: the statement's own",
+    "dpsql.bound.prepared_rows": "rows are read by their rank: bound.reading",
     "dpsql.bound.rank_prefilter": "the limit is in the statement's own text",
     "dpsql.bound.row_weights": "rows are the same wherever they are read: plan.steady",
     "dpsql.bound.unit_totals": "the planner chooses it for one group",

@@ -12,8 +12,7 @@ from support.corpus import SHOP, World
 from support.datasets import in_memory
 from support.measured import Exact, exact, forced, plan_of, request, text_of
 
-from dpsql.bound import bins, first_groups
-from dpsql.bound.bounding import Bounding
+from dpsql.bound import Bounding, GroupCaps, WeightsAndGroups, bins, first_groups
 from dpsql.bound.rank_prefilter import PLACES, _reach
 from dpsql.engines.duckdb.terms import Scope, term
 from dpsql.price import price
@@ -53,8 +52,8 @@ def _part(sql: str, bounding: Bounding, world: World = LOOSE) -> PricedMeasureme
 
 
 def _ways(limit: int) -> Iterator[Bounding]:
-    yield Bounding(grouped=True, groups=limit, limit=True, per_group=3)
-    yield Bounding(rows=max(limit, 7), grouped=True, groups=limit, limit=True, bits=20)
+    yield GroupCaps(groups=limit, limit=True, per_group=3)
+    yield WeightsAndGroups(rows=max(limit, 7), groups=limit, limit=True)
 
 
 @functools.cache
@@ -89,7 +88,7 @@ def _plain(found: Exact) -> dict[object, list[object]]:
 
 def test_rows_are_marked_only_where_a_unit_may_have_many_groups_more() -> None:
     def marked(sql: str, limit: int) -> bool:
-        part = _part(sql, Bounding(grouped=True, groups=limit, limit=True, per_group=3))
+        part = _part(sql, GroupCaps(groups=limit, limit=True, per_group=3))
         assert "ANTI JOIN" in text_of(part)
         return "bit_or" in text_of(part)
 
@@ -101,7 +100,7 @@ def test_rows_are_marked_only_where_a_unit_may_have_many_groups_more() -> None:
 
 
 def test_units_are_not_handled_apart_where_that_would_be_wrong_or_seen() -> None:
-    limited = Bounding(grouped=True, groups=3, limit=True, per_group=3)
+    limited = GroupCaps(groups=3, limit=True, per_group=3)
     shaky = (
         "SELECT r, COUNT(*) FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id"
         " ORDER BY amount) AS r FROM orders) AS s GROUP BY r"
@@ -111,12 +110,12 @@ def test_units_are_not_handled_apart_where_that_would_be_wrong_or_seen() -> None
     for part in (
         _part(shaky, limited),
         _part(DAYS, limited, strict),
-        _part(DAYS, Bounding(rows=2, grouped=True, groups=3, limit=True, bits=20)),
-        _part(SUMS, Bounding(rows=9, grouped=True, groups=3, limit=True, bits=20, valued=True)),
+        _part(DAYS, WeightsAndGroups(rows=2, groups=3, limit=True)),
+        _part(SUMS, WeightsAndGroups(rows=9, groups=3, limit=True, valued=True)),
     ):
         assert "ANTI JOIN" not in text_of(part)
         assert "place <= 3" in text_of(part)
-    declared = _part(DAYS, Bounding(grouped=True, groups=50, limit=True, per_group=3), SHOP)
+    declared = _part(DAYS, GroupCaps(groups=50, limit=True, per_group=3), SHOP)
     assert "bit_or" not in text_of(declared), "no unit may have more than 50 rows"
 
 

@@ -10,7 +10,7 @@ from support.measured import text_of
 from support.shop import catalog, priced
 
 from dpsql.bound.copies import companion
-from dpsql.bound.prepared_rows import reading
+from dpsql.bound.reading import reading
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.ir.relations import Filter, Limit, Private, Scan, walk

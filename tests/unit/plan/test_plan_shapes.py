@@ -11,7 +11,7 @@ from support.corpus import SHOP
 from support.datasets import in_memory
 from support.measured import exact, forced, opened, plan_of, request, text_of
 
-from dpsql.bound.bounding import Bounding
+from dpsql.bound import NormClip, RowWeights
 from dpsql.bound.grid import _log2_up
 from dpsql.catalog.statistic import Total
 from dpsql.ir.domain import interval, members
@@ -98,7 +98,7 @@ def test_text_that_looks_like_a_parameter_is_recalled() -> None:
 
 def test_a_norm_clip_is_explained() -> None:
     plan = plan_of("SELECT channel, COUNT(*) FROM orders GROUP BY channel", SHOP)
-    clip = Bounding(grouped=True, groups=4, norm=Fraction(5, 2), bits=20)
+    clip = NormClip(groups=4, norm=Fraction(5, 2))
     (measurement,), wanted = plan.measurements, request(3, 1)
     part = forced(measurement, clip, next(price._shares(plan, wanted)))
     assert bounding_text(part) == "norm clip, norm of a unit's counts at most 2.5"
@@ -106,7 +106,7 @@ def test_a_norm_clip_is_explained() -> None:
 
 def test_what_a_search_bounds_is_said() -> None:
     plan = plan_of("SELECT channel, SUM(amount) FROM orders GROUP BY channel", SHOP)
-    found = Bounding(rows=Fraction(7, 4), bits=20, valued=True)
+    found = RowWeights(rows=Fraction(7, 4), groups=1, valued=True)
     (measurement,), wanted = plan.measurements, request(3, 1)
     part = forced(measurement, found, next(price._shares(plan, wanted)))
     said = "a unit weighs at most what 1.75 rows of the largest value do"
@@ -117,7 +117,7 @@ def test_a_histogram_is_clipped_by_the_norm_of_its_units_rows() -> None:
     """Each unit's rows in a group weigh, bins together, what its clipped count would."""
     counts = plan_of("SELECT channel, COUNT(amount) FROM orders GROUP BY channel", SHOP)
     medians = plan_of("SELECT channel, MEDIAN(amount) FROM orders GROUP BY channel", SHOP)
-    clip = Bounding(grouped=True, groups=4, norm=Fraction(5, 2), bits=20)
+    clip = NormClip(groups=4, norm=Fraction(5, 2))
     wanted = replace(request(3, 1), mechanism="laplace")
     connection = in_memory("dirty")
     connection.execute("DELETE FROM orders WHERE amount IS NULL")
@@ -125,7 +125,7 @@ def test_a_histogram_is_clipped_by_the_norm_of_its_units_rows() -> None:
     counted = exact(connection, [forced(counts.measurements[0], clip, share)])[0]
     part = forced(medians.measurements[0], clip, next(price._shares(medians, wanted)))
     listed = connection.execute(text_of(part)).fetchall()
-    scale = Fraction(1 << part.bounding.fine, 1 << 20)
+    scale = Fraction(1 << part.bounding.bin_bits, 1 << 20)
     for key, bins in listed:
         weight = sum(b["n"] for b in bins or [])
         assert abs(weight - counted[(key,)][0] * scale) <= len(bins or []) + 100 * scale

@@ -9,8 +9,9 @@ import pytest
 from support.corpus import WORLDS, World
 from support.measured import flat, opened, plan_of, request, text_of
 
+from dpsql.bound import OneRow, PreparedRows
 from dpsql.bound.copies import companion, copy_of
-from dpsql.bound.prepared_rows import reading
+from dpsql.bound.reading import reading
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.policy.companion import Shelf, facts, key_of
 from dpsql.policy.model import Column, Table
@@ -121,7 +122,7 @@ def priced(sql: str, world: World = FAR, groups: int = 7) -> PricedMeasurement:
 
 def test_ranks_bound_a_table_below_a_join() -> None:
     part = priced(f"SELECT SUM(price) FROM {LINES}")
-    assert part.bounding.ranked
+    assert isinstance(part.bounding, PreparedRows)
     assert '"dpsql rank" <= 150' in text_of(part)
 
 
@@ -136,16 +137,16 @@ def test_a_limit_below_the_declared_one_is_kept_by_weights() -> None:
     """What is read is chosen before WHERE: fewer rows than declared would lose what WHERE wants."""
     sql = "SELECT quantity, COUNT(*) FROM lineitem GROUP BY quantity"
     whole = priced(sql, GROUPED, groups=8)
-    assert whole.bounding.ranked
+    assert isinstance(whole.bounding, PreparedRows)
     assert whole.bounding.rows == 150
     few = priced(sql, GROUPED, groups=3)
-    assert not few.bounding.ranked
+    assert not isinstance(few.bounding, PreparedRows)
     assert "dpsql_prepared" in text_of(few)
 
 
 def test_rows_that_are_units_have_steps_but_no_ranks() -> None:
     part = priced("SELECT SUM(seconds), COUNT(*) FROM visits", ROWS)
-    assert part.bounding.name == "one row per unit"
+    assert isinstance(part.bounding, OneRow)
     assert '"dpsql steps seconds"' in text_of(part)
     assert "rank" not in text_of(part)
     assert "row_number" not in text_of_copy(opened(ROWS).policy.tables["visits"])

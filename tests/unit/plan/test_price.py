@@ -10,8 +10,10 @@ import pytest
 from support.corpus import SHOP, World
 from support.measured import opened, plan_of, text_of
 
-from dpsql.bound.bounding import STRATEGIES, Bounding, candidates, sensitivity
+from dpsql.bound import STRATEGIES, GroupCaps, NormClip
+from dpsql.bound.candidates import candidates
 from dpsql.bound.grid import Grid, grid
+from dpsql.bound.sensitivity import sensitivity
 from dpsql.catalog.statistic import Rows, Total, Units
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ir.expressions import integer
@@ -248,7 +250,7 @@ def test_candidates_bound_what_is_declared() -> None:
     assert {b.size for b in candidates(lines, 3, 4)} == {4}
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", [s.name for s in STRATEGIES])
 def test_an_audit_may_ask_for_a_way_to_bound(strategy: str) -> None:
     """Where it is no candidate, what is predicted to err least is taken."""
     plan = plan_of("SELECT quantity, COUNT(*) FROM lineitem GROUP BY quantity", FAR)
@@ -270,11 +272,11 @@ def test_less_error_than_can_be_seen_is_no_reason_for_another_bounding(
 
 
 def test_sensitivities_count_all_units_that_are_one() -> None:
-    caps = Bounding(grouped=True, groups=2, limit=True, per_group=3, size=5)
+    caps = GroupCaps(groups=2, limit=True, per_group=3, size=5)
     assert sensitivity(Rows(), 7, caps).l1 == 2 * 3 * 7 * 5
     assert sensitivity(Units(), 1, caps).l1 == 2 * 5
     assert sensitivity(Units(), 1, caps).l2_squared == 2 * 25
-    clip = Bounding(grouped=True, groups=4, norm=Fraction(3, 2), bits=20)
+    clip = NormClip(groups=4, norm=Fraction(3, 2))
     assert sensitivity(Rows(), 1, clip).l2_squared == Fraction(9, 4)
 
 

@@ -13,7 +13,7 @@ from support.corpus import SHOP
 from support.datasets import in_memory
 from support.measured import Exact, exact, flat, forced, opened, plan_of, request
 
-from dpsql.bound.bounding import Bounding
+from dpsql.bound import GroupCaps, WeightsAndGroups
 from dpsql.bound.copies import copy_of
 from dpsql.engines.duckdb.terms import Scope, term
 from dpsql.engines.duckdb.write import write_rows
@@ -47,23 +47,23 @@ def test_a_hash_that_skips_null_tells_all_groups_apart() -> None:
 WAYS = {
     "groups": (
         "SELECT placed, channel, COUNT(*), SUM(amount) FROM orders GROUP BY placed, channel",
-        Bounding(grouped=True, groups=2, limit=True, per_group=3),
+        GroupCaps(groups=2, limit=True, per_group=3),
     ),
     "all groups at once": (
         "SELECT placed, channel, COUNT(*), SUM(amount) FROM orders GROUP BY placed, channel",
-        Bounding(grouped=True, groups=50, limit=True, per_group=1),
+        GroupCaps(groups=50, limit=True, per_group=1),
     ),
     "bins": (
         "SELECT placed, MEDIAN(amount) FROM orders GROUP BY placed",
-        Bounding(grouped=True, groups=2, limit=True, per_group=3),
+        GroupCaps(groups=2, limit=True, per_group=3),
     ),
     "values": (
         "SELECT channel, COUNT(DISTINCT placed) FROM orders GROUP BY channel",
-        Bounding(rows=2, grouped=True, groups=1, limit=True, bits=20),
+        WeightsAndGroups(rows=2, groups=1, limit=True),
     ),
     "pairs of values": (
         "SELECT channel, COUNT(DISTINCT (placed, amount)) FILTER (WHERE amount > 10) FROM orders GROUP BY 1",
-        Bounding(rows=2, grouped=True, groups=1, limit=True, bits=20),
+        WeightsAndGroups(rows=2, groups=1, limit=True),
     ),
 }  # fmt: skip
 

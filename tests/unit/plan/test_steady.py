@@ -6,6 +6,7 @@ import pytest
 from support.corpus import SHOP, World
 from support.measured import every_way, plan_of, request
 
+from dpsql.bound import NormClip, RowWeights, WeightsAndGroups
 from dpsql.plan.steady import steady
 
 WINDOW = "SELECT channel, COUNT(*) FROM (SELECT customer_id, channel, {} AS v FROM orders) AS t WHERE v >= 0 GROUP BY channel"
@@ -32,7 +33,7 @@ def test_rows_are_weighed_only_where_they_are_the_same_each_time(sql: str, same:
     assert all(steady(m.input) is same for m in plan.measurements)
     ways = list(every_way(plan, request(3, 1)))
     assert ways
-    assert any(part.bounding.rows is not None for part in ways) is same
+    assert any(isinstance(p.bounding, RowWeights | WeightsAndGroups) for p in ways) is same
 
 
 def test_rows_that_change_are_not_weighed_because_a_query_says_how_many_count() -> None:
@@ -41,12 +42,12 @@ def test_rows_that_change_are_not_weighed_because_a_query_says_how_many_count() 
         sql = WINDOW.format(f"{over} {OVER}").replace("SELECT ", clause, 1)
         ways = [part.bounding for part in every_way(plan_of(sql, SHOP), request(3, 1))]
         assert {b.name for b in ways} == names
-        assert all(b.rows == 7 or b.groups * (b.per_group or 0) <= 7 for b in ways)
+        assert all(b.counts.l1 <= 7 for b in ways)
 
 
 def test_every_group_counts_where_norms_are_clipped() -> None:
     """Even a unit with more rows than declared has no more groups than there are."""
     sql = "SELECT line, quantity, COUNT(*) FROM lineitem GROUP BY line, quantity"
     plan = plan_of(sql, World("far", "trade"))
-    norms = [p.bounding for p in every_way(plan, request(1, 1)) if p.bounding.norm is not None]
-    assert [b.groups for b in norms] == [7 * 50] * 2
+    ways = [p.bounding for p in every_way(plan, request(1, 1))]
+    assert [b.groups for b in ways if isinstance(b, NormClip)] == [7 * 50] * 2

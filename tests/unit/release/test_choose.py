@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.services import Seeded
 
-from dpsql.bound.bounding import Sensitivity
 from dpsql.bound.buckets import Buckets, buckets
+from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Mode, Quantile
 from dpsql.ir.domain import Domain
 from dpsql.ir.expressions import Column, Shape

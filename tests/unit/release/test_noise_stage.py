@@ -12,7 +12,7 @@ from support.corpus import SHOP
 from support.measured import plan_of
 from support.services import Seeded
 
-from dpsql.bound.bounding import Sensitivity
+from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Rows, Total
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows

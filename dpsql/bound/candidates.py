@@ -1,0 +1,162 @@
+"""The ways to bound a measurement: what metadata makes unnecessary is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from dpsql.bound import (
+    Bounding,
+    GroupCaps,
+    NormClip,
+    OneRow,
+    PreparedRows,
+    RowWeights,
+    UnitTotals,
+    WeightsAndGroups,
+)
+from dpsql.bound.norm_clip import least_norm
+from dpsql.bound.sensitivity import has_cap, is_of_units
+from dpsql.catalog.statistic import Statistic, Total, Units
+from dpsql.plan.nodes import Measurement
+from dpsql.plan.steady import steady
+
+
+def candidates(
+    measurement: Measurement,
+    most_groups: int,
+    size: int,
+    ranked: int | None = None,
+    found: Fraction | None = None,
+) -> Iterator[Bounding]:
+    """Every way to bound this measurement, cheapest first among equals.
+
+    ``most_groups`` is the role's limit on groups of one unit; it applies where the number of
+    groups that a unit touches matters. ``ranked`` is how many rows of a unit must be read from a
+    prepared copy so that none is lost of units that are as declared; None where there is no copy.
+    ``found`` is the most rows of a unit that a search lets count, or what they may be worth.
+    """
+    if found is not None and found < measurement.privacy.max_rows and not narrows(measurement):
+        yield replace(_with_found(measurement, most_groups, found), size=size)
+    for bounding in _declared(measurement, most_groups, ranked):
+        yield replace(bounding, size=size)
+
+
+def _with_found(measurement: Measurement, most_groups: int, found: Fraction) -> Bounding:
+    """What lets so many rows of a unit count, or all that are worth so much."""
+    cells, valued = measurement.cells, only_sums(measurement)
+    most = measurement.privacy.max_rows if valued else int(found)
+    count = most if cells is None else cells.count
+    groups = min(most_groups, most, count)
+    limit = cells is None or count > groups
+    bounding = _fewer_rows(measurement, most, groups, limit=limit)
+    if not valued:
+        return bounding
+    assert isinstance(bounding, RowWeights | WeightsAndGroups), "only steady rows are searched"
+    return replace(bounding, rows=found, valued=True)
+
+
+def _declared(measurement: Measurement, most_groups: int, ranked: int | None) -> Iterator[Bounding]:
+    """What holds a unit to the limits of the policy, or of the query."""
+    privacy, cells, terms = measurement.privacy, measurement.cells, measurement.terms
+    count = None if cells is None else cells.count
+    if privacy.max_rows == 1:
+        yield OneRow()
+        return
+    fewer = None if terms is None else terms.rows
+    most = min(privacy.max_rows, fewer or privacy.max_rows)
+    most_groups = most_groups if terms is None else terms.groups or most_groups
+    groups = min(most_groups, most, count or most)
+    per_group = min(most, privacy.per_group or most)
+    limit = count is None or count > groups
+    if most < privacy.max_rows:
+        yield _fewer_rows(measurement, most, groups, limit=limit)
+        return
+    if _by_group(measurement):
+        yield _caps(groups, per_group, limit=limit)
+        return
+    summed = count is not None and not _counts_units(measurement)
+    rows = min(most, groups * per_group)
+    if summed and ranked is not None and ranked <= rows:
+        yield PreparedRows(ranked, min(ranked, count or 1))
+    if groups == 1 and not limit:
+        yield UnitTotals(per_group)
+        return
+    weighed = steady(measurement.input)
+    if count is not None and summed:
+        if weighed:
+            yield RowWeights(rows, min(most, count))
+        if per_group < most:
+            yield NormClip(count, least_norm(groups, per_group))
+    yield GroupCaps(groups, limit, per_group)
+    if weighed and groups * per_group > most:
+        yield WeightsAndGroups(most, groups, limit)
+
+
+def _caps(groups: int, per_group: int, *, limit: bool) -> UnitTotals | GroupCaps:
+    """A cap on what a unit adds to each of its groups."""
+    if groups == 1 and not limit:
+        return UnitTotals(per_group)
+    return GroupCaps(groups, limit, per_group)
+
+
+def _fewer_rows(measurement: Measurement, most: int, groups: int, *, limit: bool) -> Bounding:
+    """What a query asks for that lets fewer rows of a unit count than the policy does."""
+    cells = measurement.cells
+    if not steady(measurement.input):
+        return _caps(groups, most // groups, limit=limit)
+    if cells is not None and not _counts_units(measurement):
+        return RowWeights(most, min(most, cells.count))
+    return WeightsAndGroups(most, groups, limit)
+
+
+def only_sums(measurement: Measurement) -> bool:
+    """Whether values say how much of a unit counts: nothing is asked of its rows but sums of them."""
+    totals = [s for s in measurement.statistics if isinstance(s, Total)]
+    others = [s for s in measurement.statistics if not isinstance(s, Total | Units)]
+    return bool(totals) and not others and all(s.cap is None for s in totals)
+
+
+def narrows(measurement: Measurement) -> bool:
+    """Whether a bound on values is a narrower range: where a unit has one row, all that it has."""
+    return measurement.privacy.max_rows == 1 and only_sums(measurement)
+
+
+def narrowed(measurement: Measurement, found: Fraction) -> Measurement:
+    """The measurement with values within so much of the farthest end of their range.
+
+    Claim: a row adds what it would if it weighed ``min(1, limit / |value|)``.
+    Argument: a value times that is the nearest number between minus and plus the limit.
+
+    >>> from dpsql.ir.expressions import integer
+    >>> [*map(int, _within(Total(integer(1), Fraction(-20), Fraction(100)), Fraction(1, 10)))]
+    [-10, 10]
+    >>> [*map(int, _within(Total(integer(1), Fraction(60), Fraction(100)), Fraction(1, 2)))]
+    [50, 50]
+    """
+
+    def nearer(statistic: Statistic) -> Statistic:
+        if not isinstance(statistic, Total):
+            return statistic
+        low, high = _within(statistic, found)
+        return replace(statistic, low=low, high=high)
+
+    return replace(measurement, statistics=tuple(map(nearer, measurement.statistics)))
+
+
+def _within(total: Total, found: Fraction) -> tuple[Fraction, Fraction]:
+    low, high = total.low - total.centre, total.high - total.centre
+    limit = found * max(abs(low), abs(high))
+    ends = (max(-limit, min(end, limit)) + total.centre for end in (low, high))
+    return next(ends), next(ends)
+
+
+def _counts_units(measurement: Measurement) -> bool:
+    return measurement.cells is None or any(map(is_of_units, measurement.statistics))
+
+
+def _by_group(measurement: Measurement) -> bool:
+    """Whether only caps on groups do what the query asks for: in so words, or by its bounds."""
+    asked = measurement.terms is not None and measurement.terms.groups is not None
+    return asked or any(map(has_cap, measurement.statistics))

@@ -1,0 +1,165 @@
+"""Statements over prepared copies of private tables: bounded by what they read, not by counting.
+
+A copy numbers the rows of each unit, from one, in an order that only a salt and the unit's own rows
+decide. Reading no number above ``most`` bounds a unit in the scan itself.
+
+Claim: where ``Reading.ranked`` says so, a statement over ``reading(.., most)`` sees at most ``most``
+    rows of a unit, and what it sees of one unit does not depend on any other.
+Assumes: the copy numbers rows as ``bound.copies`` says, and keys in ``Shelf.keyed`` are unique.
+Argument: below the frontier each row comes from one row of the copied table (``once``): projections
+    and filters keep or drop rows, and joins meet at most one row of a side whose key they cover.
+    The unit of such a row is that of the copied row, as units are joined with themselves only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dpsql.ir.expressions import Column, Shape
+from dpsql.ir.relations import (
+    Aggregate,
+    Copied,
+    Filter,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    Stepped,
+    inputs,
+    walk,
+    with_inputs,
+)
+from dpsql.plan.nodes import Measurement
+from dpsql.policy.companion import Companion, Shelf, key_of
+from dpsql.policy.types import Kind
+from dpsql.sql.bind.join_rules import equalities, shared
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A measurement's rows, read from copies where there are some.
+
+    ``ranked`` is the scan that bounds what is read of a unit, if one does.
+    """
+
+    relation: Relation
+    ranked: Scan | None = None
+
+    @property
+    def most(self) -> int | None:
+        """With this many rows of a unit nothing is lost of units that are as declared."""
+        return None if self.ranked is None else self.ranked.table.max_rows_per_unit
+
+    def limited(self, most: int) -> Relation:
+        """The rows, at most so many of a unit."""
+        assert self.ranked is not None
+        return _replaced(self.relation, self.ranked, most)
+
+
+def relation_to_read(
+    measurement: Measurement, reading: Reading | None, most_read: int | None
+) -> Relation:
+    """The rows of a measurement, from copies where there are some: at most so many of a unit, if any are."""
+    if reading is None:
+        assert most_read is None
+        return measurement.input
+    return reading.relation if most_read is None else reading.limited(most_read)
+
+
+def reading(measurement: Measurement, shelf: Shelf) -> Reading | None:
+    """How the measurement reads copies; None where there are none of its tables.
+
+    Under strict timing none is read: how many rows of a unit a rank lets through would be seen.
+    """
+    if measurement.lifted is not None:
+        return None
+    scans = [r for r in walk(measurement.input) if isinstance(r, Scan)]
+    if not any(scan.table.name in shelf.copies for scan in scans):
+        return None
+    used = [f.number for r in walk(measurement.input) for f in r.fields]
+    used += [f.number for scan in scans for f in scan.unit_fields]
+    relation = _copied(measurement.input, shelf, iter(range(max(used) + 1, 2**31)))
+    ranked = [
+        scan
+        for scan in walk(relation)
+        if isinstance(scan, Scan) and scan.copied is not None and scan.unit_fields
+        and scan.table.max_rows_per_unit > 1 and once(relation, scan, shelf)
+    ]  # fmt: skip
+    return Reading(relation, ranked[0] if ranked else None)
+
+
+def _copied(relation: Relation, shelf: Shelf, numbers: Iterator[int]) -> Relation:
+    if isinstance(relation, Scan):
+        copy = shelf.copies.get(relation.table.name)
+        return relation if copy is None else replace(relation, copied=_of(relation, copy, numbers))
+    below = tuple(_copied(r, shelf, numbers) for r in inputs(relation))
+    return with_inputs(relation, below)
+
+
+def _of(scan: Scan, copy: Companion, numbers: Iterator[int]) -> Copied:
+    whole = Shape(Kind.INTEGER)
+    stepped = tuple(
+        Stepped(f.number, Column(next(numbers), copy.steps[f.name].name, whole), copy.steps[f.name])
+        for f in scan.fields
+        if f.name in copy.steps
+    )
+    return Copied(stepped)
+
+
+def _replaced(relation: Relation, scan: Scan, most: int) -> Relation:
+    if relation is scan:
+        assert scan.copied is not None
+        return replace(scan, copied=replace(scan.copied, most=most))
+    return with_inputs(relation, tuple(_replaced(r, scan, most) for r in inputs(relation)))
+
+
+def once(relation: Relation, scan: Scan, shelf: Shelf) -> bool:
+    """Whether each row comes from one row of the scan, and no two from the same."""
+    match relation:
+        case Scan():
+            return relation is scan
+        case Filter(input=below) | Project(input=below):
+            return once(below, scan, shelf)
+        case Join(kind="semi" | "anti", left=left):
+            return once(left, scan, shelf)
+        case Join(kind="inner" | "left", left=left, right=right) if once(left, scan, shelf):
+            return _single(relation, right, shelf)
+        case Join(kind="inner", left=left, right=right) if once(right, scan, shelf):
+            return _single(relation, left, shelf)
+        case _:
+            return False
+
+
+def _single(join: Join, side: Relation, shelf: Shelf) -> bool:
+    """Whether a row of the other side meets at most one of this."""
+    assert join.condition is not None
+    own = {f.number for f in side.fields}
+    pairs = equalities([join.condition]).pairs
+    matched = {n for pair in pairs if set(pair) - own for n in pair} & own
+    return any(key <= matched for key in _keys(side, shelf))
+
+
+def _keys(relation: Relation, shelf: Shelf) -> list[set[int]]:
+    """Sets of columns that no two rows share, as was seen and not only declared."""
+    match relation:
+        case Scan(table=table, fields=fields):
+            own = {f.name: f.number for f in fields}
+            if table.public:
+                return [columns for columns, most in shared(relation) if most == 1]
+            key = key_of(table)
+            known = bool(key) and table.name in shelf.keyed
+            return [{own[name] for name in key}] if known and set(key) <= own.keys() else []
+        case Filter(input=below) | Project(input=below):
+            return _keys(below, shelf)
+        case Join(kind="semi" | "anti", left=left):
+            return _keys(left, shelf)
+        case Join(kind="inner" | "left", left=left, right=right):
+            kept = _keys(left, shelf) if _single(relation, right, shelf) else []
+            if relation.kind == "inner" and _single(relation, left, shelf):
+                kept += _keys(right, shelf)
+            return kept
+        case Aggregate(fields=fields, keys=keys, sets=()):
+            return [{f.number for f in fields[: len(keys)]}]
+        case _:
+            return []
