@@ -144,7 +144,7 @@ class Connection:
 
     def budget(self) -> dict[str, Any]:
         """What dataset, tables, role and session have left, and of how much."""
-        return plain.remaining(self.session().budget())
+        return plain.describe_remaining(self.session().budget())
 
     def commit(self) -> None:
         """Nothing: every answer is final when it arrives."""
@@ -191,7 +191,7 @@ class Cursor:
         session = self._open()
         self._reply, self._rows, self._next = None, [], 0
         reply = session.execute(_text(sql), _values(parameters), intervals=True)
-        self._reply, self._rows = reply, plain.rows(reply)
+        self._reply, self._rows = reply, plain.python_rows(reply)
         return self
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:  # noqa: ARG002
@@ -238,7 +238,7 @@ class Cursor:
 
     def arrow(self) -> pa.Table:
         """The whole answer as an Arrow table; of columns with one name, later ones get numbers."""
-        return plain.named(self._answer())
+        return plain.with_distinct_names(self._answer())
 
     def df(self) -> Any:
         """The whole answer as a pandas data frame."""
@@ -267,7 +267,7 @@ class Cursor:
     @property
     def remaining(self) -> dict[str, Any]:
         """What dataset, tables, role and session have left now."""
-        return plain.remaining(self._answer().remaining)
+        return plain.describe_remaining(self._answer().remaining)
 
     @property
     def notes(self) -> tuple[str, ...]:

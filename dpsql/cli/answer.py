@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.cli import terminal
-from dpsql.cli.numbers import decimals, grouped, interval, symmetric
+from dpsql.cli.numbers import decimals, group_thousands, interval, symmetric
 from dpsql.policy.types import Kind
 from dpsql.service import plain
 from dpsql.service.reply import Reply
 
 
-def table(reply: Reply) -> Table:
+def answer_table(reply: Reply) -> Table:
     """The rows, each noised value with its interval beside it."""
     headers: list[str] = []
     right: list[int] = []
@@ -37,11 +37,11 @@ def table(reply: Reply) -> Table:
         headers.append("")
         cells.append(
             [
-                terminal.muted(interval(v, e, places, centred=centred))
+                terminal.mute_text(interval(v, e, places, centred=centred))
                 for v, e in zip(values, ends, strict=True)
             ]
         )
-    made = terminal.table(headers, right)
+    made = terminal.empty_table(headers, right)
     for row in zip(*cells, strict=True):
         made.add_row(*row)
     return made
@@ -72,7 +72,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _number(value: float | None, places: int) -> Text:
-    return terminal.muted("null") if value is None else Text(grouped(value, places))
+    return terminal.mute_text("null") if value is None else Text(group_thousands(value, places))
 
 
 def _unnoised(values: list[Any], kind: Kind) -> list[Text]:
@@ -86,10 +86,10 @@ def _unnoised(values: list[Any], kind: Kind) -> list[Text]:
 
 def _key(value: Any, *, days: bool) -> Text:
     if value is None:
-        return terminal.muted("null")
+        return terminal.mute_text("null")
     if isinstance(value, list):
         short = [float(f"{v:.6g}") if isinstance(v, float) else v for v in value]
-        return terminal.plain(plain.listed(short))
+        return terminal.plain(plain.write_list(short))
     if isinstance(value, bool):
         return Text(str(value).lower())
     if isinstance(value, datetime) and days:

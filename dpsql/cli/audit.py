@@ -15,7 +15,7 @@ from rich.table import Table
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, FAILED
-from dpsql.cli.opened import stored
+from dpsql.cli.opened import open_existing_ledger
 from dpsql.diagnostics.refusal import LedgerFailed
 from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import ATTO, NANO
@@ -35,7 +35,7 @@ _COLUMNS = (
 def run(chosen: argparse.Namespace) -> int:
     """Every event of the ledger, then the verdict; an unsound ledger is a failure."""
     policy = load(chosen.policy)
-    ledger = stored(policy)
+    ledger = open_existing_ledger(policy)
     if ledger is None:
         raise LedgerFailed("does not exist", "nothing was asked under it yet", place=policy.ledger)
     with closing(ledger):
@@ -120,7 +120,9 @@ def _harmless(text: str) -> str:
 
 
 def _listed(records: Iterable[Record]) -> Table:
-    made = terminal.table(("", "time", "hold", "event", "epsilon", "delta", "who", "asked"), (0, 2))
+    made = terminal.empty_table(
+        ("", "time", "hold", "event", "epsilon", "delta", "who", "asked"), (0, 2)
+    )
     for record in records:
         made.add_row(str(record.seq), *_row(record.hold, _content(record)))
     return made
@@ -134,7 +136,7 @@ def _row(hold: int, content: dict[str, Any]) -> list[Any]:
     short = asked if len(asked) <= _LONGEST else f"{asked[: _LONGEST - 1]}…"
     time = str(content.get("time", ""))[:19].replace("T", " ")
     return [
-        terminal.muted(time), str(hold), terminal.plain(str(content.get("state") or content.get("owner", ""))),
+        terminal.mute_text(time), str(hold), terminal.plain(str(content.get("state") or content.get("owner", ""))),
         epsilon, delta, terminal.plain(who), terminal.plain(short),
     ]  # fmt: skip
 

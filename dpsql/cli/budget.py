@@ -47,16 +47,16 @@ def _balances(service: Service, roles: list[str] | None, session: str) -> list[B
 
 def _accounts(balances: Iterable[Balance]) -> Table:
     headers = ("account", "", "epsilon left", "", "delta left", "", "renews")
-    made = terminal.table(headers, (2, 4))
+    made = terminal.empty_table(headers, (2, 4))
     for balance in balances:
         (epsilon, delta), (left, rest) = balance.total, balance.left
         made.add_row(
             terminal.plain(balance.account.title),
             bar(left, epsilon),
             less(left),
-            terminal.muted(f"of {less(epsilon)}"),
+            terminal.mute_text(f"of {less(epsilon)}"),
             less(rest),
-            terminal.muted(f"of {less(delta)}"),
+            terminal.mute_text(f"of {less(delta)}"),
             _renews(balance),
         )
     return made
@@ -81,7 +81,7 @@ def bar(left: Fraction, total: Fraction) -> str:
 
 def _promises(balances: Iterable[Balance]) -> Table:
     """What one unit, and groups of them, are promised by each account."""
-    made = terminal.table(("account", "to", "epsilon", "delta"), (2, 3))
+    made = terminal.empty_table(("account", "to", "epsilon", "delta"), (2, 3))
     for balance in balances:
         for place, promise in enumerate(promises(balance)):
             units = "one unit" if promise.size == 1 else f"{promise.size} units together"
@@ -96,7 +96,9 @@ def _promises(balances: Iterable[Balance]) -> Table:
 
 
 def _compared(found: Iterable[tuple[Balance, list[Charge]]]) -> Table:
-    made = terminal.table(("account", "queries", "added up by", "epsilon", "delta"), (1, 3, 4))
+    made = terminal.empty_table(
+        ("account", "queries", "added up by", "epsilon", "delta"), (1, 3, 4)
+    )
     for balance, spent in found:
         for place, way in enumerate(compare(balance.account, spent)):
             made.add_row(

@@ -10,8 +10,8 @@ from typing import Any
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED
+from dpsql.cli.opened import open_existing_ledger as stored_ledger
 from dpsql.cli.opened import operator_log
-from dpsql.cli.opened import stored as stored_ledger
 from dpsql.cli.terminal import Progress
 from dpsql.diagnostics.refusal import DataBreaksPolicy, PolicyError, SourceMismatch
 from dpsql.engines.duckdb import copies
@@ -24,7 +24,7 @@ from dpsql.policy.against_source import compare
 from dpsql.policy.companion import Shelf
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy, Unit
-from dpsql.service.views import described
+from dpsql.service.views import describe_views
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -47,7 +47,7 @@ def run(chosen: argparse.Namespace) -> int:
             missing = not_answered(policy, engine)
         finally:
             engine.close()
-    described(policy, {}, datetime.now(UTC))
+    describe_views(policy, {}, datetime.now(UTC))
     for warning in (*policy.warnings, *unprepared):
         sys.stderr.write(f"warning: {warning}\n")
     sys.stdout.write(f"{chosen.policy}: sound, and its source is what it says\n")

@@ -120,7 +120,7 @@ def _ask(policy: Path) -> None:
         for sql in EXAMPLES:
             sys.stdout.write(f"\n{sql}\n\n")
             reply = session.execute(sql, intervals=True)
-            terminal.show(answer.table(reply))
+            terminal.show(answer.answer_table(reply))
             terminal.say(answer.footer(reply), sys.stdout)
 
 

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from dpsql.cli import terminal
 from dpsql.cli.exits import ANSWERED, REFUSED, Usage
-from dpsql.cli.numbers import digits, grouped
-from dpsql.cli.opened import opened, statement
+from dpsql.cli.numbers import digits, group_thousands
+from dpsql.cli.opened import open_session, statement
 from dpsql.cli.script import statements
 from dpsql.engines.duckdb.statements import sql_of
 from dpsql.ir.expressions import columns
@@ -39,7 +39,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.batch is not None:
         return _batch(chosen)
     sql = statement(chosen.sql)
-    with opened(chosen) as session:
+    with open_session(chosen) as session:
         priced = session.prepare(sql)
         for search in priced.searches:
             _section("What is found out first", list(search_lines(search, sql_of)))
@@ -61,7 +61,7 @@ def _batch(chosen: argparse.Namespace) -> int:
         script = chosen.batch.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         raise Usage(f"{chosen.batch} cannot be read: {error}") from None
-    with opened(chosen) as session:
+    with open_session(chosen) as session:
         prices = session.price(statements(script))
         terminal.show(_price_list(prices))
         alone, due = total_costs(prices)
@@ -76,7 +76,7 @@ def _batch(chosen: argparse.Namespace) -> int:
 
 
 def _price_list(prices: Sequence[StatementPrice]) -> Table:
-    made = terminal.table(("", "statement", "epsilon alone", "to pay", "delta"), (0, 2, 3, 4))
+    made = terminal.empty_table(("", "statement", "epsilon alone", "to pay", "delta"), (0, 2, 3, 4))
     for place, price in enumerate(prices, 1):
         text = " ".join(price.statement.split())
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
@@ -86,7 +86,7 @@ def _price_list(prices: Sequence[StatementPrice]) -> Table:
         made.add_row(str(place), terminal.plain(short), *numbers)
         if price.refused is not None:
             first = price.refused.first
-            made.add_row("", terminal.muted(f"{first.code}: {first.headline}"), "", "", "")
+            made.add_row("", terminal.mute_text(f"{first.code}: {first.headline}"), "", "", "")
     return made
 
 
@@ -101,7 +101,7 @@ def _measurement(part: PricedMeasurement, uses: dict[int, list[str]]) -> None:
 def _noise(part: PricedMeasurement, uses: dict[int, list[str]]) -> Table:
     unit = part.measurement.privacy.unit
     headers = ("  for", "number", f"one {unit} moves it by", "noise", "19 times in 20 within")
-    made = terminal.table(headers, (2, 4))
+    made = terminal.empty_table(headers, (2, 4))
     rows = [
         (uses.get(column.number, []), item)
         for column, item in zip(part.measurement.columns, part.noised, strict=True)
@@ -115,7 +115,7 @@ def _noise(part: PricedMeasurement, uses: dict[int, list[str]]) -> Table:
             terminal.plain(statistic_text(item.statistic)),
             number(moved(item)),
             terminal.plain(law_text(item)),
-            f"± {grouped(width, digits([width], 3))}",
+            f"± {group_thousands(width, digits([width], 3))}",
         )
     return made
 

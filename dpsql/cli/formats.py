@@ -10,11 +10,11 @@ from dpsql.service import Reply, plain
 from dpsql.service.session import with_interval_columns
 
 
-def encoded(reply: Reply, form: str, *, intervals: bool) -> bytes:
+def encode_reply(reply: Reply, form: str, *, intervals: bool) -> bytes:
     """The answer in a form. JSON always has its intervals, the others as columns if wanted."""
     if form == "json":
         return (plain.to_json(reply) + "\n").encode()
-    table = plain.named(with_interval_columns(reply) if intervals else reply)
+    table = plain.with_distinct_names(with_interval_columns(reply) if intervals else reply)
     sink = pa.BufferOutputStream()
     if form == "csv":
         pa.csv.write_csv(_flat(table), sink)
@@ -29,6 +29,6 @@ def _flat(table: pa.Table) -> pa.Table:
     for position, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
             values = table.column(position).to_pylist()
-            texts = [None if v is None else plain.listed(v) for v in values]
+            texts = [None if v is None else plain.write_list(v) for v in values]
             table = table.set_column(position, field.name, pa.array(texts, pa.string()))
     return table

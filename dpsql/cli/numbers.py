@@ -32,10 +32,10 @@ def decimals(values: Sequence[float | None], ends: Sequence[Ends] | None) -> int
     return digits([max(known)], 6)
 
 
-def grouped(value: float | None, places: int) -> str:
+def group_thousands(value: float | None, places: int) -> str:
     """With thousands separators; never a negative zero.
 
-    >>> grouped(1234567.891, 1), grouped(-0.04, 1), grouped(None, 0), grouped(float("inf"), 2)
+    >>> group_thousands(1234567.891, 1), group_thousands(-0.04, 1), group_thousands(None, 0), group_thousands(float("inf"), 2)
     ('1,234,567.9', '0.0', 'null', 'inf')
     """
     if value is None:
@@ -61,5 +61,5 @@ def interval(value: float | None, ends: Ends, places: int, *, centred: bool) -> 
     if value is None or low is None or high is None:
         return ""
     if centred:
-        return f"± {grouped((high - low) / 2, places)}"
-    return f"{grouped(low, places)} … {grouped(high, places)}"
+        return f"± {group_thousands((high - low) / 2, places)}"
+    return f"{group_thousands(low, places)} … {group_thousands(high, places)}"

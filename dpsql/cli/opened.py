@@ -21,7 +21,7 @@ from dpsql.service import Service, Session
 
 
 @contextmanager
-def opened(chosen: argparse.Namespace) -> Iterator[Session]:
+def open_session(chosen: argparse.Namespace) -> Iterator[Session]:
     """A session of the role that was named; the engine's own words go to the operator's log."""
     with operator_log(chosen.policy), Service.open(chosen.policy) as service:
         session = service.session(chosen.role, chosen.session)
@@ -49,7 +49,7 @@ def operator_log(
         raise
 
 
-def stored(policy: Policy) -> Ledger | None:
+def open_existing_ledger(policy: Policy) -> Ledger | None:
     """The policy's ledger; None where there is none yet: it is not made for a look."""
     there = policy.ledger.exists() or policy.ledger.is_symlink()
     missing = policy.ledger_server is None and not there

@@ -27,7 +27,7 @@ def run(chosen: argparse.Namespace) -> int:
     finally:
         engine.close()
     written = copies.prepare(policy, _chosen(policy, chosen.table))
-    made = terminal.table(("table", "rows", "units", "beyond max_rows_per_unit"), (1, 2, 3))
+    made = terminal.empty_table(("table", "rows", "units", "beyond max_rows_per_unit"), (1, 2, 3))
     for copy in written:
         counts = (copy.rows, copy.units, copy.beyond)
         made.add_row(terminal.plain(copy.table), *("" if n is None else f"{n:,}" for n in counts))

@@ -11,8 +11,8 @@ from typing import TextIO
 
 from dpsql.cli import answer, terminal
 from dpsql.cli.exits import ANSWERED, Usage
-from dpsql.cli.formats import encoded
-from dpsql.cli.opened import opened, statement
+from dpsql.cli.formats import encode_reply
+from dpsql.cli.opened import open_session, statement
 from dpsql.diagnostics.quote import quote
 from dpsql.service import Reply
 from dpsql.service.settings import SETTINGS
@@ -23,7 +23,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.format == "parquet" and chosen.output is None and sys.stdout.isatty():
         raise Usage("Parquet is not for a screen; add -o FILE")
     sql, epsilon = statement(chosen.sql), _epsilon(chosen.epsilon)
-    with opened(chosen) as session:
+    with open_session(chosen) as session:
         if epsilon is not None:
             session.settings = replace(session.settings, epsilon=epsilon)
         reply = session.execute(sql, intervals=True)
@@ -46,7 +46,7 @@ def _epsilon(text: str | None) -> Fraction | None:
 
 def _write(reply: Reply, chosen: argparse.Namespace) -> None:
     if chosen.format != "table":
-        body = encoded(reply, chosen.format, intervals=chosen.intervals)
+        body = encode_reply(reply, chosen.format, intervals=chosen.intervals)
         if chosen.output is not None:
             chosen.output.write_bytes(body)
         else:
@@ -65,4 +65,4 @@ def _show(reply: Reply, file: TextIO) -> None:
     if reply.tag == "EXPLAIN":
         file.writelines(f"{line}\n" for line in reply.table.column(0).to_pylist())
     elif reply.columns:
-        terminal.show(answer.table(reply), file)
+        terminal.show(answer.answer_table(reply), file)

@@ -17,7 +17,7 @@ from dpsql.selftest.power import Power, described
 
 def run(chosen: argparse.Namespace) -> int:
     """Every question, with what epsilon is at least; the exit code says whether all passed."""
-    made = terminal.table(
+    made = terminal.empty_table(
         (
             "table", "scenario", "question", "epsilon at least", "charged", "delta", "samples",
             "noticed from", "",

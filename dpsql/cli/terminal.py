@@ -49,14 +49,14 @@ class Progress:
 
 def say(line: str, file: TextIO) -> None:
     """A line that stays in the background, and that no narrow terminal cuts."""
-    _console(file).print(muted(line), soft_wrap=True)
+    _console(file).print(mute_text(line), soft_wrap=True)
 
 
 def _console(file: TextIO) -> Console:
     return Console(file=file, highlight=False, markup=False, emoji=False)
 
 
-def table(headers: Sequence[str], right: Sequence[int] = ()) -> Table:
+def empty_table(headers: Sequence[str], right: Sequence[int] = ()) -> Table:
     """An empty table; the columns at the positions ``right`` hold numbers."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for position, header in enumerate(headers):
@@ -71,21 +71,21 @@ def plain(text: str) -> Text:
     return Text("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
-def muted(text: str) -> Text:
+def mute_text(text: str) -> Text:
     """Text that stays in the background."""
     return Text(text, style=MUTED)
 
 
 def accounts(remaining: Sequence[Remaining]) -> Table:
     """What accounts have left."""
-    made = table(("account", "epsilon left", "", "delta left", "", "renews"), (1, 3))
+    made = empty_table(("account", "epsilon left", "", "delta left", "", "renews"), (1, 3))
     for r in remaining:
         made.add_row(
             plain(r.account),
             less(r.left_epsilon),
-            muted(f"of {less(r.epsilon)}"),
+            mute_text(f"of {less(r.epsilon)}"),
             less(r.left_delta),
-            muted(f"of {less(r.delta)}"),
+            mute_text(f"of {less(r.delta)}"),
             "never" if r.renews is None else f"{r.renews:%Y-%m-%d}",
         )
     return made

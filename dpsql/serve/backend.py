@@ -34,7 +34,7 @@ from dpsql.serve.uses import (
 )
 from dpsql.serve.world import PolicySnapshot, Shared, Who
 from dpsql.service import Reply, Session
-from dpsql.service.settings import hinted
+from dpsql.service.settings import apply_hints
 from dpsql.sql.dialects.tables import DIALECTS
 from dpsql.sql.parse import LONGEST_TEXT
 
@@ -387,7 +387,7 @@ class RoleSession:
         return ask.query.text, _named(ask.values), ask.oids, self._who, views
 
     def _route(self, query: Query) -> Route:
-        hinted(self._session.settings, query.text)  # a wrong one is refused, whoever answers
+        apply_hints(self._session.settings, query.text)  # a wrong one is refused, whoever answers
         found = self._shared.routes.get(query.text)
         if found is None:
             found = route(query, self._shared.catalog.has)

@@ -75,7 +75,9 @@ def plain_name(written: str) -> str:
     return written[1:-1].replace('""', '"') if written.startswith('"') else written.lower()
 
 
-def rows(wanted: Wanted, relations: Iterable[Relation], text: str) -> tuple[Columns, list[Row]]:
+def overview_rows(
+    wanted: Wanted, relations: Iterable[Relation], text: str
+) -> tuple[Columns, list[Row]]:
     """The columns and rows of the answer."""
     known = list(relations)
     if wanted.name is None:

@@ -30,12 +30,12 @@ def distinct(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def named(reply: Reply) -> pa.Table:
+def with_distinct_names(reply: Reply) -> pa.Table:
     """The table under names that tell its columns apart."""
     return reply.table.rename_columns(list(distinct([c.name for c in reply.columns])))
 
 
-def rows(reply: Reply) -> list[tuple[Any, ...]]:
+def python_rows(reply: Reply) -> list[tuple[Any, ...]]:
     """The rows as Python values."""
     return list(zip(*(column.to_pylist() for column in reply.table.columns), strict=True))
 
@@ -54,7 +54,7 @@ def cost(reply: Reply) -> dict[str, float]:
     return {"epsilon": float(reply.cost.epsilon), "delta": float(reply.cost.delta)}
 
 
-def remaining(accounts: Iterable[Remaining]) -> dict[str, Any]:
+def describe_remaining(accounts: Iterable[Remaining]) -> dict[str, Any]:
     """What each account has left, and of how much, by its kind; those of tables by name.
 
     A service account that has taken another role is charged as well: ``service_account``.
@@ -101,7 +101,7 @@ def json_pieces(reply: Reply, at_once: int = 10_000) -> Iterator[str]:
         comma = ", "
     rest: dict[str, Any] = {
         "cost": cost(reply),
-        "remaining": remaining(reply.remaining),
+        "remaining": describe_remaining(reply.remaining),
         "recalled": reply.recalled,
     }
     if reply.notes:
@@ -134,10 +134,10 @@ def _value(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def listed(value: Any) -> str:
+def write_list(value: Any) -> str:
     """A list as PostgreSQL writes it, for places that have no lists of their own.
 
-    >>> listed([1, None, 0.5])
+    >>> write_list([1, None, 0.5])
     '{1,NULL,0.5}'
     """
     words = ("NULL" if v is None else _word(v) for v in value)

@@ -19,7 +19,7 @@ MOST_PLANS = 512
 LONGEST_TEXT = 20_000
 
 
-class Moment(datetime):
+class ObservedClock(datetime):
     """A time that notes whether anything about it was asked."""
 
     asked = False
@@ -31,9 +31,9 @@ class Moment(datetime):
         return super().__getattribute__(name)
 
 
-def moment(now: datetime) -> Moment:
+def moment(now: datetime) -> ObservedClock:
     """The same time, watched."""
-    return Moment(
+    return ObservedClock(
         now.year, now.month, now.day, now.hour, now.minute, now.second, now.microsecond, now.tzinfo
     )
 

@@ -40,7 +40,7 @@ from dpsql.release.postprocess import PostProcessor
 from dpsql.service.pace import Pace
 from dpsql.service.plan_cache import PlanCache
 from dpsql.service.session import Session
-from dpsql.service.views import described
+from dpsql.service.views import describe_views
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.render import quoted
 
@@ -85,7 +85,7 @@ class Service:
             upheld=Upheld(policy, self.facts),
         )  # fmt: skip
         self.public_values = _public_values(policy, guarded)
-        self.views = described(policy, self.public_values, clock())
+        self.views = describe_views(policy, self.public_values, clock())
 
     @classmethod
     def open(

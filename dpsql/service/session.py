@@ -47,7 +47,7 @@ from dpsql.service import own_tables, searching, temporary
 from dpsql.service import settings as s
 from dpsql.service.accuracy import cheapest, error_unknown, widest_error
 from dpsql.service.execution import one_execution
-from dpsql.service.overview import overview_of, rows
+from dpsql.service.overview import overview_of, overview_rows
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
 from dpsql.service.remaining import estimates
 from dpsql.service.reply import Remaining, Reply, made
@@ -115,11 +115,11 @@ class Session:
         return replace(reply, budget=self.budget)
 
     def _reply(self, text: str, parameters: Parameters, *, intervals: bool) -> Reply:
-        changed = s.changed(self.settings, text)
+        changed = s.apply_set(self.settings, text)
         if changed is not None:
             self.settings = changed
             return made("SET", (), ())
-        name = s.shown(text)
+        name = s.match_show(text)
         if name is not None:
             return self._show(name)
         views = temporary.with_views(self.settings, text, self._service.catalog(self.role))
@@ -129,8 +129,8 @@ class Session:
         wanted = overview_of(text)
         if wanted is not None:
             relations = own_tables.relations(self._service, self.role, self.views())
-            return made("SHOW", *rows(wanted, relations, text))
-        inner = s.explained(text)
+            return made("SHOW", *overview_rows(wanted, relations, text))
+        inner = s.match_explain(text)
         if inner is not None:
             lines = self.explain(inner, parameters).splitlines()
             return made("EXPLAIN", (("plan", Kind.TEXT),), [[line] for line in lines])
@@ -161,7 +161,7 @@ class Session:
         does not look for the nearest statement that is answered.
         """
         who = self.role, self._behind
-        mine = s.hinted(self.settings, text)
+        mine = s.apply_hints(self.settings, text)
         values = builtins(parameters)
         about = (who, replace(mine, session=None), text, values)
         self._timely = False
@@ -239,7 +239,7 @@ class Session:
         found = []
         try:
             for text in statements:
-                changed = s.changed(self.settings, text)
+                changed = s.apply_set(self.settings, text)
                 if changed is not None:
                     self.settings = changed
                     continue

@@ -146,7 +146,7 @@ _SHOW = re.compile(r"\s*show\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*explain\s+(.+)", re.IGNORECASE | re.DOTALL)
 
 
-def changed(settings: Settings, text: str) -> Settings | None:
+def apply_set(settings: Settings, text: str) -> Settings | None:
     """The settings after a SET or RESET statement; None when the text is neither."""
     reset = _RESET.fullmatch(text)
     if reset is not None:
@@ -165,19 +165,19 @@ def changed(settings: Settings, text: str) -> Settings | None:
         raise Refused(_bad_value(name)) from None
 
 
-def hinted(settings: Settings, text: str) -> Settings:
+def apply_hints(settings: Settings, text: str) -> Settings:
     """The settings for one statement: those that comments in front of it name are its own.
 
     Only what a single answer costs, how exact it is and which groups take part can be said there.
 
-    >>> hinted(Settings(), "/* dpsql.max_error = 50 */ SELECT 1").max_error
+    >>> apply_hints(Settings(), "/* dpsql.max_error = 50 */ SELECT 1").max_error
     Fraction(50, 1)
     """
     for part in _parts(text):
         name = part.partition("=")[0].partition(".")[2].strip().lower()
         if name in SETTINGS and name not in HINTS:
             raise Refused(_no_hint(name))
-        made = changed(settings, f"SET {part}")
+        made = apply_set(settings, f"SET {part}")
         if made is None:
             raise Refused(_no_hint(part.strip()))
         settings = made
@@ -194,13 +194,13 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def shown(text: str) -> str | None:
+def match_show(text: str) -> str | None:
     """The name after SHOW dpsql., or None."""
     found = _SHOW.fullmatch(text)
     return None if found is None else found.group(1).lower()
 
 
-def explained(text: str) -> str | None:
+def match_explain(text: str) -> str | None:
     """The query after EXPLAIN, or None."""
     found = _EXPLAIN.fullmatch(text)
     return None if found is None else found.group(1)

@@ -31,7 +31,7 @@ class ViewShape:
     about: str
 
 
-def described(
+def describe_views(
     policy: Policy, public_values: Mapping[tuple[str, str], tuple[Scalar, ...]], now: datetime
 ) -> dict[str, ViewShape]:
     """Every view of the policy; a ``PolicyError`` says what keeps any of them from being one."""

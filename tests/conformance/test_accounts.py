@@ -122,7 +122,7 @@ def test_a_service_account_is_told_apart() -> None:
         return text.replace("  pure:\n", "  pure:\n    may_become: [analyst]\n")
 
     with Service.open(policy_file("shop", "shop", change)) as service:
-        told = plain.remaining(service.session("analyst", behind="pure").budget())
+        told = plain.describe_remaining(service.session("analyst", behind="pure").budget())
         assert set(told) == {"dataset", "tables", "role", "session", "service_account"}
         assert told["role"]["account"] == 'role "analyst"'
         assert told["session"]["account"] == 'session "default" of role "analyst"'

@@ -72,7 +72,7 @@ def dialect(data: bytes) -> None:
 def _planned(data: bytes, spoken: str) -> None:
     text = data.decode("utf-8", "surrogateescape")[:LONGEST]
     try:
-        settings.changed(settings.Settings(), text)
+        settings.apply_set(settings.Settings(), text)
         read = parse(Source(text, spoken))
         plan = build(check(bind(read, _catalog())), _Few(), 100_000)  # type: ignore[arg-type]
         priced = price(plan, request(3, 1))

@@ -28,9 +28,9 @@ LEAST = 0.8
 def ask(one: Asked, text: str) -> Refused | None:
     """Why a session under the same policy and request refuses a text; None where it answers."""
     try:
-        if settings.changed(settings.Settings(), text) is not None:
+        if settings.apply_set(settings.Settings(), text) is not None:
             return None
-        text = settings.explained(text) or text
+        text = settings.match_explain(text) or text
         with limit_effort():
             found = outcome(
                 text, one.parameters, policy=one.policy,

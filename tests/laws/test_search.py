@@ -460,7 +460,7 @@ def test_a_comment_asks_for_a_search_and_the_command_line_tells_what_it_is(
     session: Session, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.execute("SET dpsql.search = off")
-    monkeypatch.setattr(explain, "opened", lambda _: nullcontext(session))
+    monkeypatch.setattr(explain, "open_session", lambda _: nullcontext(session))
     hinted = f"/* dpsql.search = on */ {BY_CHANNEL}"
     assert explain.run(Namespace(batch=None, sql=hinted)) == 0
     said = capsys.readouterr().out

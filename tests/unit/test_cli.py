@@ -18,7 +18,7 @@ import pytest
 
 from dpsql.cli import main
 from dpsql.cli.demo import POLICY
-from dpsql.cli.numbers import decimals, digits, grouped, interval, symmetric
+from dpsql.cli.numbers import decimals, digits, group_thousands, interval, symmetric
 from dpsql.diagnostics.operation.events import Incident, record
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.duckdb import copies
@@ -603,7 +603,7 @@ def test_digits_follow_the_noise() -> None:
     assert decimals([0.5, 123.25], None) == 3
     assert decimals([5.0], [(4.97, 5.03)]) == 3
     assert decimals([5.0, None], [(None, None), (4.0, 6.0)]) == 1
-    assert grouped(-1234.5, 0) == "-1,234"
+    assert group_thousands(-1234.5, 0) == "-1,234"
     assert symmetric([1.0, None], [(0.0, 2.0), (None, None)])
     assert not symmetric([1.0], [(0.9, 2.0)])
     assert interval(None, (1.0, 2.0), 0, centred=True) == ""

@@ -92,7 +92,7 @@ def test_an_answer_is_counted_until_it_is_sent() -> None:
     assert held == sorted(held, reverse=True)
     body, held = asyncio.run(_sent(reply, arrow=True))
     table = pa.ipc.open_stream(io.BytesIO(body)).read_all()
-    assert table.replace_schema_metadata() == plain.named(reply)
+    assert table.replace_schema_metadata() == plain.with_distinct_names(reply)
     assert len(body) <= held[0]
 
 

@@ -302,7 +302,7 @@ def test_a_policy_that_cannot_be_served_is_not_noted_in_the_ledger(
     with _kept(found) as text:
         terms = found.service.ledger.terms()
         found.service.policy.path.write_text(_changed(text, 5))
-        monkeypatch.setattr(service, "described", lambda *_: 1 / 0)
+        monkeypatch.setattr(service, "describe_views", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             found.house.reload()
         assert found.service.ledger.terms() == terms

@@ -280,7 +280,7 @@ def _explain(session: Session, asked: Question) -> Response:
 
 
 def _budget(world: PolicySnapshot, user: User) -> Response:
-    return JSONResponse(plain.remaining(world.service.session(user.role).budget()))
+    return JSONResponse(plain.describe_remaining(world.service.session(user.role).budget()))
 
 
 def _metrics(world: PolicySnapshot, user: User) -> Response:

@@ -111,7 +111,7 @@ def make_response(reply: Reply, owner: Hashable, *, arrow: bool) -> Response:
 def _write_arrow(reply: Reply, body: Body) -> None:
     """One IPC stream; what it cost is in the schema's metadata."""
     told = {"cost": plain.cost(reply), "recalled": reply.recalled, "notes": list(reply.notes)}
-    table = plain.named(reply).replace_schema_metadata({"dpsql": json.dumps(told)})
+    table = plain.with_distinct_names(reply).replace_schema_metadata({"dpsql": json.dumps(told)})
     with pa.ipc.new_stream(body, table.schema) as writer:
         writer.write_table(table)
 

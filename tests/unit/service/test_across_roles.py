@@ -40,7 +40,7 @@ def opened() -> Iterator[Service]:
 
 
 def rows(session: Session, sql: str) -> list[tuple[object, ...]]:
-    return plain.rows(session.execute(sql))
+    return plain.python_rows(session.execute(sql))
 
 
 def test_an_answer_is_recalled_for_nobody_who_may_not_ask(opened: Service) -> None:

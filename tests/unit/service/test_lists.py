@@ -26,7 +26,7 @@ def test_a_list_is_in_order_whatever_the_noise() -> None:
             f"SELECT QUANTILE_CONT(amount, {many}) AS q, QUANTILE_CONT(amount, ARRAY[0.5, 0.45, 0.55]) AS u"
             f" FROM orders {wide}"
         )
-        ((inside, given),) = plain.rows(reply)
+        ((inside, given),) = plain.python_rows(reply)
         assert inside == sorted(inside)
         assert sorted(given) == inside, "the same quantiles, measured once"
         unsorted += [given[1], given[0], given[2]] != inside
@@ -55,4 +55,6 @@ def test_faces_show_lists(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_words_that_need_it_are_quoted() -> None:
     words = ["plain", "", "null", None, 'a "b"', "c,d", True, "back\\slash"]
-    assert plain.listed(words) == '{plain,"","null",NULL,"a \\"b\\"","c,d",true,"back\\\\slash"}'
+    assert (
+        plain.write_list(words) == '{plain,"","null",NULL,"a \\"b\\"","c,d",true,"back\\\\slash"}'
+    )

@@ -28,7 +28,7 @@ def shop() -> Iterator[Service]:
 def test_tables_are_shown(shop: Service, text: str) -> None:
     reply = shop.session("analyst").execute(text)
     assert [c.name for c in reply.columns] == ["table_name", "type", "unit", "description"]
-    assert [(r[0], r[2]) for r in plain.rows(reply)] == [
+    assert [(r[0], r[2]) for r in plain.python_rows(reply)] == [
         (t.name, t.unit) for t in shop.policy.tables.values()
     ]
     assert not reply.cost.epsilon
@@ -40,7 +40,7 @@ def test_tables_are_shown(shop: Service, text: str) -> None:
      "show columns in main.orders", r"\d orders", "/* a */ describe /* b */ orders"],
 )  # fmt: skip
 def test_columns_are_described(shop: Service, text: str) -> None:
-    rows = plain.rows(shop.session("analyst").execute(text))
+    rows = plain.python_rows(shop.session("analyst").execute(text))
     orders = shop.policy.tables["orders"]
     assert [r[0] for r in rows] == list(orders.columns)
     assert [r[1] for r in rows] == [c.declared for c in orders.columns.values()]
@@ -55,7 +55,7 @@ def test_what_a_role_does_not_see_is_not_there() -> None:
 
     with service("shop", "shop", hide) as opened:
         session = opened.session("analyst")
-        assert "orders" not in [r[0] for r in plain.rows(session.execute("SHOW TABLES"))]
+        assert "orders" not in [r[0] for r in plain.python_rows(session.execute("SHOW TABLES"))]
         with pytest.raises(Refused) as hidden:
             session.execute("DESCRIBE orders")
         with pytest.raises(Refused) as missing:
@@ -72,10 +72,10 @@ def _narrow(text: str) -> str:
 def test_values_from_a_hidden_table_are_told_and_its_name_is_not() -> None:
     with service("shop", "shop", _narrow) as opened:
         session = opened.session("analyst")
-        shown = {r[0]: r[3] for r in plain.rows(session.execute("DESCRIBE customers"))}
+        shown = {r[0]: r[3] for r in plain.python_rows(session.execute("DESCRIBE customers"))}
         values = opened.public_values["countries", "country"]
         assert shown["country"] == ", ".join(map(str, values))
-        policy = plain.rows(session.execute("SELECT * FROM dpsql.policy"))
+        policy = plain.python_rows(session.execute("SELECT * FROM dpsql.policy"))
         catalog = policy_rows(opened.policy, "analyst", {}, opened.views)["pg_description"]
         assert "countries" not in str(policy) + str(catalog)
         everything = policy_rows(opened.policy, "pure", {}, opened.views)["pg_description"]
@@ -87,7 +87,8 @@ def test_a_view_over_a_table_is_described_as_the_table_is() -> None:
         session = opened.session("analyst")
         session.execute("CREATE TEMP VIEW known AS SELECT * FROM buyers")
         tables = {
-            name: plain.rows(session.execute(f"DESCRIBE {name}")) for name in ("buyers", "known")
+            name: plain.python_rows(session.execute(f"DESCRIBE {name}"))
+            for name in ("buyers", "known")
         }
         numbers = [[r for r in rows if r[0] in ("balance", "points")] for rows in tables.values()]
         assert numbers[0] == numbers[1] != []
@@ -97,7 +98,7 @@ def test_a_view_over_a_table_is_described_as_the_table_is() -> None:
 def test_the_two_values_of_a_boolean_are_not_told(shop: Service) -> None:
     session = shop.session("analyst")
     session.execute("CREATE TEMP VIEW old AS SELECT age > 50 AS old FROM customers")
-    assert plain.rows(session.execute("DESCRIBE old"))[0][3] is None
+    assert plain.python_rows(session.execute("DESCRIBE old"))[0][3] is None
 
 
 @pytest.mark.parametrize(

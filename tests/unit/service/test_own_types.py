@@ -13,8 +13,8 @@ from support.corpus import unlimited
 from support.datasets import in_memory
 from support.services import service
 
-from dpsql.cli.answer import table as printed
-from dpsql.cli.formats import encoded
+from dpsql.cli.answer import answer_table as printed
+from dpsql.cli.formats import encode_reply
 from dpsql.diagnostics.refusal import Refused
 from dpsql.policy.types import Kind
 from dpsql.release.rows import OutputColumn
@@ -52,7 +52,7 @@ def test_arrow_has_them() -> None:
 def test_the_terminal_and_csv_write_them() -> None:
     reply = _answer(SELECTED)
     assert printed(reply).row_count == 1
-    assert encoded(reply, "csv", intervals=False).splitlines()[1] == (
+    assert encode_reply(reply, "csv", intervals=False).splitlines()[1] == (
         b'1,1.01,1,0.125,"00000000-0000-4000-8000-000000000001",2024-03-30 21:30:00.000000Z'
     )
 
@@ -78,7 +78,7 @@ def test_sums_of_groups_are_exact_too() -> None:
 
 
 def _rows(reply: Reply) -> list[tuple[object, ...]]:
-    return plain.rows(reply)
+    return plain.python_rows(reply)
 
 
 def test_instants_with_an_offset_are_read_in_utc() -> None:

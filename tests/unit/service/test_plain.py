@@ -45,7 +45,7 @@ def _whole(reply: Reply) -> str:
         "rows": listed(reply.table.columns),
         "intervals": {names[i]: listed(list(ends)) for i, ends in sorted(reply.intervals.items())},
         "cost": plain.cost(reply),
-        "remaining": plain.remaining(reply.remaining),
+        "remaining": plain.describe_remaining(reply.remaining),
         "recalled": True,
         "notes": ["cut"],
     }

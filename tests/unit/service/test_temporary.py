@@ -40,7 +40,7 @@ def test_a_view_is_its_text(session: Session) -> None:
     assert asked.parts == written.parts
     rows = session.execute("SELECT country, COUNT(*) FROM Adults GROUP BY country ORDER BY 1")
     again = f"SELECT country, COUNT(*) FROM ({ADULTS}) v GROUP BY country ORDER BY 1"
-    assert plain.rows(rows) == plain.rows(session.execute(again))
+    assert plain.python_rows(rows) == plain.python_rows(session.execute(again))
 
 
 def test_a_view_gives_back_stored_answers() -> None:
@@ -53,7 +53,7 @@ def test_a_view_gives_back_stored_answers() -> None:
         other.execute(f"CREATE TEMP VIEW v AS {ADULTS}")
         asked = other.execute("SELECT COUNT(*) FROM v")
         assert asked.recalled
-        assert plain.rows(asked) == plain.rows(written)
+        assert plain.python_rows(asked) == plain.python_rows(written)
 
 
 def test_another_session_does_not_have_it(shop: Service, session: Session) -> None:
@@ -62,17 +62,17 @@ def test_another_session_does_not_have_it(shop: Service, session: Session) -> No
     assert code(shop.session("oracle"), "SELECT COUNT(*) FROM mine") == "DP104"
     other = shop.session("oracle")
     other.execute("CREATE TEMP VIEW mine AS SELECT country FROM countries")
-    assert plain.rows(other.execute("SELECT COUNT(*) FROM mine")) == [(9,)]
-    assert plain.rows(session.execute("SELECT COUNT(*) FROM mine")) != [(9,)]
+    assert plain.python_rows(other.execute("SELECT COUNT(*) FROM mine")) == [(9,)]
+    assert plain.python_rows(session.execute("SELECT COUNT(*) FROM mine")) != [(9,)]
 
 
 def test_it_is_replaced_dropped_and_discarded(session: Session) -> None:
     session.execute(f"CREATE TEMP VIEW a AS {ADULTS}")
     assert code(session, "CREATE TEMP VIEW A AS SELECT country FROM countries") == "DP106"
     session.execute("CREATE OR REPLACE TEMP VIEW a AS SELECT country FROM countries")
-    assert plain.rows(session.execute("SELECT COUNT(*) FROM a")) == [(9,)]
-    assert "a" in [row[0] for row in plain.rows(session.execute("SHOW TABLES"))]
-    assert plain.rows(session.execute("DESCRIBE a"))[0][:2] == ("country", "text")
+    assert plain.python_rows(session.execute("SELECT COUNT(*) FROM a")) == [(9,)]
+    assert "a" in [row[0] for row in plain.python_rows(session.execute("SHOW TABLES"))]
+    assert plain.python_rows(session.execute("DESCRIBE a"))[0][:2] == ("country", "text")
     session.execute("DROP VIEW a")
     assert code(session, "SELECT COUNT(*) FROM a") == "DP104"
     assert code(session, "DROP VIEW a") == "DP104"
@@ -116,7 +116,7 @@ def test_a_circle_is_refused(session: Session) -> None:
     session.execute("CREATE TEMP VIEW a AS SELECT country FROM countries")
     session.execute("CREATE TEMP VIEW b AS SELECT country FROM a")
     assert code(session, "CREATE OR REPLACE TEMP VIEW a AS SELECT country FROM b") == "DP115"
-    assert plain.rows(session.execute("SELECT COUNT(*) FROM b")) == [(9,)]
+    assert plain.python_rows(session.execute("SELECT COUNT(*) FROM b")) == [(9,)]
 
 
 def _creates(session: Session, sql: str) -> bool:
@@ -183,5 +183,5 @@ def test_a_name_that_the_role_does_not_see_is_free(name: str) -> None:
         session.execute(
             f"CREATE TEMP VIEW {name} AS SELECT country FROM sizes WHERE country = 'at'"
         )
-        assert plain.rows(session.execute(f"SELECT COUNT(*) FROM {name}")) == [(1,)]
-        assert plain.rows(session.execute("SELECT COUNT(*) FROM sizes")) == [(9,)]
+        assert plain.python_rows(session.execute(f"SELECT COUNT(*) FROM {name}")) == [(1,)]
+        assert plain.python_rows(session.execute("SELECT COUNT(*) FROM sizes")) == [(9,)]

@@ -36,7 +36,7 @@ def test_computed_decimals_are_those_of_plain_sql(seed: int) -> None:
     values = [_expression(source, 1 + i % 2) for i in range(8)]
     shown = [source.choice(_FORMS).format(value) + f" AS c{i}" for i, value in enumerate(values)]
     sql = f"SELECT {', '.join(shown)} FROM articles ORDER BY article"
-    found = plain.rows(service("types", "types", unlimited).session().execute(sql))
+    found = plain.python_rows(service("types", "types", unlimited).session().execute(sql))
     wanted = in_memory("types").execute(sql).fetchall()
     pairs = [
         (a, b)
