@@ -19,7 +19,7 @@ from typing import assert_never
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.aggregates.mode import few
 from dpsql.catalog.record import Needs
-from dpsql.checks.rule import frontier, short, written
+from dpsql.checks.rule import frontier, short, source_text
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.domain import numbers
@@ -58,7 +58,7 @@ def _refusals(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
 
 
 def _not_listed(bound: Bound, call: Aggregated) -> Refusal:
-    text = short(written(bound, call.args[0].span))
+    text = short(source_text(bound, call.args[0].span))
     return Refusal(
         "DP203",
         f'"{text}" has no public list of values to choose the commonest from',
@@ -71,7 +71,7 @@ def _not_listed(bound: Bound, call: Aggregated) -> Refusal:
 
 def _counts(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:
     """How many rows each value has."""
-    text, count = written(bound, call.args[0].span), Edit("replace", call.span, "COUNT(*)")
+    text, count = source_text(bound, call.args[0].span), Edit("replace", call.span, "COUNT(*)")
     return (Edit("values", call.span, text), count) if text else (count,)
 
 
@@ -85,7 +85,7 @@ def _ranked(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
     if value.shape.kind.numeric and value.shape.domain.bounded:
         yield from _bounded(bound, call)
     elif not value.shape.domain.bounded:
-        text = short(written(bound, value.span))
+        text = short(source_text(bound, value.span))
         yield Refusal(
             "DP203",
             f'"{text}" has no bounds to choose a value from',
@@ -100,7 +100,7 @@ def _ranked(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
 def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
     value = call.args[0]
     low, high = numbers(value.shape.domain)
-    name, text = call.function.upper(), short(written(bound, value.span))
+    name, text = call.function.upper(), short(source_text(bound, value.span))
     if low is None or high is None:
         yield Refusal(
             "DP203",
@@ -127,7 +127,7 @@ def _positive(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
     if low is not None and high is not None and low > 0:
         yield from _bounded(bound, call)
         return
-    name, text = call.function.upper(), written(bound, value.span)
+    name, text = call.function.upper(), source_text(bound, value.span)
     most = MOST_CLAMPED if high is None else min(MOST_CLAMPED, max(1, ceil(high)))
     clamp = f"CASE WHEN {text} > 0 THEN LEAST(GREATEST({text}, 1), {most}) END"
     note = f"only positive values, within 1..{most}: write the limits that you know"
@@ -149,7 +149,7 @@ def _clamped(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:
     Where NULL must stay NULL, LEAST alone would not do.
     """
     value = call.args[0]
-    text = written(bound, value.span)
+    text = source_text(bound, value.span)
     if not text:
         return ()
     if value.shape.kind.temporal:

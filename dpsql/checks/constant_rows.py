@@ -26,7 +26,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.sql.bind import Bound
 
-MOST_ROWS = 10_000_000
+MOST_CONSTANT_ROWS = 10_000_000
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -36,7 +36,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
     for join in counts.large[:1]:
         yield Refusal(
             "DP115",
-            f"this join makes more than {MOST_ROWS} rows of constants",
+            f"this join makes more than {MOST_CONSTANT_ROWS} rows of constants",
             "No table is read for them, so nothing else bounds how long an engine works.",
             "Join fewer of them, or aggregate each before.",
             join.span,
@@ -74,6 +74,6 @@ class _Counts:
     def _joined(self, join: Join, left: int, right: int) -> int:
         """Each side may stay alone in an outer join."""
         count = max(left * right, left + right)
-        if count > MOST_ROWS:
+        if count > MOST_CONSTANT_ROWS:
             self.large.append(join)
         return count

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.aggregates.mode import few
 from dpsql.catalog.record import Distinct, Needs, Unanswered
-from dpsql.checks.rule import frontier, short, visible, written
+from dpsql.checks.rule import frontier, short, source_text, visible
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.expressions import Aggregated, Column
@@ -56,7 +56,7 @@ def _no_order(bound: Bound, call: Aggregated) -> Refusal:
 
 def _values(bound: Bound, call: Aggregated, place: int) -> tuple[Edit, ...]:
     """How many rows each value has."""
-    text = written(bound, call.args[place].span)
+    text = source_text(bound, call.args[place].span)
     return (Edit("values", call.span, text),) if text else ()
 
 
@@ -88,12 +88,12 @@ def _first_group(bound: Bound, aggregate: Aggregate, call: Aggregated) -> tuple[
     (value, by), (extreme, way) = call.args, ends
     if not few(value.shape) or not by.shape.domain.bounded:
         return ()
-    order = f"{extreme}({written(bound, by.span)}) {way}"
-    return (Edit("first_group", call.span, f"{written(bound, value.span)}\n{order}"),)
+    order = f"{extreme}({source_text(bound, by.span)}) {way}"
+    return (Edit("first_group", call.span, f"{source_text(bound, value.span)}\n{order}"),)
 
 
 def _distinct(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
-    name, value = call.function.upper(), written(bound, call.args[0].span)
+    name, value = call.function.upper(), source_text(bound, call.args[0].span)
     what = ", ".join(a.name for a in call.args if isinstance(a, Column)) or "this"
     privacy = aggregate.input.privacy
     assert isinstance(privacy, Private)

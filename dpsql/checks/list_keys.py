@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.checks.rule import frontier, short, written
+from dpsql.checks.rule import frontier, short, source_text
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.bind import Bound
 
@@ -23,7 +23,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
             if key.shape.kind.element is not None:
                 yield Refusal(
                     "DP201",
-                    f'"{short(written(bound, key.span))}" is a list and cannot be a group',
+                    f'"{short(source_text(bound, key.span))}" is a list and cannot be a group',
                     "Groups are shown in an order that says nothing about rows; lists have none.",
                     "Group by one of its values: QUANTILE_CONT(x, 0.5).",
                     key.span,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.checks.rule import mixed
+from dpsql.checks.rule import refuse_mixed_units
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.relations import Distinct, Private, Relation, Union, inputs, walk
 from dpsql.sql.bind import Bound
@@ -28,7 +28,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
             continue
         kinds = [r.privacy.unit for r in inputs(relation) if isinstance(r.privacy, Private)]
         if isinstance(relation, Union) and len(set(kinds)) > 1:
-            yield mixed(relation.operation.upper(), kinds, relation.span)
+            yield refuse_mixed_units(relation.operation.upper(), kinds, relation.span)
         elif isinstance(relation, Distinct | Union):
             name = "DISTINCT" if isinstance(relation, Distinct) else relation.operation.upper()
             yield Refusal(

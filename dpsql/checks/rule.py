@@ -39,12 +39,12 @@ def visible(relation: Relation, numbers: frozenset[int]) -> str:
     return next((spelled(n) for n in known if names.count(n) == 1), "")
 
 
-def written(bound: Bound, span: Span | None) -> str:
+def source_text(bound: Bound, span: Span | None) -> str:
     """The analyst's own words at a place."""
     return "" if span is None else bound.source.text[span.start : span.end]
 
 
-def mixed(word: str, units: Iterable[str], span: Span | None) -> Refusal:
+def refuse_mixed_units(word: str, units: Iterable[str], span: Span | None) -> Refusal:
     """DP302: rows of different kinds of unit in one relation, by a ``word`` (join, UNION ALL)."""
     return Refusal(
         "DP302",

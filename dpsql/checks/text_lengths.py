@@ -15,7 +15,7 @@ from itertools import islice
 from typing import assert_never
 
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.checks.rule import short, written
+from dpsql.checks.rule import short, source_text
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.expressions import (
     Call,
@@ -175,7 +175,7 @@ def _refusal(bound: Bound, node: Expression | None, what: str) -> Refusal:
     span = None if node is None else node.span
     return Refusal(
         "DP116",
-        f'"{short(written(bound, span))}" {what}',
+        f'"{short(source_text(bound, span))}" {what}',
         "An engine holds such texts for thousands of rows at once, whatever its limit on memory, so "
         "their length is bounded before any row is read.",
         "Put fewer texts together, or cut them before: LEFT(city, 20).",

@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dpsql.checks.rule import mixed, written
+from dpsql.checks.rule import refuse_mixed_units, source_text
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.relations import Join, Private, walk
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.join_rules import joined_on_unit
 
-MOST_ROWS = 1_000_000
+MOST_JOINED_ROWS = 1_000_000
 """Rows of one unit after a join. More would take an engine noticeably long, and in the end too
 long: whether the query fails would tell whether some unit has that many."""
 
@@ -35,7 +35,7 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
     left, right = join.left.privacy, join.right.privacy
     if isinstance(left, Private) and isinstance(right, Private):
         if left.unit != right.unit:
-            yield mixed("join", (left.unit, right.unit), join.span)
+            yield refuse_mixed_units("join", (left.unit, right.unit), join.span)
         elif not joined_on_unit(join):
             yield _refusal(
                 join,
@@ -48,7 +48,7 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
             )
         elif join.kind == "full":
             yield _unitless(bound, join)
-        elif isinstance(join.privacy, Private) and join.privacy.max_rows > MOST_ROWS:
+        elif isinstance(join.privacy, Private) and join.privacy.max_rows > MOST_JOINED_ROWS:
             yield _refusal(
                 join,
                 "DP304",
@@ -79,7 +79,7 @@ def _with_public(bound: Bound, join: Join) -> Iterator[Refusal]:
             "Compare a column of the public table as it is (ON rows.code = public.code): how many of "
             "its rows share a value is known.",
         )
-    elif rows > MOST_ROWS:
+    elif rows > MOST_JOINED_ROWS:
         yield _refusal(
             join,
             "DP304",
@@ -94,7 +94,7 @@ _SAID = {"semi": "EXISTS or IN over", "anti": "NOT EXISTS or NOT IN over"}
 
 
 def _unitless(bound: Bound, join: Join) -> Refusal:
-    side = _SIDE.match(written(bound, join.span))
+    side = _SIDE.match(source_text(bound, join.span))
     kind = side[1].upper() if side else join.kind.upper()
     what = f"a {kind} join" if join.kind not in _SAID else f"{_SAID[join.kind]} a private table"
     return _refusal(

@@ -12,7 +12,7 @@ from dpsql.cli.exits import ANSWERED, FAILED
 from dpsql.policy.load import load
 from dpsql.selftest import Finding
 from dpsql.selftest import run as audit
-from dpsql.selftest.power import Power, described
+from dpsql.selftest.power import Power, describe_powers
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def run(chosen: argparse.Namespace) -> int:
             str(found.samples), _noticed(found), terminal.plain(found.said),
         )  # fmt: skip
     terminal.show(made)
-    sys.stdout.write("\n" + "".join(f"{line}\n" for line in described(_powers(findings))))
+    sys.stdout.write("\n" + "".join(f"{line}\n" for line in describe_powers(_powers(findings))))
     sys.stdout.write(f"{_verdict(findings)}\n")
     return ANSWERED if findings and all(found.passed for found in findings) else FAILED
 

@@ -3,7 +3,7 @@
 Claim: what an error says has a bounded length, and no piece of a file, a statement or an argument
     that it quotes is longer than ``PIECE`` characters (``STATEMENT`` where SQL is suggested).
 Argument: whoever quotes calls ``quote``; every kind of error passes its texts through ``line``,
-    which cuts what stands in quotes and then the whole, and lists through ``listed``.
+    which cuts what stands in quotes and then the whole, and lists through ``cut_lines``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def line(message: str, most: int = LINE) -> str:
     return cut if len(cut) <= most else f"{cut[: most - 3]}..."
 
 
-def listed(lines: Sequence[str], most: int = LINE) -> tuple[str, ...]:
+def cut_lines(lines: Sequence[str], most: int = LINE) -> tuple[str, ...]:
     """The first lines, each cut, and how many more there are."""
     told = tuple(line(text, most) for text in lines[:LINES])
     more = len(lines) - len(told)

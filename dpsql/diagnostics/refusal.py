@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from dpsql.diagnostics.codes import CODES
 from dpsql.diagnostics.edit import Edit
-from dpsql.diagnostics.quote import LINE, LINES, STATEMENT, line, listed
+from dpsql.diagnostics.quote import LINE, LINES, STATEMENT, cut_lines, line
 from dpsql.diagnostics.quote import place as named
 from dpsql.diagnostics.render import refusal_text
 from dpsql.diagnostics.span import Span
@@ -220,7 +220,7 @@ class PolicyError(Error):
 
     def __init__(self, *problems: str) -> None:
         """``problems`` are lines of the form ``file:line:column: what; write this``."""
-        self.problems = listed(problems)
+        self.problems = cut_lines(problems)
         super().__init__("\n".join(self.problems))
 
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dpsql.diagnostics.quote import LINES, PIECE, listed, quote
+from dpsql.diagnostics.quote import LINES, PIECE, cut_lines, quote
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,7 +55,7 @@ class Problems:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings, written the same way."""
-        return listed(self._told(self._warnings))
+        return cut_lines(self._told(self._warnings))
 
     def _told(self, found: list[tuple[Place, str]]) -> tuple[str, ...]:
         ordered = sorted(dict.fromkeys(found), key=lambda pair: pair[0])

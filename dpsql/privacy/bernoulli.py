@@ -11,9 +11,9 @@ import numpy.typing as npt
 from dpsql.privacy.enclosure import Enclosure
 from dpsql.privacy.entropy import Randomness
 
-HEAD_BITS = 32
+FIRST_BITS = 32
 MORE_BITS = 64
-SLACK = 2.0**-30
+COIN_SLACK = 2.0**-30
 FLOOR = 2.0**-62
 
 Bounds = Callable[[int], tuple[int, int]]
@@ -63,7 +63,7 @@ class Probability:
 
     def toss(self, entropy: Randomness) -> bool:
         """True with probability exactly p."""
-        return self.beats(entropy, entropy.bits(HEAD_BITS), HEAD_BITS)
+        return self.beats(entropy, entropy.bits(FIRST_BITS), FIRST_BITS)
 
 
 def exp_minus(x: Fraction) -> Probability:
@@ -127,7 +127,7 @@ def below(
         for row, column in zip(*np.nonzero(equal), strict=True):
             word = int(words[row, column])
             probability = probabilities[column % len(probabilities)]
-            result[row, column] = probability.beats(entropy, word, HEAD_BITS)
+            result[row, column] = probability.beats(entropy, word, FIRST_BITS)
     return result
 
 
@@ -136,7 +136,7 @@ def keep_with_exp(
     values: npt.NDArray[np.int64],
     near: npt.NDArray[np.float64],
     exact: Callable[[int], Fraction],
-    slack: float = SLACK,
+    slack: float = COIN_SLACK,
 ) -> npt.NDArray[np.bool_]:
     """For each value, toss a coin with probability exp(-exact(value)).
 
@@ -144,7 +144,7 @@ def keep_with_exp(
     Assumes: ``near`` is within 2**-40 of ``exact`` wherever either is below 50, and above 49
         wherever ``exact`` is above 50; ``np.exp`` errs by less than 2**-40 of its value.
     Argument: the float p is then within p * 2**-38 + 2**-70 of the true probability, and the float
-        u within u * 2**-53 + 2**-64 of the uniform. The margins ``SLACK`` and ``FLOOR`` are 2**8
+        u within u * 2**-53 + 2**-64 of the uniform. The margins ``COIN_SLACK`` and ``FLOOR`` are 2**8
         times wider, so a toss outside them is decided as in exact arithmetic. A toss inside them
         is settled on the same uniform by exact digits.
 

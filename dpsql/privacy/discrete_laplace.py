@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dpsql.privacy.bernoulli import HEAD_BITS, below, tanh_half
+from dpsql.privacy.bernoulli import FIRST_BITS, below, tanh_half
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.geometric import GeometricTable, geometric_table, sample_geometric
 
@@ -23,7 +23,7 @@ class _Table:
 
     def __init__(self, scale: Fraction) -> None:
         self.zero = tanh_half(1 / scale)
-        self.zero_head = np.array([self.zero.digits(HEAD_BITS)], dtype=np.uint32)
+        self.zero_head = np.array([self.zero.digits(FIRST_BITS)], dtype=np.uint32)
         self.geometric: GeometricTable = geometric_table(1 / scale)
         self.chunk = min(CHUNK, _WORDS // (self.geometric.width + 1))
 

@@ -14,8 +14,8 @@ from dpsql.privacy.entropy import Randomness
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 HEAD_BITS = 64
-SLACK = 2.0**-38
-LARGEST_SCALE = 1 << 200
+UTILITY_SLACK = 2.0**-38
+LARGEST_CHOICE_SCALE = 1 << 200
 _BLOCK = 1 << 20
 """Cells that are weighed at a time."""
 
@@ -56,14 +56,14 @@ class Candidates:
         return np.asarray(np.repeat(best, self.sizes) - useful)
 
 
-def check_scale(scale: Fraction) -> None:
+def check_choice_scale(scale: Fraction) -> None:
     """The float arithmetic covers scales between 2**-200 and 2**200."""
-    if not Fraction(1, LARGEST_SCALE) <= scale <= LARGEST_SCALE:
+    if not Fraction(1, LARGEST_CHOICE_SCALE) <= scale <= LARGEST_CHOICE_SCALE:
         raise ValueError(f"no exponential mechanism of scale {scale}")
 
 
 def choose(
-    entropy: Randomness, candidates: Candidates, scale: Fraction, slack: float = SLACK
+    entropy: Randomness, candidates: Candidates, scale: Fraction, slack: float = UTILITY_SLACK
 ) -> npt.NDArray[np.int64]:
     """The position, within its group, of one candidate for each group.
 
@@ -74,7 +74,7 @@ def choose(
         probability. Exponents are within 2**-41 of the exact ones wherever their exponential is
         not below 2**-1000 (|x| <= 745, two roundings), so a float weight errs by less than 2**-39
         of itself, and a partial sum of n of them by less than n * 2**-52 of the total on top. The
-        margin is ``SLACK`` plus twice that. U times the total farther than the margin from both
+        margin is ``UTILITY_SLACK`` plus twice that. U times the total farther than the margin from both
         ends of the chosen candidate is decided as in exact arithmetic; otherwise the same U,
         extended by further bits, is compared with enclosures of the exact sums until it lies
         within one candidate.
@@ -84,7 +84,7 @@ def choose(
     >>> choose(Entropy(), Candidates(*three), Fraction(1)).tolist()
     [1]
     """
-    check_scale(scale)
+    check_choice_scale(scale)
     gaps, starts, sizes = candidates.gaps(), candidates.starts, candidates.sizes
     weights = np.exp(gaps.astype(np.float64) * -float(1 / scale)) * candidates.widths
     heads = entropy.u64(len(sizes))

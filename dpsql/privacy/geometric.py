@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dpsql.privacy.bernoulli import HEAD_BITS, below, exp_minus, logistic_minus
+from dpsql.privacy.bernoulli import FIRST_BITS, below, exp_minus, logistic_minus
 from dpsql.privacy.entropy import Randomness
 
 TAIL_RATE = 45
@@ -28,7 +28,7 @@ class GeometricTable:
             width += 1
         self.width = width
         self.bits = [logistic_minus(rate * (1 << i)) for i in range(width)]
-        heads = np.array([p.digits(HEAD_BITS) for p in self.bits], dtype=np.uint32)
+        heads = np.array([p.digits(FIRST_BITS) for p in self.bits], dtype=np.uint32)
         self.heads = np.tile(heads, BLOCK)
         self.tail = exp_minus(rate * (1 << width))
         self.tail_head = np.uint64(self.tail.digits(64))

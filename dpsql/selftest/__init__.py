@@ -32,14 +32,14 @@ from dpsql.engines.verify import verify
 from dpsql.ledger.open import open_ledger
 from dpsql.policy.model import Policy
 from dpsql.selftest.bound import Claim, Found, alpha_of_end, lower_bound
-from dpsql.selftest.copies import derived, statements
+from dpsql.selftest.copies import derive_policy, statements
 from dpsql.selftest.matrix import matrix
 from dpsql.selftest.power import Power, least_noticed
 from dpsql.selftest.probes import PREPARED
 from dpsql.selftest.questions import Question, of_table
 from dpsql.selftest.scenarios import ALL, Scenario
 from dpsql.selftest.side import Side, claims_of
-from dpsql.selftest.unanswered import explained
+from dpsql.selftest.unanswered import explain_refusal
 from dpsql.service import Service
 
 ALPHA = 1e-6
@@ -123,7 +123,7 @@ def run(
             yield from found
 
 
-def asked(policy: Policy) -> Iterator[tuple[Scenario, Question]]:
+def list_questions(policy: Policy) -> Iterator[tuple[Scenario, Question]]:
     """Every question, in every scenario that it is for."""
     tables = [t for t in policy.tables.values() if t.unit is not None]
     questions = [q for table in tables for q in of_table(policy, table)] + list(matrix())
@@ -132,7 +132,7 @@ def asked(policy: Policy) -> Iterator[tuple[Scenario, Question]]:
 
 
 def _works(policy: Policy, samples: int, seconds: float, wanted: Wanted) -> Iterator[_Work]:
-    chosen = _within([pair for pair in asked(policy) if wanted(*pair)], seconds)
+    chosen = _within([pair for pair in list_questions(policy) if wanted(*pair)], seconds)
     each = 1 / max(1, len(chosen))
     cells = min(MOST_CELLS, max(2, samples // 4 * 2))
     if seconds < math.inf:
@@ -183,7 +183,7 @@ def _pair(work: _Work, cells: int, place: Path, stack: ExitStack, clock: _Days) 
     services, texts = [], [question.sql for question in work.questions]
     for name, without in (("with", False), ("without", True)):
         (place / name).mkdir()
-        copy = derived(work.policy, place / name, cells)
+        copy = derive_policy(work.policy, place / name, cells)
         tables = statements(copy, work.scenario, texts, cells, without=without)
         made(copy.source.path, tables)
         if any(PREPARED in text for text in texts):
@@ -254,7 +254,7 @@ def _found(
     return Finding(
         question.table, work.scenario.name, question.name, found.bound, found.claim, count, faults,
         f"{refused.code}: {refused.headline}" if refused else "",
-        explained(work.policy, refused.code) if refused else "", power,
+        explain_refusal(work.policy, refused.code) if refused else "", power,
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ _BEYOND: Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def derived(policy: Policy, place: Path, cells: int) -> Policy:
+def derive_policy(policy: Policy, place: Path, cells: int) -> Policy:
     """The policy over a synthetic file, with the probes, and budgets that are never used up."""
     first = next(iter(policy.roles.values()))
     private = {t.name: _table(t, cells) for t in policy.tables.values() if t.unit is not None}

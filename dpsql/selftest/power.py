@@ -79,7 +79,7 @@ def _divergence(share: float, of: float) -> float:
     return found
 
 
-def described(powers: Sequence[Power]) -> list[str]:
+def describe_powers(powers: Sequence[Power]) -> list[str]:
     """What all of the questions together would notice, for people."""
     seen = [p.charge / p.shown for p in powers if p.shown > 0]
     blind = [p.least / p.charge for p in powers if p.shown <= 0]

@@ -28,7 +28,7 @@ ALLOWED: Mapping[str, Allowed] = {
 """By the code of the refusal."""
 
 
-def explained(policy: Policy, code: str) -> str:
+def explain_refusal(policy: Policy, code: str) -> str:
     """Why this policy need not answer what it refuses with this code; empty where it must."""
     allowed = ALLOWED.get(code)
     return allowed.why if allowed and allowed.wished(policy) else ""

@@ -39,7 +39,13 @@ FAULTS = (
     Fault(
         "rows that are constant have no bound",
         "post-processor",
-        (Edit("checks/constant_rows.py", "MOST_ROWS = 10_000_000\n", "MOST_ROWS = 10**30\n"),),
+        (
+            Edit(
+                "checks/constant_rows.py",
+                "MOST_CONSTANT_ROWS = 10_000_000\n",
+                "MOST_CONSTANT_ROWS = 10**30\n",
+            ),
+        ),
         "A few words keep the post-processor at work on more rows than there is time for.",
         "stop 26: joins of VALUES and GENERATE_SERIES",
     ),

@@ -289,7 +289,7 @@ def test_a_whole_quotation_is_noticed(
     document.write_text(TEXTS["one line"])
     monkeypatch.setattr("dpsql.policy.problems.quote", lambda text: text)
     monkeypatch.setattr(quote, "PIECE", 10**9)
-    monkeypatch.setattr("dpsql.diagnostics.refusal.listed", tuple)
+    monkeypatch.setattr("dpsql.diagnostics.refusal.cut_lines", tuple)
     assert main(["check", str(document)]) == 1
     told = capsys.readouterr().err
     assert CANARY in told

@@ -30,11 +30,11 @@ from dpsql.selftest.bound import (
     lower_bound,
 )
 from dpsql.selftest.matrix import matrix
-from dpsql.selftest.power import Power, described, least_noticed
+from dpsql.selftest.power import Power, describe_powers, least_noticed
 from dpsql.selftest.questions import Question
 from dpsql.selftest.scenarios import ALONE, EMPTY, SPREAD, TWICE, Scenario
 from dpsql.selftest.side import Side
-from dpsql.selftest.unanswered import explained
+from dpsql.selftest.unanswered import explain_refusal
 
 sys.path.insert(0, str(Path(__file__).parent))
 from planted import PLANTED, Planted
@@ -129,12 +129,12 @@ def test_every_question_passes_in_a_short_run(
 ) -> None:
     """The command itself. It is wrong in one run of a million, ``ALPHA``, if all is as claimed."""
     by_question: dict[Question, list[tuple[Scenario, Question]]] = {}
-    for scenario, question in selftest.asked(policy()):
+    for scenario, question in selftest.list_questions(policy()):
         by_question.setdefault(question, []).append((scenario, question))
     asked = [pair for pairs in list(by_question.values())[::step] for pair in pairs]
     assert len(by_question) > 500
-    assert {scenario for scenario, _ in asked} == {s for s, _ in selftest.asked(policy())}
-    monkeypatch.setattr(selftest, "asked", lambda _: iter(asked))
+    assert {scenario for scenario, _ in asked} == {s for s, _ in selftest.list_questions(policy())}
+    monkeypatch.setattr(selftest, "list_questions", lambda _: iter(asked))
     command = ["selftest", "--policy", str(POLICY), "--seconds", str(SHORT), "--jobs", "1"]
     code, said = main(command), capsys.readouterr()
     assert code == 0, said.out[-4_000:] + said.err
@@ -144,7 +144,7 @@ def test_every_question_passes_in_a_short_run(
 
 
 def test_without_time_each_question_is_asked_in_some_scenario() -> None:
-    pairs = list(selftest.asked(policy()))
+    pairs = list(selftest.list_questions(policy()))
     for seconds in (0.0, 30.0, 90.0):
         few = selftest._within(pairs, seconds)
         assert {q for _, q in few} == {q for _, q in pairs}
@@ -221,9 +221,9 @@ def test_what_is_refused_after_an_answer_fails_too(monkeypatch: Patch) -> None:
 
 def test_a_policy_may_wish_for_a_refusal() -> None:
     """Under strict timing alone, and never for what it answers."""
-    assert [explained(policy(name), "DP306") for name in ("shop", "unsteady")] == ["", ""]
-    assert explained(policy("strict"), "DP306")
-    assert not explained(policy("strict"), "DP100")
+    assert [explain_refusal(policy(name), "DP306") for name in ("shop", "unsteady")] == ["", ""]
+    assert explain_refusal(policy("strict"), "DP306")
+    assert not explain_refusal(policy("strict"), "DP100")
     claim = Claim(1, 0)
     one = selftest.Finding("t", "s", "q", 0.0, claim, 0, "", "DP306: no", "strict")
     assert one.passed
@@ -319,7 +319,7 @@ def test_what_is_said_to_be_noticed_is(samples: int, claim: Claim) -> None:
 
 def test_every_question_would_notice_something_in_a_full_run() -> None:
     """Answers without noise at least; twenty samples would show nothing, however wrong they are."""
-    pairs = list(selftest.asked(policy()))
+    pairs = list(selftest.list_questions(policy()))
     least = {}
     for scenario, question in pairs:
         count = selftest.SAMPLES // question.share
@@ -334,7 +334,7 @@ def test_every_question_would_notice_something_in_a_full_run() -> None:
 def test_power_is_told_of_both_sorts_of_questions() -> None:
     seen = [Power(1.0, 1 / k, 1.1) for k in (1.25, 1.5, 2.0)]
     blind = [Power(2.0, 0.0, 2.0 * k) for k in (1.5, 3.0, float("inf"))]
-    shown, silent, never = described([*seen, *blind])
+    shown, silent, never = describe_powers([*seen, *blind])
     assert shown == (
         "3 of 6 questions show who is missing: half of them would notice noise that is 1.50 times too"
         " narrow, nine of ten 2.00 times"
@@ -343,8 +343,8 @@ def test_power_is_told_of_both_sorts_of_questions() -> None:
         "3 do not: half of them would notice an answer that betrays 3 times its charge, nine of ten inf times"
     )
     assert never == "1 have too few samples to notice anything but errors"
-    assert len(described(seen)) == len(described(blind[:1])) == 1
-    assert described([]) == []
+    assert len(describe_powers(seen)) == len(describe_powers(blind[:1])) == 1
+    assert describe_powers([]) == []
 
 
 def _bound(one: object, other: object, *claims: Claim) -> Found:

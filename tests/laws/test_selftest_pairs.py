@@ -34,7 +34,7 @@ from dpsql.selftest.matrix import matrix
 from dpsql.selftest.products import AGGREGATES as TEXTS
 from dpsql.selftest.questions import Question
 from dpsql.selftest.scenarios import BESIDE, SCENARIOS, TWICE
-from dpsql.selftest.unanswered import explained
+from dpsql.selftest.unanswered import explain_refusal
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
@@ -211,7 +211,7 @@ def test_an_aggregate_has_noise_of_each_law_where_it_can() -> None:
 
 
 def test_a_question_about_the_policy_is_about_its_tables() -> None:
-    own = [q for _, q in selftest.asked(policy("far")) if not q.table.startswith("dpsql_")]
+    own = [q for _, q in selftest.list_questions(policy("far")) if not q.table.startswith("dpsql_")]
     assert {q.table for q in own} == {"customer", "orders", "lineitem", "returns", "refunds"}
     assert any("reason" in q.sql or "priority" in q.sql for q in own)
 
@@ -233,5 +233,5 @@ def _refused(question: Question) -> bool:
     try:
         about(question, "strict")
     except Refused as refused:
-        return bool(explained(policy("strict"), refused.code))
+        return bool(explain_refusal(policy("strict"), refused.code))
     return False

@@ -93,7 +93,7 @@ SECURITY = (
     ),
 )
 CHANGELOG = (
-    f"make at most {WORDS[constant_rows.MOST_ROWS]} rows",
+    f"make at most {WORDS[constant_rows.MOST_CONSTANT_ROWS]} rows",
     f"{text_lengths.LONGEST.fixed:,} characters and {text_lengths.LONGEST.stored} stored texts each",
     f"{text_lengths.TOGETHER.fixed:,} and {text_lengths.TOGETHER.stored} together",
     f"A SELECT has at most {select.MOST_COLUMNS:,} columns",

@@ -22,13 +22,13 @@ def resident() -> float:
 def tree() -> float:
     """Bytes of this process and its children; each shared page is counted once in all."""
     found = _kilobytes(_PROC / "self" / "smaps_rollup", _SHARED_OUT)
-    for child in children()[:MOST_CHILDREN]:
+    for child in child_processes()[:MOST_CHILDREN]:
         with suppress(OSError, ValueError):  # it has ended meanwhile
             found += _kilobytes(_PROC / str(child) / "smaps_rollup", _SHARED_OUT)
     return found
 
 
-def children() -> list[int]:
+def child_processes() -> list[int]:
     """The processes that this one has begun, whichever thread it was."""
     own, found = str(os.getpid()), list[int]()
     for task in (_PROC / "self" / "task").iterdir():

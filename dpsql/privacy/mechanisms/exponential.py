@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpsql.privacy.enclosure import Enclosure
 from dpsql.privacy.entropy import Randomness
-from dpsql.privacy.exponential import Candidates, check_scale, choose
+from dpsql.privacy.exponential import Candidates, check_choice_scale, choose
 from dpsql.privacy.mechanisms.laplace import miss
 
 _DIGITS = 60
@@ -33,7 +33,7 @@ class Exponential:
 
     def __post_init__(self) -> None:
         """The sampler covers scales up to 2**200."""
-        check_scale(self.scale)
+        check_choice_scale(self.scale)
         if self.candidates < 1:
             raise ValueError("nothing to choose from")
 

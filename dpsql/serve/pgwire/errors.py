@@ -6,7 +6,7 @@ import re
 
 from dpsql.diagnostics.operation.defects import defect
 from dpsql.diagnostics.operation.events import LedgerUnusable, record
-from dpsql.diagnostics.quote import STATEMENT, line, listed
+from dpsql.diagnostics.quote import STATEMENT, cut_lines, line
 from dpsql.diagnostics.refusal import Ended, EngineFailed, LedgerFailed, Refused
 from dpsql.memory.pool import Full
 
@@ -37,7 +37,7 @@ class WireError(Exception):
         """Hold the fields."""
         self.sqlstate, self.message = sqlstate, line(message)
         self.detail, self.hint = (
-            "\n".join(listed(detail.split("\n"), STATEMENT)),
+            "\n".join(cut_lines(detail.split("\n"), STATEMENT)),
             line(hint, STATEMENT),
         )
         self.position = position

@@ -52,7 +52,7 @@ def test_others_are_not(sql: str) -> None:
 
 def test_without_the_rule_they_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault that the tests above are for; planned, they run for as long as a statement may."""
-    monkeypatch.setattr(constant_rows, "MOST_ROWS", 10**30)
+    monkeypatch.setattr(constant_rows, "MOST_CONSTANT_ROWS", 10**30)
     assert refusal(LARGE[0]) is None
 
 

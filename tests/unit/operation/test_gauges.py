@@ -58,7 +58,7 @@ def test_events_are_counted() -> None:
 def test_how_much_memory_a_process_and_its_children_have() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert child.pid in footprint.children()
+        assert child.pid in footprint.child_processes()
         assert footprint.resident() > 10**6
         assert footprint.tree() > 10**6
     finally:

@@ -89,7 +89,7 @@ def test_one_person_changes_no_more_than_the_fan_out() -> None:
 def test_what_is_not_bounded_or_too_much_is_refused(
     sql: str, headline: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit_joins, "MOST_ROWS", 36_599)
+    monkeypatch.setattr(unit_joins, "MOST_JOINED_ROWS", 36_599)
     with pytest.raises(Refused, match=headline) as refused:
         plan_of(sql, SSB)
     assert refused.value.code == "DP304"

@@ -12,7 +12,7 @@ from noise_streams import Recorded, Seeded
 from dpsql.privacy.accounting import rho_of_exponential
 from dpsql.privacy.entropy import Entropy
 from dpsql.privacy.events import ExponentialEvent, cost_of
-from dpsql.privacy.exponential import SLACK, Candidates, choose
+from dpsql.privacy.exponential import UTILITY_SLACK, Candidates, choose
 from dpsql.privacy.mechanisms import Exponential, exponential_for, exponential_for_zcdp
 
 mp = mpmath.mp.clone()
@@ -62,7 +62,7 @@ def test_the_slack_covers_what_floats_err_by(gap: int, scale: Fraction) -> None:
     The proof needs 2**-39 of the total for each of the two sums that are compared: exponents err by
     2**-41 at most, and exponentials by 2**-40. A slack of 2**-50 is too small, as is seen here.
     """
-    assert SLACK >= 2 * 2.0**-39
+    assert UTILITY_SLACK >= 2 * 2.0**-39
     weight = mp.exp(-mp.mpf(gap * scale.denominator) / scale.numerator) * 2**62
     end, group, wrong = int(weight / (1 + weight) * 2**64), among([(-gap, 2**62), (0, 1)]), 0
     for distance in (-500, -2, 2, 500):
