@@ -5,7 +5,7 @@ of the order around them. Following the foreign key once more would find that ve
 the price of a join with all orders (on TPC-H that was three quarters of q04's time, two thirds of q21's).
 
 Claim: the relation has the same rows with the path as without, and they are of the same units.
-Assumes: keys that foreign keys refer to are unique, as everywhere (``join_rules.implied``).
+Assumes: keys that foreign keys refer to are unique, as everywhere (``join_rules.imply_equal_units``).
 Argument: a row is looked up only where its foreign key has the key of a parent row that the other
     side holds, or whose child it holds. As the key is unique, the path would find this very row;
     the other side has its unit, so the unit is there, and it is the unit of both.

@@ -17,7 +17,7 @@ from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.expressions import Column
 from dpsql.ir.relations import Aggregate, Private, Scan, walk
 from dpsql.sql.bind import Bound
-from dpsql.sql.bind.scope import spelled
+from dpsql.sql.bind.scope import spell_name
 
 _ALONE = re.compile(r"[a-z_]\w*", re.IGNORECASE)
 """Names of columns that can be told by."""
@@ -60,7 +60,7 @@ def _averages(bound: Bound) -> Edit:
     groups = [r for r in walk(bound.relation) if isinstance(r, Aggregate)]
     keys = {f.number for r in groups for f in r.fields[: len(r.keys)]}
     means = [
-        spelled(c.name)
+        spell_name(c.name)
         for c in bound.columns
         if c.shape.kind.numeric and c.number not in keys and _ALONE.fullmatch(c.name)
     ]

@@ -16,7 +16,7 @@ from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.expressions import Column, columns
 from dpsql.ir.relations import Aggregate, Scan, walk
 from dpsql.sql.bind import Bound
-from dpsql.sql.bind.scope import spelled
+from dpsql.sql.bind.scope import spell_name
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -49,7 +49,7 @@ def _shared(bound: Bound, aggregate: Aggregate, key: Column) -> tuple[Edit, ...]
                 Edit(
                     "rename",
                     key.span,
-                    spelled(f.name),
+                    spell_name(f.name),
                     f'by "{f.name}", which many share, instead of "{key.name}"',
                 )
                 for f in (public or others)[:1]

@@ -14,7 +14,7 @@ from dpsql.checks.rule import refuse_mixed_units
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.relations import Distinct, Private, Relation, Union, inputs, walk
 from dpsql.sql.bind import Bound
-from dpsql.sql.bind.set_operations import of_one_unit
+from dpsql.sql.bind.set_operations import share_one_unit
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -44,4 +44,4 @@ def check(bound: Bound) -> Iterator[Refusal]:
 def _keeps_units(relation: Relation) -> bool:
     """UNION ALL of rows of one kind of unit: each row stays with its unit."""
     every = isinstance(relation, Union) and relation.operation == "union all"
-    return every and of_one_unit(list(inputs(relation)))
+    return every and share_one_unit(list(inputs(relation)))

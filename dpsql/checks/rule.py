@@ -9,7 +9,7 @@ from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
 from dpsql.ir.relations import Aggregate, Private, Relation, Released, walk
 from dpsql.sql.bind import Bound
-from dpsql.sql.bind.scope import spelled
+from dpsql.sql.bind.scope import spell_name
 
 Rule = Callable[[Bound], Iterator[Refusal]]
 
@@ -36,7 +36,7 @@ def visible(relation: Relation, numbers: frozenset[int]) -> str:
     """The name of one of these columns, where the name alone tells which is meant; else empty."""
     names = [f.name for f in relation.fields]
     known = (f.name for f in relation.fields if f.number in numbers)
-    return next((spelled(n) for n in known if names.count(n) == 1), "")
+    return next((spell_name(n) for n in known if names.count(n) == 1), "")
 
 
 def source_text(bound: Bound, span: Span | None) -> str:

@@ -7,7 +7,7 @@ Assumes: keys that foreign keys refer to are unique; the rest was looked up in t
 Argument: rows are counted under the very form in which statements compare the column. A NULL meets
     nothing. What could not be looked up is not there, and bounds nothing.
 
-A join with k rows for each multiplies what a unit has by k (``bind.privacy.joined``), and so the noise that
+A join with k rows for each multiplies what a unit has by k (``bind.privacy.join_privacy``), and so the noise that
 hides it. Public tables are public: what they tell here, they tell nobody about anyone.
 """
 

@@ -35,7 +35,7 @@ from dpsql.service.overview import Columns, Relation, Row
 from dpsql.service.reply import Remaining
 from dpsql.service.views import ViewShape
 from dpsql.sql.bind.context import Catalog
-from dpsql.sql.own import ESTIMATE, ESTIMATED, estimated
+from dpsql.sql.own import ESTIMATE, ESTIMATED, estimated_tables
 from dpsql.sql.parse import Source, parse
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def catalog(whole: Catalog, source: Source) -> Catalog:
     """These tables as what a statement may name, instead of those of the data."""
     tables = whole.policy.tables
     known = sorted(t for t in whole.visible & tables.keys() if not tables[t].public)
-    for name, place in estimated(parse(source).tree):
+    for name, place in estimated_tables(parse(source).tree):
         if name not in (table.lower() for table in known):
             raise Refused(_no_table(name, known, place), text=source.text)
     policy: Policy = replace(whole.policy, tables=TABLES, views={}, units={})

@@ -14,7 +14,7 @@ from dpsql.policy.model import Column, Policy
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind import Bound, bind
 from dpsql.sql.bind.context import Catalog
-from dpsql.sql.bind.scope import spelled
+from dpsql.sql.bind.scope import spell_name
 from dpsql.sql.parse import Source, parse
 
 
@@ -69,7 +69,7 @@ def shape_of(name: str, catalog: Catalog) -> ViewShape:
 
 
 def _read(items: str, name: str, catalog: Catalog) -> Bound:
-    return bind(parse(Source(f"SELECT {items} FROM {spelled(name)}")), catalog)
+    return bind(parse(Source(f"SELECT {items} FROM {spell_name(name)}")), catalog)
 
 
 def _column(column: Bound_) -> Column:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.sql.nodes import RECORDED, aggregate_call
 from dpsql.sql.own import own
-from dpsql.sql.spans import located, span_of, written
+from dpsql.sql.spans import has_place, span_of, written_name
 
 _BINARY = ("this", "expression")
 
@@ -147,7 +147,7 @@ def _problem(node: exp.Expr) -> tuple[str, exp.Expr] | None:
         said = value is not None and (value is not False or argument in telling) and value != []
         if said and (argument not in allowed or argument in silent):
             first = value[0] if isinstance(value, list) else value
-            place = first if isinstance(first, exp.Expr) and located(first) else node
+            place = first if isinstance(first, exp.Expr) and has_place(first) else node
             return f"{_name(node)} with {argument.rstrip('_').replace('_', ' ')}", place
     return None
 
@@ -192,7 +192,7 @@ LEAVE_OUT = "Leave it out."
 
 def _refusal(node: exp.Expr, name: str, place: exp.Expr) -> Refusal:
     function = isinstance(node, exp.Func) and type(node) not in ALLOWED
-    said = written(node) if function and not isinstance(node, exp.Anonymous) else ""
+    said = written_name(node) if function and not isinstance(node, exp.Anonymous) else ""
     return Refusal(
         code="DP107" if function else "DP100",
         headline=f"{said or _SAID.get(name, name)} is not in the SQL that dpsql answers",

@@ -104,7 +104,7 @@ def bounds_of(call: exp.Expr) -> Bounds | None:
     return found if isinstance(found, Bounds) else None
 
 
-def moved(node: exp.Expr, place: Span | None) -> None:
+def move_clause(node: exp.Expr, place: Span | None) -> None:
     """A clause or bounds of the node as if they were written at another place."""
     clause, bounds = clause_of(node), bounds_of(node)
     if clause is not None:

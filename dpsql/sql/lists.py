@@ -55,7 +55,7 @@ def resolve_lists(tree: exp.Expr) -> None:
     """Say each comparison with a list by IN or NOT IN; all else stays, and is judged as it is."""
     count = 0
     for node in list(tree.find_all(exp.EQ, exp.NEQ)):
-        word, listed = quantified(node.expression)
+        word, listed = match_quantifier(node.expression)
         meant = _MEANT.get((type(node), word))
         values = None if listed is None or meant is None else _values(listed)
         if values is None or isinstance(node.this.unnest(), exp.Tuple):
@@ -81,7 +81,7 @@ def _of_nothing(compared: exp.Expr, *, found: bool) -> exp.Expr:
     return exp.Not(this=never)
 
 
-def quantified(node: exp.Expr) -> tuple[str, exp.Expr | None]:
+def match_quantifier(node: exp.Expr) -> tuple[str, exp.Expr | None]:
     """``ANY``, ``SOME`` or ``ALL`` in capitals and what stands in its brackets; else nothing."""
     if isinstance(node, exp.Any):
         return "ANY", node.this.unnest()

@@ -23,7 +23,7 @@ ROUNDS_AWAY = "rounds away"
 _KEY = "marks"
 
 
-def marked(node: exp.Expr, *marks: str) -> exp.Expr:
+def mark_node(node: exp.Expr, *marks: str) -> exp.Expr:
     """The node with these marks."""
     node.meta[_KEY] = frozenset({*marks, *_marks(node)})
     return node

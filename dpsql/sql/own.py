@@ -97,7 +97,7 @@ def resolve_tables(tree: exp.Expr) -> None:
     tree.meta[_TABLES] = found
 
 
-def estimated(tree: exp.Expr) -> list[tuple[str, Span | None]]:
+def estimated_tables(tree: exp.Expr) -> list[tuple[str, Span | None]]:
     """The tables that such calls name, and where."""
     return list(tree.meta.get(_TABLES, ()))
 

@@ -27,8 +27,8 @@ from dpsql.sql.lists import resolve_lists
 from dpsql.sql.own import resolve_aliases, resolve_tables
 from dpsql.sql.parameters import STRANGE
 from dpsql.sql.parser import MOST_JOINS, MOST_TYPES, nests_joins, nests_types, read_statements
-from dpsql.sql.placeholders import numbered, set_values
-from dpsql.sql.renamed import renamed
+from dpsql.sql.placeholders import number_placeholders, set_values
+from dpsql.sql.renamed import rename_calls
 from dpsql.sql.spans import locate
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # its warnings quote the statement
@@ -104,7 +104,7 @@ def read(source: Source) -> tuple[list[Token], exp.Expr]:
     _measure(tree)
     try:
         set_values(tree, source.parameters, source.dialect)
-        renamed(tree)
+        rename_calls(tree)
         locate(tree, taken.tokens)
         attach_clauses(tree, taken)
         attach_bounds(tree, taken)
@@ -122,7 +122,7 @@ def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
     except Exception:  # noqa: BLE001 (a third-party parser may raise anything; all is one refusal)
         raise Refused(_untokenized(source.text), text=source.text) from None
     try:
-        taken = take(whole_intervals(numbered(tokens)), source.text)
+        taken = take(whole_intervals(number_placeholders(tokens)), source.text)
     except Refused as refused:
         raise refused.within(source.text) from None
     try:

@@ -21,7 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.sql.intervals import read_interval
-from dpsql.sql.lists import quantified
+from dpsql.sql.lists import match_quantifier
 from dpsql.sql.parameters import MOST_PARAMETERS, STRANGE, builtin
 from dpsql.sql.spans import span_of
 
@@ -45,7 +45,7 @@ _NAMES = frozenset({"alias", "using"})
 """Where names stand, by what is above them and by what they are to it."""
 
 
-def numbered(tokens: Sequence[Token]) -> list[Token]:
+def number_placeholders(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with each ``?`` as the parameter of its number: trees are not in text order.
 
     The tokenizer takes ``?::`` for one operator, which no dialect that is answered has.
@@ -139,7 +139,7 @@ def _put_list(node: exp.Expr, values: Sequence[object]) -> None:
     around = node.parent
     while isinstance(around, exp.Paren | exp.Cast):
         around = around.parent
-    if not isinstance(around, exp.Expr) or not quantified(around)[0]:
+    if not isinstance(around, exp.Expr) or not match_quantifier(around)[0]:
         raise Refused(_no_list(node))
     members = []
     for value in values:

@@ -15,7 +15,7 @@ _KNOWN: dict[tuple[str, int], Callable[[list[exp.Expr]], exp.Func]] = {
 """By name and number of arguments."""
 
 
-def renamed(tree: exp.Expr) -> None:
+def rename_calls(tree: exp.Expr) -> None:
     """Give such calls the class of the function that they are, and FETCH that of LIMIT."""
     for fetch in list(tree.find_all(exp.Fetch)):
         if _only_counts(fetch):

@@ -21,12 +21,12 @@ def span_of(node: exp.Expr) -> Span | None:
     return None
 
 
-def located(node: exp.Expr) -> bool:
+def has_place(node: exp.Expr) -> bool:
     """Whether the node has a place of its own."""
     return _own(node) is not None
 
 
-def written(node: exp.Expr) -> str:
+def written_name(node: exp.Expr) -> str:
     """The name that a call was written with, in capitals; the parser keeps only what it means."""
     return str(node.meta.get(_WRITTEN, ""))
 

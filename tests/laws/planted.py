@@ -264,13 +264,13 @@ def refined_for_free(change: Patch) -> None:
 
 def one_row_after_a_left_join(change: Patch) -> None:
     """An outer join is taken for one that keeps a row of each unit a single one."""
-    real = join_rules.privacy.joined
+    real = join_rules.privacy.join_privacy
 
     def joined(kind: str, left: Any, right: Any, *rest: Any) -> Any:
         found = real(kind, left, right, *rest)
         return replace(found, max_rows=left.max_rows) if kind == "left" else found
 
-    change.setattr(join_rules.privacy, "joined", joined)
+    change.setattr(join_rules.privacy, "join_privacy", joined)
 
 
 def lone_households(change: Patch) -> None:

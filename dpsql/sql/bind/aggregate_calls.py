@@ -24,8 +24,8 @@ from dpsql.ir.expressions import (
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.grouping_calls import GroupingCalls
-from dpsql.sql.bind.options import bounded
-from dpsql.sql.bind.quantile_calls import ascending, bind_quantile, indexed, separate
+from dpsql.sql.bind.options import clamp_call
+from dpsql.sql.bind.quantile_calls import bind_quantile, is_ascending, pick_quantile, separate
 from dpsql.sql.nodes import aggregate_call, call_arguments, is_aggregate_call
 from dpsql.sql.spans import span_of
 
@@ -56,7 +56,7 @@ class Calls:
         Several quantiles are a list of such columns.
         """
         if isinstance(node, exp.Bracket):
-            return self.bind(scalars, indexed(node))
+            return self.bind(scalars, pick_quantile(node))
         if isinstance(node, exp.Grouping):
             assert self.levels is not None
             return self.levels.bind(scalars, node)
@@ -83,7 +83,7 @@ class Calls:
                 "Ask for each of its values: QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.75).",
             )
         columns = tuple(self.bind(scalars, part) for part in parts)
-        return scalars.call("array", columns, node, "sorted" if ascending(node) else "")
+        return scalars.call("array", columns, node, "sorted" if is_ascending(node) else "")
 
 
 _PLACES = ("row_number", "rank", "dense_rank", "ntile")
@@ -111,7 +111,7 @@ def _holds_identifier(node: Expression) -> bool:
 
 def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
     """An aggregate call over the rows of ``scalars``' scope, within the bounds it names."""
-    return bounded(_call(scalars, node, rows), node)
+    return clamp_call(_call(scalars, node, rows), node)
 
 
 def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:

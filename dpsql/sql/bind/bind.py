@@ -10,10 +10,10 @@ from dpsql.diagnostics.refusal import Refused
 from dpsql.ir.expressions import Column, SortKey
 from dpsql.ir.relations import Relation, Sort
 from dpsql.sql.bind.context import Catalog, Context, Output, refuse
-from dpsql.sql.bind.limits import limited
-from dpsql.sql.bind.scope import Scope, folded, same
+from dpsql.sql.bind.limits import apply_limit
+from dpsql.sql.bind.scope import Scope, fold_name, same
 from dpsql.sql.bind.select import bind_select
-from dpsql.sql.bind.set_operations import combined
+from dpsql.sql.bind.set_operations import combine_queries
 from dpsql.sql.bind.sources import bind_values
 from dpsql.sql.bind.window_calls import sort_key
 from dpsql.sql.parse import Parsed, Source
@@ -62,8 +62,8 @@ def _with(node: exp.Expr, outer: Scope) -> Scope:
     scope = replace(outer, sources=(), aliases={}, merged=frozenset())
     for cte in [] if clause is None else clause.expressions:
         alias = cte.args["alias"]
-        names = tuple(folded(c) for c in alias.args.get("columns") or ())
-        name = folded(alias.this)
+        names = tuple(fold_name(c) for c in alias.args.get("columns") or ())
+        name = fold_name(alias.this)
         if any(same(name, table) for table in scope.ctes):
             raise refuse("DP106", cte, f'"{name}" is defined twice', "Each name has one meaning.")
         scope = replace(scope, ctes={**scope.ctes, name: (cte.this, scope, names)})
@@ -72,12 +72,12 @@ def _with(node: exp.Expr, outer: Scope) -> Scope:
 
 def _set_operation(node: exp.SetOperation, context: Context, scope: Scope) -> Output:
     sides = [bind_query(part, context, scope) for part in (node.this, node.expression)]
-    output = combined(node, sides, context)
+    output = combine_queries(node, sides, context)
     relation, order = output.relation, node.args.get("order")
     if order is not None:
         keys = tuple(_output_key(item, output.columns) for item in order.expressions)
         relation = Sort(relation, keys, relation.fields, relation.privacy, span_of(order))
-    return Output(limited(relation, node), output.columns)
+    return Output(apply_limit(relation, node), output.columns)
 
 
 def _output_key(item: exp.Expr, fields: tuple[Column, ...]) -> SortKey:
@@ -87,7 +87,7 @@ def _output_key(item: exp.Expr, fields: tuple[Column, ...]) -> SortKey:
         if 0 <= position < len(fields):
             return sort_key(fields[position], item)
     if isinstance(node, exp.Column):
-        named = [f for f in fields if same(f.name, folded(node.this))]
+        named = [f for f in fields if same(f.name, fold_name(node.this))]
         if named:
             return sort_key(named[0], item)
     raise refuse(

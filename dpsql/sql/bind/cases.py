@@ -13,7 +13,7 @@ from dpsql.ir.domain import ANYTHING
 from dpsql.ir.expressions import NULL, Case, Expression, Shape
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.bind.copies import copied
+from dpsql.sql.bind.copies import check_copy
 from dpsql.sql.narrow import narrow, narrow_else
 from dpsql.sql.spans import span_of
 
@@ -43,7 +43,7 @@ def bind_case(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def _again(self: Scalars, subject: exp.Expr) -> Expression:
-    return copied(self.bind(subject), subject)
+    return check_copy(self.bind(subject), subject)
 
 
 def bind_if(self: Scalars, node: exp.Expr) -> Expression:

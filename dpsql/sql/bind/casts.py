@@ -27,7 +27,7 @@ from dpsql.ir.zones import zone_named
 from dpsql.policy.types import INSTANT, MOST_DIGITS, WIDE, Kind, type_name
 from dpsql.sql.bind import literals
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.bind.copies import copied
+from dpsql.sql.bind.copies import check_copy
 from dpsql.sql.bind.operators import check_written, is_text_constant
 from dpsql.sql.marks import ROUNDS_AWAY, has
 
@@ -167,7 +167,7 @@ def _decimal(
     self: Scalars, node: exp.Expr, value: Expression, precision: int, scale: int = 0
 ) -> Expression:
     """Rounded to ``scale`` digits; NULL where the whole part has more than the type holds."""
-    rounded = self.call("round", (copied(value, node), literals.literal(scale, node)), node)
+    rounded = self.call("round", (check_copy(value, node), literals.literal(scale, node)), node)
     limit = literals.literal(Fraction(10) ** (precision - scale), node)
     fits = self.call("lt", (self.call("abs", (rounded,), node), limit), node)
     name = type_name(f"decimal({precision}, {scale})")
@@ -188,7 +188,7 @@ def _within(self: Scalars, node: exp.Expr, value: Expression, limit: int) -> Exp
     low, high = numbers(shape.domain)
     ends = (("ge", low, -limit), ("le", high, limit - 1))
     beyond = [
-        self.call(name, (copied(value, node), literals.literal(end, node)), node)
+        self.call(name, (check_copy(value, node), literals.literal(end, node)), node)
         for name, known, end in ends
         if known is None or (known < end if name == "ge" else known > end)
     ]

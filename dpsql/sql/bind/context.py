@@ -77,14 +77,14 @@ class QueryBinder(Protocol):
     def __call__(self, node: exp.Expr, context: Context, ctes: Scope) -> Output: ...
 
 
-MOST_COPIED = 20_000
+MOST_QUERY_PARTS = 20_000
 """Parts of WITH queries and views, counted for each use of them."""
 
 
-def copied(body: exp.Expr, context: Context, node: exp.Expr) -> None:
+def count_copy(body: exp.Expr, context: Context, node: exp.Expr) -> None:
     """Count the parts of a query that is bound once more, for ``node``."""
     context.copied += sum(1 for _ in body.walk())
-    if context.copied > MOST_COPIED:
+    if context.copied > MOST_QUERY_PARTS:
         why = "Planning is bounded."
         raise refuse("DP115", node, "its views and WITH queries are used too often", why)
 

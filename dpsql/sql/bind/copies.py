@@ -9,13 +9,13 @@ from sqlglot import exp
 from dpsql.ir.expressions import Expression, walk
 from dpsql.sql.bind.context import refuse
 
-MOST_COPIED = 200
+MOST_EXPRESSION_PARTS = 200
 """Parts of an expression that may be written more than once."""
 
 
-def copied(value: Expression, node: exp.Expr) -> Expression:
+def check_copy(value: Expression, node: exp.Expr) -> Expression:
     """A value that the plan writes more than once: refused when copies of copies would explode."""
-    if sum(1 for _ in islice(walk(value), MOST_COPIED + 1)) > MOST_COPIED:
+    if sum(1 for _ in islice(walk(value), MOST_EXPRESSION_PARTS + 1)) > MOST_EXPRESSION_PARTS:
         raise refuse(
             "DP115",
             node,

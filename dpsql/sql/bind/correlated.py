@@ -25,14 +25,14 @@ from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context
 from dpsql.sql.bind.determined import unit_of
 from dpsql.sql.bind.join_rules import equalities, join, led_to_one_unit, units_equal
-from dpsql.sql.bind.subqueries import equal, free_columns, pulled
+from dpsql.sql.bind.subqueries import equal, free_columns, pull_conditions
 from dpsql.sql.narrow import conjunction
 
 _NULL_OF_NOTHING = names_where(lambda record: record.correlated)
 """Aggregates that are NULL where there is no row, as a left join without a match is."""
 
 
-def decorrelated(
+def decorrelate(
     relation: Relation, condition: Expression | None, context: Context
 ) -> tuple[Relation, Expression | None]:
     """The relation with each correlated aggregate of a condition joined to it."""
@@ -77,7 +77,7 @@ def _grouped(subquery: Subquery, around: Relation, context: Context) -> _Found |
         return None
     if any(call.function not in _NULL_OF_NOTHING for call in relation.calls):
         return None
-    inner, conditions = pulled(relation.input, outer)
+    inner, conditions = pull_conditions(relation.input, outer)
     sides = [_sides(c, outer) for c in conditions]
     pairs = {mine: other for side in sides if side is not None for mine, other in [side]}
     if not pairs or len(pairs) < len(sides):

@@ -27,7 +27,7 @@ class Grouping:
     sets: tuple[tuple[int, ...], ...] = ()
 
 
-def grouping(group: exp.Group | None, bind: Binder) -> Grouping:
+def bind_grouping(group: exp.Group | None, bind: Binder) -> Grouping:
     """The keys of a GROUP BY clause; several elements multiply their sets, as in SQL."""
     made = Grouping()
     elements: list[list[tuple[int, ...]]] = []

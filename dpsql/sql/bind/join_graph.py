@@ -19,16 +19,18 @@ from dpsql.sql.bind.join_rules import (
     equalities,
     fan_out,
     follows,
-    implied,
+    imply_equal_units,
     join,
-    of_one_unit,
+    one_unit_conditions,
     units_agree,
 )
 from dpsql.sql.bind.privacy import Equalities
 from dpsql.sql.narrow import conjunction
 
 
-def arranged(relation: Relation, where: Expression | None) -> tuple[Relation, Expression | None]:
+def arrange_joins(
+    relation: Relation, where: Expression | None
+) -> tuple[Relation, Expression | None]:
     """The joins of a FROM clause in a good order, and the conditions that are left for WHERE."""
     if not isinstance(relation, Join) or relation.kind not in ("inner", "cross"):
         return relation, where
@@ -128,7 +130,9 @@ class _Graph:
         known = self._known(current, leaf)
         mine, theirs = current.privacy, leaf.privacy
         if isinstance(mine, Private) and isinstance(theirs, Private):
-            return units_agree(mine, theirs, known) or bool(of_one_unit(current, leaf, known))
+            return units_agree(mine, theirs, known) or bool(
+                one_unit_conditions(current, leaf, known)
+            )
         if isinstance(mine, Private) or isinstance(theirs, Private):
             return covers_key(leaf if isinstance(mine, Private) else current, known)
         return True
@@ -141,7 +145,7 @@ class _Graph:
     def _known(self, current: Relation, leaf: Relation) -> Equalities:
         """What is equal once the leaf is joined by every condition that can be checked then."""
         told = equalities([*self.used, *self._usable(current, leaf)])
-        return Equalities((*told.pairs, *self.implied, *implied(current, leaf, told)))
+        return Equalities((*told.pairs, *self.implied, *imply_equal_units(current, leaf, told)))
 
     def _usable(self, current: Relation, leaf: Relation) -> list[Expression]:
         """Conditions that need both sides and nothing else."""
@@ -155,9 +159,9 @@ class _Graph:
 
     def _joined(self, current: Relation, leaf: Relation) -> Join:
         usable, known = self._usable(current, leaf), self._known(current, leaf)
-        self.implied += implied(current, leaf, known)
+        self.implied += imply_equal_units(current, leaf, known)
         self.conditions = [c for c in self.conditions if c not in usable]
-        usable += of_one_unit(current, leaf, known)
+        usable += one_unit_conditions(current, leaf, known)
         self.used += usable
         known = Equalities((*equalities(self.used).pairs, *self.implied))
         condition = conjunction(usable) if usable else None

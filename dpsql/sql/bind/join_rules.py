@@ -91,7 +91,7 @@ def units_agree(left: Private, right: Private, known: Equalities) -> bool:
     return all(known.closure(a) & b for a, b in zip(left.key, right.key, strict=True))
 
 
-def implied(left: Relation, right: Relation, known: Equalities) -> list[tuple[int, int]]:
+def imply_equal_units(left: Relation, right: Relation, known: Equalities) -> list[tuple[int, int]]:
     """Units made equal by following a declared foreign key.
 
     Claim: a child row joined with the parent row that its path to the unit begins with belongs
@@ -163,7 +163,7 @@ def siblings(one: Scan, other: Scan, known: Equalities) -> bool:
     )
 
 
-def of_one_unit(left: Relation, right: Relation, known: Equalities) -> list[Expression]:
+def one_unit_conditions(left: Relation, right: Relation, known: Equalities) -> list[Expression]:
     """What keeps rows of different units apart where a foreign key says that none are paired.
 
     Claim: with these conditions the join pairs rows of one unit only, whatever the data is.
@@ -271,7 +271,7 @@ def join(
 ) -> Join:  # fmt: skip
     """The join of two relations, with what it does to columns and to privacy."""
     if condition is not None and known is None:
-        apart = of_one_unit(left, right, equalities([condition]))
+        apart = one_unit_conditions(left, right, equalities([condition]))
         condition = conjunction([condition, *apart])
     fields = _optional(left.fields, kind in ("right", "full"))
     if kind not in ("semi", "anti"):
@@ -284,7 +284,7 @@ def join(
     many = fan_out(left, right, known if kind == "inner" else own)
     sure = known if kind == "inner" else own
     unique = covers_key(left, sure), covers_key(right, sure)
-    state = privacy.joined(kind, left.privacy, right.privacy, equal, many, unique)
+    state = privacy.join_privacy(kind, left.privacy, right.privacy, equal, many, unique)
     return Join(kind, left, right, condition, fields, state)
 
 
@@ -303,8 +303,8 @@ def joined_on_unit(relation: Join) -> bool:
     own = [] if relation.condition is None else [relation.condition]
     inner = relation.kind in ("inner", "semi")
     known = equalities([*own, *told(relation.left), *told(relation.right)] if inner else own)
-    pairs = [*known.pairs, *implied(relation.left, relation.right, known)]
+    pairs = [*known.pairs, *imply_equal_units(relation.left, relation.right, known)]
     for below in walk(relation) if inner else ():
         if isinstance(below, Join) and below.kind in ("inner", "cross"):
-            pairs += implied(below.left, below.right, known)
+            pairs += imply_equal_units(below.left, below.right, known)
     return units_agree(left, right, Equalities(pairs))

@@ -11,7 +11,7 @@ from dpsql.sql.bind.context import refuse
 from dpsql.sql.spans import span_of
 
 
-def limited(relation: Relation, node: exp.Expr) -> Relation:
+def apply_limit(relation: Relation, node: exp.Expr) -> Relation:
     """LIMIT and OFFSET of a query over its relation."""
     count, offset = _whole(node.args.get("limit")), _whole(node.args.get("offset"))
     if count is None and offset is None:

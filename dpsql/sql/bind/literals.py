@@ -142,7 +142,9 @@ def _no_interval(node: exp.Expr) -> Refused:
 _EXACT = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 
 
-def folded(name: str, args: tuple[Expression, ...], node: exp.Expr) -> Literal | Interval | None:
+def fold_constants(
+    name: str, args: tuple[Expression, ...], node: exp.Expr
+) -> Literal | Interval | None:
     """What constants come to: decimals exactly, as PostgreSQL has them, and whole intervals."""
     if name not in _EXACT:
         return None
@@ -172,7 +174,7 @@ def fit(value: Expression, kind: Kind, node: exp.Expr, *, instant: bool = False)
     """A text constant read as the kind of what it is compared with; all else unchanged."""
     if not isinstance(value, Literal) or not isinstance(value.value, str) or kind is Kind.TEXT:
         return value
-    return literal(read(value.value, kind, node, instant=instant), node)
+    return literal(read_constant(value.value, kind, node, instant=instant), node)
 
 
 def fit_uuid(value: Expression, node: exp.Expr) -> Expression:
@@ -187,7 +189,7 @@ def fit_uuid(value: Expression, node: exp.Expr) -> Expression:
     return replace(made, shape=replace(made.shape, type_name="uuid"))
 
 
-def read(text: str, kind: Kind, node: exp.Expr, *, instant: bool = False) -> Scalar:
+def read_constant(text: str, kind: Kind, node: exp.Expr, *, instant: bool = False) -> Scalar:
     """Text as a constant of a kind, or a refusal; an ``instant`` may have an offset from UTC."""
     try:
         match kind:

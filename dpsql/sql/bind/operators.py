@@ -26,7 +26,7 @@ def is_text_constant(value: Expression) -> bool:
     return isinstance(value, Literal) and isinstance(value.value, str)
 
 
-def aligned(args: tuple[Expression, ...], node: exp.Expr) -> tuple[Expression, ...]:
+def align_types(args: tuple[Expression, ...], node: exp.Expr) -> tuple[Expression, ...]:
     """Text constants beside dates or numbers are read as such, as PostgreSQL does."""
     if any(a.shape.type_name == "uuid" for a in args) and isinstance(node, _COMPARING):
         return tuple(literals.fit_uuid(a, node) for a in args)
@@ -47,7 +47,7 @@ _COMPARING = (
 def add(self: Scalars, node: exp.Expr) -> Expression:
     """``+`` and ``-``, of numbers, of a date and days, of a time and an interval, of two dates."""
     sign = "+" if isinstance(node, exp.Add) else "-"
-    left, right = aligned((self.bind(node.this), self.bind(node.expression)), node)
+    left, right = align_types((self.bind(node.this), self.bind(node.expression)), node)
     moves = isinstance(left, Interval) or left.shape.kind is Kind.INTEGER
     if sign == "+" and moves and right.shape.kind.temporal:
         left, right = right, left

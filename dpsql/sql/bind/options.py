@@ -31,7 +31,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.join_rules import equalities, told
-from dpsql.sql.bind.scope import Scope, spelled
+from dpsql.sql.bind.scope import Scope, spell_name
 from dpsql.sql.clauses import bounds_of, clause_of
 
 ROW_BOUNDED = names_where(lambda record: record.row_bounds)
@@ -80,7 +80,7 @@ def _check_unit(clause: Clause, below: Relation, scope: Scope) -> None:
         found = scope.resolve(node)
         if isinstance(found, Column) and found.number in parts[0]:
             return
-    names_of_key = [spelled(f.name) for part in parts for f in scope.fields if f.number in part]
+    names_of_key = [spell_name(f.name) for part in parts for f in scope.fields if f.number in part]
     raise Refused(_another_unit(clause, state.unit, names_of_key[:1] if len(parts) == 1 else []))
 
 
@@ -127,7 +127,7 @@ def _another_unit(clause: Clause, unit: str, names: list[str]) -> Refusal:
     )
 
 
-def bounded(call: Aggregated, node: exp.Expr) -> Aggregated:
+def clamp_call(call: Aggregated, node: exp.Expr) -> Aggregated:
     """The call with what its named arguments clamp; a row's value has the clamped range then.
 
     Claim: the aggregate that a lowered call becomes clamps each value to the range of its

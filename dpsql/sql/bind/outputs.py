@@ -8,7 +8,7 @@ from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.ir.expressions import Column
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.bind.scope import folded, spelled
+from dpsql.sql.bind.scope import fold_name, spell_name
 from dpsql.sql.nodes import aggregate_call, is_aggregate_call
 from dpsql.sql.spans import span_of
 
@@ -40,9 +40,9 @@ def ordinal(node: exp.Expr, count: int) -> int | None:
 def output_name(node: exp.Expr) -> str:
     """PostgreSQL's names for outputs: the alias, the column, or the function."""
     if isinstance(node, exp.Alias):
-        return folded(node.args["alias"])
+        return fold_name(node.args["alias"])
     if isinstance(node, exp.Column):
-        return folded(node.this)
+        return fold_name(node.this)
     if isinstance(node, exp.Paren | exp.Filter | exp.Window | exp.Cast | exp.WithinGroup):
         return output_name(node.this)
     if isinstance(node, exp.Case):
@@ -83,12 +83,12 @@ def holds_aggregate(node: exp.Expr) -> bool:
     return any(holds_aggregate(child) for child in node.iter_expressions())
 
 
-def ungrouped(node: exp.Expr, column: Column, *, grouped: bool, unit: str | None) -> Refused:
+def refuse_ungrouped(node: exp.Expr, column: Column, *, grouped: bool, unit: str | None) -> Refused:
     """A column of rows among groups; or among rows, where only HAVING or ORDER BY speaks of groups.
 
     ``unit`` is whom each row of the answer would be of, where the groups are single units.
     """
-    name, place = spelled(column.name), column.span or span_of(node)
+    name, place = spell_name(column.name), column.span or span_of(node)
     average = f", AVG({name})" if column.shape.kind.numeric else ""
     means = (
         [Edit("replace", place, f"AVG({name})", f"AVG({name}) instead of {name}")]

@@ -48,7 +48,7 @@ def _components(privacy: Private) -> tuple[frozenset[int], ...]:
     return privacy.key
 
 
-def united(parts: list[Privacy]) -> Privacy:
+def union_privacy(parts: list[Privacy]) -> Privacy:
     """UNION ALL and its like: one unit's rows of all inputs together."""
     private = [p for p in parts if isinstance(p, Private)]
     if private:
@@ -56,7 +56,7 @@ def united(parts: list[Privacy]) -> Privacy:
     return Released() if any(isinstance(p, Released) for p in parts) else Public()
 
 
-def joined(
+def join_privacy(
     kind: str, left: Privacy, right: Privacy, equal: Equalities, fan_out: int,
     unique: tuple[bool, bool] = (False, False),
 ) -> Privacy:  # fmt: skip
@@ -82,7 +82,7 @@ def joined(
             many = 1 if kind in ("semi", "anti") else fan_out
             per_group = side.per_group if many == 1 else None
             return replace(side, key=key, max_rows=side.max_rows * many, per_group=per_group)
-    return united([left, right])
+    return union_privacy([left, right])
 
 
 class Equalities:

@@ -117,7 +117,7 @@ def separate(node: exp.Expr) -> list[exp.Expr] | None:
     return _several(node, written.arguments[1])
 
 
-def indexed(node: exp.Bracket) -> exp.Expr:
+def pick_quantile(node: exp.Bracket) -> exp.Expr:
     """The one quantile that an index takes out of ``APPROX_QUANTILES(x, n)``."""
     inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
     parts = _steps(inner) if isinstance(inner, exp.ApproxQuantiles) else []
@@ -135,7 +135,7 @@ def indexed(node: exp.Bracket) -> exp.Expr:
     )
 
 
-def ascending(node: exp.Expr) -> bool:
+def is_ascending(node: exp.Expr) -> bool:
     """Whether each fraction of a list is above the one before: then so are exact quantiles."""
     listed = next(iter(node.find_all(exp.Array)), None)
     if listed is None:

@@ -10,12 +10,12 @@ from sqlglot import exp
 
 from dpsql.ir.expressions import Expression
 from dpsql.sql.bind.context import refuse
-from dpsql.sql.bind.copies import copied
+from dpsql.sql.bind.copies import check_copy
 
 if TYPE_CHECKING:
     from dpsql.sql.bind.scalars import Scalars
 
-MOST_ROWS = 200
+MOST_LISTED_ROWS = 200
 """Rows that one IN may list: each becomes a condition."""
 
 
@@ -28,9 +28,9 @@ def compares_rows(node: exp.Expr) -> bool:
 def bind_rows(self: Scalars, node: exp.Expr) -> Expression:
     """True where all pairs are equal, false where one pair differs, as SQL has it; else NULL."""
     listed = node.expressions if isinstance(node, exp.In) else [node.expression]
-    if len(listed) > MOST_ROWS:
+    if len(listed) > MOST_LISTED_ROWS:
         raise refuse(
-            "DP115", node, f"more than {MOST_ROWS} rows", "Each row is a condition.",
+            "DP115", node, f"more than {MOST_LISTED_ROWS} rows", "Each row is a condition.",
             "Compare with fewer rows, or join a public table that has them.",
         )  # fmt: skip
     left = [self.bind(value) for value in node.this.expressions]
@@ -50,7 +50,7 @@ def _equal(self: Scalars, node: exp.Expr, left: Sequence[Expression], row: exp.E
             "(a, b) = (c, d)",
         )  # fmt: skip
     pairs = [
-        self.call("eq", (copied(a, node), self.bind(b)), exp.EQ(this=b))
+        self.call("eq", (check_copy(a, node), self.bind(b)), exp.EQ(this=b))
         for a, b in zip(left, values, strict=True)
     ]
     return reduce(lambda a, b: self.call("and", (a, b), node), pairs)

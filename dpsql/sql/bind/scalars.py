@@ -24,9 +24,9 @@ from dpsql.sql.allow import LEAVE_OUT
 from dpsql.sql.bind import cases, literals, operators, steps, times
 from dpsql.sql.bind.casts import bind_at_time_zone, bind_cast
 from dpsql.sql.bind.context import Context, refuse
-from dpsql.sql.bind.copies import copied
+from dpsql.sql.bind.copies import check_copy
 from dpsql.sql.bind.decimals import exact
-from dpsql.sql.bind.operators import aligned, word
+from dpsql.sql.bind.operators import align_types, word
 from dpsql.sql.bind.row_values import bind_rows, compares_rows
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.bind.subqueries import bind_subquery
@@ -98,10 +98,10 @@ class Scalars:
                 "Nothing is computed from a whole list.",
                 "Ask for each of its values: QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.75).",
             )
-        constant = literals.folded(name, args, node)
+        constant = literals.fold_constants(name, args, node)
         if constant is not None:
             return constant
-        args = aligned(args, node)
+        args = align_types(args, node)
         if name == "divide" and self.calls is not None and self.windows is not None:
             args = self.windows.numeric(args)
         try:
@@ -191,7 +191,7 @@ def _in(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def _between(self: Scalars, node: exp.Expr) -> Expression:
-    subject = copied(self.bind(node.this), node)
+    subject = check_copy(self.bind(node.this), node)
     low, high = self.bind(node.args["low"]), self.bind(node.args["high"])
     above = self.call("ge", (subject, low), node)
     below = self.call("le", (subject, high), node)

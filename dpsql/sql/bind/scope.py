@@ -19,13 +19,13 @@ SCHEMAS = ("public", "main")
 """Every listed table is in this schema, by either of its names."""
 
 
-def folded(identifier: exp.Identifier) -> str:
+def fold_name(identifier: exp.Identifier) -> str:
     """PostgreSQL's rule: an unquoted name is lower case."""
     name = str(identifier.this)
     return name if identifier.args.get("quoted") else name.lower()
 
 
-def spelled(name: str) -> str:
+def spell_name(name: str) -> str:
     """The name as it is written in SQL: quoted where it must be."""
     plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in RESERVED
     return name if plain else '"' + name.replace('"', '""') + '"'
@@ -145,13 +145,13 @@ class Scope:
     def resolve(self, node: exp.Column) -> Expression:
         """The column that a name means, or a refusal that names near ones."""
         identifier = node.this
-        name = folded(identifier)
+        name = fold_name(identifier)
         table = node.args.get("table")
         schema = node.args.get("db")
         if table is not None:
-            if schema is not None and folded(schema).lower() not in SCHEMAS:
-                raise _unknown_source(node, f"{folded(schema)}.{folded(table)}", self)
-            return self._qualified(node, folded(table), name)
+            if schema is not None and fold_name(schema).lower() not in SCHEMAS:
+                raise _unknown_source(node, f"{fold_name(schema)}.{fold_name(table)}", self)
+            return self._qualified(node, fold_name(table), name)
         found = _matching(self.fields, name)
         numbers = {f.number for f in found}
         if len(numbers) > 1 and not any(same(name, m) for m in self.merged):
@@ -202,7 +202,7 @@ def _unknown(node: exp.Column, name: str, fields: tuple[Column, ...]) -> Refused
     near = difflib.get_close_matches(name, [f.name for f in fields], 3)
     known = ", ".join(near or [f.name for f in fields][:12])
     table = node.args.get("table")
-    front = "" if table is None else f"{spelled(folded(table))}."
+    front = "" if table is None else f"{spell_name(fold_name(table))}."
     return refuse(
         "DP105",
         node,
@@ -210,7 +210,7 @@ def _unknown(node: exp.Column, name: str, fields: tuple[Column, ...]) -> Refused
         "A column that the policy does not list does not exist for analysts.",
         f"Known here: {known}." if known else "",
         *(
-            Edit("rename", sql=spelled(c), note=f"{front}{c} instead of {front}{name}")
+            Edit("rename", sql=spell_name(c), note=f"{front}{c} instead of {front}{name}")
             for c in near
         ),
     )
@@ -226,7 +226,7 @@ def _unknown_source(node: exp.Expr, table: str, scope: Scope) -> Refused:
         "Columns are taken from the tables that the query reads.",
         f"Known here: {', '.join(aliases)}.",
         *(
-            Edit("replace", sql=f"{spelled(alias)}.{spelled(node.name)}")
+            Edit("replace", sql=f"{spell_name(alias)}.{spell_name(node.name)}")
             for alias in near
             if node.name
         ),
@@ -242,6 +242,6 @@ def _ambiguous(node: exp.Expr, name: str, scope: Scope) -> Refused:
         node,
         f'"{name}" is a column of more than one table here',
         "The answer would depend on which one is meant.",
-        f"Write the table in front: {' or '.join(f'{spelled(a)}.{spelled(name)}' for a in owners)}.",
-        *(Edit("replace", sql=f"{spelled(alias)}.{spelled(name)}") for alias in owners),
+        f"Write the table in front: {' or '.join(f'{spell_name(a)}.{spell_name(name)}' for a in owners)}.",
+        *(Edit("replace", sql=f"{spell_name(alias)}.{spell_name(name)}") for alias in owners),
     )

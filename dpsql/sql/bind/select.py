@@ -20,28 +20,28 @@ from dpsql.ir.relations import (
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import Calls
 from dpsql.sql.bind.context import Context, Output, QueryBinder, refuse
-from dpsql.sql.bind.correlated import decorrelated
+from dpsql.sql.bind.correlated import decorrelate
 from dpsql.sql.bind.counted_groups import Counting, over_rows
 from dpsql.sql.bind.determined import unit_of
 from dpsql.sql.bind.distinct import without_repeats
-from dpsql.sql.bind.group_keys import Grouping, grouping
+from dpsql.sql.bind.group_keys import Grouping, bind_grouping
 from dpsql.sql.bind.grouping_calls import GroupingCalls
-from dpsql.sql.bind.join_graph import arranged
-from dpsql.sql.bind.limits import limited
+from dpsql.sql.bind.join_graph import arrange_joins
+from dpsql.sql.bind.limits import apply_limit
 from dpsql.sql.bind.options import with_terms
 from dpsql.sql.bind.outputs import (
     aggregates,
     holds_aggregate,
     ordinal,
     output_name,
+    refuse_ungrouped,
     star,
-    ungrouped,
 )
 from dpsql.sql.bind.scalars import Scalars
-from dpsql.sql.bind.scope import Scope, folded, same
+from dpsql.sql.bind.scope import Scope, fold_name, same
 from dpsql.sql.bind.sources import bind_from
-from dpsql.sql.bind.spines import without_spine
-from dpsql.sql.bind.subqueries import unnested
+from dpsql.sql.bind.spines import as_inner_calendar_join
+from dpsql.sql.bind.subqueries import unnest_conditions
 from dpsql.sql.bind.window_calls import Windows, sort_key
 from dpsql.sql.group_all import is_group_all
 from dpsql.sql.narrow import narrow
@@ -89,14 +89,16 @@ def _where(
 ) -> tuple[Relation, Scope]:
     where = select.args.get("where")
     condition = None if where is None else Scalars(context, scope).condition(where.this)
-    relation, rest = arranged(relation, condition)
-    relation, rest = decorrelated(relation, rest, context)
-    relation, rest = unnested(relation, rest, where or select)
+    relation, rest = arrange_joins(relation, condition)
+    relation, rest = decorrelate(relation, rest, context)
+    relation, rest = unnest_conditions(relation, rest, where or select)
     scope = scope.with_fields(relation.fields)
-    return (relation, scope) if rest is None else filtered(relation, scope, rest, where or select)
+    return (
+        (relation, scope) if rest is None else filter_rows(relation, scope, rest, where or select)
+    )
 
 
-def filtered(
+def filter_rows(
     relation: Relation, scope: Scope, condition: Expression, node: exp.Expr
 ) -> tuple[Relation, Scope]:
     """The rows where the condition holds, with the columns as narrow as that makes them."""
@@ -137,7 +139,7 @@ class _Plain:
                 found.append(_Item(output_name(node), inner, self.value(inner)))
             else:
                 table = every.args.get("table") if isinstance(every, exp.Column) else None
-                fields = self.scope.star(every, None if table is None else folded(table))
+                fields = self.scope.star(every, None if table is None else fold_name(table))
                 found += [_Item(f.name, None, self.starred(f, every)) for f in fields]
             if len(found) > MOST_COLUMNS:
                 raise refuse(
@@ -186,7 +188,7 @@ class _Plain:
         if position is not None:
             return sort_key(items[position].value, item)
         if isinstance(node, exp.Column) and node.args.get("table") is None:
-            named = [i for i in items if same(i.name, folded(node.this))]
+            named = [i for i in items if same(i.name, fold_name(node.this))]
             if named:
                 return sort_key(named[0].value, item)
         return sort_key(self.value(node), item)
@@ -197,7 +199,9 @@ class _Grouped(_Plain):
 
     def bind(self) -> _Body:
         clause = self.select.args.get("group")
-        groups = Grouping(self._every()) if is_group_all(clause) else grouping(clause, self._key)
+        groups = (
+            Grouping(self._every()) if is_group_all(clause) else bind_grouping(clause, self._key)
+        )
         keys, self.sets = tuple(groups.keys), groups.sets
         keys += () if self.sets else unit_of(self.relation, keys)
         state = self.relation.privacy
@@ -266,7 +270,7 @@ class _Grouped(_Plain):
             every = star(inner)
             if every is not None:
                 table = every.args.get("table") if isinstance(every, exp.Column) else None
-                found += self.scope.star(every, None if table is None else folded(table))
+                found += self.scope.star(every, None if table is None else fold_name(table))
             elif not holds_aggregate(inner) and inner.find(exp.Window) is None:
                 found.append(rowwise.bind(inner))
         return list(dict.fromkeys(found))
@@ -281,7 +285,7 @@ class _Grouped(_Plain):
             inner = output.this if isinstance(output, exp.Alias) else output
             return rowwise.bind(inner)
         if isinstance(node, exp.Column) and node.args.get("table") is None:
-            name = folded(node.this)
+            name = fold_name(node.this)
             if not any(same(f.name, name) for f in self.scope.fields):
                 for output in outputs:
                     if isinstance(output, exp.Alias) and same(output_name(output), name):
@@ -310,7 +314,7 @@ class _Grouped(_Plain):
             if column.number not in made:
                 inner = self.select.parent is not None or self.sets
                 unit = None if inner else privacy.unit_of_groups(self.relation.privacy, self.keys)
-                raise ungrouped(node, column, grouped=self._is_grouped(), unit=unit)
+                raise refuse_ungrouped(node, column, grouped=self._is_grouped(), unit=unit)
         return replaced
 
     def _is_grouped(self) -> bool:
@@ -324,7 +328,7 @@ class _Grouped(_Plain):
         fields = (*self.key_fields, *self.levels.found.values(), *(c for c, _ in self.calls.found))
         counting = over_rows(Counting(self.relation, self.keys + self.levels.constants, calls))
         keys, calls = counting.keys, counting.calls
-        relation = without_spine(counting.relation, keys, calls)
+        relation = as_inner_calendar_join(counting.relation, keys, calls)
         state = privacy.grouped(relation.privacy, keys, fields)
         return Aggregate(
             relation, keys, calls, fields, state,
@@ -373,7 +377,7 @@ def _finish(select: exp.Select, context: Context, body: _Body) -> Output:
             relation = Sort(
                 relation, keys, outputs, relation.privacy, span_of(select.args["order"])
             )
-    return Output(limited(relation, select), outputs)
+    return Output(apply_limit(relation, select), outputs)
 
 
 def _output_field(context: Context, item: _Item) -> Column:

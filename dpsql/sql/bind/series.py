@@ -18,7 +18,7 @@ from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.spans import span_of
 
-MOST_ROWS = 10_000
+MOST_SERIES_ROWS = 10_000
 
 
 def series(node: exp.Expr, context: Context, ctes: Scope, name: str) -> Values:
@@ -28,11 +28,11 @@ def series(node: exp.Expr, context: Context, ctes: Scope, name: str) -> Values:
     step = node.args.get("step")
     by: Expression = Literal(1, Shape(Kind.INTEGER, False)) if step is None else scalars.bind(step)
     found = _values(start, end, by)
-    if found is None or len(found) > MOST_ROWS:
+    if found is None or len(found) > MOST_SERIES_ROWS:
         raise refuse(
             "DP114",
             node,
-            f"GENERATE_SERIES takes literals, and makes at most {MOST_ROWS} rows",
+            f"GENERATE_SERIES takes literals, and makes at most {MOST_SERIES_ROWS} rows",
             "Its rows must be known before any data is read.",
             "GENERATE_SERIES(DATE '2025-01-01', DATE '2025-12-01', INTERVAL '1 month')",
         )
@@ -52,7 +52,7 @@ def _values(start: Expression, end: Expression, step: Expression) -> list[Scalar
         if len(whole) < 3 or step.value == 0:
             return None
         ends = range(whole[0], whole[1] + (1 if whole[2] > 0 else -1), whole[2])
-        return list(ends[: MOST_ROWS + 1])
+        return list(ends[: MOST_SERIES_ROWS + 1])
     if not isinstance(first, dt.date) or not isinstance(last, dt.date):
         return None
     return _times(first, last, step) if isinstance(step, Interval) else None
@@ -65,7 +65,7 @@ def _times(first: dt.date, last: dt.date, step: Interval) -> list[Scalar] | None
     found: list[Scalar] = []
     while at is not None and (at <= limit if step.count > 0 else at >= limit):
         found.append(at)
-        if len(found) > MOST_ROWS:
+        if len(found) > MOST_SERIES_ROWS:
             break
         at = moved(at, step, 1)
     return found

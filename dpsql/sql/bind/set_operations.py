@@ -25,7 +25,7 @@ _OPERATIONS: dict[type[exp.Expr], str] = {
 }
 
 
-def combined(node: exp.SetOperation, sides: list[Output], context: Context) -> Output:
+def combine_queries(node: exp.SetOperation, sides: list[Output], context: Context) -> Output:
     """The set operation of two bound queries."""
     if len(sides[0].columns) != len(sides[1].columns):
         raise refuse(
@@ -37,16 +37,16 @@ def combined(node: exp.SetOperation, sides: list[Output], context: Context) -> O
         for a, b in zip(sides[0].columns, sides[1].columns, strict=True)
     )
     every = not node.args.get("distinct")
-    if operation == "union" and of_one_unit([s.relation for s in sides]):
+    if operation == "union" and share_one_unit([s.relation for s in sides]):
         return _with_unit(node, sides, fields, context, every=every)
-    state = privacy.united([s.relation.privacy for s in sides])
+    state = privacy.union_privacy([s.relation.privacy for s in sides])
     inputs = tuple(s.relation for s in sides)
     columns = tuple(s.columns for s in sides)
     name = f"{operation} all" if every else operation
     return Output(Union(name, inputs, fields, state, span_of(node), columns), fields)
 
 
-def of_one_unit(relations: list[Relation]) -> bool:
+def share_one_unit(relations: list[Relation]) -> bool:
     """Whether every side is private, of one kind of unit, and knows its unit's key."""
     found = [r.privacy for r in relations]
     first = found[0]
@@ -80,7 +80,7 @@ def _with_unit(
         for i, parts in enumerate(zip(*held, strict=True))
     )
     columns = tuple((*s.columns, *own) for s, own in zip(sides, held, strict=True))
-    state = privacy.united(states)
+    state = privacy.union_privacy(states)
     assert isinstance(state, Private)
     state = replace(
         state,

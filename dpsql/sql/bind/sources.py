@@ -17,13 +17,13 @@ from dpsql.ir.relations import Privacy, Private, Public, Relation, Scan, Values
 from dpsql.policy.model import Column as Declared
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind, Scalar, type_name
-from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
+from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, count_copy, refuse
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.literals import of_kind
 from dpsql.sql.bind.scalars import Scalars
-from dpsql.sql.bind.scope import Named, Scope, folded, same, spelled
+from dpsql.sql.bind.scope import Named, Scope, fold_name, same, spell_name
 from dpsql.sql.bind.series import series
-from dpsql.sql.bind.views import read, view_of
+from dpsql.sql.bind.views import bind_view, view_of
 from dpsql.sql.spans import span_of
 
 MOST_TABLES = 64
@@ -51,14 +51,14 @@ def bind_from(select: exp.Select, context: Context, ctes: Scope, query: QueryBin
 
 def _item(node: exp.Expr, context: Context, ctes: Scope, query: QueryBinder) -> From:
     alias_node = node.args.get("alias")
-    alias = folded(alias_node.this) if alias_node is not None and alias_node.this else ""
-    names = [folded(c) for c in (alias_node.args.get("columns") or ())] if alias_node else []
+    alias = fold_name(alias_node.this) if alias_node is not None and alias_node.this else ""
+    names = [fold_name(c) for c in (alias_node.args.get("columns") or ())] if alias_node else []
     if isinstance(node, exp.Table) and isinstance(node.this, exp.ExplodingGenerateSeries):
         alias = alias or "generate_series"
         made = series(node.this, context, ctes, alias)
         output = Output(made, made.fields)
     elif isinstance(node, exp.Table):
-        alias = alias or folded(node.this)
+        alias = alias or fold_name(node.this)
         output = _table(node, context, ctes, query)
     elif isinstance(node, exp.Values):
         output = bind_values(node, context, ctes)
@@ -80,12 +80,12 @@ def _renamed(fields: tuple[Column, ...], names: list[str], node: exp.Expr) -> tu
 
 
 def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -> Output:
-    name, schema = folded(node.this), node.args.get("db")
+    name, schema = fold_name(node.this), node.args.get("db")
     cte = next((known for known in ctes.ctes if same(known, name)), None)
     if schema is None and cte is not None:
         return _cte(cte, context, ctes, query)
-    if schema is not None and folded(schema).lower() not in context.catalog.schemas:
-        raise _unknown_table(node, f"{folded(schema)}.{name}", context.catalog)
+    if schema is not None and fold_name(schema).lower() not in context.catalog.schemas:
+        raise _unknown_table(node, f"{fold_name(schema)}.{name}", context.catalog)
     visible = [
         table
         for key, table in context.catalog.policy.tables.items()
@@ -94,7 +94,7 @@ def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -
     if not visible:
         view = view_of(name, context.catalog)
         if view is not None:
-            return read(view, node, context, query)
+            return bind_view(view, node, context, query)
         raise _unknown_table(node, name, context.catalog)
     scan = scan_of(visible[0], context, node)
     return Output(scan, scan.fields)
@@ -102,7 +102,7 @@ def _table(node: exp.Table, context: Context, ctes: Scope, query: QueryBinder) -
 
 def _cte(name: str, context: Context, ctes: Scope, query: QueryBinder) -> Output:
     body, outer, names = ctes.ctes[name]
-    copied(body, context, body)
+    count_copy(body, context, body)
     output = query(body, context, outer)
     return Output(output.relation, _renamed(output.columns, list(names), body))
 
@@ -267,7 +267,7 @@ def _shared(left: From, right: From) -> list[str]:
 def _named_alike(left: From, right: From) -> list[str]:
     """The names that both sides have, as they are written."""
     names = {f.name for f in right.scope.fields}
-    return list(dict.fromkeys(spelled(f.name) for f in left.scope.fields if f.name in names))
+    return list(dict.fromkeys(spell_name(f.name) for f in left.scope.fields if f.name in names))
 
 
 def _in(side: From, column: Column) -> str:
@@ -290,7 +290,7 @@ def _spelled(scope: Scope, numbers: frozenset[int]) -> str:
     for source in scope.sources:
         for f in source.fields:
             if f.number in numbers:
-                return f"{spelled(source.alias)}.{spelled(f.name)}"
+                return f"{spell_name(source.alias)}.{spell_name(f.name)}"
     return ""
 
 
@@ -321,7 +321,7 @@ def _condition(
         name = exp.column(identifier.copy())
         sides = (left.scope.resolve(name), right.scope.resolve(name))
         parts.append(scalars.call("eq", sides, exp.EQ(this=name)))
-        names.add(sides[0].name if isinstance(sides[0], Column) else folded(identifier))
+        names.add(sides[0].name if isinstance(sides[0], Column) else fold_name(identifier))
     if not parts:
         return None, frozenset()
     whole = parts[0]

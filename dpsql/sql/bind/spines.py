@@ -27,7 +27,7 @@ STRICT = frozenset(name for name, record in RECORDS.items() if record.strict)
 """Functions that are NULL when an argument is."""
 
 
-def without_spine(
+def as_inner_calendar_join(
     relation: Relation, keys: tuple[Expression, ...], calls: tuple[Aggregated, ...]
 ) -> Relation:
     """The rows of a grouping with an inner join in place of such a LEFT JOIN; else as they are.

@@ -83,7 +83,7 @@ def _require_one_row(node: exp.Expr, relation: Relation) -> None:
         )
 
 
-def unnested(
+def unnest_conditions(
     relation: Relation, condition: Expression | None, node: exp.Expr
 ) -> tuple[Relation, Expression | None]:
     """The relation with each subquery condition that needs it as a semi or anti join."""
@@ -142,7 +142,7 @@ def _half_join(relation: Relation, subquery: Subquery, node: exp.Expr, *, kept: 
     For NOT IN a comparison that is unknown counts as a match, as SQL has it.
     """
     outer = free_columns(subquery.relation)
-    inner, conditions = pulled(subquery.relation, outer)
+    inner, conditions = pull_conditions(subquery.relation, outer)
     if subquery.form == "in":
         assert subquery.value is not None
         assert subquery.column is not None
@@ -181,11 +181,11 @@ def _call(name: str, *args: Expression) -> Expression:
     return Call(name, args, FUNCTIONS[name].shape(args, ""))
 
 
-def pulled(relation: Relation, outer: set[int]) -> tuple[Relation, list[Expression]]:
+def pull_conditions(relation: Relation, outer: set[int]) -> tuple[Relation, list[Expression]]:
     """The query without the conditions that refer to the one around, and those conditions."""
     match relation:
         case Project(input=below):
-            inner, found = pulled(below, outer)
+            inner, found = pull_conditions(below, outer)
             if not found:
                 return relation, []
             # What the conditions compare with must stay visible above the output list.
@@ -193,7 +193,7 @@ def pulled(relation: Relation, outer: set[int]) -> tuple[Relation, list[Expressi
             values, fields = relation.values + extra, relation.fields + extra
             return replace(relation, input=inner, values=values, fields=fields), found
         case Filter(input=below, predicate=predicate):
-            inner, found = pulled(below, outer)
+            inner, found = pull_conditions(below, outer)
             parts = conjuncts(predicate)
             tied = [p for p in parts if {c.number for c in columns(p)} & outer]
             own = [p for p in parts if p not in tied]

@@ -38,7 +38,7 @@ def from_text(self: Scalars, node: exp.Expr) -> Expression:
         at = dt.datetime.strptime(text.value, pattern)  # noqa: DTZ007 (naive by design)
     except ValueError:
         kind = Kind.DATE if isinstance(node, exp.StrToDate) else Kind.TIMESTAMP
-        return literals.literal(literals.read(text.value, kind, node), node)
+        return literals.literal(literals.read_constant(text.value, kind, node), node)
     return literals.literal(at.date() if isinstance(node, exp.StrToDate) else at, node)
 
 

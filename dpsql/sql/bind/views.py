@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from dpsql.effort import count_known, note_known, total
 from dpsql.policy.model import TemporaryView, View
-from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, copied, refuse
+from dpsql.sql.bind.context import Catalog, Context, Output, QueryBinder, count_copy, refuse
 from dpsql.sql.bind.scope import Scope, same
-from dpsql.sql.clauses import moved
+from dpsql.sql.clauses import move_clause
 from dpsql.sql.parse import Source, parse
 from dpsql.sql.spans import span_of
 
@@ -30,7 +30,7 @@ def view_of(name: str, catalog: Catalog) -> View | None:
     return next((v for key, v in catalog.temporary.items() if same(key, name)), None)
 
 
-def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Output:
+def bind_view(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Output:
     """The view's query, bound over what whoever wrote it may see: of the policy's views, all tables."""
     if view in context.views:
         raise refuse(
@@ -40,7 +40,7 @@ def read(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Ou
             "Planning is bounded, and this would never end.",
         )
     body = _placed(view, node)
-    copied(body, context, node)
+    count_copy(body, context, node)
     catalog, parameters, hidden_by = context.catalog, context.parameters, context.hidden_by
     context.catalog, context.parameters = _seen(view, catalog), ()
     context.views += (view,)
@@ -68,7 +68,7 @@ def _placed(view: View, node: exp.Expr) -> exp.Expr:
     assert place is not None, "a name has a place"
     for part in body.walk():
         part.meta.update(start=place.start, end=place.end - 1)
-        moved(part, place)
+        move_clause(part, place)
     return body
 
 

@@ -46,7 +46,7 @@ def refuse(node: exp.Expr, headline: str, why: str, instead: str) -> Refused:
     return Refused(Refusal("DP100", headline, why, instead, span_of(node)))
 
 
-def kept(node: exp.Expr) -> exp.Expr:
+def keep_node(node: exp.Expr) -> exp.Expr:
     """The node as it is."""
     return node
 

@@ -7,7 +7,7 @@ import unicodedata
 from sqlglot import exp
 
 from dpsql.sql.dialects.change import cast, number, part, refuse, text
-from dpsql.sql.marks import NO_DOUBLES, NO_TIMES, ROUNDS_AWAY, SIX_DIGITS, WHOLE_ONLY, marked
+from dpsql.sql.marks import NO_DOUBLES, NO_TIMES, ROUNDS_AWAY, SIX_DIGITS, WHOLE_ONLY, mark_node
 
 WHITE = "".join(map(chr, (*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B))))
 WHITE += "".join(map(chr, (0x2028, 0x2029, 0x202F, 0x205F, 0x3000)))
@@ -23,12 +23,12 @@ def exact(node: exp.Expr) -> exp.Expr:
 
 def six_digits(node: exp.Expr) -> exp.Expr:
     """``/`` of fixed-point numbers: whole ones give six digits, rounded."""
-    return marked(exp.Div(this=node.this, expression=node.expression, typed=True), SIX_DIGITS)
+    return mark_node(exp.Div(this=node.this, expression=node.expression, typed=True), SIX_DIGITS)
 
 
 def whole(node: exp.Expr) -> exp.Expr:
     """``//``, ``DIV``: toward zero, of whole numbers."""
-    return marked(exp.Div(this=node.this, expression=node.expression, typed=True), WHOLE_ONLY)
+    return mark_node(exp.Div(this=node.this, expression=node.expression, typed=True), WHOLE_ONLY)
 
 
 def strict_extreme(node: exp.Expr) -> exp.Expr:
@@ -57,15 +57,15 @@ def strict_concat(node: exp.Expr) -> exp.Expr:
 
 def untimed_pipe(node: exp.Expr) -> exp.Expr:
     """``||``, but not of timestamps."""
-    return marked(node, NO_TIMES)
+    return mark_node(node, NO_TIMES)
 
 
 def undoubled_pipe(node: exp.Expr) -> exp.Expr:
     """``||``, but not of numbers with a fraction."""
-    return marked(node, NO_DOUBLES)
+    return mark_node(node, NO_DOUBLES)
 
 
-def unescaped(node: exp.Expr) -> exp.Expr:
+def without_like_escape(node: exp.Expr) -> exp.Expr:
     """LIKE without an escape character."""
     if isinstance(node.parent, exp.Escape) or "\\" not in str(node.expression.name):
         return node
@@ -138,7 +138,7 @@ def as_number(node: exp.Expr) -> exp.Expr:
     sizes = [node.args.get(name) for name in ("precision", "scale")]
     params = [exp.DataTypeParam(this=size) for size in sizes if size is not None]
     kind = exp.DataType(this=exp.DType.DECIMAL, expressions=params)
-    return marked(exp.Cast(this=node.this, to=decimal(kind)), ROUNDS_AWAY)
+    return mark_node(exp.Cast(this=node.this, to=decimal(kind)), ROUNDS_AWAY)
 
 
 def epoch_seconds(node: exp.Expr) -> exp.Expr:

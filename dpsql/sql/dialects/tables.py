@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from dpsql.sql.dialects import scalars as s
 from dpsql.sql.dialects import times as t
-from dpsql.sql.dialects.change import Change, Changes, Dialect, kept, refuse, without
-from dpsql.sql.marks import KEEPS_DATE, NO_DAYS, NO_DOUBLES, NO_TIMES, ROUNDS_AWAY, marked
+from dpsql.sql.dialects.change import Change, Changes, Dialect, keep_node, refuse, without
+from dpsql.sql.marks import KEEPS_DATE, NO_DAYS, NO_DOUBLES, NO_TIMES, ROUNDS_AWAY, mark_node
 
 _TYPES = exp.DType
 
@@ -33,7 +33,7 @@ def _typed(
             said = "text that is too long makes it fail there"
             raise refuse(node, f"this cast is not answered: {said}", _CASTS, "LEFT(x, 3)")
         to = s.decimal(exp.DataType(this=other, expressions=kind.expressions))
-        return marked(type(node)(this=node.this, to=to), *marks)
+        return mark_node(type(node)(this=node.this, to=to), *marks)
 
     return of
 
@@ -62,12 +62,12 @@ def _column_names(*names: str) -> Callable[[exp.Expr], exp.Expr]:
 
 def _minus(node: exp.Expr) -> exp.Expr:
     """BigQuery's difference of dates is an interval."""
-    return marked(node, NO_DAYS)
+    return mark_node(node, NO_DAYS)
 
 
 def _keeps(node: exp.Expr) -> exp.Expr:
     """Whole days added to a date give a date."""
-    return marked(node, KEEPS_DATE)
+    return mark_node(node, KEEPS_DATE)
 
 
 _PARTS: dict[str, t.Part] = {
@@ -92,18 +92,20 @@ _SHARED: Changes = {
         t.boundaries("isoweek"),
     ),
     exp.Date: Change("`DATE(x)`", t.date_of),
-    exp.Year: Change("`YEAR(d)`", t.taken(t.plain("year"))),
-    exp.Quarter: Change("`QUARTER(d)`", t.taken(t.plain("quarter"))),
-    exp.Month: Change("`MONTH(d)`", t.taken(t.plain("month"))),
-    exp.Day: Change("`DAY(d)`", t.taken(t.plain("day"))),
-    exp.Hour: Change("`HOUR(d)`", t.taken(t.plain("hour"))),
-    exp.Minute: Change("`MINUTE(d)`", t.taken(t.plain("minute"))),
-    exp.Second: Change("`SECOND(d)`: whole seconds", t.taken(t.whole_second)),
-    exp.DayOfWeek: Change("`DAYOFWEEK(d)`: 0 is Sunday", t.taken(t.plain("dow"))),
-    exp.DayOfWeekIso: Change("`DAYOFWEEKISO`, `ISODOW`: 1 is Monday", t.taken(t.plain("isodow"))),
-    exp.DayOfYear: Change("`DAYOFYEAR(d)`", t.taken(t.plain("doy"))),
-    exp.Week: Change("`WEEK(d)`: of ISO 8601", t.taken(t.plain("week"))),
-    exp.WeekOfYear: Change("`WEEKOFYEAR(d)`: of ISO 8601", t.taken(t.plain("week"))),
+    exp.Year: Change("`YEAR(d)`", t.take_part(t.plain("year"))),
+    exp.Quarter: Change("`QUARTER(d)`", t.take_part(t.plain("quarter"))),
+    exp.Month: Change("`MONTH(d)`", t.take_part(t.plain("month"))),
+    exp.Day: Change("`DAY(d)`", t.take_part(t.plain("day"))),
+    exp.Hour: Change("`HOUR(d)`", t.take_part(t.plain("hour"))),
+    exp.Minute: Change("`MINUTE(d)`", t.take_part(t.plain("minute"))),
+    exp.Second: Change("`SECOND(d)`: whole seconds", t.take_part(t.whole_second)),
+    exp.DayOfWeek: Change("`DAYOFWEEK(d)`: 0 is Sunday", t.take_part(t.plain("dow"))),
+    exp.DayOfWeekIso: Change(
+        "`DAYOFWEEKISO`, `ISODOW`: 1 is Monday", t.take_part(t.plain("isodow"))
+    ),
+    exp.DayOfYear: Change("`DAYOFYEAR(d)`", t.take_part(t.plain("doy"))),
+    exp.Week: Change("`WEEK(d)`: of ISO 8601", t.take_part(t.plain("week"))),
+    exp.WeekOfYear: Change("`WEEKOFYEAR(d)`: of ISO 8601", t.take_part(t.plain("week"))),
 }
 """What two dialects or more have, and PostgreSQL has not."""
 
@@ -123,20 +125,20 @@ BIGQUERY = Dialect("bigquery", "BigQuery", "keep", escapes=True, changes={
         _typed({**_ONE_INTEGER, _TYPES.TIMESTAMPTZ: _TYPES.TIMESTAMP, _TYPES.BIGDECIMAL: "BIGNUMERIC has 38 digits"}, NO_TIMES, ROUNDS_AWAY)),
     exp.TryCast: Change("`SAFE_CAST`",
         _typed({**_ONE_INTEGER, _TYPES.TIMESTAMPTZ: _TYPES.TIMESTAMP, _TYPES.BIGDECIMAL: "BIGNUMERIC has 38 digits"}, NO_TIMES, ROUNDS_AWAY)),
-    exp.DateTrunc: Change("`DATE_TRUNC(d, MONTH)`: a date stays one; WEEK begins on Sunday", t.truncated("week(sunday)")),
-    exp.TimestampTrunc: Change("`TIMESTAMP_TRUNC(d, HOUR)`", t.truncated("week(sunday)")),
-    exp.DatetimeTrunc: Change("`DATETIME_TRUNC(d, HOUR)`", t.truncated("week(sunday)")),
+    exp.DateTrunc: Change("`DATE_TRUNC(d, MONTH)`: a date stays one; WEEK begins on Sunday", t.truncate_time("week(sunday)")),
+    exp.TimestampTrunc: Change("`TIMESTAMP_TRUNC(d, HOUR)`", t.truncate_time("week(sunday)")),
+    exp.DatetimeTrunc: Change("`DATETIME_TRUNC(d, HOUR)`", t.truncate_time("week(sunday)")),
     exp.DateDiff: Change("`DATE_DIFF(a, b, MONTH)`: boundaries; WEEK begins on Sunday", t.boundaries("week(sunday)")),
     exp.DatetimeDiff: Change("`DATETIME_DIFF(a, b, MONTH)`: boundaries", t.boundaries("week(sunday)")),
-    exp.TimestampDiff: Change("`TIMESTAMP_DIFF(a, b, HOUR)`: whole units that passed", t.elapsed),
-    exp.DateAdd: Change("`DATE_ADD(d, INTERVAL 3 MONTH)`: a date", t.moved(exp.Add, date=True)),
-    exp.DateSub: Change("`DATE_SUB(d, INTERVAL 3 MONTH)`: a date", t.moved(exp.Sub, date=True)),
-    exp.TimestampAdd: Change("`TIMESTAMP_ADD(d, INTERVAL 3 HOUR)`", t.moved(exp.Add, date=False)),
-    exp.TimestampSub: Change("`TIMESTAMP_SUB(d, INTERVAL 3 HOUR)`", t.moved(exp.Sub, date=False)),
-    exp.DatetimeAdd: Change("`DATETIME_ADD(d, INTERVAL 3 HOUR)`", t.moved(exp.Add, date=False)),
-    exp.DatetimeSub: Change("`DATETIME_SUB(d, INTERVAL 3 HOUR)`", t.moved(exp.Sub, date=False)),
+    exp.TimestampDiff: Change("`TIMESTAMP_DIFF(a, b, HOUR)`: whole units that passed", t.count_elapsed_units),
+    exp.DateAdd: Change("`DATE_ADD(d, INTERVAL 3 MONTH)`: a date", t.add_step(exp.Add, date=True)),
+    exp.DateSub: Change("`DATE_SUB(d, INTERVAL 3 MONTH)`: a date", t.add_step(exp.Sub, date=True)),
+    exp.TimestampAdd: Change("`TIMESTAMP_ADD(d, INTERVAL 3 HOUR)`", t.add_step(exp.Add, date=False)),
+    exp.TimestampSub: Change("`TIMESTAMP_SUB(d, INTERVAL 3 HOUR)`", t.add_step(exp.Sub, date=False)),
+    exp.DatetimeAdd: Change("`DATETIME_ADD(d, INTERVAL 3 HOUR)`", t.add_step(exp.Add, date=False)),
+    exp.DatetimeSub: Change("`DATETIME_SUB(d, INTERVAL 3 HOUR)`", t.add_step(exp.Sub, date=False)),
     exp.Extract: Change("`EXTRACT`: DAYOFWEEK is 1 on Sunday, WEEK begins on Sunday, SECOND is whole, DATE",
-        t.extracted({**_PARTS, **_DAYS_OF_YEAR, "dayofweek": t.from_sunday_one, "week": t.week_of_sundays,
+        t.extract_part({**_PARTS, **_DAYS_OF_YEAR, "dayofweek": t.from_sunday_one, "week": t.week_of_sundays,
             "isoweek": t.plain("week"), "second": t.whole_second, "date": t.as_date})),
     exp.TsOrDsToDate: Change("`FORMAT_DATE('%Y-%m', d)`", t.date_of),
     exp.TsOrDsToTimestamp: Change("`FORMAT_TIMESTAMP('%Y-%m', d)`", t.timestamp_of),
@@ -146,7 +148,7 @@ BIGQUERY = Dialect("bigquery", "BigQuery", "keep", escapes=True, changes={
     exp.StrToDate: Change("`PARSE_DATE('%Y-%m-%d', '2025-01-31')`", t.read_in_full),
     exp.StrToTime: Change("`PARSE_TIMESTAMP('%Y-%m-%d', '2025-01-31')`", t.read_in_full),
     exp.UnixSeconds: Change("`UNIX_SECONDS(d)`", s.epoch_seconds),
-    exp.WeekStart: Change("`WEEK(MONDAY)`", kept),
+    exp.WeekStart: Change("`WEEK(MONDAY)`", keep_node),
 })  # fmt: skip
 
 SNOWFLAKE = Dialect("snowflake", "Snowflake", "upper", escapes=True, changes={
@@ -158,8 +160,8 @@ SNOWFLAKE = Dialect("snowflake", "Snowflake", "upper", escapes=True, changes={
     exp.Least: Change("`LEAST` is NULL when an argument is", s.strict_extreme),
     exp.Concat: Change("`CONCAT` is NULL when a part is", s.strict_concat),
     exp.DPipe: Change("`||`, but not of timestamps", s.untimed_pipe),
-    exp.Like: Change("`LIKE` has no escape character unless one is named", s.unescaped),
-    exp.ILike: Change("`ILIKE` has no escape character unless one is named", s.unescaped),
+    exp.Like: Change("`LIKE` has no escape character unless one is named", s.without_like_escape),
+    exp.ILike: Change("`ILIKE` has no escape character unless one is named", s.without_like_escape),
     exp.Substring: Change("`SUBSTR(a, 0)` begins at the first character", s.counted_from_one),
     exp.Cast: Change("`CAST`: VARCHAR(n) is refused, NUMBER is whole",
         _typed({**_ONE_INTEGER, _TYPES.TIMESTAMPNTZ: _TYPES.TIMESTAMP}, NO_TIMES, ROUNDS_AWAY)),
@@ -168,16 +170,16 @@ SNOWFLAKE = Dialect("snowflake", "Snowflake", "upper", escapes=True, changes={
     exp.Right: Change("`RIGHT(a, 3)`", without("negative_length_returns_empty")),
     exp.Round: Change("`ROUND(a)`, `ROUND(a, 2)`", without("casts_non_integer_decimals")),
     exp.Values: Change("`VALUES`: columns are COLUMN1, COLUMN2", _column_names("COLUMN", "1")),
-    exp.DateTrunc: Change("`DATE_TRUNC('month', d)`: a date stays one", t.truncated("isoweek")),
-    exp.TimestampTrunc: Change("`DATE_TRUNC(month, d)`: a date stays one", t.truncated("isoweek")),
-    exp.DateAdd: Change("`DATEADD(month, 3, d)`: a date stays one", t.moved(exp.Add, date=None)),
+    exp.DateTrunc: Change("`DATE_TRUNC('month', d)`: a date stays one", t.truncate_time("isoweek")),
+    exp.TimestampTrunc: Change("`DATE_TRUNC(month, d)`: a date stays one", t.truncate_time("isoweek")),
+    exp.DateAdd: Change("`DATEADD(month, 3, d)`: a date stays one", t.add_step(exp.Add, date=None)),
     exp.Extract: Change("`EXTRACT`, `DATE_PART`: DAYOFWEEK is 0 on Sunday, WEEK is ISO's, SECOND is whole",
-        t.extracted({**_PARTS, **_DAYS_OF_YEAR, "dayofweek": t.plain("dow"), "dow": t.plain("dow"),
+        t.extract_part({**_PARTS, **_DAYS_OF_YEAR, "dayofweek": t.plain("dow"), "dow": t.plain("dow"),
             "dayofweekiso": t.plain("isodow"), "dayofweek_iso": t.plain("isodow"), "week": t.plain("week"),
             "weekiso": t.plain("week"), "week_iso": t.plain("week"), "yearofweekiso": t.plain("isoyear"),
             "second": t.whole_second, "epoch_second": t.whole_epoch})),
     exp.TsOrDsToDate: Change("`TO_DATE(x)`", t.date_of),
-    exp.ToChar: Change("`TO_CHAR(d, 'YYYY-MM')`, `TO_VARCHAR`", t.formatted),
+    exp.ToChar: Change("`TO_CHAR(d, 'YYYY-MM')`, `TO_VARCHAR`", t.format_time),
     exp.ToNumber: Change("`TO_NUMBER(x)`: whole, `TO_NUMBER(x, 10, 2)`", s.as_number),
     exp.ToDouble: Change("`TO_DOUBLE(x)`", s.as_double),
 })  # fmt: skip
@@ -192,8 +194,8 @@ DUCKDB = Dialect("duckdb", "DuckDB", "keep", escapes=False, changes={
     **_SHARED,
     exp.Div: Change("`/` is exact, also of whole numbers", s.exact),
     exp.IntDiv: Change("`a // b`: toward zero, of whole numbers", s.whole),
-    exp.Like: Change("`LIKE` has no escape character unless one is named", s.unescaped),
-    exp.ILike: Change("`ILIKE` has no escape character unless one is named", s.unescaped),
+    exp.Like: Change("`LIKE` has no escape character unless one is named", s.without_like_escape),
+    exp.ILike: Change("`ILIKE` has no escape character unless one is named", s.without_like_escape),
     exp.DPipe: Change("`||`, but not of numbers with a fraction", s.undoubled_pipe),
     exp.Trim: Change("`trim` takes off all spaces of Unicode", s.trimmed_spaces),
     exp.Cast: Change("`CAST`: numbers with a fraction to text, FLOAT and HUGEINT are refused",
@@ -202,15 +204,15 @@ DUCKDB = Dialect("duckdb", "DuckDB", "keep", escapes=False, changes={
     exp.DateDiff: Change("`date_diff('month', a, b)`: boundaries; not of weeks", t.boundaries("week there")),
     exp.Concat: Change("`CONCAT` passes over NULL; not of numbers with a fraction", s.undoubled_pipe),
     exp.Values: Change("`VALUES`: columns are col0, col1", _column_names("col", "0")),
-    exp.TimestampTrunc: Change("`date_trunc('month', d)`", t.truncated("isoweek", keeps=False)),
-    exp.DateTrunc: Change("`date_trunc('month', d)`", t.truncated("isoweek", keeps=False)),
-    exp.DateAdd: Change("`date_add(d, INTERVAL 3 MONTH)`", t.moved(exp.Add, date=False)),
+    exp.TimestampTrunc: Change("`date_trunc('month', d)`", t.truncate_time("isoweek", keeps=False)),
+    exp.DateTrunc: Change("`date_trunc('month', d)`", t.truncate_time("isoweek", keeps=False)),
+    exp.DateAdd: Change("`date_add(d, INTERVAL 3 MONTH)`", t.add_step(exp.Add, date=False)),
     exp.Extract: Change("`extract`: dow is 0 on Sunday, second is whole",
-        t.extracted({**_PARTS, **_DAYS_OF_YEAR, "dow": t.plain("dow"), "dayofweek": t.plain("dow"),
+        t.extract_part({**_PARTS, **_DAYS_OF_YEAR, "dow": t.plain("dow"), "dayofweek": t.plain("dow"),
             "weekday": t.plain("dow"), "isodow": t.plain("isodow"), "week": t.plain("week"),
             "weekofyear": t.plain("week"), "second": t.whole_second, "epoch": t.plain("epoch")})),
-    exp.DateBin: Change("`time_bucket(INTERVAL '7 days', d)`: steps since Monday, 2000-01-03; a date stays one", t.bucketed),
-    exp.TimeToUnix: Change("`epoch(d)`", t.taken(t.plain("epoch"))),
+    exp.DateBin: Change("`time_bucket(INTERVAL '7 days', d)`: steps since Monday, 2000-01-03; a date stays one", t.bucket_time),
+    exp.TimeToUnix: Change("`epoch(d)`", t.take_part(t.plain("epoch"))),
 })  # fmt: skip
 
 POSTGRES = Dialect("postgres", "PostgreSQL", "lower", escapes=False, changes={})

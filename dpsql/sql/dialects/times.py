@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from dpsql.sql.dialects.change import cast, number, part, refuse, text, word
-from dpsql.sql.marks import KEEPS_DATE, marked
+from dpsql.sql.marks import KEEPS_DATE, mark_node
 
 Part = Callable[[exp.Expr], exp.Expr]
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600}
@@ -24,7 +24,7 @@ def _weeks_later(unit: str) -> int | None:
     return -WEEKDAYS.index(found[1]) % 7 if found and found[1] in WEEKDAYS else None
 
 
-def truncated(weeks: str, *, keeps: bool = True) -> Callable[[exp.Expr], exp.Expr]:
+def truncate_time(weeks: str, *, keeps: bool = True) -> Callable[[exp.Expr], exp.Expr]:
     """``DATE_TRUNC`` in either order of arguments; ``weeks`` is what WEEK alone means.
 
     ``keeps`` says that a date stays one.
@@ -32,7 +32,7 @@ def truncated(weeks: str, *, keeps: bool = True) -> Callable[[exp.Expr], exp.Exp
 
     def of(node: exp.Expr) -> exp.Expr:
         cut = _cut(node.this, _unit(node.args.get("unit"), weeks))
-        return marked(cut, KEEPS_DATE) if keeps else cut
+        return mark_node(cut, KEEPS_DATE) if keeps else cut
 
     return of
 
@@ -46,10 +46,10 @@ def _cut(value: exp.Expr, unit: str) -> exp.Expr:
     early = _weeks_later(unit)
     name = unit if early is None else "week"
     if early:
-        value = marked(exp.Add(this=value, expression=_span(early, "day")), KEEPS_DATE)
+        value = mark_node(exp.Add(this=value, expression=_span(early, "day")), KEEPS_DATE)
     cut: exp.Expr = exp.TimestampTrunc(this=value, unit=exp.Var(this=name.upper()))
     if early:
-        cut = exp.Sub(this=marked(cut, KEEPS_DATE), expression=_span(early, "day"))
+        cut = exp.Sub(this=mark_node(cut, KEEPS_DATE), expression=_span(early, "day"))
     return cut
 
 
@@ -57,7 +57,7 @@ def _span(count: int, unit: str) -> exp.Expr:
     return exp.Interval(this=text(str(count)), unit=exp.Var(this=unit.upper()))
 
 
-def moved(sign: type[exp.Expr], *, date: bool | None) -> Callable[[exp.Expr], exp.Expr]:
+def add_step(sign: type[exp.Expr], *, date: bool | None) -> Callable[[exp.Expr], exp.Expr]:
     """``DATE_ADD`` and its like. ``date``: the result is one; None: if the argument is."""
 
     def of(node: exp.Expr) -> exp.Expr:
@@ -73,18 +73,18 @@ def moved(sign: type[exp.Expr], *, date: bool | None) -> Callable[[exp.Expr], ex
             )
         whole = sign(this=node.this, expression=step)
         if date is None:
-            return marked(whole, KEEPS_DATE)
+            return mark_node(whole, KEEPS_DATE)
         return cast(whole, exp.DType.DATE) if date else whole
 
     return of
 
 
-def bucketed(node: exp.Expr) -> exp.Expr:
+def bucket_time(node: exp.Expr) -> exp.Expr:
     """``time_bucket``: steps since a Monday, where no origin is named; a date stays one."""
     if node.args.get("unit") is not None:
         return node
     node.set("unit", cast(text("2000-01-03"), exp.DType.TIMESTAMP))
-    return marked(node, KEEPS_DATE)
+    return mark_node(node, KEEPS_DATE)
 
 
 def boundaries(weeks: str) -> Callable[[exp.Expr], exp.Expr]:
@@ -114,7 +114,7 @@ def boundaries(weeks: str) -> Callable[[exp.Expr], exp.Expr]:
     return of
 
 
-def elapsed(node: exp.Expr) -> exp.Expr:
+def count_elapsed_units(node: exp.Expr) -> exp.Expr:
     """How many whole units passed from the second time to the first."""
     unit = word(node.args.get("unit"))
     seconds = {**_SECONDS, "day": 86_400}.get(unit)
@@ -154,7 +154,7 @@ def _seconds(late: exp.Expr, early: exp.Expr, size: int) -> exp.Expr:
     return cast(exp.Trunc(this=quotient), exp.DType.BIGINT)
 
 
-def extracted(parts: Mapping[str, Part]) -> Callable[[exp.Expr], exp.Expr]:
+def extract_part(parts: Mapping[str, Part]) -> Callable[[exp.Expr], exp.Expr]:
     """``EXTRACT``, ``DATE_PART``: each part by what it is in PostgreSQL."""
 
     def of(node: exp.Expr) -> exp.Expr:
@@ -171,7 +171,7 @@ def extracted(parts: Mapping[str, Part]) -> Callable[[exp.Expr], exp.Expr]:
     return of
 
 
-def taken(of_part: Part) -> Callable[[exp.Expr], exp.Expr]:
+def take_part(of_part: Part) -> Callable[[exp.Expr], exp.Expr]:
     """``YEAR(d)`` and its like."""
     return lambda node: of_part(node.this)
 
@@ -261,7 +261,7 @@ _TEMPLATE = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "HH24": "%H", "MI": "%M", "SS
 _TEMPLATES = re.compile("|".join([*_TEMPLATE, "%"]))
 
 
-def formatted(node: exp.Expr) -> exp.Expr:
+def format_time(node: exp.Expr) -> exp.Expr:
     """``TO_CHAR(d, 'YYYY-MM')``; without a format it is a cast."""
     pattern = node.args.get("format")
     if pattern is None:

@@ -25,11 +25,11 @@ from dpsql.effort import limit_part, step
 from dpsql.sql.allow import LEAVE_OUT
 from dpsql.sql.parse import Source, read
 from dpsql.sql.suggest.candidate import LOOK_UP, Candidate, Case, Change
-from dpsql.sql.suggest.change import changed
+from dpsql.sql.suggest.change import apply_edits
 from dpsql.sql.suggest.leave_out import left_out
 from dpsql.sql.suggest.names import catalog_question, renamed_table
 from dpsql.sql.suggest.places import innermost, upward
-from dpsql.sql.suggest.respell import respelled
+from dpsql.sql.suggest.respell import respell_node
 from dpsql.sql.suggest.words import respelled_words
 from dpsql.sql.suggest.writer import write
 
@@ -152,8 +152,8 @@ def _changes(
     case: Case, refusal: Refusal, visible: Sequence[str], *, lost: bool
 ) -> Iterator[Change]:
     # A column that went with its table is no misspelling of a column that is still there.
-    yield from changed(case, () if lost and refusal.code == "DP105" else refusal.edits)
+    yield from apply_edits(case, () if lost and refusal.code == "DP105" else refusal.edits)
     if refusal.code == "DP104":
         yield from renamed_table(case, refusal.span, visible)
-    yield from respelled(case, refusal)
+    yield from respell_node(case, refusal)
     yield from left_out(case, refusal.span)

@@ -16,7 +16,7 @@ from dpsql.sql.suggest.writer import count_star, fragment, put, text_of, touch
 _MOST_KEYS = 3
 
 
-def changed(case: Case, edits: tuple[Edit, ...]) -> Iterator[Change]:
+def apply_edits(case: Case, edits: tuple[Edit, ...]) -> Iterator[Change]:
     """The statement after each edit that can be made."""
     for order, edit in enumerate(edits):
         if edit.how == "leave_out":

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from dpsql.diagnostics.span import Span
-from dpsql.sql.bind.scope import folded, spelled
+from dpsql.sql.bind.scope import fold_name, spell_name
 from dpsql.sql.parse import Source
 from dpsql.sql.suggest.candidate import LOOK_UP, MEND, Candidate, Case, Change
 from dpsql.sql.suggest.places import at, upward
@@ -24,7 +24,7 @@ def renamed_table(case: Case, span: Span | None, visible: Sequence[str]) -> Iter
     table = next((n for n in upward(found) if isinstance(n, exp.Table)), None) if found else None
     if table is None or not isinstance(table.this, exp.Identifier):
         return
-    name = folded(table.this)
+    name = fold_name(table.this)
     plain = {"".join(c for c in known.lower() if c.isalnum()): known for known in visible}
     wanted = "".join(c for c in name.lower() if c.isalnum())
     near = difflib.get_close_matches(wanted, sorted(plain), 2, 0.7)
@@ -38,13 +38,13 @@ def _as(case: Case, table: exp.Table, known: str, order: int) -> Change:
     for node in list(tree.find_all(exp.Table)):
         if node.name == name and node.args.get("db") == table.args.get("db"):
             touch(node)
-            node.set("this", exp.to_identifier(known, quoted=spelled(known) != known))
+            node.set("this", exp.to_identifier(known, quoted=spell_name(known) != known))
             node.set("db", None)
             node.set("catalog", None)
     for column in tree.find_all(exp.Column):
         if column.table == name and not _is_alias(tree, name):
             touch(column)
-            column.set("table", exp.to_identifier(known, quoted=spelled(known) != known))
+            column.set("table", exp.to_identifier(known, quoted=spell_name(known) != known))
     return Change(tree, MEND + order, (f"{known} instead of {name}",))
 
 

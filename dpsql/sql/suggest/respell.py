@@ -14,7 +14,7 @@ from dpsql.sql.suggest.places import innermost, upward
 from dpsql.sql.suggest.writer import count_star, put, text_of, touch
 
 
-def respelled(case: Case, refusal: Refusal) -> Iterator[Change]:
+def respell_node(case: Case, refusal: Refusal) -> Iterator[Change]:
     """The statement with the nearest node around the place that has another spelling, written so."""
     tree = case.copy()
     spellings = (*_SPELLINGS, *(_OF_OTHER_TYPES if refusal.code == "DP201" else ()))

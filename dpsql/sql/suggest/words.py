@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.effort import step
-from dpsql.sql.bind.scope import spelled
+from dpsql.sql.bind.scope import spell_name
 from dpsql.sql.parameters import STRANGE
 from dpsql.sql.parse import Source, read
 from dpsql.sql.suggest.candidate import CHANGE, LEAVE_OUT, LOOK_UP, MEND, SUMMARIZE, Candidate
@@ -206,7 +206,7 @@ def _query_inside(
     for table in about[:1]:
         where = _condition(source)
         yield Candidate(
-            f"SELECT COUNT(*) FROM {spelled(table)}{where}", SUMMARIZE,
+            f"SELECT COUNT(*) FROM {spell_name(table)}{where}", SUMMARIZE,
             (f"{said}; this counts the rows that it is about",),
         )  # fmt: skip
     if not about:

@@ -18,7 +18,7 @@ from dpsql.diagnostics.span import Span
 from dpsql.effort import step
 from dpsql.sql.clauses import bounds_of, clause_of
 from dpsql.sql.parse import Source, read
-from dpsql.sql.spans import written
+from dpsql.sql.spans import written_name
 
 _COPIED = (exp.Condition, exp.Alias, exp.Subquery, exp.Table, exp.Ordered)
 """What is copied where it has a place; clauses are written around it."""
@@ -60,7 +60,7 @@ def count_star() -> exp.Expr:
     return exp.Count(this=exp.Star(), big_int=True)
 
 
-def generated(node: exp.Expr, dialect: str, *, pretty: bool = False) -> str:
+def generate_text(node: exp.Expr, dialect: str, *, pretty: bool = False) -> str:
     """The node as the generator writes it; empty where it cannot."""
     try:
         return str(node.sql(dialect=dialect, pretty=pretty, comments=False))
@@ -79,7 +79,7 @@ def text_of(node: exp.Expr, source: Source) -> str:
                 return words
         except sqlglot.errors.SqlglotError:
             pass  # a piece of something
-    return generated(node, source.dialect).strip() or words
+    return generate_text(node, source.dialect).strip() or words
 
 
 def write(tree: exp.Expr, source: Source) -> str:
@@ -106,12 +106,12 @@ def _written(tree: exp.Expr, source: Source, form: Form) -> str:
     if any(bounds_of(node) is not None for node in root.walk()):
         return ""
     for call in list(root.find_all(exp.Func)) if form == "as named" else []:
-        if written(call):
+        if written_name(call):
             call.replace(
-                exp.Anonymous(this=written(call), expressions=list(call.iter_expressions()))
+                exp.Anonymous(this=written_name(call), expressions=list(call.iter_expressions()))
             )
     pretty = "\n" in source.text.strip()
-    return generated(root, source.dialect, pretty=pretty)
+    return generate_text(root, source.dialect, pretty=pretty)
 
 
 def _copy(node: exp.Expr, source: Source) -> None:
