@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -22,15 +21,13 @@ from dpsql.ir.expressions import (
     children,
 )
 from dpsql.policy.types import Kind
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.grouping_calls import GroupingCalls
 from dpsql.sql.bind.options import clamp_call
 from dpsql.sql.bind.quantile_calls import bind_quantile, is_ascending, pick_quantile, separate
 from dpsql.sql.nodes import aggregate_call, call_arguments, is_aggregate_call
 from dpsql.sql.spans import span_of
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
 
 @dataclass(slots=True)
@@ -50,7 +47,7 @@ class Calls:
         """Whether the node is an aggregate call."""
         return is_aggregate_call(node) or isinstance(node, exp.Filter | exp.Bracket | exp.Grouping)
 
-    def bind(self, scalars: Scalars, node: exp.Expr) -> Expression:
+    def bind(self, scalars: Binder, node: exp.Expr) -> Expression:
         """The column that stands for the call above the aggregation; a key for its own extremes.
 
         Several quantiles are a list of such columns.
@@ -73,7 +70,7 @@ class Calls:
         self.found.append((column, call))
         return column
 
-    def _several(self, scalars: Scalars, parts: list[exp.Expr], node: exp.Expr) -> Expression:
+    def _several(self, scalars: Binder, parts: list[exp.Expr], node: exp.Expr) -> Expression:
         if self.rows is not None:
             raise refuse(
                 "DP110",
@@ -109,14 +106,14 @@ def _holds_identifier(node: Expression) -> bool:
     return any(map(_holds_identifier, parts))
 
 
-def bind_call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
+def bind_call(scalars: Binder, node: exp.Expr, rows: int | None) -> Aggregated:
     """An aggregate call over the rows of ``scalars``' scope, within the bounds it names."""
     return clamp_call(_call(scalars, node, rows), node)
 
 
-def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
+def _call(scalars: Binder, node: exp.Expr, rows: int | None) -> Aggregated:
     where = None
-    rowwise = type(scalars)(scalars.context, scalars.scope)
+    rowwise = scalars.rowwise()
     if isinstance(node, exp.Filter):
         where = rowwise.condition(node.expression.this)
         node = node.this
@@ -152,7 +149,7 @@ def _call(scalars: Scalars, node: exp.Expr, rows: int | None) -> Aggregated:
 
 
 def _rank(
-    scalars: Scalars, node: exp.Expr, where: Expression | None, rows: int | None
+    scalars: Binder, node: exp.Expr, where: Expression | None, rows: int | None
 ) -> Aggregated:
     record, value, option = bind_quantile(scalars, node)
     shape = _result(record, (value,), rows)
@@ -172,7 +169,7 @@ def _of_values(
 
 
 def _counted_condition(
-    scalars: Scalars, node: exp.Expr, where: Expression | None, name: str
+    scalars: Binder, node: exp.Expr, where: Expression | None, name: str
 ) -> Expression:
     """The FILTER of a COUNT(*) that is COUNT_IF: its condition, and the one that it has already."""
     distinct, args = _arguments(scalars, node)
@@ -227,7 +224,7 @@ def _mode(node: exp.WithinGroup) -> exp.Mode:
     return call
 
 
-def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression, ...]]:
+def _arguments(scalars: Binder, node: exp.Expr) -> tuple[bool, tuple[Expression, ...]]:
     written = call_arguments(node)
     if not written or isinstance(written[0], exp.Star):
         return False, ()
@@ -240,7 +237,7 @@ def _arguments(scalars: Scalars, node: exp.Expr) -> tuple[bool, tuple[Expression
 
 
 def _present(
-    scalars: Scalars, node: exp.Expr, record: AggregateRecord, args: tuple[Expression, ...],
+    scalars: Binder, node: exp.Expr, record: AggregateRecord, args: tuple[Expression, ...],
     where: Expression | None,
 ) -> Expression | None:  # fmt: skip
     """The FILTER of ``COUNT(DISTINCT a, b)``: rows that have all; ``(a, b)`` is there always."""

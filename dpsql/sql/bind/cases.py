@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from dpsql.catalog.function import common_kind, name_of_type
@@ -12,16 +10,14 @@ from dpsql.catalog.functions.conditional import joined, optional_as
 from dpsql.ir.domain import ANYTHING
 from dpsql.ir.expressions import NULL, Case, Expression, Shape
 from dpsql.policy.types import Kind
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import check_copy
 from dpsql.sql.narrow import narrow, narrow_else
 from dpsql.sql.spans import span_of
 
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
-
-def bind_case(self: Scalars, node: exp.Expr) -> Expression:
+def bind_case(self: Binder, node: exp.Expr) -> Expression:
     """Each branch sees the columns as narrow as its condition and those before make them."""
     subject = node.args.get("this")
     whens: list[tuple[Expression, Expression]] = []
@@ -42,11 +38,11 @@ def bind_case(self: Scalars, node: exp.Expr) -> Expression:
     return make_case(tuple(whens), otherwise, node)
 
 
-def _again(self: Scalars, subject: exp.Expr) -> Expression:
+def _again(self: Binder, subject: exp.Expr) -> Expression:
     return check_copy(self.bind(subject), subject)
 
 
-def bind_if(self: Scalars, node: exp.Expr) -> Expression:
+def bind_if(self: Binder, node: exp.Expr) -> Expression:
     """IF(condition, then, otherwise)."""
     default = node.args.get("false")
     condition = self.condition(node.this)

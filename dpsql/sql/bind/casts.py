@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -26,13 +25,11 @@ from dpsql.ir.expressions import (
 from dpsql.ir.zones import zone_named
 from dpsql.policy.types import INSTANT, MOST_DIGITS, WIDE, Kind, type_name
 from dpsql.sql.bind import literals
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import check_copy
 from dpsql.sql.bind.operators import check_written, is_text_constant
 from dpsql.sql.marks import ROUNDS_AWAY, has
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
 _TYPES: dict[exp.DType, Kind] = {
     exp.DType.BOOLEAN: Kind.BOOLEAN,
@@ -55,7 +52,7 @@ _LARGEST = {exp.DType.VARCHAR: (1_000,), exp.DType.DECIMAL: (1_000, MOST_DIGITS)
 """The sizes that types may name, and the largest answered: ``varchar(n)``, ``numeric(p, s)``."""
 
 
-def bind_cast(self: Scalars, node: exp.Expr) -> Expression:
+def bind_cast(self: Binder, node: exp.Expr) -> Expression:
     """The value as another type; what does not fit is NULL, and ``varchar(n)`` cuts."""
     target = node.args["to"]
     kind = _TYPES.get(target.this)
@@ -113,7 +110,7 @@ def _is_parameter(node: exp.Expr) -> bool:
     return isinstance(node, exp.Parameter | exp.Placeholder)
 
 
-def bind_at_time_zone(self: Scalars, node: exp.Expr) -> Expression:
+def bind_at_time_zone(self: Binder, node: exp.Expr) -> Expression:
     """``a AT TIME ZONE 'Europe/Berlin'``: local time of an instant, the instant of a local time."""
     named = node.args["zone"]
     literal = isinstance(named, exp.Literal) and named.is_string
@@ -164,7 +161,7 @@ def _sizes(target: exp.Expr) -> tuple[int, ...] | None:
 
 
 def _decimal(
-    self: Scalars, node: exp.Expr, value: Expression, precision: int, scale: int = 0
+    self: Binder, node: exp.Expr, value: Expression, precision: int, scale: int = 0
 ) -> Expression:
     """Rounded to ``scale`` digits; NULL where the whole part has more than the type holds."""
     rounded = self.call("round", (check_copy(value, node), literals.literal(scale, node)), node)
@@ -182,7 +179,7 @@ def _of_type(value: Expression, name: str) -> Expression:
     return replace(value, shape=replace(value.shape, type_name=name))
 
 
-def _within(self: Scalars, node: exp.Expr, value: Expression, limit: int) -> Expression:
+def _within(self: Binder, node: exp.Expr, value: Expression, limit: int) -> Expression:
     """NULL where the type has no such number; a value that is known to be one stays as it is."""
     shape = value.shape
     low, high = numbers(shape.domain)

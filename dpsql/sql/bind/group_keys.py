@@ -13,7 +13,7 @@ from dpsql.ir.expressions import Expression
 from dpsql.sql.bind.context import refuse
 
 MOST_SETS = 64
-Binder = Callable[[exp.Expr], Expression]
+BindKey = Callable[[exp.Expr], Expression]
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Grouping:
     sets: tuple[tuple[int, ...], ...] = ()
 
 
-def bind_grouping(group: exp.Group | None, bind: Binder) -> Grouping:
+def bind_grouping(group: exp.Group | None, bind: BindKey) -> Grouping:
     """The keys of a GROUP BY clause; several elements multiply their sets, as in SQL."""
     made = Grouping()
     elements: list[list[tuple[int, ...]]] = []
@@ -52,7 +52,7 @@ def _too_many(node: exp.Expr) -> Refused:
     return refuse("DP115", node, f"more than {MOST_SETS} grouping sets", why)
 
 
-def _sets(node: exp.Expr, made: Grouping, bind: Binder) -> list[tuple[int, ...]]:
+def _sets(node: exp.Expr, made: Grouping, bind: BindKey) -> list[tuple[int, ...]]:
     """The grouping sets of one element of a GROUP BY."""
     match node:
         case exp.Rollup():
@@ -70,7 +70,7 @@ def _sets(node: exp.Expr, made: Grouping, bind: Binder) -> list[tuple[int, ...]]
             return [_keys(node, made, bind)]
 
 
-def _keys(node: exp.Expr, made: Grouping, bind: Binder) -> tuple[int, ...]:
+def _keys(node: exp.Expr, made: Grouping, bind: BindKey) -> tuple[int, ...]:
     """The positions of one key, or of a bracketed list of keys."""
     if isinstance(node, exp.Tuple):
         return sum((_keys(part, made, bind) for part in node.expressions), ())

@@ -8,7 +8,6 @@ the set has neither.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -16,10 +15,8 @@ from dpsql.catalog.functions import FUNCTIONS
 from dpsql.ir.domain import interval
 from dpsql.ir.expressions import Call, Case, Column, Expression, Literal, Shape, integer
 from dpsql.policy.types import Kind
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import Context, refuse
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
 MOST_BITS = 31
 _CONSTANT = Shape(Kind.TEXT)
@@ -34,7 +31,7 @@ class GroupingCalls:
     sets: tuple[tuple[int, ...], ...]
     found: dict[int, Column] = field(default_factory=dict)
 
-    def bind(self, scalars: Scalars, node: exp.Expr) -> Expression:
+    def bind(self, scalars: Binder, node: exp.Expr) -> Expression:
         """The number that stands for a call above the aggregation."""
         if len(node.expressions) > MOST_BITS:
             raise refuse(
@@ -47,7 +44,7 @@ class GroupingCalls:
             total = bit if total == integer(0) else scalars.call("add", (bit, total), node)
         return total
 
-    def _bit(self, scalars: Scalars, node: exp.Expr, worth: int) -> Expression:
+    def _bit(self, scalars: Binder, node: exp.Expr, worth: int) -> Expression:
         key = scalars.rowwise().bind(node)
         if key not in self.keys:
             raise refuse(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from dpsql.ir.expressions import Call, Expression, Interval, Literal, Shape
@@ -11,12 +9,10 @@ from dpsql.ir.zones import zone_named
 from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql import marks
 from dpsql.sql.bind import literals
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.own import own
 from dpsql.sql.spans import span_of
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
 _TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
@@ -44,7 +40,7 @@ _COMPARING = (
 )  # fmt: skip
 
 
-def add(self: Scalars, node: exp.Expr) -> Expression:
+def add(self: Binder, node: exp.Expr) -> Expression:
     """``+`` and ``-``, of numbers, of a date and days, of a time and an interval, of two dates."""
     sign = "+" if isinstance(node, exp.Add) else "-"
     left, right = align_types((self.bind(node.this), self.bind(node.expression)), node)
@@ -71,7 +67,7 @@ def add(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def kept_date(
-    self: Scalars, node: exp.Expr, before: Expression, after: Expression, unit: str
+    self: Binder, node: exp.Expr, before: Expression, after: Expression, unit: str
 ) -> Expression:
     """What was made of a date by whole days, as a date where the dialect keeps it one."""
     if marks.has(node, marks.KEEPS_DATE) and before.shape.kind is Kind.DATE and unit not in _TIMES:
@@ -82,7 +78,7 @@ def kept_date(
 _TIMES = ("second", "minute", "hour")
 
 
-def divide(self: Scalars, node: exp.Expr) -> Expression:
+def divide(self: Binder, node: exp.Expr) -> Expression:
     """``/``: whole for whole numbers, unless the dialect says otherwise."""
     left, right = self.bind(node.this), self.bind(node.expression)
     whole = Kind.DOUBLE not in (left.shape.kind, right.shape.kind)
@@ -101,7 +97,7 @@ def divide(self: Scalars, node: exp.Expr) -> Expression:
     return self.call("round", (quotient, literals.literal(6, node)), node) if whole else quotient
 
 
-def pipe(self: Scalars, node: exp.Expr) -> Expression:
+def pipe(self: Binder, node: exp.Expr) -> Expression:
     """``a || b``: NULL when a part is."""
     parts = self.bind(node.this), self.bind(node.expression)
     for item in parts:
@@ -109,7 +105,7 @@ def pipe(self: Scalars, node: exp.Expr) -> Expression:
     return self.call("concat", parts, node)
 
 
-def interval_end(self: Scalars, node: exp.Expr) -> Expression:
+def interval_end(self: Binder, node: exp.Expr) -> Expression:
     """``DP_INTERVAL_LOW(n)``: an end of the interval around a noised number."""
     value = self.bind(node.expressions[0])
     if not value.shape.kind.numeric:
@@ -136,7 +132,7 @@ def check_written(value: Expression, node: exp.Expr) -> None:
         )
 
 
-def trim(self: Scalars, node: exp.Expr) -> Expression:
+def trim(self: Binder, node: exp.Expr) -> Expression:
     """TRIM, LTRIM and RTRIM: of spaces, or of the characters that are named."""
     named = node.args.get("expression")
     characters = named.name if isinstance(named, exp.Literal) and named.is_string else ""
@@ -169,7 +165,7 @@ def _side(node: exp.Expr) -> str | None:
 MOST_TRIMMED = 100
 
 
-def concat(self: Scalars, node: exp.Expr) -> Expression:
+def concat(self: Binder, node: exp.Expr) -> Expression:
     """CONCAT passes over NULL, unlike ``||``."""
     empty = literals.literal("", node)
     parts = []
@@ -181,7 +177,7 @@ def concat(self: Scalars, node: exp.Expr) -> Expression:
     return self.call("concat", tuple(parts), node)
 
 
-def date_trunc(self: Scalars, node: exp.Expr) -> Expression:
+def date_trunc(self: Binder, node: exp.Expr) -> Expression:
     """``DATE_TRUNC('month', a)``; with a zone, the instant at which the month begins there."""
     zone, value, unit = node.args.get("zone"), self.bind(node.this), word(node.args.get("unit"))
     if zone is not None:

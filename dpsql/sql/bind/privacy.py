@@ -60,7 +60,7 @@ def join_privacy(
     kind: str, left: Privacy, right: Privacy, equal: Equalities, fan_out: int,
     unique: tuple[bool, bool] = (False, False),
 ) -> Privacy:  # fmt: skip
-    """A join. Private with private must be on the unit (``checks.joins`` sees to it).
+    """A join. Private with private must be on the unit (``checks.unit_joins`` sees to it).
 
     Claim: with unit = unit, or with the other side public, each result row comes from one unit's
     rows and public data. A unit's rows multiply with the other side's rows of that unit, or with

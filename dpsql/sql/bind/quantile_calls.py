@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dpsql.catalog.record import RANKED, AggregateRecord, Form
 from dpsql.exact import parse_exact
 from dpsql.ir.expressions import Expression
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.nodes import aggregate_call
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
 FINEST = 10**6
 """Fractions have no more than six decimals."""
 
 
-def bind_quantile(scalars: Scalars, node: exp.Expr) -> tuple[AggregateRecord, Expression, str]:
+def bind_quantile(scalars: Binder, node: exp.Expr) -> tuple[AggregateRecord, Expression, str]:
     """The aggregate, the value whose rank is meant, and the fraction as an exact number."""
     call, ordered = node, None
     if isinstance(node, exp.WithinGroup):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dpsql.ir.expressions import Expression
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import check_copy
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
 MOST_LISTED_ROWS = 200
 """Rows that one IN may list: each becomes a condition."""
@@ -25,7 +22,7 @@ def compares_rows(node: exp.Expr) -> bool:
     return compared and node.args.get("query") is None
 
 
-def bind_rows(self: Scalars, node: exp.Expr) -> Expression:
+def bind_rows(self: Binder, node: exp.Expr) -> Expression:
     """True where all pairs are equal, false where one pair differs, as SQL has it; else NULL."""
     listed = node.expressions if isinstance(node, exp.In) else [node.expression]
     if len(listed) > MOST_LISTED_ROWS:
@@ -42,7 +39,7 @@ def bind_rows(self: Scalars, node: exp.Expr) -> Expression:
     return self.negated(node, found)
 
 
-def _equal(self: Scalars, node: exp.Expr, left: Sequence[Expression], row: exp.Expr) -> Expression:
+def _equal(self: Binder, node: exp.Expr, left: Sequence[Expression], row: exp.Expr) -> Expression:
     values = row.expressions if isinstance(row, exp.Tuple) else []
     if len(values) != len(left):
         raise refuse(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -22,6 +21,7 @@ from dpsql.ir.expressions import (
 from dpsql.policy.types import INSTANT, Kind
 from dpsql.sql.allow import LEAVE_OUT
 from dpsql.sql.bind import cases, literals, operators, steps, times
+from dpsql.sql.bind.aggregate_calls import Calls
 from dpsql.sql.bind.casts import bind_at_time_zone, bind_cast
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.bind.copies import check_copy
@@ -30,12 +30,9 @@ from dpsql.sql.bind.operators import align_types, word
 from dpsql.sql.bind.row_values import bind_rows, compares_rows
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.bind.subqueries import bind_subquery
+from dpsql.sql.bind.window_calls import Windows
 from dpsql.sql.nodes import PLAIN_FUNCTIONS, is_aggregate_call
 from dpsql.sql.spans import span_of
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.aggregate_calls import Calls
-    from dpsql.sql.bind.window_calls import Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,10 @@ class Scalars:
     def rowwise(self) -> Scalars:
         """A binder for the same names that takes neither aggregates nor windows."""
         return Scalars(self.context, self.scope)
+
+    def without_windows(self) -> Scalars:
+        """The same binder, without window functions."""
+        return replace(self, windows=None)
 
     def within(self, scope: Scope) -> Scalars:
         """The same binder for other names."""

@@ -93,9 +93,9 @@ def _where(
     relation, rest = decorrelate(relation, rest, context)
     relation, rest = unnest_conditions(relation, rest, where or select)
     scope = scope.with_fields(relation.fields)
-    return (
-        (relation, scope) if rest is None else filter_rows(relation, scope, rest, where or select)
-    )
+    if rest is None:
+        return relation, scope
+    return filter_rows(relation, scope, rest, where or select)
 
 
 def filter_rows(
@@ -199,9 +199,8 @@ class _Grouped(_Plain):
 
     def bind(self) -> _Body:
         clause = self.select.args.get("group")
-        groups = (
-            Grouping(self._every()) if is_group_all(clause) else bind_grouping(clause, self._key)
-        )
+        every = is_group_all(clause)
+        groups = Grouping(self._every()) if every else bind_grouping(clause, self._key)
         keys, self.sets = tuple(groups.keys), groups.sets
         keys += () if self.sets else unit_of(self.relation, keys)
         state = self.relation.privacy
@@ -365,18 +364,15 @@ def _finish(select: exp.Select, context: Context, body: _Body) -> Output:
     outputs = tuple(_output_field(context, item) for item in body.items)
     distinct = select.args.get("distinct") is not None
     relation = body.relation
+    order = select.args.get("order") or select
     if body.order and not distinct:
-        relation = Sort(
-            relation, body.order, relation.fields, relation.privacy, span_of(select.args["order"])
-        )
+        relation = Sort(relation, body.order, relation.fields, relation.privacy, span_of(order))
     relation = Project(relation, tuple(i.value for i in body.items), outputs, relation.privacy)
     if distinct:
         relation = without_repeats(relation, outputs, span_of(select), context)
         if body.order:
             keys = tuple(_over_outputs(k, body.items, outputs, select) for k in body.order)
-            relation = Sort(
-                relation, keys, outputs, relation.privacy, span_of(select.args["order"])
-            )
+            relation = Sort(relation, keys, outputs, relation.privacy, span_of(order))
     return Output(apply_limit(relation, select), outputs)
 
 

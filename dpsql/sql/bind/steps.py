@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dpsql.ir.expressions import NULL, Expression, Literal, integer
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.cases import make_case
 from dpsql.sql.bind.context import refuse
 
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
-
-def width_bucket(scalars: Scalars, node: exp.Expr) -> Expression:
+def width_bucket(scalars: Binder, node: exp.Expr) -> Expression:
     """Equal steps are a function of their own; thresholds are a CASE, whose values are public."""
     thresholds = node.args.get("threshold")
     if thresholds is None:

@@ -8,7 +8,6 @@ time it is used: rows of public tables, or an answer that was released before.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -29,17 +28,15 @@ from dpsql.ir.relations import (
     walk,
 )
 from dpsql.policy.types import Kind
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.join_rules import join
 from dpsql.sql.bind.scope import Scope
 from dpsql.sql.narrow import conjunction
 from dpsql.sql.spans import span_of
 
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
-
-def bind_subquery(scalars: Scalars, node: exp.Expr) -> Expression:
+def bind_subquery(scalars: Binder, node: exp.Expr) -> Expression:
     """The subquery of an IN, an EXISTS, or in brackets."""
     context = scalars.context
     assert context.query is not None

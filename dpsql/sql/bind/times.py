@@ -5,25 +5,22 @@ from __future__ import annotations
 import datetime as dt
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dpsql.ir.expressions import Expression, Interval, Literal
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import literals
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import refuse
 from dpsql.sql.marks import KEEPS_DATE, has
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
 _PATTERN = re.compile(r"(%[YmdHMSf]|[-/:. T_])*")
 """Formats whose words mean the same wherever they are read."""
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
 
-def from_text(self: Scalars, node: exp.Expr) -> Expression:
+def from_text(self: Binder, node: exp.Expr) -> Expression:
     """``TO_DATE`` and ``TO_TIMESTAMP`` of a constant."""
     text, pattern = self.bind(node.this), _format(node)
     if not isinstance(text, Literal) or not isinstance(text.value, str):
@@ -42,7 +39,7 @@ def from_text(self: Scalars, node: exp.Expr) -> Expression:
     return literals.literal(at.date() if isinstance(node, exp.StrToDate) else at, node)
 
 
-def to_char(self: Scalars, node: exp.Expr) -> Expression:
+def to_char(self: Binder, node: exp.Expr) -> Expression:
     """``TO_CHAR(a, 'YYYY-MM')``."""
     return self.call("to_char", (self.bind(node.this),), node, _format(node))
 
@@ -61,12 +58,12 @@ def _format(node: exp.Expr) -> str:
     return text
 
 
-def from_epoch(self: Scalars, node: exp.Expr) -> Expression:
+def from_epoch(self: Binder, node: exp.Expr) -> Expression:
     """``TO_TIMESTAMP(seconds)``."""
     return self.call("to_timestamp", (self.bind(node.this),), node)
 
 
-def date_bin(self: Scalars, node: exp.Expr) -> Expression:
+def date_bin(self: Binder, node: exp.Expr) -> Expression:
     """``DATE_BIN('15 minutes', a, origin)``: whole steps since the origin, in seconds."""
     step: Expression = self.bind(node.this)
     origin = node.args.get("unit")

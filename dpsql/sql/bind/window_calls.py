@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -15,12 +14,10 @@ from dpsql.ir.domain import interval
 from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.aggregate_calls import check_number, identifies
+from dpsql.sql.bind.binder import Binder
 from dpsql.sql.bind.context import Context, refuse
 from dpsql.sql.nodes import aggregate_call, call_arguments
 from dpsql.sql.spans import span_of
-
-if TYPE_CHECKING:
-    from dpsql.sql.bind.scalars import Scalars
 
 _RANKS: dict[type[exp.Expr], str] = {
     exp.RowNumber: "row_number",
@@ -46,9 +43,9 @@ class Windows:
     context: Context
     found: list[tuple[Column, Window]] = field(default_factory=list)
 
-    def bind(self, scalars: Scalars, node: exp.Window) -> Expression:
+    def bind(self, scalars: Binder, node: exp.Window) -> Expression:
         """The column that stands for the window call."""
-        inner = type(scalars)(scalars.context, scalars.scope, scalars.calls)
+        inner = scalars.without_windows()
         partition = tuple(inner.bind(p) for p in node.args.get("partition_by") or ())
         order = sort_keys(inner, node.args.get("order"))
         call = _call(inner, node, partition, order)
@@ -72,7 +69,7 @@ def as_real(value: Expression) -> Expression:
     return Call("cast", (value,), shape, Kind.DOUBLE.value, value.span)
 
 
-def sort_keys(scalars: Scalars, order: exp.Order | None) -> tuple[SortKey, ...]:
+def sort_keys(scalars: Binder, order: exp.Order | None) -> tuple[SortKey, ...]:
     """The keys of an ORDER BY over expressions."""
     if order is None:
         return ()
@@ -86,7 +83,7 @@ def sort_key(value: Expression, item: exp.Expr) -> SortKey:
 
 
 def _call(
-    scalars: Scalars,
+    scalars: Binder,
     node: exp.Window,
     partition: tuple[Expression, ...],
     order: tuple[SortKey, ...],
@@ -102,7 +99,7 @@ def _call(
     return Window(name, args, partition, order, frame, shape, distinct, where, span_of(node))
 
 
-def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
+def _function(scalars: Binder, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
     if type(node) in _RANKS:
         return _rank(scalars, node)
     if type(node) in _NEIGHBOURS:
@@ -117,7 +114,7 @@ def _function(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, 
 
 
 def _aggregate(
-    scalars: Scalars, node: exp.Expr, record: AggregateRecord
+    scalars: Binder, node: exp.Expr, record: AggregateRecord
 ) -> tuple[str, tuple[Expression, ...], Shape]:
     values = (n for n in call_arguments(node) if not isinstance(n, exp.Star))
     args = tuple(scalars.bind(n) for n in values)
@@ -134,7 +131,7 @@ def _aggregate(
     return record.name, args, Shape(shape.kind, shape.nullable, type_name=shape.type_name)
 
 
-def _rank(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
+def _rank(scalars: Binder, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
     name = _RANKS[type(node)]
     args = tuple(scalars.bind(n) for n in ([node.this] if isinstance(node, exp.Ntile) else []))
     if not all(isinstance(a, Literal) and isinstance(a.value, int) and a.value > 0 for a in args):
@@ -146,7 +143,7 @@ def _rank(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...]
     return name, args, shape
 
 
-def _neighbour(scalars: Scalars, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
+def _neighbour(scalars: Binder, node: exp.Expr) -> tuple[str, tuple[Expression, ...], Shape]:
     name = _NEIGHBOURS[type(node)]
     parts = [node.args.get(key) for key in ("this", "offset", "default")]
     args = tuple(scalars.bind(part) for part in parts if part is not None)
