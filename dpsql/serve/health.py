@@ -21,13 +21,13 @@ KEPT_SECONDS = 1.0
 """For so long an outcome is told again, so that asking for it is no work."""
 _WHO = "readiness"
 """A log-in that nobody has: it waits in the lanes as a first statement of anybody does."""
-Look = Callable[[], object]
+HealthLook = Callable[[], object]
 
 
 class Part:
     """A part that is asked whether it works, in a thread of its own, as it may hang."""
 
-    def __init__(self, name: Probe, look: Look) -> None:
+    def __init__(self, name: Probe, look: HealthLook) -> None:
         """``look`` raises, or takes too long, where it does not work."""
         self.name, self._look = name, look
         self._thread: threading.Thread | None = None

@@ -32,7 +32,7 @@ from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.house import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.http.openapi import ARROW, LARGEST_BODY, description
-from dpsql.serve.http.server import HttpServer, Prompt
+from dpsql.serve.http.server import HttpServer, PromptProtocol
 from dpsql.service.settings import SETTINGS
 
 BY_CHANNEL = "SELECT channel, count(*) AS n FROM orders GROUP BY channel ORDER BY channel"
@@ -296,7 +296,7 @@ def test_who_dawdles_over_a_request_is_let_go(
     world: World, way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether it is the head or the body that never ends, and however often a byte of it comes."""
-    monkeypatch.setattr(Prompt, "seconds", 1.0)
+    monkeypatch.setattr(PromptProtocol, "seconds", 1.0)
     token = world.robot._headers["Authorization"] if way == "body" else "Bearer x"
     head = f"POST /v1/query HTTP/1.1\r\nhost: x\r\nauthorization: {token}\r\n"
     said = {

@@ -21,7 +21,7 @@ from dpsql.serve.pgwire import oids
 from dpsql.serve.pgwire.errors import WireError
 from dpsql.serve.pgwire.messages import Startup
 from dpsql.serve.pgwire.parameters import value
-from dpsql.serve.pgwire.startup import read_startup
+from dpsql.serve.pgwire.startup import read_start_parameters
 from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import in_byte_order, in_database, tables, with_limits
 from dpsql.sql.parse import Source, parse
@@ -50,7 +50,10 @@ def test_a_proof_with_many_extensions(shop: Endpoint) -> None:
 
 @pytest.mark.parametrize("options", ["-" * 9_000, "--a\\ " * 1_800, "-c " * 3_000])
 def test_options_that_are_none(options: str) -> None:
-    assert _worked(lambda: read_startup(Startup(0, {"user": ROLE, "options": options}))) < LONG
+    assert (
+        _worked(lambda: read_start_parameters(Startup(0, {"user": ROLE, "options": options})))
+        < LONG
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_options_that_are_none(options: str) -> None:
     ],
 )  # fmt: skip
 def test_options_are_read_as_a_command_line(options: str, settings: dict[str, str]) -> None:
-    found = read_startup(Startup(0, {"user": ROLE, "options": options}))
+    found = read_start_parameters(Startup(0, {"user": ROLE, "options": options}))
     assert found.settings == settings
 
 

@@ -25,7 +25,7 @@ from dpsql.serve.traffic import Traffic
 GRACE_SECONDS = 4.0
 
 
-class Prompt(H11Protocol):
+class PromptProtocol(H11Protocol):
     """A connection. A request comes whole within some seconds, or not at all.
 
     Between requests a connection may rest for as long as ``timeout_keep_alive`` says. While nobody
@@ -115,7 +115,7 @@ class Prompt(H11Protocol):
 class Handshake(asyncio.Protocol):
     """A client before its TLS handshake is done: a newcomer too."""
 
-    def __init__(self, tls: ssl.SSLContext, prompt: Prompt, open_: set[Handshake]) -> None:
+    def __init__(self, tls: ssl.SSLContext, prompt: PromptProtocol, open_: set[Handshake]) -> None:
         """``prompt`` goes on when the handshake is done."""
         self._tls, self._prompt, self._open = tls, prompt, open_
         self._loop = asyncio.get_running_loop()
@@ -179,7 +179,7 @@ class HttpServer:
         self.traffic = traffic or Traffic()
         self.face = Face(lambda: house.worlds, self.traffic)
         self._config = uvicorn.Config(
-            self.face.app(), log_level="warning", http=Prompt, access_log=False, lifespan="off", ws="none",
+            self.face.app(), log_level="warning", http=PromptProtocol, access_log=False, lifespan="off", ws="none",
             proxy_headers=False,  # anybody may write them: an address is what a connection comes from
             timeout_keep_alive=30,
             ssl_certfile=None if proof is None else proof.chain,
@@ -205,8 +205,8 @@ class HttpServer:
         tls = self._config.ssl
         return self._prompt() if tls is None else Handshake(tls, self._prompt(), self._shaking)
 
-    def _prompt(self) -> Prompt:
-        made = Prompt(self._config, self._state, {}, asyncio.get_running_loop())
+    def _prompt(self) -> PromptProtocol:
+        made = PromptProtocol(self._config, self._state, {}, asyncio.get_running_loop())
         made.newcomers = self.traffic.newcomers
         return made
 
@@ -243,8 +243,8 @@ class HttpServer:
         for connection in self._connections():
             connection.transport.abort()
 
-    def _connections(self) -> list[Prompt]:
-        return [c for c in self._state.connections if isinstance(c, Prompt)]
+    def _connections(self) -> list[PromptProtocol]:
+        return [c for c in self._state.connections if isinstance(c, PromptProtocol)]
 
     async def stop(self) -> None:
         """Drain this face alone, with all that it shares."""

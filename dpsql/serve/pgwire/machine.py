@@ -233,7 +233,7 @@ class Machine:
     def _asked(self, message: m.Startup) -> None:
         if self._house.requires_tls and not self._encrypted:
             raise Fatal("28000", "this server takes encrypted connections only (sslmode=require)")
-        self._wanted = startup.read_startup(message)
+        self._wanted = startup.read_start_parameters(message)
         self._send(startup.negotiation(message))
         self.home = self._house.at(self._wanted.database)
         self._login = Login(self.home, self._wanted, encrypted=self._encrypted)

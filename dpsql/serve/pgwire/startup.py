@@ -84,7 +84,7 @@ _SETTING = re.compile(r"((?:\\.|[^=\\])+)=(.*)", re.DOTALL)
 _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
 
 
-def read_startup(startup: Startup) -> Wanted:
+def read_start_parameters(startup: Startup) -> Wanted:
     """Read the start-up parameters; only dpsql.session among the options chooses an account."""
     given = startup.parameters
     role = given.get("user", "")
