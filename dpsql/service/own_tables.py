@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,14 +32,12 @@ from dpsql.policy.types import Kind, type_name
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import ARROW
 from dpsql.service.overview import Columns, Relation, Row
+from dpsql.service.parts import ServiceParts
 from dpsql.service.reply import Remaining
 from dpsql.service.views import ViewShape
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.own import ESTIMATE, ESTIMATED, estimated_tables
 from dpsql.sql.parse import Source, parse
-
-if TYPE_CHECKING:
-    from dpsql.service.service import Service
 
 SCHEMA = "dpsql"
 NEWEST = 100_000
@@ -127,7 +125,7 @@ def _no_table(name: str, known: Sequence[str], place: Span | None) -> Refusal:
 class OwnTables:
     """Reads statements over these tables, as an engine reads those over public ones."""
 
-    service: Service
+    service: ServiceParts
     role: str
     budget: Callable[[], Sequence[Remaining]]
     postprocessor: PostProcessor
@@ -161,7 +159,7 @@ def _table(name: str, rows: Iterator[Row]) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=[column for column, _ in columns])
 
 
-def notes(plan: Plan, service: Service) -> tuple[str, ...]:
+def notes(plan: Plan, service: ServiceParts) -> tuple[str, ...]:
     """What an answer from these tables leaves out."""
     read = any("ledger" in _tables_of(public) for public in plan.publics)
     latest = service.ledger.latest(1) if read else ()
@@ -182,7 +180,7 @@ def tables_read(plan: Plan) -> frozenset[str]:
     return frozenset([t.name for t in tables] + [k.references for t in tables for k in t.path])
 
 
-def _ledger(service: Service, role: str) -> Iterator[Row]:
+def _ledger(service: ServiceParts, role: str) -> Iterator[Row]:
     """The charges that the role may see, newest first. Of all others nothing stays in memory."""
     holds: dict[int, list[object]] = {}
     everything = service.policy.roles[role].owner
@@ -219,7 +217,7 @@ def _charge(hold: int, content: Mapping[str, Any]) -> list[object]:
     ]
 
 
-def _policy(service: Service, role: str) -> Iterator[Row]:
+def _policy(service: ServiceParts, role: str) -> Iterator[Row]:
     """The tables and columns that the role sees, with what is public about their values."""
     for relation in relations(service, role):
         for name, kind, nullable, values, about in relation.columns:
@@ -228,7 +226,7 @@ def _policy(service: Service, role: str) -> Iterator[Row]:
 
 
 def relations(
-    service: Service, role: str, temporary: Sequence[ViewShape] = ()
+    service: ServiceParts, role: str, temporary: Sequence[ViewShape] = ()
 ) -> Iterator[Relation]:
     """The tables and views that the role sees, and temporary ones of its session."""
     visible = service.catalog(role).visible
@@ -242,7 +240,7 @@ def relations(
             yield Relation(view.name, kind, view.unit, None, tuple(map(_column, view.columns)))
 
 
-def _seen(column: Column, service: Service, visible: AbstractSet[str]) -> Column:
+def _seen(column: Column, service: ServiceParts, visible: AbstractSet[str]) -> Column:
     """The column as a role may know it: where its values are those of a hidden table, the values."""
     source = column.values_from
     if source is None or source[0] in visible:

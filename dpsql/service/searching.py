@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.ledger.shortage import check_cap, check_left
@@ -19,12 +18,10 @@ from dpsql.pipeline import Act, Payer, admit, answer, answer_from_store
 from dpsql.price.priced import PricedPlan
 from dpsql.privacy.cost import Cost
 from dpsql.release.rows import Release
-
-if TYPE_CHECKING:
-    from dpsql.service.service import Service
+from dpsql.service.parts import ServiceParts
 
 
-def with_stored_bounds(base: PricedPlan, service: Service) -> PricedPlan:
+def with_stored_bounds(base: PricedPlan, service: ServiceParts) -> PricedPlan:
     """The plan under its bounds, where all of them are stored; it costs nothing to know them."""
     found = [
         answer_from_store(s.priced, service.policy.answers_key, service.tools)
@@ -38,7 +35,7 @@ def with_stored_bounds(base: PricedPlan, service: Service) -> PricedPlan:
 
 @contextmanager
 def with_found_bounds(
-    base: PricedPlan, payer: Payer, service: Service
+    base: PricedPlan, payer: Payer, service: ServiceParts
 ) -> Iterator[tuple[PricedPlan, Cost]]:
     """The plan under bounds that are found now, and what finding them cost.
 
@@ -56,7 +53,7 @@ def with_found_bounds(
             act()
 
 
-def _searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedPlan, Cost]:
+def _searched(base: PricedPlan, payer: Payer, service: ServiceParts) -> tuple[PricedPlan, Cost]:
     if not base.searches:
         return base, Cost.zero()
     if payer.limit is not None:
@@ -68,7 +65,7 @@ def _searched(base: PricedPlan, payer: Payer, service: Service) -> tuple[PricedP
     return _under(base, tuple(_level(one.release) for one in given), service), cost
 
 
-def _under(base: PricedPlan, levels: tuple[int, ...], service: Service) -> PricedPlan:
+def _under(base: PricedPlan, levels: tuple[int, ...], service: ServiceParts) -> PricedPlan:
     """The plan under bounds that were found; as it is, were that plan refused.
 
     Claim: once a search is paid, nothing refuses the answer that it was for.

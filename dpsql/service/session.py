@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -49,6 +48,7 @@ from dpsql.service.accuracy import cheapest, error_unknown, widest_error
 from dpsql.service.execution import one_execution
 from dpsql.service.overview import overview_of, overview_rows
 from dpsql.service.own_tables import BUDGET, budget_row, tables_read
+from dpsql.service.parts import ServiceParts
 from dpsql.service.remaining import estimates
 from dpsql.service.reply import Remaining, Reply, made
 from dpsql.service.views import ViewShape
@@ -56,16 +56,15 @@ from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parameters import builtins
 from dpsql.sql.parse import Source
 
-if TYPE_CHECKING:
-    from dpsql.service.service import Service
-
 Parameters = Sequence[Scalar | float | None]
 
 
 class Session:
     """Statements of one role under one session account."""
 
-    def __init__(self, service: Service, role: str, name: str, behind: str | None = None) -> None:
+    def __init__(
+        self, service: ServiceParts, role: str, name: str, behind: str | None = None
+    ) -> None:
         """``Service.session`` makes it."""
         self._service, self._name, self._behind = service, name, behind
         self._role: Role = service.policy.roles[role]

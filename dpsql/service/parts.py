@@ -1,0 +1,59 @@
+"""What a session uses of the service that made it (``service.Service``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+from dpsql.ledger import metrics
+from dpsql.ledger.store import Clock, Ledger
+from dpsql.pipeline import Tools
+from dpsql.policy.companion import Shelf
+from dpsql.policy.model import Policy
+from dpsql.policy.types import Scalar
+from dpsql.service.pace import Pace
+from dpsql.service.plan_cache import PlanCache
+from dpsql.service.reply import Remaining
+from dpsql.service.views import ViewShape
+from dpsql.sql.bind.context import Catalog
+
+
+class Budgeted(Protocol):
+    """A session, as far as others ask for its accounts."""
+
+    def budget(self) -> tuple[Remaining, ...]:
+        """What each account of the session has left."""
+        ...
+
+
+class ServiceParts(Protocol):
+    """What is open under one policy."""
+
+    policy: Policy
+    ledger: Ledger
+    tools: Tools
+    plans: PlanCache
+    pace: Pace
+    counters: metrics.Counters
+    clock: Clock
+    shelf: Shelf
+    public_values: Mapping[tuple[str, str], tuple[Scalar, ...]]
+    views: dict[str, ViewShape]
+
+    def catalog(self, role: str, now: datetime | None = None) -> Catalog:
+        """What a role may see at this moment."""
+        ...
+
+    def check_data(self) -> None:
+        """Refuse every question once the data is not what was verified."""
+        ...
+
+    def execution(self, login: str) -> AbstractContextManager[None]:
+        """What a thread does for one statement of a login."""
+        ...
+
+    def session(self, role: str) -> Budgeted:
+        """A session of a role."""
+        ...
