@@ -9,7 +9,7 @@ Claim: where the data is as ``Lighter`` asks, its statement gives the same integ
     measurement.
 Assumes: declared keys are unique, which is verified before any question (``declarations.requirements``).
 Argument: each row of the measurement comes from one row of one private table, and no two from the
-    same (``prepared.once``, given the keys). So no unit has more rows than in that table, where none
+    same (``prepared_rows.once``, given the keys). So no unit has more rows than in that table, where none
     has more than the limit: nobody is weighed down, and as no row adds more than its clamped value,
     what a unit adds is within its caps. Where some have more, no others can be above the limit in the
     measurement, whose rows are of theirs; what these have too much is found among the rows that are kept
@@ -19,7 +19,7 @@ Argument: each row of the measurement comes from one row of one private table, a
     that range in every row that has it, and values between the bounds are what they are clamped to. To
     take the centre off each row, or off the sum as often as there is a value, is the same. Doubles in
     steps are whole numbers of at most ``rows.LARGEST``. There are no more of them than the table has
-    rows; in whatever order at most ``kept.FEW`` of them are added, all that comes between is below
+    rows; in whatever order at most ``queries.FEW`` of them are added, all that comes between is below
     ``2**53``, and up to there every whole number is a double.
 
 To add up whole numbers in 128 bits takes an engine longer than to add doubles, and so does to compare
@@ -58,7 +58,7 @@ class Lighter:
 
     Needed: where it is ``spared`` weights, each row of the ``counted`` table has its unit, and no unit
     more of them than declared, or rows are weighed (``apart``) and those of all such units kept. Useful: that the table has no more rows than
-    ``kept.FEW``, and that no value is outside its range. ``ranges`` are the totals of a column, by their
+    ``queries.FEW``, and that no value is outside its range. ``ranges`` are the totals of a column, by their
     positions.
     """
 

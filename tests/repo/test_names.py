@@ -42,9 +42,6 @@ DOUBLES_DUE = frozenset(
     ir:walk
     plan:Numbers
     release:Integers
-    serve/http:Prompt
-    serve/pgwire:read_startup
-    serve:Look
     sql:text
     """.split()  # noqa: SIM905
 )
