@@ -1,16 +1,20 @@
 """Every aggregate in every place is answered or refused, as its record says, and nothing else happens.
 
 What is answered is planned and priced, and its statements pass the second check, which knows nothing of
-records.
+records. By day each aggregate is asked about every value, and every value in every place, but not all three
+at once; that is for the night.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
 import pytest
 from sqlglot import exp
+from support.daily import some
 from support.measured import text_of
 from support.shop import ANALYST, catalog, evaluator
 
@@ -91,16 +95,24 @@ def good(record: AggregateRecord) -> str:
     return {Needs.LIST: "kind", Needs.POSITIVE_BOUNDS: "y + 1"}.get(record.needs, "x")
 
 
+def places(record: AggregateRecord, turn: int) -> Sequence[str]:
+    """One of the places by day, another one for each aggregate and turn."""
+    return some([*PLACES], [*AGGREGATES].index(record.name) + turn, len(PLACES))
+
+
 EVERY = pytest.mark.parametrize("record", AGGREGATES.values(), ids=lambda r: r.name)
 
 
 @EVERY
 @pytest.mark.parametrize("strict", [False, True], ids=["usual", "strict timing"])
 def test_every_value_in_every_place(record: AggregateRecord, *, strict: bool) -> None:
+    pairs = [(place, good(record)) for place in PLACES]
+    pairs += [(place, v) for i, v in enumerate(VALUES) for place in places(record, i + strict)]
     answered = {
-        (place, value): is_answered(text.format(call=written(record, value)), strict=strict)
-        for place, text in PLACES.items()
-        for value in VALUES
+        (place, value): is_answered(
+            PLACES[place].format(call=written(record, value)), strict=strict
+        )
+        for place, value in pairs
     }
     said = is_private(record) and (record.strict_timing or not strict)
     known = {
@@ -132,14 +144,14 @@ def test_clauses_of_a_call(record: AggregateRecord) -> None:
     where = PLACES["all rows"].format(call=f"{call} FILTER (WHERE n > 1)")
     assert is_answered(where) == is_private(record)
     ranks = any(node.form is Form.RANK for node in record.nodes)
-    for other in (value, *FEW):
+    for turn, other in enumerate((value, *FEW)):
         text = PLACES["all rows"].format(call=written(record, f"DISTINCT {other}"))
         found = is_answered(text)
         if other == value and record.values[1] == 1 and not ranks:
             assert found == (is_private(record) and record.distinct is not Distinct.REFUSED)
-        for place in PLACES.values():
-            is_answered(place.format(call=written(record, f"DISTINCT {other}")))
-            is_answered(place.format(call=f"{written(record, other)} FILTER (WHERE n > 1)"))
+        for place in places(record, turn):
+            is_answered(PLACES[place].format(call=written(record, f"DISTINCT {other}")))
+            is_answered(PLACES[place].format(call=f"{written(record, other)} FILTER (WHERE n > 1)"))
 
 
 @EVERY
@@ -150,10 +162,10 @@ def test_every_dialect(record: AggregateRecord, dialect: str) -> None:
         *(n.output for n in record.nodes),
         *(s for n in record.nodes for s in n.spellings),
     }
-    for name in sorted(called):
-        for value in (*FEW, "DISTINCT x", "x, y", "x, 0.5", "*", ""):
-            for place in PLACES.values():
-                is_answered(place.format(call=f"{name}({value})"), dialect)
+    values = (*FEW, "DISTINCT x", "x, y", "x, 0.5", "*", "")
+    for turn, (name, value) in enumerate(itertools.product(sorted(called), values)):
+        for place in places(record, turn + [*DIALECTS].index(dialect)):
+            is_answered(PLACES[place].format(call=f"{name}({value})"), dialect)
     plain = [n for n in record.nodes if n.form is Form.VALUES]
     if plain and is_private(record) and (dialect == "postgres" or dialect in plain[0].dialects):
         assert is_answered(PLACES["all rows"].format(call=written(record, good(record))), dialect)
