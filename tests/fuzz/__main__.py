@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 NAMES = ("statement", "dialect", "messages", "strangers")
+TARGET = "== target "
+"""Stands before what the fuzzer says of a target."""
 
 
-def _one(name: str, seconds: int, seed: int, runs: int, every: int) -> None:
+def _watch() -> None:
     """Branches of dpsql are watched, so what reaches new ones is kept and changed again."""
     import atheris
 
@@ -23,13 +27,22 @@ def _one(name: str, seconds: int, seed: int, runs: int, every: int) -> None:
         for module in pkgutil.walk_packages(dpsql.__path__, "dpsql."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
-        from tests.fuzz.targets import TARGETS, seeds
+        import tests.fuzz.targets  # noqa: F401 (it is watched too)
+
+
+def _one(name: str, seconds: int, runs: tuple[int, int], seed: int) -> NoReturn:
+    """The process ends with the fuzzer."""
+    import atheris
+
+    from tests.fuzz.targets import TARGETS, seeds
+
+    count, every = runs
     folder = Path(tempfile.mkdtemp(prefix=f"dpsql-fuzz-{name}-"))
     known = list(seeds(name))[::every]
     for number, data in enumerate(known):
         (folder / str(number)).write_bytes(data)
     # The fuzzer begins with nothing and with each seed, and counts them as runs.
-    most = runs if runs < 0 else 1 + len(known) + runs
+    most = count if count < 0 else 1 + len(known) + count
     arguments = [
         sys.argv[0], str(folder), f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096",
         f"-artifact_prefix={folder}/found-", "-print_final_stats=1",
@@ -37,22 +50,37 @@ def _one(name: str, seconds: int, seed: int, runs: int, every: int) -> None:
     ]  # fmt: skip
     atheris.Setup(arguments, TARGETS[name])
     atheris.Fuzz()
+    sys.exit(0)
+
+
+def _in_forks(names: list[str], seconds: int, runs: list[tuple[int, int]], seed: int) -> int:
+    """Each target in a fork, one after the other: that dpsql is watched takes longer than to fuzz a little."""
+    _watch()
+    failed = 0
+    for name, some in zip(names, runs, strict=True):
+        print(f"{TARGET}{name}", file=sys.stderr, flush=True)
+        child = os.fork()
+        if not child:
+            _one(name, seconds, some, seed)
+        failed += os.waitpid(child, 0)[1] != 0
+    return failed
 
 
 def main() -> int:
     """Zero when no target found anything."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=600)
-    parser.add_argument("--target", choices=NAMES)
+    parser.add_argument("--target", choices=NAMES, nargs="+")
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument(
-        "--runs", type=int, default=-1, help="at most so many changed inputs (-1: any)"
+        "--runs", type=int, nargs="+", help="at most so many changed inputs of each target"
     )
-    parser.add_argument("--every", type=int, default=1, help="begin with each such seed")
+    parser.add_argument("--every", type=int, nargs="+", help="begin with each such seed")
     chosen = parser.parse_args()
     if chosen.target:
-        _one(chosen.target, chosen.seconds, chosen.seed, chosen.runs, chosen.every)
-        return 0
+        count = len(chosen.target)
+        runs = zip(chosen.runs or [-1] * count, chosen.every or [1] * count, strict=True)
+        return _in_forks(chosen.target, chosen.seconds, list(runs), chosen.seed)
     failed = 0
     for name in NAMES:
         command = [

@@ -13,7 +13,7 @@ import pytest
 from support.required import leave_out
 from support.services import Seeded
 
-from tests.fuzz.__main__ import NAMES
+from tests.fuzz.__main__ import NAMES, TARGET
 from tests.fuzz.targets import TARGETS, seeds
 
 SHARES = [3, pytest.param(1, marks=pytest.mark.slow)]
@@ -79,21 +79,25 @@ _EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("share", SHARES)
-@pytest.mark.parametrize("name", TARGETS)
-def test_what_reaches_new_code_is_refused_at_most(name: str, share: int) -> None:
+def test_what_reaches_new_code_is_refused_at_most(share: int) -> None:
     """Coverage-guided, in a process of its own; the same tries each time, on machines of any speed."""
     if importlib.util.find_spec("atheris") is None:
         leave_out("atheris is not installed")
-    runs, every = RUNS[name] // share, EVERY[name] if share > 1 else 1
+    runs = {name: RUNS[name] // share for name in TARGETS}
+    every = {name: EVERY[name] if share > 1 else 1 for name in TARGETS}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", "--target", name, "--seconds", "900", "--seed", "1",
-         "--runs", str(runs), "--every", str(every)],
+        [sys.executable, "-m", "tests.fuzz", "--seconds", "900", "--seed", "1", "--target", *TARGETS,
+         "--runs", *map(str, runs.values()), "--every", *map(str, every.values())],
         capture_output=True, text=True, errors="replace", check=False, cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONHASHSEED": "0"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
-    (executed,) = _EXECUTED.findall(done.stderr)
-    assert int(executed) > len(list(seeds(name))[::every]) + runs // 2, "it is not seeds alone"
+    said = dict(part.split("\n", 1) for part in done.stderr.split(TARGET)[1:])
+    assert said.keys() == TARGETS.keys()
+    for name, text in said.items():
+        (executed,) = _EXECUTED.findall(text)
+        begun = len(list(seeds(name))[:: every[name]])
+        assert int(executed) > begun + runs[name] // 2, f"{name}: it is not seeds alone"
 
 
 def test_the_fuzzer_tries_every_target() -> None:
