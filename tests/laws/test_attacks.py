@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from audit import ABSENT
 from scipy.optimize import linprog
+from support.daily import NIGHTLY
 from support.datasets import database, folder
 from support.services import FreeLedger, Seeded, noon, real_service
 from test_audit import SCENARIOS, samples
@@ -30,7 +31,7 @@ from dpsql.service import Service, Session
 
 Bits = npt.NDArray[np.int64]
 EXACT = 10**9
-BITS, QUERIES, EACH = 128, 512, 16
+BITS, QUERIES, EACH = 128, 512 if NIGHTLY else 256, 16
 PEOPLE, ATTRIBUTES = 100, 2_000
 POLICY = """
 source: {{engine: duckdb, path: data.duckdb}}

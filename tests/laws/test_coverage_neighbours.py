@@ -10,13 +10,14 @@ import functools
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 import pytest
+from support.daily import some
 from support.datasets import folder
 from support.measured import Exact, broken, every_way, exact, planned, request, text_of, values_in
 
@@ -119,7 +120,7 @@ class Measured:
     values: Mapping[str, Value]
 
 
-def _law(corpus: str, queries: list[Measured]) -> dict[str, list[str]]:
+def _law(corpus: str, queries: Sequence[Measured]) -> dict[str, list[str]]:
     """For each query the claims that a unit breaks; it is removed once for all queries."""
     connection, units = _broken_data(corpus)
     before = _exact(corpus, queries)
@@ -141,7 +142,7 @@ def _law(corpus: str, queries: list[Measured]) -> dict[str, list[str]]:
     return found
 
 
-def _exact(corpus: str, queries: list[Measured]) -> list[list[Exact]]:
+def _exact(corpus: str, queries: Sequence[Measured]) -> list[list[Exact]]:
     connection, _ = _broken_data(corpus)
     return [exact(connection, query.parts, query.values) for query in queries]
 
@@ -163,7 +164,9 @@ def _answered(name: str) -> list[Measured]:
 
 @pytest.mark.parametrize("corpus", [c.name for c in CORPORA])
 def test_a_unit_moves_measurements_of_every_query_within_their_price(corpus: str) -> None:
-    found = [said for each in _law(corpus, _answered(corpus)).values() for said in each]
+    """By day every other query; the corpora vary a few shapes."""
+    queries = some(_answered(corpus), 0, 2)
+    found = [said for each in _law(corpus, queries).values() for said in each]
     assert not found, found[0]
 
 

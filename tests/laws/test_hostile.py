@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from support.corpus import CORPUS, SHOP
+from support.daily import some
 from support.datasets import FIXTURES, folder, policy_text, script
 from support.hostile import HOSTILE, Hostile
 from support.measured import broken, every_way, exact, removed, request, text_of
@@ -295,10 +296,10 @@ def test_neighbours_look_the_same(kind: str) -> None:
     assert refused >= least[1] * 0.9, refused
 
 
-@pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", CLASSES)
 def test_neighbours_look_the_same_in_another_dialect(kind: str, step: int) -> None:
-    """Every other statement by day, and all of them every night."""
+    """Every fourth statement by day, and all of them every night."""
     wrong, _, _ = compared(kind, "duckdb", step)
     assert not wrong, "\n".join(wrong)
 
@@ -388,8 +389,9 @@ def _parts(priced: PricedPlan) -> list[PricedMeasurement]:
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_what_is_answered_keeps_its_claims(kind: str) -> None:
+    """By day every other statement; the laws of neighbours ask the same of the corpus."""
     found, here = [], sides()[0]
-    for hostile in of(kind):
+    for hostile in some(of(kind), CLASSES.index(kind), 2):
         here.spy.heard.clear()
         if here.meet(hostile.sql).refused or not here.spy.measured:
             continue

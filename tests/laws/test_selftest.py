@@ -108,7 +108,7 @@ def test_it_is_sharp() -> None:
 
 SHORT = 10
 """Seconds of one core for the questions; each is asked twice however long that takes."""
-THIRD = 3
+SIXTH = 6
 """Of so many questions by day one is asked; all of them every night."""
 
 
@@ -123,7 +123,7 @@ def test_cells_can_be_compared_in_pairs_whatever_time_there_is() -> None:
 
 
 @pytest.mark.timeout(1_200)  # a busy machine may take long: it is the command that stops itself
-@pytest.mark.parametrize("step", [THIRD, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [SIXTH, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_question_passes_in_a_short_run(
     step: int, monkeypatch: Patch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from statistics import median
 import duckdb
 import pytest
 from support.corpus import CORPUS, Entry, World
+from support.daily import some
 from support.datasets import database
 from support.measured import Exact, constants, every_way, exact, plan_of, request, text_of
 from support.services import FreeLedger, noon
@@ -48,10 +49,13 @@ WORLDS = {id(e.world): _strictly(e.world) for e in CONDITIONED}
 
 @pytest.mark.parametrize("half", range(2))
 def test_what_is_measured_is_the_same_with_every_bounding(half: int) -> None:
-    """Before noise, number by number, by every way to bound: so the answers are the same too."""
+    """Before noise, number by number, by every way to bound: so the answers are the same too.
+
+    By day a third of the queries.
+    """
     asked = [e for e in CONDITIONED if not any(part in e.sql for part in REFUSED)][half::2]
     assert len(asked) > 75
-    wrong = {e.sql: told for e in asked if (told := _differs(e))}
+    wrong = {e.sql: told for e in some(asked, half, 3) if (told := _differs(e))}
     assert wrong == {}, "\n".join(f"{k}: {v}" for k, v in wrong.items())
 
 
