@@ -8,10 +8,12 @@ import struct
 from collections.abc import Sequence
 from logging import LogRecord
 
+from support.daily import NIGHTLY
+
 from dpsql.diagnostics.operation.events import LoginFailed
 
-HOSTILE = int(os.environ.get("DPSQL_HOSTILE", "50000"))
-"""Messages with mistakes in them; `make hostile` sends a million."""
+HOSTILE = int(os.environ.get("DPSQL_HOSTILE", "50000" if NIGHTLY else "10000"))
+"""Messages with mistakes in them, five times as many at night; `make hostile` sends a million."""
 SEED = int(os.environ.get("DPSQL_HOSTILE_SEED", "0"))
 """Which messages: the same ones unless it is set; `make hostile` sets it anew, and says to what."""
 LONGEST = 5.0

@@ -45,6 +45,7 @@ def _knock(luck: random.Random) -> Iterator[bytes]:
     yield last if luck.random() < 0.8 else hostile(last, luck)
 
 
+@pytest.mark.no_cover  # the tests of log-ins run the same lines
 @pytest.mark.parametrize("seed", range(2))
 def test_hostile_log_ins_never_break_it(
     shop: Endpoint, seed: int, caplog: pytest.LogCaptureFixture

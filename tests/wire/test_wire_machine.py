@@ -138,6 +138,7 @@ def _memory() -> int:
     return int(told.read_text().split()[1]) * 4096 if told.exists() else 0
 
 
+@pytest.mark.no_cover  # the conversations above run the same lines
 @pytest.mark.parametrize("seed", range(WORKERS))
 def test_hostile_bytes_never_break_it(
     shop: Endpoint, seed: int, caplog: pytest.LogCaptureFixture
