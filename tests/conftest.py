@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
@@ -19,7 +20,16 @@ UNCOUNTED = (
     "tests/fuzz/test_fuzz.py", "tests/laws/test_attacks.py",
     "tests/laws/test_coverage_neighbours.py", "tests/laws/test_hostile.py",
     "tests/laws/test_selftest.py", "tests/laws/test_selftest_pairs.py",
+    "tests/laws/test_strict_timing.py", "tests/laws/test_groups_without_rows.py",
+    "tests/unit/aggregates/test_every_place.py", "tests/unit/aggregates/test_public_rows.py",
+    "tests/wire/test_side_by_side.py", "tests/wire/test_wire_catalog_attacks.py",
 )  # fmt: skip
+IN_PART = (
+    "tests/grammar/", "tests/laws/", "tests/unit/engines/", "tests/unit/memory/",
+    "tests/unit/operation/", "tests/unit/policy/", "tests/unit/serve/", "tests/unit/sql/", "tests/wire/",
+)  # fmt: skip
+EACH = 8
+"""Tests that ask the same of one case after the other: the first case counts, and each eighth after it."""
 LONG = (
     "test_selftest.py", "test_coverage_neighbours.py", "test_fuzz.py", "test_neighbours.py",
     "test_guard.py", "test_hostile.py", "test_selftest_pairs.py", "test_oracle.py",
@@ -43,15 +53,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
     """Mark what is not counted; order what takes long.
 
     Lines are counted where parts are tested, not where so much is tried that counting takes
-    minutes: it makes a test three times as long. A file stays on one worker, since its tests
+    minutes: it makes a test two to four times as long. A file stays on one worker, since its tests
     share what they have planned and opened, and since a scheduler that sends 13,000 tests one by
     one keeps the workers waiting. The order is made after pytest-randomly has made its own, which
     is kept otherwise.
     """
+    cases = Counter[str]()
     for item in items:
         place = item.path.relative_to(item.config.rootpath).as_posix()
-        if place.startswith(UNCOUNTED):
+        test = item.nodeid.split("[")[0]
+        if place.startswith(UNCOUNTED) or (place.startswith(IN_PART) and cases[test] % EACH):
             item.add_marker(pytest.mark.no_cover)
+        cases[test] += 1
     yield
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
