@@ -23,6 +23,7 @@ from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts_file import FactsFile, State
 from dpsql.ir.statements import Query
+from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Limits
 from dpsql.service import Service
@@ -183,8 +184,9 @@ def test_a_spoilt_file_costs_a_new_look_and_decides_nothing(
     path = written(tmp_path, BROKEN["one row per unit"])
     database = tmp_path / "small.duckdb"
     file = FactsFile(database, State.of(database))
-    policy, engine = load(path), DuckDB(database, Limits())
-    for needed in declarations.requirements(policy, engine.describe()):
+    engine = DuckDB(database, Limits())
+    source = engine.describe()
+    for needed in declarations.requirements(compare(load(path), source), source):
         file.put(write(needed.broken), True)
     engine.close()
     file.save()
