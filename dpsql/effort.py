@@ -9,7 +9,10 @@ Python runs one thread at a time. So of the large statements one is planned at f
 wait a little at each look until it is their turn. A small statement then shares the processor with one
 large one, however many there are. No statement waits for a lock, so no order of locks can stop them.
 
-Claim: planning contacts no engine with data and charges nothing, so it may be stopped anywhere.
+Claim: planning reads no private row and charges nothing, so it may be stopped anywhere.
+Assumes: what lists public groups reads public tables only (``engines.public_groups``).
+Argument: the stages that count steps are given a text, the policy and a clock. The ledger, and the engine for
+    private rows, are arguments of later stages.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Claim: whatever a statement does in any engine, and whatever Python computes for
     ends at the deadline of the statement, or soon after it was interrupted.
     Where answers leave at multiples of a time (``service.pace``), an interrupt takes effect at the
     next multiple. So when a client interrupts tells it nothing that waiting would not have told.
+Assumes: an engine ends soon after it is told to stop.
 Argument: every engine runs inside ``stoppable``; steps in Python call ``check``. At a multiple, a
     statement is seen to have ended or not: that is what the pace tells already. An interrupt that
     took effect at once would tell whether the statement had ended by then: its answer would be

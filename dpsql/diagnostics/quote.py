@@ -2,6 +2,7 @@
 
 Claim: what an error says has a bounded length, and no piece of a file, a statement or an argument
     that it quotes is longer than ``PIECE`` characters (``STATEMENT`` where SQL is suggested).
+Assumes: a kind of error that is added does as the others do.
 Argument: whoever quotes calls ``quote``; every kind of error passes its texts through ``line``,
     which cuts what stands in quotes and then the whole, and lists through ``cut_lines``.
 """

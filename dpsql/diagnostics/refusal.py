@@ -194,9 +194,10 @@ class LedgerFailed(OperationalError):
     """The ledger cannot be read or written, so nothing is answered.
 
     Claim: clients learn what is wrong, and not where the ledger is or what is in it.
+    Assumes: faces show a client ``client_headline`` and ``client_instead`` alone; ``headline`` and ``instead`` are
+        for terminals and the log.
     Argument: ``wrong`` is written down in the code, never put together
-        (``tests/wire/test_wire_ledger_places.py``). Faces show ``client_headline`` and ``client_instead``,
-        which have nothing else. Terminals and the log show ``headline`` and ``instead``.
+        (``tests/wire/test_wire_ledger_places.py``), and those two fields have nothing else.
     """
 
     code = "DP902"

@@ -63,6 +63,7 @@ def compare(account: Account, spent: Sequence[Charge]) -> tuple[Composed, ...]:
     """Basic, advanced and zCDP composition of an account's charges, at the account's delta.
 
     Claim: each is a guarantee of the queries in ``spent`` had they been fixed beforehand.
+    Assumes: each charge is a guarantee of its query.
     Argument: basic composition; Kairouz, Oh, Viswanath 2015, theorem 3.5, and never more than
         basic; approximate zCDP with the tight conversion. Printed numbers are rounded up.
     """
@@ -93,6 +94,7 @@ def promises(balance: Balance, sizes: Sequence[int] = GROUPS) -> tuple[Promise, 
     """What the spending so far promises to groups of units of these sizes.
 
     Claim: the neighbouring databases that differ in ``size`` units are (epsilon, delta)-close.
+    Assumes: what was charged is a guarantee for databases that differ in one unit.
     Argument: the group property of (epsilon, delta)-DP (Dwork and Roth 2014, theorem 2.2 and its
         remark); where every step is zCDP without an approximation, k units have k**2 rho (Bun and
         Steinke 2016, proposition 1.9).

@@ -3,6 +3,7 @@
 Claim: when every change was made with the same note, an answer that left was paid for by a record
     at or before the noted one. So a ledger whose last record is the noted one lacks nothing, and a
     ledger without the noted record is an older copy.
+Assumes: the file of the note is not restored with the ledger, and only dpsql writes it.
 Argument: a change returns only after its record is durable and then noted; several processes write
     the note one after the other, and never an earlier record over a later one.
 """

@@ -2,6 +2,7 @@
 
 Claim: after a restore, every account's spending is at least what was charged to it before, or the
     account is closed; unless the owner stated falsely that nothing was asked.
+Assumes: nobody has made up records. Hashes show damage; whoever may write the file can compute them.
 Argument: what the two copies of the chain have in common is counted once; of what only one of them
     has, every charge is added (a refund counts only with its charge). So all that either copy knows
     is spent. What neither knows can only have been asked after the end of the backup. If the ledger

@@ -13,9 +13,12 @@ def resolve(units: dict[str, Unit], tables: dict[str, Table], listing: Listing) 
     """The tables with ``path``, ``unit_columns`` and ``max_rows_per_unit`` filled in.
 
     Claim: following ``path`` from a row (each step by equal key columns) reaches at most one row,
-    and ``unit_columns`` of the table reached last hold the key of one unit; equal keys of a unit
-    without a table are compared as one type in all its tables. Assumes what the owner declared:
-    the key of every foreign key is unique in the table it leads to.
+        and ``unit_columns`` of the table reached last hold the key of one unit. Equal keys of a unit
+        without a table are compared as one type in all its tables.
+    Assumes: the key of every foreign key is unique in the table it leads to, as the owner declared; it is verified
+        before any question (``declarations.requirements``).
+    Argument: tables are found from those that hold the unit's key outwards. Each is one foreign key away from one that
+        was found before, and a table with two such keys is a problem of the policy.
     """
     done = dict(tables)
     for unit in units.values():

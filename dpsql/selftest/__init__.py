@@ -7,6 +7,8 @@ Claim: a finding says that answers were not as private as charged, wrong with pr
     ``ALPHA`` over a whole run. No finding proves nothing: it is a lower bound.
 Assumes: the exact numbers of a statement without random parameters do not change from one run to
     the next, so that they are computed once and the noise is drawn anew each time.
+Argument: what is found of one question is wrong with probability at most its share of ``ALPHA``
+    (``selftest.bound``), and the shares of all questions come to no more than ``ALPHA``.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ if its probability is at least p in one run and at most q in the other, then eps
 
 Claim: for answers that keep every claim given, no bound exceeds its claim's epsilon, with
     probability at least ``1 - alpha``.
+Assumes: the samples of a run are drawn independently, from one distribution.
 Argument: the events are fixed before the second half is looked at; each of the two ends of each
     claim, feature and direction fails with probability at most its share of ``alpha``.
 """

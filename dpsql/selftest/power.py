@@ -33,6 +33,7 @@ def least_noticed(samples: int, epsilon: float, delta: float, alpha: float) -> f
 
     Claim: where one event has the odds of e**epsilon in one run and e**-epsilon in the other, nine
         runs of ten disprove (``epsilon``, ``delta``), at least, if that event is chosen.
+    Assumes: the samples of a run are drawn independently, from one distribution.
     Argument: no event tells answers of this epsilon apart better. The second halves have at most so
         few hits and so many misses as ``_RARE`` deviations make of them; Chernoff's bounds of them
         are never nearer than those of ``selftest.bound``.

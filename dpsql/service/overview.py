@@ -3,7 +3,9 @@ r"""SHOW TABLES and DESCRIBE: what a role may ask about, in the words of several
 ``SHOW TABLES`` and ``\d`` name its tables and views; ``DESCRIBE orders``, ``DESC orders``,
 ``SHOW COLUMNS FROM orders`` and ``\d orders`` the columns of one.
 
-Claim: what they show follows from the policy alone, as ``dpsql.policy`` does, and costs nothing.
+Claim: what they show follows from the policy and public tables, as ``dpsql.policy`` does, and costs nothing.
+Assumes: a table that the policy calls public is public: values that a column takes from it are shown.
+Argument: rows are made of ``own_tables.relations``, which asks no engine and writes nothing to the ledger.
 """
 
 from __future__ import annotations

@@ -3,8 +3,11 @@
 They are public tables of a catalog of their own, bound and answered like any other: with WHERE,
 GROUP BY, joins and windows. No statement reads them and the data's tables at once.
 
-Claim: what they hold follows from policy and ledger, and shows a role nothing but its own entries;
-    a role that the policy calls an owner sees those of all roles.
+Claim: what they hold follows from policy, public tables and ledger. A role sees the charges of no other role one
+    by one, unless the policy calls it an owner; what shared accounts have left, it sees.
+Assumes: each record of the ledger names the role that asked.
+Argument: ``ledger`` leaves out records of other roles. ``budget`` and ``remaining`` are made of the accounts that the
+    session is charged to, and ``policy`` of the tables and views that the role may see.
 """
 
 from __future__ import annotations
@@ -92,9 +95,9 @@ BUDGET = _COLUMNS["budget"]
 def asked_for(source: Source) -> bool:
     """Whether a statement is about these tables.
 
-    >>> asked_for(DataSource("SELECT account FROM dpsql.budget WHERE left_epsilon < 1"))
+    >>> asked_for(Source("SELECT account FROM dpsql.budget WHERE left_epsilon < 1"))
     True
-    >>> asked_for(DataSource("SELECT 'dpsql.budget' FROM orders"))
+    >>> asked_for(Source("SELECT 'dpsql.budget' FROM orders"))
     False
     """
     return _NAMED.search(source.text) is not None and SCHEMA in parse(source).schemas

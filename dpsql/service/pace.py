@@ -7,6 +7,8 @@ Claim: under ``fixed``, an answer leaves at the first multiple for whatever the 
     Nor does one that looks at the ledger from elsewhere, or asks there what is stored: what was
     measured is noted in the ledger at a multiple, and not before.
 Assumes: what follows that (post-processing, sending) depends on released values.
+Argument: what was measured waits for the multiple before it is noted, and so does an error; under ``fixed`` the
+    deadline of the statement is the first multiple, and engines are stopped then (``execution``).
 """
 
 from __future__ import annotations

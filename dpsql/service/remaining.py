@@ -1,6 +1,7 @@
 """How many aggregates a role may still ask of a table: Snowflake's estimate, from the ledger.
 
 Claim: it follows from policy and ledger; no data is read, and nothing is spent.
+Assumes: nothing of the data. It is an estimate: nobody else spends meanwhile, and a query has one aggregate.
 Argument: an aggregate costs what one query may; the account that admits the fewest speaks for all.
     An answer that is recalled costs nothing, and several aggregates in one query share its price.
 """

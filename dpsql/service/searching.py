@@ -2,6 +2,7 @@
 
 Claim: whether a search is made, what it costs, and what the answer costs, depends on no row that
     was not paid for.
+Assumes: ``price.search`` fixes the price of searches and answer before any of them runs.
 Argument: searches are fixed by statement, policy and settings, and are paid and stored like any
     query; the answer's share of the budget is the same whatever they find.
 """
@@ -69,6 +70,7 @@ def _under(base: PricedPlan, levels: tuple[int, ...], service: ServiceParts) -> 
     """The plan under bounds that were found; as it is, were that plan refused.
 
     Claim: once a search is paid, nothing refuses the answer that it was for.
+    Assumes: the accounts held enough for both when the search was paid.
     Argument: ``base`` was admitted before, has the same price, and bounds that hold for all data.
     """
     try:

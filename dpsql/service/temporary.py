@@ -3,10 +3,12 @@
 They are text of the session's settings: whatever is remembered under settings knows them, a rollback
 takes them back, and DISCARD drops them.
 
-Claim: where such a view is named, its text is bound in its place, over what the session may see
-    (``sql.bind.views``). So a question over it is refused, priced and recalled as if it were written
-    out. It hides no table or view that the session may see, and reads only views that were there before it:
-    one that comes to read itself is refused where it is read.
+Claim: a question over such a view is refused, priced and recalled as if it were written out. The view hides no table
+    or view that the session may see.
+Assumes: a name means the same in any letters, as ``str.casefold`` has it.
+Argument: where the view is named, its text is bound in its place, over what the session may see
+    (``sql.bind.views``). A name that the session sees already is refused. So is a view that comes to read itself, where
+    it is read.
 """
 
 from __future__ import annotations

@@ -18,8 +18,10 @@ _MOST = 20
 def defect(error: BaseException) -> str:
     """Record what kind of error it is and which lines it passed; the number that the client is told.
 
-    Claim: nothing of a row is kept. An error's own words are left out, and so are those of its causes:
-        they may be an engine's.
+    Claim: nothing of a row is kept.
+    Assumes: no class and no file is named after data.
+    Argument: the event has the class of the error and the lines of code that it passed. The error's own words are
+        left out, and so are those of its causes: they may be an engine's.
     """
     incident = secrets.token_hex(4)
     record(Defect(incident, type(error).__name__, _where(error.__traceback__)))

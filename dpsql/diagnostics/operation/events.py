@@ -1,6 +1,7 @@
 """Every event that the operator's log can hold: one class each, its fields in the order of the line.
 
 Claim: no event holds a value of a row, a token, a password or the text of a query.
+Assumes: whoever records an event fills its fields with what its class says of them.
 Argument: the events are those of ``EVENTS`` and a log writes nothing else. Fields are numbers, words of
     a closed list, names of the policy, and words that clients choose before a query is read (a login, an
     address, an application). Those are escaped and cut where a line is made (``lines``). The two texts

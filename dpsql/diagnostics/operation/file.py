@@ -2,6 +2,7 @@
 
 Claim: nobody but the user who runs dpsql can read what is written, from the first byte on, in the file
     and in those that were rotated.
+Assumes: the system enforces the modes of files; its administrator is trusted.
 Argument: a file is made with mode 0600. One that is there is taken only if it is a regular file of this
     user, reached through no link, and is given that mode before anything is written. Files are rotated by
     renaming, which keeps their mode.

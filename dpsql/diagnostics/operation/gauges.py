@@ -5,7 +5,10 @@ number, or numbers by the values of the labels, in their order: ``{("light",): 2
 called in any thread each time metrics are asked for: it must be quick, wait for nothing, and only count.
 
 Claim: what is shown is public: counts, sizes and times, never of one statement or one person's rows.
-    The page has a bounded length: names are those of ``METRICS``, and values of labels those listed there.
+    The page has a bounded length.
+Assumes: a ``read`` only counts, as said above.
+Argument: a name that is not in ``METRICS`` is not taken, and a sample whose labels have other values than those
+    listed there is left out.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Claim: an event is one line of bounded length, and holds no character that a terminal or a reader of logs
     would obey, whatever clients call themselves.
+Assumes: such a character is not printable, in Python's sense.
 Argument: texts are cut, and stand in quotes with every quote, backslash and unprintable character
     (ends of lines, escape sequences, marks that turn the direction of text) escaped.
 """

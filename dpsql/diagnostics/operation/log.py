@@ -2,6 +2,9 @@
 
 Claim: a log that cannot be written stops nothing and delays nobody. Standard error is told once, the log is
     tried again with each event, and says itself how many events it lost.
+Assumes: the end of the process is nobody's wait: there ``close`` waits for a disk, twice ``PATIENCE`` at most.
+Argument: whoever records an event puts it into a queue and goes on; where the queue is full the event is counted
+    as lost. One thread writes, and catches whatever a sink raises.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 Claim: whatever clients do, a log grows by a bounded number of lines in a minute: for each kind of event that
     repeats, ``AT_ONCE`` lines of a subject and then ``EACH_MINUTE``, of at most ``MOST_SUBJECTS`` subjects.
     No event is lost without being counted.
+Assumes: the clock never goes back.
 Argument: each kind and subject has a bucket of that size, which fills with the time. What finds it empty is
     counted, and the count is written as one event once a minute has passed, or when the log is closed.
 """

@@ -1,7 +1,9 @@
 """Each request as an event of the operator's log: who asked which path, and how it ended.
 
 Claim: nothing that a client writes into a request is logged but its method, its path, and who it proves to
-    be. Methods and paths are those that exist, else "other"; query strings, headers and bodies are not read.
+    be.
+Assumes: the application sets ``login`` only once it is proved.
+Argument: methods and paths are those that exist, else "other". Query strings, headers and bodies are not read.
 """
 
 from __future__ import annotations

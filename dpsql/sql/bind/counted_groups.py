@@ -52,7 +52,9 @@ class Counting:
 def over_rows(counting: Counting) -> Counting:
     """The same counts over the rows below the groups; else as they are.
 
-    Claim: the results are equal. Each combination of the inner keys is one row of the groups, so
+    Claim: the results are equal.
+    Assumes: ``groups_of`` finds only groups that nothing but conditions on their keys has left out.
+    Argument: each combination of the inner keys is one row of the groups, so
         counting these rows is counting different combinations, NULLs among them. Conditions and
         keys above the groups are of their keys alone, so they hold for a group where they hold
         for each of its rows.

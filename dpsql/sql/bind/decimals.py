@@ -33,6 +33,7 @@ def exact(call: Call) -> Call:
     """A call of decimals as the double nearest to what SQL has; others as they are.
 
     Claim: where values have at most 15 digits, the result is the decimal that SQL has.
+    Assumes: doubles are those of IEEE 754, rounded to the nearest.
     Argument: each argument is off by a relative 2**-53, so a sum or a product is off by less than half
         of its last digit. Remainders and rounding have steps: what they are taken of is exact before.
     """

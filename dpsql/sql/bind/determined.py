@@ -5,6 +5,7 @@ customer to the keys changes no group, and lets the groups stay private: they ca
 again, and are never shown.
 
 Claim: with the added keys every group is of one unit, whether or not the declarations hold.
+Assumes: the columns that the relation calls its unit's key hold it (``sql.bind.privacy``).
 Argument: rows are grouped by the unit itself. Declarations only say that this changes nothing.
 """
 

@@ -96,6 +96,7 @@ def imply_equal_units(left: Relation, right: Relation, known: Equalities) -> lis
 
     Claim: a child row joined with the parent row that its path to the unit begins with belongs
         to the parent row's unit; so do two children of one parent row.
+    Assumes: declared keys are unique, which is verified before any question (``declarations.requirements``).
     Argument: the parent's key is unique, so the joined row is the very row that the path finds.
     """
     found: list[tuple[int, int]] = []
@@ -167,6 +168,7 @@ def one_unit_conditions(left: Relation, right: Relation, known: Equalities) -> l
     """What keeps rows of different units apart where a foreign key says that none are paired.
 
     Claim: with these conditions the join pairs rows of one unit only, whatever the data is.
+    Assumes: on each side the columns of the unit's key hold it.
     Argument: they compare each part of the unit's key. The declaration says only that they leave
         out nothing but rows of nobody, so it bears on what is answered, not on who is protected.
     """

@@ -130,8 +130,9 @@ def _another_unit(clause: Clause, unit: str, names: list[str]) -> Refusal:
 def clamp_call(call: Aggregated, node: exp.Expr) -> Aggregated:
     """The call with what its named arguments clamp; a row's value has the clamped range then.
 
-    Claim: the aggregate that a lowered call becomes clamps each value to the range of its
-    argument's shape, so narrowing the shape is clamping the value.
+    Claim: narrowing the range of the argument's shape is clamping the value.
+    Assumes: each lowering clamps values to the range of their shape (``catalog.record``).
+    Argument: nothing else is said of a value's range between here and there.
     """
     inner = node.this if isinstance(node, exp.Filter) else node
     inner = inner.this if isinstance(inner, exp.WithinGroup) else inner

@@ -15,8 +15,10 @@ from dpsql.ir.relations import Privacy, Private, Public, Released
 def grouped(privacy: Privacy, keys: Iterable[Expression], fields: tuple[Column, ...]) -> Privacy:
     """GROUP BY. Grouping that includes the unit stays private; any other is the frontier.
 
-    Claim: in the first case each group's rows are all of one unit, so the result row is
-    computed from that unit's rows alone. In the second the result will be a measurement.
+    Claim: in the first case each result row is computed from one unit's rows alone. In the second the result will be
+        a measurement.
+    Assumes: each row below is computed from the rows of the unit whose key it holds, and from public data.
+    Argument: rows of a group have the same keys, the unit's among them, so they are all of one unit.
     """
     if not isinstance(privacy, Private):
         return privacy
@@ -62,11 +64,13 @@ def join_privacy(
 ) -> Privacy:  # fmt: skip
     """A join. Private with private must be on the unit (``checks.unit_joins`` sees to it).
 
-    Claim: with unit = unit, or with the other side public, each result row comes from one unit's
-    rows and public data. A unit's rows multiply with the other side's rows of that unit, or with
-    the public side's ``fan_out``. Where a side is joined on its declared unique key (``unique``)
-    each row of the other meets at most one row of it; as that is the owner's word only, it is
-    used where rows are counted and capped again, never to say that a unit has a single row.
+    Claim: each result row comes from one unit's rows and public data, and ``max_rows`` is no less than a unit has.
+    Assumes: ``checks.unit_joins`` lets private relations be joined on the unit only. ``fan_out`` and ``unique`` are what
+        the policy declares.
+    Argument: with unit = unit, or with the other side public, a result row has rows of one unit. A unit's rows multiply
+        with the other side's rows of that unit, or with the public side's ``fan_out``. Where a side is joined on its
+        declared unique key (``unique``) each row of the other meets at most one row of it. As that is the owner's word
+        only, it is used where rows are counted and capped again, never to say that a unit has a single row.
     """
     if isinstance(left, Private) and isinstance(right, Private):
         rows = left.max_rows * right.max_rows

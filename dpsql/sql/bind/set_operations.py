@@ -64,9 +64,11 @@ def _with_unit(
 
     Claim: each row of the result is a row of one side with that side's unit, so it belongs to
         one unit; a unit has the rows that it has on all sides together.
+    Assumes: on each side the columns of the unit's key hold it.
     Argument: where a side reads the key by its declared type, all do, as one of several kinds could
         make one unit of two. A key that does not fit it is NULL then; such rows are nobody's, and
         are left out, as they are wherever the key is read so.
+
     UNION without ALL is then a GROUP BY of the visible columns.
     """
     states = [s.relation.privacy for s in sides]

@@ -32,7 +32,9 @@ def as_inner_calendar_join(
 ) -> Relation:
     """The rows of a grouping with an inner join in place of such a LEFT JOIN; else as they are.
 
-    Claim: the groups that both have are the same, with the same results. A public row without a
+    Claim: the groups that both have are the same, with the same results.
+    Assumes: a function of ``STRICT`` is NULL where an argument is, and aggregates pass over NULL.
+    Argument: a public row without a
         partner has NULL in every column of the private side, so no call counts it; and the keys
         are of public columns, so it is in no group of others. Groups that only such rows make are
         left to the planner, which answers every public group and refuses ``whole`` joins

@@ -1,8 +1,10 @@
 """Views: queries of the policy, or of the session, that stand where a table is named.
 
 Claim: a query over a view is the query with the view's text in its place. So whatever is refused,
-bounded, priced or recalled is so for the written-out query. A view of the policy reads all tables,
-as its owner may; a session's own view reads what the session may, and is no view of the policy's.
+    bounded, priced or recalled is so for the written-out query.
+Assumes: who writes a view into the policy may let its readers ask about every table.
+Argument: the text is parsed and bound as a subquery is; only the names that it may use differ. A view of the policy
+    reads all tables, as its owner may. A session's own view reads what the session may.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ not shown; what is near to it is tried next. So a statement with two faults is m
 
 Claim: a suggestion depends on the text, the policy and the settings alone, and names no table or column that
     the role may not see.
+Assumes: the pure stages depend on nothing else.
 Argument: only the pure stages ask for it, with the same catalog as the statement itself. Names come from the
     statement, from that catalog, or from the scope of a statement that is bound by it.
 """
