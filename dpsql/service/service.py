@@ -18,6 +18,7 @@ from dpsql.diagnostics.refusal import LedgerFailed, PolicyError, Refusal, Refuse
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import Constants, DuckDB
 from dpsql.engines.duckdb.guard import Guarded
+from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.lookups import SourceEngine
@@ -31,6 +32,7 @@ from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.ledger.terms import adopt
 from dpsql.pipeline import Tools
+from dpsql.plan.public_values import distinct_values
 from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
@@ -42,7 +44,6 @@ from dpsql.service.plan_cache import PlanCache
 from dpsql.service.session import Session
 from dpsql.service.views import describe_views
 from dpsql.sql.bind.context import Catalog
-from dpsql.sql.render import quoted
 
 
 def _now() -> datetime:
@@ -276,15 +277,13 @@ def _public_values(policy: Policy, engine: Guarded) -> Mapping[tuple[str, str], 
         if c.values_from is not None
     }
     return {
-        source: _values(engine.read_public(_distinct(source)), kind, source)
+        source: _values(engine.read_public(_distinct(policy, *source)), kind, source)
         for source, kind in wanted.items()
     }
 
 
-def _distinct(source: tuple[str, str]) -> str:
-    table, column = source
-    name = quoted(column)
-    return f"SELECT DISTINCT {name} AS v FROM {quoted(table)} WHERE {name} IS NOT NULL ORDER BY v"
+def _distinct(policy: Policy, table: str, column: str) -> str:
+    return write(distinct_values(policy.tables[table], column))
 
 
 def _values(table: pa.Table, kind: Kind, source: tuple[str, str]) -> tuple[Scalar, ...]:
