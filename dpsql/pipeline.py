@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
+from dpsql.engines.duckdb.expressions import parameters
 from dpsql.engines.duckdb.guard import Admitted, Guarded
 from dpsql.engines.duckdb.statements import sql_of
 from dpsql.engines.incident import failed
@@ -53,7 +54,6 @@ from dpsql.reuse.store import Store
 from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
-from dpsql.sql.render import parameters
 from dpsql.sql.suggest import suggested
 
 Found = TypeVar("Found")

@@ -46,13 +46,6 @@ def expect_numbers(args: tuple[Expression, ...], count: int, what: str) -> Kind:
     return common_kind(args, what)
 
 
-def as_double(text: str, argument: Expression) -> str:
-    """The text of an argument as a double."""
-    if argument.shape.kind is Kind.DOUBLE:
-        return text
-    return f"CAST({text} AS DOUBLE)"
-
-
 def is_small(ends: Ends) -> bool:
     """Whether whole numbers between these ends stay within 64 bits, whatever rounding adds."""
     return all(e is not None and abs(e) < 2**62 for e in ends)
@@ -61,3 +54,9 @@ def is_small(ends: Ends) -> bool:
 def map_ends(a: Ends, f: Callable[[Fraction], Fraction]) -> Ends:
     """The ends of a rising function of a number."""
     return (None if a[0] is None else f(a[0]), None if a[1] is None else f(a[1]))
+
+
+def exclude_zero(ends: Ends) -> bool:
+    """Whether no number between these ends is 0."""
+    low, high = ends
+    return low is not None and high is not None and (low > 0 or high < 0)

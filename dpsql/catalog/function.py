@@ -1,4 +1,4 @@
-"""What a scalar function is: how it types, what it does to domains, and its total SQL."""
+"""What a scalar function is: how it types, and what it does to domains. Engines say how they write it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dpsql.ir.lengths import Growth
 from dpsql.policy.types import INSTANT, Kind
 
 Shaper = Callable[[tuple[Expression, ...], str], Shape]
-Writer = Callable[[Sequence[str], tuple[Expression, ...], str], str]
 
 
 class Mismatch(Exception):
@@ -22,17 +21,13 @@ class Mismatch(Exception):
 class Function:
     """A scalar function.
 
-    ``shape`` raises ``Mismatch`` for arguments it does not take. ``write`` gives SQL that never
-    fails, whatever the rows hold: a failure would tell the analyst about them. Its result has the
-    engine's type of the shape's kind, and it holds each argument's text at most once, so that
-    nested calls stay as long as what was written. Constants come to it untyped (see ``typed``).
-    ``about`` is a line of the documentation. ``growth`` bounds the length of a text or list that it
-    gives; a function without one gives neither.
+    ``shape`` raises ``Mismatch`` for arguments it does not take. ``about`` is a line of the
+    documentation. ``growth`` bounds the length of a text or list that it gives; a function without
+    one gives neither.
     """
 
     name: str
     shape: Shaper
-    write: Writer
     about: str
     growth: Growth | None = None
 
@@ -117,30 +112,3 @@ def common_kind(args: Sequence[Expression], what: str) -> Kind:
         return Kind.TIMESTAMP
     names = " and ".join(sorted(k.value for k in kinds))
     raise Mismatch(f"{what} cannot mix {names}")
-
-
-_ENGINE_TYPE = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.DOUBLE: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
-_ENGINE_TYPE |= {kind.several: f"{name}[]" for kind, name in _ENGINE_TYPE.items()}
-
-
-def engine_type(kind: Kind) -> str:
-    """The engine's name for a kind."""
-    return _ENGINE_TYPE[kind]
-
-
-def typed(text: str, argument: Expression, kind: Kind) -> str:
-    """The text with its type said, where the engine would read a narrower one or none at all.
-
-    Whole constants are read as 32 bits where they fit, and NULL is of no type.
-    """
-    untyped = argument.shape.kind is Kind.NULL or (
-        isinstance(argument, Literal) and (argument.value is None or kind is Kind.INTEGER)
-    )
-    return f"CAST({text} AS {engine_type(kind)})" if untyped and kind in _ENGINE_TYPE else text

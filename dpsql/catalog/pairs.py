@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dpsql.catalog.record import (
-    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -59,6 +58,5 @@ def pair_record(
         correlated=False,
         gives_values=True,
         wider=False,
-        text=CALL,
         examples=(example,),
     )  # fmt: skip

@@ -26,8 +26,6 @@ RANKED = NUMBERS | {kind for kind in Kind if kind.temporal}
 LISTED = RANKED | {Kind.TEXT, Kind.BOOLEAN}
 """These, and kinds whose values a policy can list."""
 
-CALL = "{name}({distinct}{args}){where}"
-"""The call of an aggregate that engines have: its DISTINCT, arguments and FILTER."""
 EVERY_DIALECT = ("duckdb", "bigquery", "snowflake")
 """Input dialects beside PostgreSQL."""
 
@@ -134,7 +132,7 @@ class AggregateRecord:
 
     ``windowed``: it may stand in a window. ``correlated``: it may stand in a correlated subquery,
     where it is NULL if no row matches. ``gives_values``: its result may be made of a value itself,
-    so that of an identifier it is one. ``wider``: engines compute it in a wider type than planned. ``text`` is the call as engines read it.
+    so that of an identifier it is one. ``wider``: engines compute it in a wider type than planned.
 
     ``examples`` are calls over columns that the self-test makes: ``x`` (-1 to 3), ``y`` (0 to 2), the
     integer ``n`` (0 to 5), ``flag``, ``kind`` (a text from a public list), ``day`` and ``moment``.
@@ -159,5 +157,4 @@ class AggregateRecord:
     correlated: bool
     gives_values: bool
     wider: bool
-    text: str
     examples: tuple[str, ...]

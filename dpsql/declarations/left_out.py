@@ -2,7 +2,7 @@
 
 Claim: a row that is said to be in no answer adds nothing to any measurement.
 Argument: a statement reads rows of a private table with the key of their unit, found in the row or by
-    the path, and drops those where a part of it is NULL or the path ends (``sql.blocks``).
+    the path, and drops those where a part of it is NULL or the path ends (``engines.duckdb.relations``).
 """
 
 from __future__ import annotations

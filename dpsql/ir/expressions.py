@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -242,3 +243,13 @@ def substitute(node: Expression, swap: Callable[[Expression], Expression | None]
                 order=tuple(replace(k, value=substitute(k.value, swap)) for k in order),
                 where=None if where is None else substitute(where, swap),
             )
+
+
+def alias(column: Column) -> str:
+    """The generated name of a column: readable, unique in the statement, never a keyword.
+
+    >>> alias(Column(7, "Total (EUR)", Shape(Kind.DOUBLE)))
+    'total_eur_7'
+    """
+    words = re.sub(r"[^a-z0-9]+", "_", column.name.lower()).strip("_")[:24]
+    return f"{words}_{column.number}" if words[:1].isalpha() else f"c_{column.number}"

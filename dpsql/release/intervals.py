@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpsql.engines.duckdb.expressions import expression
 from dpsql.execution import check
-from dpsql.ir.expressions import Call, Column, Expression, Shape, columns, walk
+from dpsql.ir.expressions import Call, Column, Expression, Shape, alias, columns, walk
 from dpsql.ir.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
 from dpsql.plan.interval_functions import NAMES, traced
 from dpsql.policy.types import Kind
@@ -23,7 +24,6 @@ from dpsql.price.priced import Chosen, PricedPlan
 from dpsql.privacy.entropy import Randomness, Repeatable
 from dpsql.release.noise import column_noise
 from dpsql.release.rows import ARROW, ColumnNoise, NoisyRows
-from dpsql.sql.render import alias, expression
 
 DRAWS = 400
 MOST_DRAWS = 4_000_000

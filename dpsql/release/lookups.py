@@ -12,13 +12,13 @@ from typing import Protocol, cast
 
 import pyarrow as pa
 
+from dpsql.engines.duckdb.expressions import parameters
 from dpsql.engines.engine import Value
 from dpsql.plan.empty_groups import least_units
 from dpsql.plan.nodes import Lookup, Measurement, PublicQuery, UnitCount
 from dpsql.price.priced import PricedPlan
 from dpsql.release.postprocess import PostProcessor, output_sql
 from dpsql.release.rows import ColumnNoise, NoisyRows
-from dpsql.sql.render import parameters
 
 
 @dataclass(slots=True)

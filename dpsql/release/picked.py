@@ -12,10 +12,9 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsql.ir.expressions import Call, Column, Expression, Literal, substitute
+from dpsql.ir.expressions import Call, Column, Expression, Literal, alias, substitute
 from dpsql.ir.relations import Project, Relation, Stored
 from dpsql.policy.types import Kind
-from dpsql.sql.render import alias
 
 _COMPUTED = {"add": pc.add, "multiply": pc.multiply}
 

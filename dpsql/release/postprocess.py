@@ -20,6 +20,7 @@ from dpsql.engines.duckdb.allowlist import NotListed, StatementCheck
 from dpsql.engines.duckdb.allowlist.generated import GENERATED
 from dpsql.engines.duckdb.fetch import fetch
 from dpsql.engines.duckdb.lockdown import lock
+from dpsql.engines.duckdb.relations import Writer
 from dpsql.engines.engine import Value
 from dpsql.engines.incident import failed
 from dpsql.execution import Room, ended, stoppable
@@ -28,7 +29,6 @@ from dpsql.ir.relations import Relation
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.release.rows import ARROW, as_type, in_years
-from dpsql.sql.blocks import Writer
 
 MOST_BOUND = 1_000
 """Statements that are known to be bound."""

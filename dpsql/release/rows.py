@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsql.execution import check
-from dpsql.ir.expressions import Column
+from dpsql.ir.expressions import Column, alias
 from dpsql.policy.types import INSTANT, WIDE, Kind, digits_of
 from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
-from dpsql.sql.render import alias
 
 ARROW: dict[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),

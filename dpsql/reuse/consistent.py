@@ -37,13 +37,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dpsql.engines.duckdb.expressions import expression
 from dpsql.execution import check
 from dpsql.price.priced import PricedPlan
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
 from dpsql.release.rows import ColumnNoise, NoisyRows
 from dpsql.reuse.pieces import AS_GOOD, Finer, Piece, clips, pieces
-from dpsql.sql.render import expression
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]

@@ -34,6 +34,7 @@ from dpsql.bound import (
 )
 from dpsql.catalog.statistic import Quantile, Rows, Total, Units, Values
 from dpsql.engines.duckdb.groups import words_of, write_groups, write_public
+from dpsql.engines.duckdb.relations import Writer
 from dpsql.ir.expressions import Column, Expression, Literal, columns, substitute
 from dpsql.plan.contents import contents
 from dpsql.plan.covered import is_within_ends
@@ -43,7 +44,6 @@ from dpsql.policy.types import Kind
 from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, to_plain
 from dpsql.reuse.canonical import NotCanonical, Question, question
-from dpsql.sql.blocks import Writer
 
 _LABELS = (Kind.DOUBLE, Kind.TEXT)
 """Kinds of keys that have equal values of different bytes, or had once."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from dpsql.engines.duckdb.expressions import expression
 from dpsql.engines.duckdb.groups import write_groups
 from dpsql.execution import check, take
 from dpsql.price.priced import PricedMeasurement
@@ -21,7 +22,6 @@ from dpsql.reuse.pieces import AS_GOOD, Finer, Piece, widths
 from dpsql.reuse.source import Columns
 from dpsql.reuse.store import Store
 from dpsql.reuse.stored import Stored, release_time
-from dpsql.sql.render import expression
 
 _WHOLE_SUM = "TRY_CAST(sum(v) AS BIGINT)"
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+from dpsql.engines.duckdb.constants import literal, quoted
 from dpsql.policy.model import (
     Allowance,
     Column,
@@ -23,7 +24,6 @@ from dpsql.policy.model import (
 from dpsql.policy.types import Kind, Scalar
 from dpsql.selftest.probes import CELL, KINDS, LOOSE, PART, PARTS, TABLES, UNITS, WORD
 from dpsql.selftest.scenarios import OTHERS_PART, Scenario
-from dpsql.sql.render import literal, quoted
 
 MOST_ROWS = 4
 """Rows of one unit that a copy declares at most: how bounds work does not depend on how many."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsql.engines.duckdb.constants import quoted
 from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.policy.model import Policy, Table
 from dpsql.price.request import Mechanism
 from dpsql.selftest.copies import ROLE, SEVERAL, WIDE
 from dpsql.selftest.probes import CELL, PART, WORD
 from dpsql.selftest.scenarios import ABOVE, BELOW, EMPTY, SCENARIOS, TWICE, Scenario
-from dpsql.sql.render import quoted
 
 
 @dataclass(frozen=True, slots=True)

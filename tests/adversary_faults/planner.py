@@ -13,7 +13,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "sql/render.py",
+                "engines/duckdb/expressions.py",
                 '    if kind is not Kind.DOUBLE:\n        return text\n    return f"CASE WHEN isnan',
                 '    if kind:\n        return text\n    return f"CASE WHEN isnan',
             ),

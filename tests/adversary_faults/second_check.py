@@ -28,7 +28,7 @@ FAULTS = (
         "second check",
         (
             Edit(
-                "sql/blocks.py",
+                "engines/duckdb/relations.py",
                 '    return f"TRY_CAST({text} AS {engine_type(kind)})" if kind is not Kind.NULL else text',
                 '    return f"CAST({text} AS {engine_type(kind)})" if kind is not Kind.NULL else text',
             ),
@@ -64,7 +64,7 @@ FAULTS = (
         "second check",
         (
             Edit(
-                "catalog/functions/arithmetic.py",
+                "engines/duckdb/functions/arithmetic.py",
                 """            return f"TRY({f' {symbol} '.join(_whole(texts, args))})\"""",
                 """            return f"({f' {symbol} '.join(_whole(texts, args))})\"""",
             ),

@@ -18,11 +18,13 @@ from dpsql.catalog.functions import FUNCTIONS, Mismatch, arithmetic, rounding
 from dpsql.catalog.functions import powers as powers_and_roots
 from dpsql.catalog.functions.conditional import joined, optional_as
 from dpsql.catalog.functions.time import PARTS, UNITS
+from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.expressions import expression
+from dpsql.engines.duckdb.types import engine_type
 from dpsql.ir.domain import ANYTHING, Domain, interval, members
 from dpsql.ir.expressions import NULL, Call, Case, Column, Expression, Interval, Shape
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal
-from dpsql.sql.render import engine_type, expression, quoted
 
 BOOLEAN, INTEGER, DOUBLE, TEXT, DATE, TIMESTAMP = (
     Kind.BOOLEAN,

@@ -23,11 +23,11 @@ from support.measured import Exact, broken, every_way, exact, planned, request, 
 
 from dpsql.bound.sensitivity import Sensitivity
 from dpsql.diagnostics.refusal import Refused
+from dpsql.engines.duckdb.constants import quoted
 from dpsql.engines.engine import Value
 from dpsql.policy.model import Policy, Table
 from dpsql.price.priced import PricedMeasurement
 from dpsql.service import Service
-from dpsql.sql.render import quoted
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))

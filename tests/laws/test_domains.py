@@ -30,14 +30,14 @@ from scalar_expressions import (
 
 from dpsql.catalog.function import Function, common_kind
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.engines.duckdb.constants import literal as written
+from dpsql.engines.duckdb.types import engine_type
 from dpsql.ir.domain import interval, numbers
 from dpsql.ir.expressions import Column, Expression, Shape
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql import narrow as narrowing
 from dpsql.sql.bind.literals import literal
 from dpsql.sql.narrow import narrow, narrow_else
-from dpsql.sql.render import engine_type
-from dpsql.sql.render import literal as written
 
 WORLD = tame_world()
 BY_NAME = {c.name: c for c in WORLD.columns}
@@ -228,7 +228,7 @@ def test_conditions_narrow_rightly_for_long(condition: Expression) -> None:
 
 def _planted(monkeypatch: pytest.MonkeyPatch, name: str, shape: object) -> None:
     assert callable(shape)
-    monkeypatch.setitem(FUNCTIONS, name, Function(name, shape, FUNCTIONS[name].write, ""))
+    monkeypatch.setitem(FUNCTIONS, name, Function(name, shape, ""))
 
 
 def test_the_law_catches_two_of_four_products(monkeypatch: pytest.MonkeyPatch) -> None:

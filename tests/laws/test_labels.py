@@ -26,14 +26,13 @@ from support.services import FreeLedger, Seeded, noon
 
 from dpsql.bound.copies import copy_of
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.engines.duckdb import copies
+from dpsql.engines.duckdb import copies, expressions
+from dpsql.engines.duckdb.expressions import key_text, parameters
 from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.ir.expressions import Expression
 from dpsql.policy.load import load
 from dpsql.service import Service
-from dpsql.sql import render
-from dpsql.sql.render import key_text, parameters
 
 OTHERS = 24
 """Units beside the one, half of them in each group."""
@@ -160,10 +159,10 @@ QUESTIONS = (
 )  # fmt: skip
 
 FAULTS: dict[str, dict[str, object]] = {
-    "everywhere": {f"dpsql.{where}.canonical": lambda text, _: text for where in ("sql.render", "engines.duckdb.terms")},
-    "below": {"dpsql.sql.blocks.key_text": render.expression},
+    "everywhere": {f"dpsql.{where}.canonical": lambda text, _: text for where in ("engines.duckdb.expressions", "engines.duckdb.terms")},
+    "below": {"dpsql.engines.duckdb.relations.key_text": expressions.expression},
     "keys of groups": {"dpsql.engines.duckdb.terms.canonical": lambda text, _: text},
-    "least and largest": {"dpsql.sql.render.CHOOSING": frozenset()},
+    "least and largest": {"dpsql.engines.duckdb.expressions.CHOOSING": frozenset()},
 }  # fmt: skip
 """Places where keys are written, each without the canonical form."""
 
@@ -458,7 +457,7 @@ def test_ages_are_not_read_from_the_signs_of_zeros(monkeypatch: pytest.MonkeyPat
     asked = f"SELECT age FROM customers WHERE customer_id BETWEEN {VICTIMS[0]} AND {VICTIMS[-1]} ORDER BY customer_id"
     true = [age for (age,) in connection.execute(asked).fetchall()]
     assert ages(connection) == [0] * len(VICTIMS)
-    for where in ("sql.render", "engines.duckdb.terms"):
+    for where in ("engines.duckdb.expressions", "engines.duckdb.terms"):
         monkeypatch.setattr(f"dpsql.{where}.canonical", lambda text, _: text)
     assert ages(connection) == true
 

@@ -20,13 +20,13 @@ from support.datasets import in_memory
 from support.measured import broken, constants, every_way, exact, plan_of, removed, request, text_of
 from support.neighbours import DIRTY, SHOP, neighbours, shop_units, students
 
+from dpsql.engines.duckdb import relations
 from dpsql.engines.engine import Value
 from dpsql.ir.relations import Scan
 from dpsql.policy import unit_columns
 from dpsql.policy.listing import Listing
 from dpsql.policy.model import Table, Unit
 from dpsql.price.priced import PricedMeasurement
-from dpsql.sql import blocks
 
 
 @functools.cache
@@ -189,13 +189,13 @@ def test_so_it_is_where_the_key_stands_on_the_tables(entry: Entry) -> None:
 
 def test_rows_of_nobody_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault where statements are written: the condition on the key is left out."""
-    plain = blocks.Writer._scan
+    plain = relations.Writer._scan
 
-    def forgetful(self: blocks.Writer, scan: Scan) -> blocks.Block:
+    def forgetful(self: relations.Writer, scan: Scan) -> relations.Block:
         return replace(plain(self, scan), where=())
 
     connection, (sql, world) = _data("ratings_dirty"), (RATED[0].sql, RATED[0].world)
-    monkeypatch.setattr(blocks.Writer, "_scan", forgetful)
+    monkeypatch.setattr(relations.Writer, "_scan", forgetful)
     parts = ways(sql, world, 3)
     assert removed(connection, nobody(), parts) != exact(connection, parts)
 

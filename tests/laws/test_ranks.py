@@ -30,11 +30,11 @@ from support.neighbours import DIRTY, neighbours
 
 from dpsql.bound import PreparedRows
 from dpsql.bound.copies import companion, copy_of
+from dpsql.engines.duckdb.constants import quoted
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.policy.companion import CATALOG, RANK, Shelf, key_of
 from dpsql.policy.model import Policy, Table
 from dpsql.price.priced import PricedMeasurement
-from dpsql.sql.render import quoted
 
 SALT = 7_001
 MARKS = "SELECT school, COUNT(*), AVG(points) FROM marks GROUP BY school"

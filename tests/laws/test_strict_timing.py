@@ -22,12 +22,12 @@ from support.measured import Exact, constants, every_way, exact, plan_of, reques
 from support.services import FreeLedger, noon
 
 from dpsql.engines.duckdb.engine import DuckDB
+from dpsql.engines.duckdb.expressions import parameters
 from dpsql.ir.statements import SALT
 from dpsql.policy.load import load
 from dpsql.policy.model import Latency
 from dpsql.service import Service
 from dpsql.service.pace import Pace
-from dpsql.sql.render import parameters
 
 REFUSED = (
     "b.part_id <> a.part_id", "o.customer_number AND o.priority = 'low'",

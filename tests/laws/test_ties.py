@@ -17,10 +17,10 @@ import pytest
 from support.corpus import SHOP
 from support.measured import SALT, every_way, opened, plan_of, request, text_of
 
+from dpsql.engines.duckdb import expressions
+from dpsql.engines.duckdb.expressions import parameters
 from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.plan import ties
-from dpsql.sql import render
-from dpsql.sql.render import parameters
 
 OVER = "OVER (PARTITION BY customer_id ORDER BY placed{})"
 FEW_ROWS = OVER.format(" ROWS BETWEEN 1 PRECEDING AND CURRENT ROW")
@@ -218,9 +218,11 @@ def test_others_alone_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("afresh")
 def test_signs_that_are_forgotten_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: both zeros are one value to an ORDER BY."""
-    written = render._ties
+    written = expressions._ties
     signs = re.compile("signbit")
-    monkeypatch.setattr(render, "_ties", lambda *a: [t for t in written(*a) if not signs.match(t)])
+    monkeypatch.setattr(
+        expressions, "_ties", lambda *a: [t for t in written(*a) if not signs.match(t)]
+    )
     assert differing({"zeros": ZEROS}, 900, FEW, (1,)) == {"zeros"}
     assert unchecked(ZEROS) == []
 

@@ -20,6 +20,7 @@ from dpsql.bound.rows import Light
 from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Total
 from dpsql.checks import run as check
+from dpsql.engines.duckdb.expressions import parameters
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
@@ -34,7 +35,6 @@ from dpsql.rewrite.statement import statement_of
 from dpsql.service import Service
 from dpsql.sql.bind import bind
 from dpsql.sql.parse import Source, parse
-from dpsql.sql.render import parameters
 from support.corpus import World
 from support.services import FreeLedger, service
 from support.utilities import span

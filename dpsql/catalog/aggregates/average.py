@@ -9,7 +9,6 @@ from __future__ import annotations
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
 from dpsql.catalog.record import (
-    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -80,7 +79,6 @@ RECORDS = (
         correlated=True,
         gives_values=True,
         wider=True,
-        text=CALL,
         examples=("AVG(x)", "AVG(n)"),
     ),
 )  # fmt: skip

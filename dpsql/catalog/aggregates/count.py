@@ -5,7 +5,6 @@ from __future__ import annotations
 from dpsql.catalog.build import not_null
 from dpsql.catalog.record import (
     ANY_KIND,
-    CALL,
     EVERY_DIALECT,
     AggregateNode,
     AggregateRecord,
@@ -93,7 +92,6 @@ RECORDS = (
         correlated=False,
         gives_values=False,
         wider=False,
-        text=CALL,
         examples=("COUNT(*)", "COUNT(x)", "COUNT(DISTINCT n)", "COUNT(DISTINCT (n, kind))"),
     ),
 )  # fmt: skip

@@ -12,7 +12,6 @@ from fractions import Fraction
 from dpsql.catalog.aggregates.quantile import ranked
 from dpsql.catalog.record import (
     ANY_KIND,
-    CALL,
     EVERY_DIALECT,
     AggregateNode,
     AggregateRecord,
@@ -59,7 +58,6 @@ def _record(name: str, about: str, node: str, examples: tuple[str, ...]) -> Aggr
         correlated=True,
         gives_values=True,
         wider=False,
-        text=CALL,
         examples=examples,
     )  # fmt: skip
 

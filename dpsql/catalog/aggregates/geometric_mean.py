@@ -76,7 +76,6 @@ RECORDS = (
         correlated=False,
         gives_values=True,
         wider=False,
-        text="exp(avg({distinct}ln({args})){where})",
         examples=("GEOMETRIC_MEAN(y + 1)",),
     ),
 )  # fmt: skip

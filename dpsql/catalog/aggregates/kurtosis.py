@@ -13,7 +13,6 @@ from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
 from dpsql.catalog.moments import centred, mean_powers, product, scaled_variance
 from dpsql.catalog.record import (
-    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -89,7 +88,6 @@ RECORDS = (
         correlated=False,
         gives_values=True,
         wider=False,
-        text=CALL,
         examples=("KURTOSIS(x)",),
     ),
 )  # fmt: skip

@@ -10,7 +10,6 @@ from datetime import date
 
 from dpsql.catalog.record import (
     ANY_KIND,
-    CALL,
     EVERY_DIALECT,
     AggregateNode,
     AggregateRecord,
@@ -102,7 +101,6 @@ RECORDS = (
         correlated=False,
         gives_values=True,
         wider=False,
-        text=CALL,
         examples=("MODE(kind)", "MODE(n)"),
     ),
 )  # fmt: skip

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from dpsql.catalog.aggregates.mode import listed
 from dpsql.catalog.record import (
-    CALL,
     EVERY_DIALECT,
     LISTED,
     RANKED,
@@ -85,7 +84,6 @@ def _record(
         correlated=False,
         gives_values=True,
         wider=False,
-        text=CALL,
         examples=examples,
     )
 

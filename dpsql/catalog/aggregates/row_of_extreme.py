@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dpsql.catalog.record import (
     ANY_KIND,
-    CALL,
     EVERY_DIALECT,
     AggregateNode,
     AggregateRecord,
@@ -53,7 +52,6 @@ def _record(name: str, node: str) -> AggregateRecord:
         correlated=False,
         gives_values=True,
         wider=False,
-        text=CALL,
         examples=(f"{called}(kind, x)",),
     )  # fmt: skip
 

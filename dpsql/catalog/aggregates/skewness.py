@@ -11,7 +11,6 @@ from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
 from dpsql.catalog.moments import centred, mean_powers, product, scaled_variance
 from dpsql.catalog.record import (
-    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -81,7 +80,6 @@ RECORDS = (
         correlated=False,
         gives_values=True,
         wider=False,
-        text=CALL,
         examples=("SKEWNESS(x)",),
     ),
 )  # fmt: skip

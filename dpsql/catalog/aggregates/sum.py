@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dpsql.catalog.record import (
-    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -59,7 +58,6 @@ RECORDS = (
         correlated=True,
         gives_values=True,
         wider=True,
-        text=CALL,
         examples=("SUM(x)", "SUM(n)"),
     ),
 )  # fmt: skip

@@ -12,7 +12,6 @@ from fractions import Fraction
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import whole
 from dpsql.catalog.record import (
-    CALL,
     CONDITIONS,
     EVERY_DIALECT,
     AggregateNode,
@@ -68,7 +67,6 @@ def _record(name: str, about: str, node: str, example: str) -> AggregateRecord:
         correlated=False,
         gives_values=False,
         wider=False,
-        text=CALL,
         examples=(example,),
     )  # fmt: skip
 

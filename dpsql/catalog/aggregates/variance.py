@@ -10,7 +10,6 @@ from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import not_null
 from dpsql.catalog.moments import centred, of_sample
 from dpsql.catalog.record import (
-    CALL,
     EVERY_DIALECT,
     NUMBERS,
     AggregateNode,
@@ -74,7 +73,6 @@ def _record(
         correlated=False,
         gives_values=True,
         wider=False,
-        text=CALL,
         examples=(example,),
     )  # fmt: skip
 

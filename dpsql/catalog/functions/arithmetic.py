@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
 from dpsql.catalog.ends import (
     Ends,
-    as_double,
     domain_between,
     ends_as,
+    exclude_zero,
     expect_numbers,
     is_small,
     map_ends,
@@ -21,12 +21,10 @@ from dpsql.catalog.function import (
     FunctionNode,
     FunctionRecord,
     any_nullable,
-    common_kind,
-    typed,
 )
 from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.ir.domain import interval
-from dpsql.ir.expressions import Expression, Literal, Shape
+from dpsql.ir.expressions import Expression, Shape
 from dpsql.policy.types import Kind
 
 
@@ -40,20 +38,7 @@ def _binary(name: str, symbol: str, ends: Callable[[Ends, Ends], Ends], about: s
         may_overflow = kind is Kind.INTEGER and not is_small((low, high))
         return Shape(kind, may_overflow or any_nullable(args), domain_between(kind, (low, high)))
 
-    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-        if common_kind(args, symbol) is Kind.INTEGER:
-            return f"TRY({f' {symbol} '.join(_whole(texts, args))})"
-        return f"({as_double(texts[0], args[0])} {symbol} {as_double(texts[1], args[1])})"
-
-    return Function(name, shape, write, about)
-
-
-def _whole(texts: Sequence[str], args: tuple[Expression, ...]) -> list[str]:
-    """Two operands of which at least one has 64 bits, so that the operation has; NULL has a type."""
-    narrow = args[0] if all(isinstance(a, Literal) for a in args) else None
-    wide = [a is narrow or a.shape.kind is Kind.NULL for a in args]
-    cast = [typed(t, a, Kind.INTEGER) for t, a in zip(texts, args, strict=True)]
-    return [c if w else t for t, c, w in zip(texts, cast, wide, strict=True)]
+    return Function(name, shape, about)
 
 
 def _plus(a: Fraction | None, b: Fraction | None) -> Fraction | None:
@@ -85,7 +70,7 @@ def _corners(a: Ends, b: Ends, f: Callable[[Fraction, Fraction], Fraction]) -> E
 def _divide_shape(args: tuple[Expression, ...], _: str) -> Shape:
     kind = expect_numbers(args, 2, "/")
     top, bottom = ends_as(args[0], kind), ends_as(args[1], kind)
-    nonzero = _away_from_zero(bottom)
+    nonzero = exclude_zero(bottom)
     ends: Ends = (None, None)
     if nonzero:
         ends = _corners(top, bottom, lambda x, y: x / y)
@@ -95,11 +80,6 @@ def _divide_shape(args: tuple[Expression, ...], _: str) -> Shape:
         ends = _trunc(ends)
     nullable = any_nullable(args) or not nonzero or _may_leave(kind, top, bottom)
     return Shape(kind, nullable, domain_between(kind, ends))
-
-
-def _away_from_zero(ends: Ends) -> bool:
-    low, high = ends
-    return low is not None and high is not None and (low > 0 or high < 0)
 
 
 def _reach(a: Ends) -> Ends:
@@ -114,21 +94,7 @@ def _may_leave(kind: Kind, top: Ends, bottom: Ends) -> bool:
     """Whether the one quotient that leaves 64 bits, the least number by -1, is possible."""
     if kind is not Kind.INTEGER or (top[0] is not None and top[0] > -(2**63)):
         return False
-    return not (_away_from_zero(bottom) and bottom[0] is not None and bottom[0] > -1)
-
-
-def _divide(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    if common_kind(args, "/") is Kind.INTEGER:
-        top, bottom = _whole(texts, args)
-        return f"TRY({top} // nullif({bottom}, 0))"
-    top, bottom = as_double(texts[0], args[0]), as_double(texts[1], args[1])
-    if (
-        isinstance(args[1], Literal)
-        and args[1].value
-        and _away_from_zero(ends_as(args[1], Kind.DOUBLE))
-    ):
-        return f"({top} / {bottom})"
-    return f"({top} / nullif({bottom}, 0))"
+    return not (exclude_zero(bottom) and bottom[0] is not None and bottom[0] > -1)
 
 
 def _modulo_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -146,18 +112,11 @@ def _modulo_shape(args: tuple[Expression, ...], _: str) -> Shape:
         high = Fraction(0)
     if kind is Kind.DOUBLE and (None in top or may_be_nan(args)):
         high = None  # the remainder of an infinite number is NaN
-    nullable = any_nullable(args) or not _away_from_zero(bottom) or _may_leave(kind, top, bottom)
+    nullable = any_nullable(args) or not exclude_zero(bottom) or _may_leave(kind, top, bottom)
     return Shape(kind, nullable, domain_between(kind, (low, high)))
 
 
-def _modulo(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    if common_kind(args, "%") is Kind.INTEGER:
-        top, bottom = _whole(texts, args)
-        return f"TRY({top} % nullif({bottom}, 0))"
-    return f"({as_double(texts[0], args[0])} % nullif({as_double(texts[1], args[1])}, 0))"
-
-
-def _signed(name: str, template: str, ends: Callable[[Ends], Ends], about: str) -> Function:
+def _signed(name: str, ends: Callable[[Ends], Ends], about: str) -> Function:
     """A function that keeps the kind; the least whole number has no counterpart above."""
 
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -169,10 +128,7 @@ def _signed(name: str, template: str, ends: Callable[[Ends], Ends], about: str) 
         leaves = kind is Kind.INTEGER and (before[0] is None or before[0] <= -(2**63))
         return Shape(kind, any_nullable(args) or leaves, domain_between(kind, (low, high)))
 
-    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-        return template.format(typed(texts[0], args[0], args[0].shape.kind))
-
-    return Function(name, shape, write, about)
+    return Function(name, shape, about)
 
 
 def _abs(a: Ends) -> Ends:
@@ -213,28 +169,26 @@ RECORDS = (
     ),
     FunctionRecord(
         function=Function(
-            "divide", _divide_shape, _divide, "`a / b`: NULL when b is 0; whole for whole numbers"
+            "divide", _divide_shape, "`a / b`: NULL when b is 0; whole for whole numbers"
         ),
         nodes=(FunctionNode("Div", ("this", "expression", "typed", "safe"), None, ()),),
         strict=True,
         examples=("x / y",),
     ),
     FunctionRecord(
-        function=Function(
-            "modulo", _modulo_shape, _modulo, "`a % b`, `MOD(a, b)`: NULL when b is 0"
-        ),
+        function=Function("modulo", _modulo_shape, "`a % b`, `MOD(a, b)`: NULL when b is 0"),
         nodes=(FunctionNode("Mod", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
         strict=True,
         examples=("n % 2",),
     ),
     FunctionRecord(
-        function=_signed("negate", "TRY(- {0})", _minus, "`-a`"),
+        function=_signed("negate", _minus, "`-a`"),
         nodes=(FunctionNode("Neg", ("this",), None, EVERY_DIALECT),),
         strict=True,
         examples=("-x",),
     ),
     FunctionRecord(
-        function=_signed("abs", "TRY(abs({0}))", _abs, "`ABS(a)`"),
+        function=_signed("abs", _abs, "`ABS(a)`"),
         nodes=(FunctionNode("Abs", ("this",), ("this",), EVERY_DIALECT),),
         strict=True,
         examples=("ABS(x)",),
@@ -243,7 +197,6 @@ RECORDS = (
         function=Function(
             "sign",
             _sign_shape,
-            lambda t, a, _: f"CAST(sign({as_double(t[0], a[0])}) AS BIGINT)",
             "`SIGN(a)`",
         ),
         nodes=(FunctionNode("Sign", ("this",), ("this",), EVERY_DIALECT),),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 
-from dpsql.catalog.ends import as_double, ends_as
+from dpsql.catalog.ends import ends_as
 from dpsql.catalog.function import (
     Function,
     FunctionNode,
@@ -17,7 +16,7 @@ from dpsql.catalog.function import (
     expect,
     expect_kind,
 )
-from dpsql.catalog.functions.conditional import coerced, optional_as
+from dpsql.catalog.functions.conditional import optional_as
 from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.ir.domain import Domain, interval
 from dpsql.ir.expressions import Expression, Shape
@@ -32,23 +31,7 @@ def _comparison(name: str, symbol: str) -> Function:
         common_kind(args, symbol)
         return Shape(Kind.BOOLEAN, _unsure(args), TRUTH)
 
-    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-        left, right = _alike(texts, args)
-        return f"({left} {symbol} {right})"
-
-    return Function(name, shape, write, f"`a {symbol} b`")
-
-
-def _alike(texts: Sequence[str], args: tuple[Expression, ...]) -> list[str]:
-    """The texts in a form that compares without failing.
-
-    A date beside a timestamp is cast with care: an engine's dates reach farther than its
-    timestamps, and its own cast raises. Numbers compare as they are.
-    """
-    kind = common_kind(args, "a comparison")
-    if kind is not Kind.TIMESTAMP:
-        return list(texts)
-    return [coerced(t, a, kind) for t, a in zip(texts, args, strict=True)]
+    return Function(name, shape, f"`a {symbol} b`")
 
 
 def _unsure(args: tuple[Expression, ...]) -> bool:
@@ -63,7 +46,7 @@ def _distinctness(name: str, symbol: str) -> Function:
         plain.shape(args, option)
         return Shape(Kind.BOOLEAN, False, TRUTH)
 
-    return Function(name, shape, plain.write, f"`a {symbol} b`")
+    return Function(name, shape, f"`a {symbol} b`")
 
 
 def _logic(name: str) -> Function:
@@ -72,10 +55,7 @@ def _logic(name: str) -> Function:
             expect_kind(a, (Kind.BOOLEAN,), name)
         return Shape(Kind.BOOLEAN, any_nullable(args), TRUTH)
 
-    def write(texts: Sequence[str], _: tuple[Expression, ...], __: str) -> str:
-        return "(" + f" {name.upper()} ".join(texts) + ")"
-
-    return Function(name, shape, write, f"`a {name.upper()} b`")
+    return Function(name, shape, f"`a {name.upper()} b`")
 
 
 def _not_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -92,18 +72,6 @@ def _is_null_shape(args: tuple[Expression, ...], _: str) -> Shape:
 def _in_shape(args: tuple[Expression, ...], _: str) -> Shape:
     common_kind(args, "IN")
     return Shape(Kind.BOOLEAN, _unsure(args), TRUTH)
-
-
-def _in(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    value, *options = _alike(texts, args)
-    return f"({value} IN ({', '.join(options)}))"
-
-
-def _in_list(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    """The second argument is a whole list, already of constants that fit."""
-    kind = common_kind(args, "IN")
-    value = coerced(texts[0], args[0], kind) if kind is Kind.TIMESTAMP else texts[0]
-    return f"({value} IN {texts[1]})"
 
 
 def _is_true_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -138,12 +106,7 @@ def _dangling(pattern: str, escape: str) -> bool:
 
 def _like(name: str) -> Function:
     """``option`` is the escape; none is taken for granted here, PostgreSQL's is bound as one."""
-
-    def write(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
-        escape = " ESCAPE '" + option.replace("'", "''") + "'" if option else ""
-        return f"({texts[0]} {name.upper()} {texts[1]}{escape})"
-
-    return Function(name, _like_shape, write, f"`a {name.upper()} 'x%'`: a literal pattern")
+    return Function(name, _like_shape, f"`a {name.upper()} 'x%'`: a literal pattern")
 
 
 def _width_bucket_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -170,19 +133,6 @@ def _width_bucket_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 _WIDEST = Fraction(10) ** 300
-
-
-def _width_bucket(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    """Bounds may fall as well as rise; below the first is bucket 0, from the last on ``n + 1``.
-
-    The value stands once: NULL becomes NaN, which is above everything and so passes ``greatest``
-    on both ways, and casts to NULL in the end.
-    """
-    x, low, high = (as_double(t, a) for t, a in zip(texts[:3], args[:3], strict=True))
-    count = texts[3]
-    place = f"floor(({x} - {low}) / ({high} - {low}) * {count})"
-    bucket = f"greatest(coalesce({place}, CAST('NaN' AS DOUBLE)), -1)"
-    return f"TRY_CAST({count} + 1 - greatest({count} - {bucket}, 0) AS BIGINT)"
 
 
 RECORDS = (
@@ -255,15 +205,13 @@ RECORDS = (
         examples=("flag OR x > 1",),
     ),
     FunctionRecord(
-        function=Function("not", _not_shape, lambda t, _, __: f"(NOT {t[0]})", "`NOT a`"),
+        function=Function("not", _not_shape, "`NOT a`"),
         nodes=(FunctionNode("Not", ("this",), ("this",), EVERY_DIALECT),),
         strict=True,
         examples=("NOT flag",),
     ),
     FunctionRecord(
-        function=Function(
-            "is_null", _is_null_shape, lambda t, _, __: f"({t[0]} IS NULL)", "`a IS NULL`"
-        ),
+        function=Function("is_null", _is_null_shape, "`a IS NULL`"),
         nodes=(FunctionNode("Is", ("this", "expression", "negate"), None, EVERY_DIALECT),),
         strict=False,
         examples=("x IS NULL",),
@@ -272,7 +220,6 @@ RECORDS = (
         function=Function(
             "in_list",
             _in_shape,
-            _in_list,
             "`a IN (SELECT b ...)` over a query whose result is public or released",
         ),
         nodes=(),
@@ -280,23 +227,19 @@ RECORDS = (
         examples=(),
     ),
     FunctionRecord(
-        function=Function(
-            "is_true", _is_true_shape, lambda t, _, __: f"({t[0]} IS TRUE)", "`a IS TRUE`"
-        ),
+        function=Function("is_true", _is_true_shape, "`a IS TRUE`"),
         nodes=(),
         strict=False,
         examples=("flag IS TRUE",),
     ),
     FunctionRecord(
-        function=Function(
-            "is_false", _is_true_shape, lambda t, _, __: f"({t[0]} IS FALSE)", "`a IS FALSE`"
-        ),
+        function=Function("is_false", _is_true_shape, "`a IS FALSE`"),
         nodes=(),
         strict=False,
         examples=("flag IS FALSE",),
     ),
     FunctionRecord(
-        function=Function("in", _in_shape, _in, "`a IN (1, 2)`, also over a public subquery"),
+        function=Function("in", _in_shape, "`a IN (1, 2)`, also over a public subquery"),
         nodes=(FunctionNode("In", ("this", "expressions", "query"), None, EVERY_DIALECT),),
         strict=False,
         examples=("n IN (1, 2)",),
@@ -317,7 +260,6 @@ RECORDS = (
         function=Function(
             "width_bucket",
             _width_bucket_shape,
-            _width_bucket,
             "`WIDTH_BUCKET(a, 0, 100, 10)`, `WIDTH_BUCKET(a, ARRAY[10, 20])`",
         ),
         nodes=(

@@ -15,23 +15,14 @@ from dpsql.catalog.function import (
     FunctionRecord,
     Mismatch,
     common_kind,
-    engine_type,
     expect,
     name_of_type,
-    typed,
 )
 from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.ir.domain import ANYTHING, Domain, hull_of, interval
 from dpsql.ir.expressions import Expression, Shape
 from dpsql.ir.lengths import VALUE, Length, as_all, as_any, as_first, together
-from dpsql.policy.types import INSTANT, Kind, Scalar, digits_of
-
-
-def coerced(text: str, argument: Expression, kind: Kind) -> str:
-    """The text of an argument, as the kind that it shares with its neighbours."""
-    if argument.shape.kind in (kind, Kind.NULL):
-        return typed(text, argument, kind)
-    return f"TRY_CAST({text} AS {engine_type(kind)})"
+from dpsql.policy.types import Kind, Scalar
 
 
 def optional_as(argument: Expression, kind: Kind) -> bool:
@@ -82,24 +73,11 @@ def _coalesce_shape(args: tuple[Expression, ...], _: str) -> Shape:
     return Shape(kind, nullable, joined(reached, kind), name_of_type(kind, args))
 
 
-def _coalesce(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    kind = common_kind(args, "COALESCE")
-    return f"coalesce({', '.join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))})"
-
-
 def _array_shape(args: tuple[Expression, ...], _: str) -> Shape:
     kind = common_kind(args, "ARRAY")
     if kind is Kind.NULL or kind.element is not None:
         raise Mismatch(f"ARRAY does not take {kind.value}")
     return Shape(kind.several, nullable=False)
-
-
-def _array(texts: Sequence[str], args: tuple[Expression, ...], order: str) -> str:
-    """``order`` sorted: the values by size, which noise may have turned around."""
-    kind = common_kind(args, "ARRAY")
-    parts = (coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
-    listed = f"[{', '.join(parts)}]"
-    return f"list_sort({listed})" if order == "sorted" else listed
 
 
 def _items(lengths: Sequence[Length], _: tuple[Expression, ...], __: str) -> Length:
@@ -111,18 +89,6 @@ def _nullif_shape(args: tuple[Expression, ...], _: str) -> Shape:
     common_kind(args, "NULLIF")
     first = args[0].shape
     return Shape(first.kind, True, first.domain, name_of_type(first.kind, args[:1]))
-
-
-def _nullif(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    """The first argument's type, as in PostgreSQL."""
-    kind, own = common_kind(args, "NULLIF"), args[0].shape.kind
-    if own is Kind.NULL:
-        return "NULL"
-    if kind is Kind.TIMESTAMP and own is not kind:
-        pair = ", ".join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
-        return f"TRY_CAST(nullif({pair}) AS {engine_type(own)})"
-    other = coerced(texts[1], args[1], kind) if kind is Kind.TIMESTAMP else texts[1]
-    return f"nullif({typed(texts[0], args[0], own)}, {other})"
 
 
 def _extreme_shape(args: tuple[Expression, ...], name: str) -> Shape:
@@ -158,15 +124,9 @@ def _ends(low: Fraction | None, high: Fraction | None, kind: Kind) -> Domain:
 
 
 def _extreme(name: str) -> Function:
-    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-        kind = common_kind(args, name)
-        parts = ", ".join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
-        return f"{name.lower()}({parts})"
-
     return Function(
         name.lower(),
         lambda args, _: _extreme_shape(args, name),
-        write,
         f"`{name}(a, b)`: NULLs are passed over",
         as_any,
     )
@@ -242,32 +202,9 @@ def _cast_domain(argument: Expression, target: Kind) -> Domain:
     return ANYTHING
 
 
-def _cast(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    target, source = Kind(option), args[0].shape.kind
-    if source is target:
-        return typed(texts[0], args[0], target)
-    written = _written(texts[0], args[0].shape.type_name) if target is Kind.TEXT else texts[0]
-    text = f"TRY_CAST({written} AS {engine_type(target)})"
-    if args[0].shape.type_name == INSTANT and target is Kind.TEXT:
-        return f"({text} || '+00')"
-    if source is Kind.DOUBLE and target is Kind.TEXT and not digits_of(args[0].shape.type_name):
-        return f"regexp_replace({text}, '[.]0$', '')"  # PostgreSQL writes 1, not 1.0
-    return text
-
-
-def _written(text: str, name: str) -> str:
-    """A number of the type of this name, which says how many digits are written."""
-    held = "FLOAT" if name == "real" else name.upper() if digits_of(name) else ""
-    return f"TRY_CAST({text} AS {held})" if held else text
-
-
-CAST = Function(
-    "cast", _cast_shape, _cast, "`CAST(a AS type)`, `a::type`: NULL when it fails", as_all
-)
-
 RECORDS = (
     FunctionRecord(
-        function=Function("coalesce", _coalesce_shape, _coalesce, "`COALESCE(a, b)`", as_any),
+        function=Function("coalesce", _coalesce_shape, "`COALESCE(a, b)`", as_any),
         nodes=(
             FunctionNode(
                 "Coalesce", ("this", "expressions"), ("this", "expressions"), EVERY_DIALECT
@@ -277,7 +214,7 @@ RECORDS = (
         examples=("COALESCE(x, 0)",),
     ),
     FunctionRecord(
-        function=Function("nullif", _nullif_shape, _nullif, "`NULLIF(a, b)`", as_first),
+        function=Function("nullif", _nullif_shape, "`NULLIF(a, b)`", as_first),
         nodes=(
             FunctionNode("Nullif", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),
         ),
@@ -285,9 +222,7 @@ RECORDS = (
         examples=("NULLIF(n, 1)",),
     ),
     FunctionRecord(
-        function=Function(
-            "array", _array_shape, _array, "`ARRAY[a, b]` of several quantiles", _items
-        ),
+        function=Function("array", _array_shape, "`ARRAY[a, b]` of several quantiles", _items),
         nodes=(),
         strict=False,
         examples=(),
@@ -319,7 +254,9 @@ RECORDS = (
         examples=("GREATEST(x, 1)",),
     ),
     FunctionRecord(
-        function=CAST,
+        function=Function(
+            "cast", _cast_shape, "`CAST(a AS type)`, `a::type`: NULL when it fails", as_all
+        ),
         nodes=(
             FunctionNode("Cast", ("this", "to"), None, ()),
             FunctionNode("TryCast", ("this", "to", "requires_string", "safe"), None, ()),
@@ -330,12 +267,9 @@ RECORDS = (
 )
 
 __all__ = [
-    "CAST",
     "RECORDS",
     "Mismatch",
     "as_kind",
-    "coerced",
-    "engine_type",
     "joined",
     "optional_as",
 ]

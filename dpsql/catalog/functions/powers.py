@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
-from dpsql.catalog.ends import Ends, as_double, domain_between, ends_as, expect_numbers
+from dpsql.catalog.ends import Ends, domain_between, ends_as, expect_numbers
 from dpsql.catalog.function import (
     Function,
     FunctionNode,
@@ -20,20 +20,15 @@ from dpsql.ir.expressions import Expression, Shape
 from dpsql.policy.types import Kind
 
 
-def _curve(
-    name: str, template: str, ends: Callable[[Ends], Ends], about: str, *, nullable: bool
-) -> Function:
-    """A rising function of a double; the argument stands once in the text, however long it is."""
+def _curve(name: str, ends: Callable[[Ends], Ends], about: str, *, nullable: bool) -> Function:
+    """A rising function of a double."""
 
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         expect_numbers(args, 1, name)
         domain = domain_between(Kind.DOUBLE, ends(ends_as(args[0], Kind.DOUBLE)))
         return Shape(Kind.DOUBLE, nullable or any_nullable(args), domain)
 
-    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-        return template.format(as_double(texts[0], args[0]))
-
-    return Function(name, shape, write, about)
+    return Function(name, shape, about)
 
 
 def _sqrt(a: Ends) -> Ends:
@@ -89,15 +84,10 @@ def _outside(value: Fraction, *, down: bool) -> Fraction | None:
     return near if near is None or near == value else _widen(float(near), down=down)
 
 
-def _power(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    return f"pow({as_double(texts[0], args[0])}, {as_double(texts[1], args[1])})"
-
-
 RECORDS = (
     FunctionRecord(
-        function=_curve(  # below 0 there is nothing, and the greatest double below 0 stands for all of that
+        function=_curve(
             "sqrt",
-            "TRY(sqrt(nullif(greatest({0}, -5e-324), -5e-324)))",
             _sqrt,
             "`SQRT(a)`: NULL below 0",
             nullable=True,
@@ -107,13 +97,13 @@ RECORDS = (
         examples=("SQRT(y)",),
     ),
     FunctionRecord(
-        function=_curve("cbrt", "cbrt({0})", _cbrt, "`CBRT(a)`", nullable=False),
+        function=_curve("cbrt", _cbrt, "`CBRT(a)`", nullable=False),
         nodes=(FunctionNode("Cbrt", ("this",), ("this",), EVERY_DIALECT),),
         strict=True,
         examples=("CBRT(x)",),
     ),
     FunctionRecord(
-        function=_curve("exp", "exp({0})", _exp, "`EXP(a)`", nullable=False),
+        function=_curve("exp", _exp, "`EXP(a)`", nullable=False),
         nodes=(FunctionNode("Exp", ("this",), ("this",), EVERY_DIALECT),),
         strict=False,
         examples=("EXP(x)",),
@@ -121,7 +111,6 @@ RECORDS = (
     FunctionRecord(
         function=_curve(
             "ln",
-            "ln(nullif(greatest({0}, 0), 0))",
             _logarithm(math.log),
             "`LN(a)`: NULL at and below 0",
             nullable=True,
@@ -133,7 +122,6 @@ RECORDS = (
     FunctionRecord(
         function=_curve(
             "log10",
-            "log10(nullif(greatest({0}, 0), 0))",
             _logarithm(math.log10),
             "`LOG(a)`, `LOG10(a)`: NULL at and below 0",
             nullable=True,
@@ -143,7 +131,7 @@ RECORDS = (
         examples=("LOG(y)",),
     ),
     FunctionRecord(
-        function=Function("power", _power_shape, _power, "`POWER(a, 2)`: a literal exponent"),
+        function=Function("power", _power_shape, "`POWER(a, 2)`: a literal exponent"),
         nodes=(FunctionNode("Pow", ("this", "expression"), ("this", "expression"), EVERY_DIALECT),),
         strict=False,
         examples=("POWER(x, 2)",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
 from dpsql.catalog.ends import (
@@ -22,7 +22,6 @@ from dpsql.catalog.function import (
     any_nullable,
     constant,
     expect,
-    typed,
 )
 from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.ir.expressions import Expression, Shape
@@ -37,15 +36,11 @@ def _stepped(name: str, whole: Callable[[Fraction], int], about: str) -> Functio
         ends = map_ends(ends_as(args[0], kind), lambda e: Fraction(whole(e)))
         return Shape(kind, any_nullable(args), domain_between(kind, ends, integral=True))
 
-    def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-        if args[0].shape.kind is Kind.DOUBLE:
-            return f"{name}({texts[0]})"
-        return typed(texts[0], args[0], Kind.INTEGER)
-
-    return Function(name, shape, write, about)
+    return Function(name, shape, about)
 
 
-def _digits(args: tuple[Expression, ...]) -> int:
+def round_digits(args: tuple[Expression, ...]) -> int:
+    """To how many digits behind the point numbers are rounded, from the arguments of ``round``."""
     if len(args) == 1:
         return 0
     value = constant(args[1], "the number of digits of round").value
@@ -58,7 +53,7 @@ def _round_shape(args: tuple[Expression, ...], _: str) -> Shape:
     """Halves go away from zero, as PostgreSQL rounds ``numeric``."""
     expect(args, range(1, 3), "round")
     kind = expect_numbers(args[:1], 1, "round")
-    digits = _digits(args)
+    digits = round_digits(args)
     before = ends_as(args[0], kind)
     if kind is Kind.INTEGER and digits >= 0:
         return Shape(kind, any_nullable(args), domain_between(kind, before))
@@ -72,14 +67,6 @@ def _round_shape(args: tuple[Expression, ...], _: str) -> Shape:
     return Shape(
         kind, any_nullable(args) or leaves, domain_between(kind, ends, integral=digits <= 0)
     )
-
-
-def _round(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    digits = _digits(args)
-    if args[0].shape.kind is Kind.DOUBLE:
-        return f"round({texts[0]}, {digits})"
-    whole = typed(texts[0], args[0], Kind.INTEGER)
-    return whole if digits >= 0 else f"TRY(round({whole}, {digits}))"
 
 
 RECORDS = (
@@ -102,7 +89,7 @@ RECORDS = (
         examples=("TRUNC(x)",),
     ),
     FunctionRecord(
-        function=Function("round", _round_shape, _round, "`ROUND(a)`, `ROUND(a, 2)`"),
+        function=Function("round", _round_shape, "`ROUND(a)`, `ROUND(a, 2)`"),
         nodes=(
             FunctionNode(
                 "Round", ("this", "decimals"), ("this", "decimals"), ("duckdb", "bigquery")

@@ -14,7 +14,6 @@ from dpsql.catalog.function import (
     expect,
     expect_kind,
 )
-from dpsql.catalog.functions.conditional import CAST
 from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.ir.domain import Domain, interval, longest
 from dpsql.ir.expressions import Expression, Literal, Shape
@@ -25,25 +24,18 @@ TEXT = (Kind.TEXT,)
 LONGEST = 1_000
 
 
-def _simple(name: str, template: str, about: str) -> Function:
+def _simple(name: str, about: str) -> Function:
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         expect(args, 1, name)
         expect_kind(args[0], TEXT, name)
         return _no_longer(args)
 
-    return Function(name, shape, lambda t, _, __: template.format(t[0]), about, as_first)
+    return Function(name, shape, about, as_first)
 
 
 def _trimming(name: str) -> Function:
     """``option`` are the characters that are taken off; spaces where there are none."""
-
-    plain = _simple(name, "", f"`{name.upper()}(a)`")
-
-    def write(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
-        characters = (option or " ").replace("'", "''")
-        return f"{name}({texts[0]}, '{characters}')"
-
-    return Function(name, plain.shape, write, plain.about, as_first)
+    return _simple(name, f"`{name.upper()}(a)`")
 
 
 def _length_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -86,10 +78,6 @@ def _part(lengths: Sequence[Length], args: tuple[Expression, ...], option: str) 
     return _cut(lengths, args, option) if len(args) > 2 else lengths[0]
 
 
-def _substring(texts: Sequence[str], _: tuple[Expression, ...], __: str) -> str:
-    return f"substring({', '.join(texts)})"
-
-
 def _end(name: str) -> Function:
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         expect(args, 2, name)
@@ -97,9 +85,7 @@ def _end(name: str) -> Function:
         said = f"{name} takes a literal length from 0 to {LONGEST}"
         return _no_longer(args, _place(args[1], f"the length of {name}", said))
 
-    return Function(
-        name, shape, lambda t, _, __: f'"{name}"({t[0]}, {t[1]})', f"`{name.upper()}(a, 3)`", _cut
-    )
+    return Function(name, shape, f"`{name.upper()}(a, 3)`", _cut)
 
 
 _JOINABLE = (Kind.TEXT, Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN)
@@ -110,12 +96,6 @@ def _concat_shape(args: tuple[Expression, ...], _: str) -> Shape:
     for a in args:
         expect_kind(a, _JOINABLE, "||")
     return Shape(Kind.TEXT, any_nullable(args))
-
-
-def _concat(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    cast = CAST.write
-    parts = (cast([t], (a,), Kind.TEXT.value) for t, a in zip(texts, args, strict=True))
-    return "(" + " || ".join(parts) + ")"
 
 
 def _strpos_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -147,13 +127,13 @@ def _prefix_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 RECORDS = (
     FunctionRecord(
-        function=_simple("lower", "lower({0})", "`LOWER(a)`"),
+        function=_simple("lower", "`LOWER(a)`"),
         nodes=(FunctionNode("Lower", ("this",), ("this",), EVERY_DIALECT),),
         strict=True,
         examples=("LOWER(kind)",),
     ),
     FunctionRecord(
-        function=_simple("upper", "upper({0})", "`UPPER(a)`"),
+        function=_simple("upper", "`UPPER(a)`"),
         nodes=(FunctionNode("Upper", ("this",), ("this",), EVERY_DIALECT),),
         strict=True,
         examples=("UPPER(kind)",),
@@ -177,16 +157,14 @@ RECORDS = (
         examples=("RTRIM(kind)",),
     ),
     FunctionRecord(
-        function=Function(
-            "length", _length_shape, lambda t, _, __: f"length({t[0]})", "`LENGTH(a)`"
-        ),
+        function=Function("length", _length_shape, "`LENGTH(a)`"),
         nodes=(FunctionNode("Length", ("this",), ("this",), ()),),
         strict=True,
         examples=("LENGTH(kind)",),
     ),
     FunctionRecord(
         function=Function(
-            "substring", _substring_shape, _substring, "`SUBSTRING(a, 1, 3)`: literal places", _part
+            "substring", _substring_shape, "`SUBSTRING(a, 1, 3)`: literal places", _part
         ),
         nodes=(
             FunctionNode(
@@ -217,9 +195,7 @@ RECORDS = (
         examples=("RIGHT(kind, 1)",),
     ),
     FunctionRecord(
-        function=Function(
-            "concat", _concat_shape, _concat, "`a || b`: NULL when a part is", as_all
-        ),
+        function=Function("concat", _concat_shape, "`a || b`: NULL when a part is", as_all),
         nodes=(
             FunctionNode("DPipe", ("this", "expression", "safe"), None, ()),
             FunctionNode("Concat", ("expressions", "safe", "coalesce"), None, ()),
@@ -231,7 +207,6 @@ RECORDS = (
         function=Function(
             "strpos",
             _strpos_shape,
-            lambda t, _, __: f"strpos({t[0]}, {t[1]})",
             "`POSITION(a IN b)`",
         ),
         nodes=(FunctionNode("StrPosition", ("this", "substr"), ("this", "substr"), ()),),
@@ -242,7 +217,6 @@ RECORDS = (
         function=Function(
             "replace",
             _replace_shape,
-            lambda t, _, __: f"replace({t[0]}, {t[1]}, {t[2]})",
             "`REPLACE(a, 'x', 'y')`: literals, not growing",
             as_first,
         ),
@@ -261,7 +235,6 @@ RECORDS = (
         function=Function(
             "starts_with",
             _prefix_shape,
-            lambda t, _, __: f"starts_with({t[0]}, {t[1]})",
             "`STARTS_WITH(a, 'x')`",
         ),
         nodes=(

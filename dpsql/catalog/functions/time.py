@@ -13,13 +13,10 @@ from dpsql.catalog.function import (
     FunctionRecord,
     Mismatch,
     any_nullable,
-    engine_type,
     expect,
     expect_kind,
     name_of_type,
-    typed,
 )
-from dpsql.catalog.functions.conditional import coerced
 from dpsql.catalog.record import EVERY_DIALECT
 from dpsql.ir.domain import ANYTHING, Domain, interval
 from dpsql.ir.expressions import Expression, Interval, Shape
@@ -84,10 +81,6 @@ def _truncate_shape(args: tuple[Expression, ...], option: str) -> Shape:
     return Shape(Kind.TIMESTAMP, any_nullable(args), Domain(*ends, grain=option), name)
 
 
-def _truncate(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    return f"TRY(date_trunc('{option}', {coerced(texts[0], args[0], Kind.TIMESTAMP)}))"
-
-
 def _extract_shape(args: tuple[Expression, ...], option: str) -> Shape:
     expect(args, 1, "extract")
     expect_kind(args[0], TEMPORAL, "extract")
@@ -95,7 +88,7 @@ def _extract_shape(args: tuple[Expression, ...], option: str) -> Shape:
         raise Mismatch(f"extract takes one of {', '.join(PARTS)}")
     domain = args[0].shape.domain
     nullable = any_nullable(args) or not domain.bounded  # infinite dates have no parts
-    return Shape(_part_kind(option), nullable, _part_domain(domain, option))
+    return Shape(part_kind(option), nullable, _part_domain(domain, option))
 
 
 def _part_domain(domain: Domain, part: str) -> Domain:
@@ -112,15 +105,8 @@ def _part_domain(domain: Domain, part: str) -> Domain:
     return interval(low.year - spare, high.year + spare, integral=True)
 
 
-def _extract(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    text = typed(texts[0], args[0], Kind.TIMESTAMP)
-    if option == "second":
-        return f"(extract('microsecond' FROM {text}) / 1e6)"
-    # The cast is for constants: their NULL parts would be doubles.
-    return f"CAST(TRY(extract('{option}' FROM {text})) AS {engine_type(_part_kind(option))})"
-
-
-def _part_kind(part: str) -> Kind:
+def part_kind(part: str) -> Kind:
+    """The kind of a part of a date."""
     return Kind.DOUBLE if part in _CONTINUOUS else Kind.INTEGER
 
 
@@ -144,19 +130,10 @@ def _since_1970(seconds: Scalar | None, spare: int) -> datetime | None:
         return None
 
 
-def _to_timestamp(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    text = typed(texts[0], args[0], args[0].shape.kind)
-    return f"TRY(make_timestamp(TRY_CAST(round(CAST({text} AS DOUBLE) * 1e6) AS BIGINT)))"
-
-
 def _to_char_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 1, "to_char")
     expect_kind(args[0], TEMPORAL, "to_char")
     return Shape(Kind.TEXT, any_nullable(args) or not args[0].shape.domain.bounded)
-
-
-def _to_char(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    return f"TRY(strftime({coerced(texts[0], args[0], Kind.TIMESTAMP)}, '{option}'))"
 
 
 def _written(_: Sequence[Length], __: tuple[Expression, ...], option: str) -> Length:
@@ -200,10 +177,6 @@ def moved(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
         return None
 
 
-def _shift(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    return f"TRY({coerced(texts[0], args[0], Kind.TIMESTAMP)} {option} {texts[1]})"
-
-
 def _days_shape(args: tuple[Expression, ...], option: str) -> Shape:
     expect(args, 2, "date arithmetic")
     expect_kind(args[0], (Kind.DATE,), "adding days")
@@ -227,11 +200,6 @@ def _days_domain(args: tuple[Expression, ...], sign: int) -> Domain:
         return ANYTHING
 
 
-def _days(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    first = typed(texts[0], args[0], Kind.DATE)
-    return f"TRY({first} {option} TRY_CAST({texts[1]} AS INTEGER))"
-
-
 def _difference_shape(args: tuple[Expression, ...], _: str) -> Shape:
     expect(args, 2, "date difference")
     for a in args:
@@ -245,11 +213,6 @@ def _days_apart(late: Scalar | None, early: Scalar | None) -> int | None:
     if not isinstance(late, date) or not isinstance(early, date):
         return None
     return (truncate(late, "day") - truncate(early, "day")).days
-
-
-def _difference(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    late, early = (typed(t, a, Kind.DATE) for t, a in zip(texts, args, strict=True))
-    return f"TRY({late} - {early})"
 
 
 def _zone_shape(args: tuple[Expression, ...], option: str, *, local: bool) -> Shape:
@@ -273,26 +236,11 @@ def _zone_shape(args: tuple[Expression, ...], option: str, *, local: bool) -> Sh
 _KNOWN_FROM = 1970
 
 
-def _to_zone(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    return _moved_zone(typed(texts[0], args[0], Kind.TIMESTAMP), "UTC", option)
-
-
-def _from_zone(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    """A time that clocks skip is moved on by what they skip; of two, the later is meant."""
-    return _moved_zone(typed(texts[0], args[0], Kind.TIMESTAMP), option, "UTC")
-
-
-def _moved_zone(text: str, before: str, after: str) -> str:
-    """The setting of the session plays no part: both zones are named."""
-    return text if before == after else f"TRY(timezone('{after}', timezone('{before}', {text})))"
-
-
 RECORDS = (
     FunctionRecord(
         function=Function(
             "to_zone",
             lambda args, zone: _zone_shape(args, zone, local=True),
-            _to_zone,
             "`a AT TIME ZONE 'Europe/Berlin'` of an instant",
         ),
         nodes=(FunctionNode("AtTimeZone", ("this", "zone"), None, ("duckdb", "snowflake")),),
@@ -303,7 +251,6 @@ RECORDS = (
         function=Function(
             "from_zone",
             lambda args, zone: _zone_shape(args, zone, local=False),
-            _from_zone,
             "`a AT TIME ZONE 'Europe/Berlin'` of a timestamp: the instant",
         ),
         nodes=(),
@@ -314,7 +261,6 @@ RECORDS = (
         function=Function(
             "date_trunc",
             _truncate_shape,
-            _truncate,
             "`DATE_TRUNC('month', a)`",
         ),
         nodes=(
@@ -328,7 +274,6 @@ RECORDS = (
         function=Function(
             "extract",
             _extract_shape,
-            _extract,
             "`EXTRACT(year FROM a)`, `DATE_PART('year', a)`",
         ),
         nodes=(FunctionNode("Extract", ("this", "expression"), None, ()),),
@@ -336,33 +281,31 @@ RECORDS = (
         examples=("EXTRACT(hour FROM moment)",),
     ),
     FunctionRecord(
-        function=Function("shift", _shift_shape, _shift, "`a + INTERVAL '1 month'`"),
+        function=Function("shift", _shift_shape, "`a + INTERVAL '1 month'`"),
         nodes=(),
         strict=False,
         examples=("day + INTERVAL '1 month'",),
     ),
     FunctionRecord(
-        function=Function("days", _days_shape, _days, "`a + 7` for a date"),
+        function=Function("days", _days_shape, "`a + 7` for a date"),
         nodes=(),
         strict=False,
         examples=("day + 7",),
     ),
     FunctionRecord(
-        function=Function(
-            "to_timestamp", _to_timestamp_shape, _to_timestamp, "`TO_TIMESTAMP(seconds)`"
-        ),
+        function=Function("to_timestamp", _to_timestamp_shape, "`TO_TIMESTAMP(seconds)`"),
         nodes=(FunctionNode("UnixToTime", ("this",), None, EVERY_DIALECT),),
         strict=False,
         examples=("TO_TIMESTAMP(n)",),
     ),
     FunctionRecord(
-        function=Function("to_char", _to_char_shape, _to_char, "`TO_CHAR(a, 'YYYY-MM')`", _written),
+        function=Function("to_char", _to_char_shape, "`TO_CHAR(a, 'YYYY-MM')`", _written),
         nodes=(FunctionNode("TimeToStr", ("this", "format"), None, EVERY_DIALECT),),
         strict=False,
         examples=("TO_CHAR(moment, 'YYYY-MM')",),
     ),
     FunctionRecord(
-        function=Function("days_between", _difference_shape, _difference, "`a - b` for dates"),
+        function=Function("days_between", _difference_shape, "`a - b` for dates"),
         nodes=(),
         strict=True,
         examples=("day - DATE '2025-01-01'",),

@@ -23,11 +23,11 @@ import duckdb
 
 from dpsql.bound.copies import companion, copy_of
 from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines.duckdb.constants import quoted
 from dpsql.engines.duckdb.engine import IDENTITY, check_owner
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.policy.companion import RANK, Shelf, facts, key_of
 from dpsql.policy.model import Policy, Table
-from dpsql.sql.render import quoted
 
 FORMAT = 3
 DOCUMENT = quoted("dpsql prepared")

@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import assert_never
 
+from dpsql.engines.duckdb.constants import literal, quoted
+from dpsql.engines.duckdb.expressions import expression, key_text
+from dpsql.engines.duckdb.relations import Writer
+from dpsql.ir.expressions import alias
 from dpsql.ir.public_groups import (
     Combinations,
     Days,
@@ -24,8 +28,6 @@ from dpsql.ir.public_groups import (
 )
 from dpsql.plan.nodes import PublicQuery
 from dpsql.policy.types import Kind
-from dpsql.sql.blocks import Writer
-from dpsql.sql.render import alias, expression, key_text, literal, quoted
 
 _TYPES = {Kind.INTEGER: "BIGINT", Kind.DOUBLE: "DOUBLE", Kind.TEXT: "VARCHAR"}
 

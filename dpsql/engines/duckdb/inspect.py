@@ -13,12 +13,12 @@ import duckdb
 
 from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import SourceMismatch
+from dpsql.engines.duckdb.constants import quoted
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.policy.guess import likely_keys
 from dpsql.policy.model import ForeignKey, Limits
 from dpsql.policy.source import SourceDescription, policy_type
 from dpsql.policy.types import INSTANT, Scalar
-from dpsql.sql.render import quoted
 
 READERS = {
     ".parquet": "read_parquet",

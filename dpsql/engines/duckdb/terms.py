@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import assert_never
 
+from dpsql.engines.duckdb.constants import double, literal, quoted
+from dpsql.engines.duckdb.expressions import canonical, expression
 from dpsql.ir.expressions import Expression, Literal
 from dpsql.ir.statements import (
     SALT,
@@ -33,7 +35,6 @@ from dpsql.ir.statements import (
     Term,
 )
 from dpsql.policy.types import Kind
-from dpsql.sql.render import canonical, double, expression, literal, quoted
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (naive by design)
 _INFIX: Mapping[Operator, str] = {

@@ -1,7 +1,7 @@
 """Statements as DuckDB reads them: the one place where their text is made.
 
 Every class of node is matched. Nothing of a client's text is copied: names and constants are quoted,
-and the rows of the query below are written by ``sql.blocks`` from its own tree.
+and the rows of the query below are written by ``relations`` from its own tree.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from dpsql.engines.duckdb.constants import quoted
 from dpsql.engines.duckdb.groups import write_groups
 from dpsql.engines.duckdb.layout import Clause, Text, lay_out
+from dpsql.engines.duckdb.relations import Writer
 from dpsql.engines.duckdb.terms import Scope, term
 from dpsql.ir.public_groups import PublicGroups
 from dpsql.ir.statements import (
@@ -29,8 +31,6 @@ from dpsql.ir.statements import (
     Term,
     UnionAll,
 )
-from dpsql.sql.blocks import Writer
-from dpsql.sql.render import quoted
 
 
 def write(query: Query) -> str:

@@ -22,6 +22,7 @@ from dpsql.bound.copies import companion
 from dpsql.bound.rows import Light
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.engines.duckdb import terms
+from dpsql.engines.duckdb.expressions import canonical
 from dpsql.engines.duckdb.groups import write_public
 from dpsql.engines.duckdb.guard import MOST_KNOWN, Guard, Unsafe, parsed
 from dpsql.engines.duckdb.guard.casts import SHORT, SURE
@@ -36,7 +37,6 @@ from dpsql.price import search
 from dpsql.price.price import price
 from dpsql.price.priced import PricedMeasurement
 from dpsql.rewrite.shortcut import Lighter, lighter_of
-from dpsql.sql.render import canonical
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "laws"))
 from scalar_expressions import single_calls, wild_world
@@ -231,7 +231,7 @@ def test_every_total_function_is_known(name: str) -> None:
     names = {
         c.number: f'TRY_CAST(w."{c.name}" AS {_type(c.shape.kind.value)})' for c in world.columns
     }
-    from dpsql.sql.render import expression
+    from dpsql.engines.duckdb.expressions import expression
 
     for node in list(single_calls(world, name))[:60]:
         text = (

@@ -9,11 +9,11 @@ import pytest
 from support.corpus import SHOP, World
 from support.measured import opened
 
-from dpsql.catalog.function import engine_type
+from dpsql.engines.duckdb.expressions import canonical
 from dpsql.engines.duckdb.guard import Guard, Unsafe
+from dpsql.engines.duckdb.types import engine_type
 from dpsql.policy.source import policy_type
 from dpsql.policy.types import POLICY_TYPES, Kind
-from dpsql.sql.render import canonical
 
 ID = 'TRY_CAST(t."customer_id" AS BIGINT)'
 X, Y = 'TRY_CAST(t."amount" AS DOUBLE)', f"(CAST({ID} AS DOUBLE) / 3.0e0)"

@@ -9,15 +9,15 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.catalog.function import typed
 from dpsql.catalog.functions import FUNCTIONS, Mismatch
-from dpsql.catalog.functions.conditional import as_kind, coerced, joined, optional_as
+from dpsql.catalog.functions.conditional import as_kind, joined, optional_as
 from dpsql.catalog.functions.time import truncate
+from dpsql.engines.duckdb.expressions import expression
+from dpsql.engines.duckdb.types import coerced, typed
 from dpsql.ir.domain import ANYTHING, Domain, hull, interval, members
 from dpsql.ir.expressions import NULL, Call, Column, Expression, Interval, Shape
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal
-from dpsql.sql.render import expression
 
 NUMBER = Column(1, "n", Shape(Kind.INTEGER))
 RATIO = Column(2, "r", Shape(Kind.DOUBLE))

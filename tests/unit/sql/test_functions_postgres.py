@@ -14,11 +14,11 @@ import duckdb
 import pytest
 
 from dpsql.diagnostics.refusal import Refused
+from dpsql.engines.duckdb.relations import Writer
 from dpsql.policy.model import Allowance, Policy
 from dpsql.policy.model import DataSource as Data
 from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
-from dpsql.sql.blocks import Writer
 from dpsql.sql.parse import Source, parse
 
 FIXTURE = Path(__file__).with_name("postgres_scalars.tsv")

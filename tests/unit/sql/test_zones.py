@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.engines.duckdb.functions import WRITERS
 from dpsql.ir.domain import interval
 from dpsql.ir.expressions import Column, Shape
 from dpsql.ir.zones import ZONES, zone_named
@@ -47,7 +48,7 @@ def test_no_time_is_an_error_and_all_are_within_the_domain(function: str, zone: 
     shape = call.shape((column,), zone)
     assert shape.type_name == ("" if function == "to_zone" else INSTANT)
     assert not shape.nullable
-    text = call.write(["t"], (column,), zone)
+    text = WRITERS[function](["t"], (column,), zone)
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'Asia/Tokyo'")  # plays no part
         times = f"range(TIMESTAMP '{low}', TIMESTAMP '{high + timedelta(1)}', INTERVAL 30 MINUTE) AS r(t)"

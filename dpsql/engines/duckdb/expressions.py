@@ -1,4 +1,4 @@
-"""Expressions and relations as SQL for the engine. Total functions only, names and literals quoted.
+"""Expressions as DuckDB reads them. Total functions only, names and literals quoted.
 
 Nothing of the client's text is copied: every token below is written here or is a quoted literal.
 """
@@ -8,16 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import date, datetime
 from fractions import Fraction
-from typing import assert_never
 
 from dpsql.catalog.aggregates import AGGREGATES, names_where
-from dpsql.catalog.function import engine_type, typed
-from dpsql.catalog.functions import FUNCTIONS
-from dpsql.catalog.functions.conditional import coerced
-from dpsql.catalog.record import CALL
 from dpsql.effort import step
+from dpsql.engines.duckdb.aggregates import call_form
+from dpsql.engines.duckdb.constants import double, literal
+from dpsql.engines.duckdb.functions import WRITERS
+from dpsql.engines.duckdb.types import coerced, engine_type, typed
 from dpsql.ir.expressions import (
     Aggregated,
     Call,
@@ -35,8 +33,7 @@ from dpsql.ir.expressions import (
 from dpsql.ir.window_ties import Breaks, breaks
 from dpsql.memory.cache import memoize
 from dpsql.memory.pool import Use
-from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.parameters import builtin
+from dpsql.policy.types import Kind
 
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
 
@@ -55,74 +52,6 @@ Texts = Mapping[int, str]
 """How each column number is written where an expression is rendered."""
 
 
-def quoted(name: str) -> str:
-    """An identifier, always quoted.
-
-    >>> quoted('a"b')
-    '"a""b"'
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def alias(column: Column) -> str:
-    """The generated name of a column: readable, unique in the statement, never a keyword.
-
-    >>> from dpsql.ir.expressions import Shape
-    >>> alias(Column(7, "Total (EUR)", Shape(Kind.DOUBLE)))
-    'total_eur_7'
-    """
-    words = re.sub(r"[^a-z0-9]+", "_", column.name.lower()).strip("_")[:24]
-    return f"{words}_{column.number}" if words[:1].isalpha() else f"c_{column.number}"
-
-
-def literal(value: Scalar | None, kind: Kind) -> str:
-    """A constant. Fractions become the nearest double, written so that it reads back the same.
-
-    It is written from the value alone: what a class of the caller's says of itself is not asked.
-    """
-    match value := builtin(value):
-        case None:
-            return "NULL"
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case int():
-            return f"{value}" if kind is not Kind.DOUBLE else double(Fraction(value))
-        case Fraction():
-            return double(value)
-        case str():
-            return text(value)
-        case datetime():
-            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-        case date():
-            midnight = kind is Kind.TIMESTAMP
-            return f"TIMESTAMP '{value} 00:00:00'" if midnight else f"DATE '{value}'"
-        case _:
-            assert_never(value)
-
-
-def text(value: str) -> str:
-    r"""A text constant. A NUL, which ends statements, is spelled as a function.
-
-    >>> text("it's"), text("a\0b")
-    ("'it''s'", "('a' || chr(0) || 'b')")
-    """
-    parts = ["'" + part.replace("'", "''") + "'" for part in value.split("\0")]
-    return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
-
-
-def double(value: Fraction) -> str:
-    """A double constant; the exponent keeps the engine from reading it as a decimal.
-
-    >>> double(Fraction(1, 10)), double(Fraction(-500))
-    ('0.1e0', '-500.0e0')
-    """
-    try:
-        text = repr(float(value))
-    except OverflowError:
-        return f"CAST('{'-' if value < 0 else ''}Infinity' AS DOUBLE)"
-    return text if "e" in text else f"{text}e0"
-
-
 def expression(node: Expression, names: Texts) -> str:
     """The SQL of an expression over columns written as ``names`` says.
 
@@ -139,7 +68,7 @@ def expression(node: Expression, names: Texts) -> str:
         case Interval(count=count, unit=unit):
             return f"INTERVAL '{count} {unit}'"
         case Call(function=name, args=args, option=option):
-            return FUNCTIONS[name].write([_argument(a, names) for a in args], args, option)
+            return WRITERS[name]([_argument(a, names) for a in args], args, option)
         case Case():
             return _case(node, names)
         case Window():
@@ -254,10 +183,10 @@ def called(node: Window | Aggregated, names: Texts) -> str:
         keys = [sort_list(node.order, names)] if node.order else []
         args += " ORDER BY " + ", ".join((*keys, *_ties(node, names)))
     where = "" if node.where is None else f" FILTER (WHERE {_argument(node.where, names)})"
-    record = AGGREGATES.get(node.function)
-    form = CALL if record is None else record.text
     distinct = "DISTINCT " if node.distinct else ""
-    return form.format(name=node.function, distinct=distinct, args=args, where=where)
+    return call_form(node.function).format(
+        name=node.function, distinct=distinct, args=args, where=where
+    )
 
 
 def as_planned(text: str, node: Window | Aggregated) -> str:
@@ -286,20 +215,3 @@ def _sorted(node: Expression, names: Texts) -> str:
         return "CAST(NULL AS BOOLEAN)" if text == "NULL" else text
     kind = node.shape.kind if node.shape.kind is not Kind.NULL else Kind.BOOLEAN
     return f"CAST({literal(node.value, kind)} AS {engine_type(kind)})"
-
-
-__all__ = [
-    "alias",
-    "as_planned",
-    "called",
-    "canonical",
-    "double",
-    "engine_type",
-    "expression",
-    "key_text",
-    "literal",
-    "parameters",
-    "quoted",
-    "sort_list",
-    "text",
-]

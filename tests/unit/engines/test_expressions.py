@@ -8,8 +8,10 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.catalog.function import engine_type
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.engines.duckdb.constants import literal, quoted
+from dpsql.engines.duckdb.expressions import as_planned, called, expression, sort_list
+from dpsql.engines.duckdb.types import engine_type
 from dpsql.ir.expressions import (
     NULL,
     Aggregated,
@@ -22,10 +24,10 @@ from dpsql.ir.expressions import (
     Shape,
     SortKey,
     Window,
+    alias,
 )
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal as constant
-from dpsql.sql.render import alias, as_planned, called, expression, literal, quoted, sort_list
 
 AMOUNT = Column(1, "amount", Shape(Kind.INTEGER))
 NAME = Column(2, "name", Shape(Kind.TEXT))

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from dpsql.catalog.functions import FUNCTIONS
+from dpsql.engines.duckdb.relations import Writer
 from dpsql.ir.expressions import (
     NULL,
     Aggregated,
@@ -40,7 +41,6 @@ from dpsql.policy.model import Column as Listed
 from dpsql.policy.model import ForeignKey, Table
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind.literals import literal
-from dpsql.sql.blocks import Writer
 
 INTEGER, TEXT = Shape(Kind.INTEGER), Shape(Kind.TEXT)
 PUBLIC = Public()

@@ -1,11 +1,20 @@
-"""Relations as SQL: a relation becomes one SELECT block as long as SQL's own order allows."""
+"""Relations as DuckDB reads them: one SELECT block as long as SQL's own order allows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from dpsql.ir.expressions import Aggregated, Column
+from dpsql.engines.duckdb.constants import literal, quoted
+from dpsql.engines.duckdb.expressions import (
+    as_planned,
+    called,
+    expression,
+    key_text,
+    sort_list,
+)
+from dpsql.engines.duckdb.types import engine_type
+from dpsql.ir.expressions import Aggregated, Column, alias
 from dpsql.ir.relations import (
     Aggregate,
     Copied,
@@ -26,17 +35,6 @@ from dpsql.ir.relations import (
 from dpsql.policy.companion import CATALOG, HEAVY, RANK, owners
 from dpsql.policy.model import ForeignKey
 from dpsql.policy.types import Kind
-from dpsql.sql.render import (
-    alias,
-    as_planned,
-    called,
-    engine_type,
-    expression,
-    key_text,
-    literal,
-    quoted,
-    sort_list,
-)
 
 
 @dataclass(frozen=True, slots=True)
