@@ -15,7 +15,6 @@ from typing import TypeVar
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
-from dpsql.engines.duckdb.expressions import parameters
 from dpsql.engines.duckdb.guard import Admitted, Guarded
 from dpsql.engines.duckdb.statements import sql_of
 from dpsql.engines.incident import failed
@@ -308,8 +307,8 @@ def _measure(
     """Execute every measurement that is due, and add its noise."""
     found = []
     for part, statement in zip(due.parts, statements, strict=True):
-        values = dict(public.parameters(statement.sql))
-        if SALT in parameters(statement.sql):
+        values = dict(public.values_of(statement.parameters))
+        if SALT in statement.parameters:
             values[SALT] = tools.entropy.bits(63)
         rows = noise(tools.engine.measure(statement, values), part.priced, tools.entropy)
         public.add(rows)

@@ -47,7 +47,7 @@ def dry_run(priced: PricedPlan, postprocessor: PostProcessor, finish: Finish) ->
     reader, binder = _NoPublicRows(), _Binder(postprocessor)
     failure: NotAdmitted
     try:
-        all_known(priced, noisy, reader, binder).parameters("")
+        all_known(priced, noisy, reader, binder).values_of(())
         finish(priced, noisy, Finishing(reader, binder), intervals=True)
     except EngineFailed as failed:
         failure = NotAdmitted(failed.incident)

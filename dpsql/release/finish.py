@@ -13,7 +13,8 @@ from dpsql.release import intervals as ends
 from dpsql.release.interval_calls import settled
 from dpsql.release.lookups import Reader, all_known
 from dpsql.release.picked import picked
-from dpsql.release.postprocess import PostProcessor, output_sql, typed
+from dpsql.release.postprocess import PostProcessor, typed
+from dpsql.release.postprocess_sql import write_output
 from dpsql.release.rows import NoisyRows, OutputColumn, Release
 
 
@@ -44,7 +45,7 @@ def finish(
     helpers = tuple(c for w in wanted for c in (w.low, w.high))
     result = picked(relation, outputs + helpers, known.tables)
     if result is None:
-        result = known.run(output_sql(relation, outputs + helpers))
+        result = known.run(write_output(relation, outputs + helpers))
     table = typed(result, outputs + helpers)
     columns = tuple(OutputColumn(c.name, c.shape.kind, c.shape.type_name) for c in outputs)
     values = [column.shown(table.column(i)) for i, column in enumerate(columns)]

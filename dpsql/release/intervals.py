@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpsql.engines.duckdb.expressions import expression
 from dpsql.execution import check
 from dpsql.ir.expressions import Call, Column, Expression, Shape, alias, columns, walk
 from dpsql.ir.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
@@ -23,6 +22,7 @@ from dpsql.policy.types import Kind
 from dpsql.price.priced import Chosen, PricedPlan
 from dpsql.privacy.entropy import Randomness, Repeatable
 from dpsql.release.noise import column_noise
+from dpsql.release.postprocess_sql import write_intervals
 from dpsql.release.rows import ARROW, ColumnNoise, NoisyRows
 
 DRAWS = 400
@@ -204,13 +204,7 @@ def _simulated(
     for column in _drawn(known, wanted, table):
         drawn = known.by_number[column.number].sample(randomness, row)
         arrays[alias(column)] = _moved(arrays[alias(column)], drawn, column)
-    names = {c.number: f'"{alias(c)}"' for w in wanted for c in columns(w.value)}
-    items = []
-    for i, item in enumerate(wanted):
-        text = f"CAST({expression(item.value, names)} AS DOUBLE)"
-        items += [f"quantile_cont({text}, {q}) AS {e}{i}" for e, q in (("l", 0.025), ("h", 0.975))]
-    sql = f"SELECT {', '.join(items)} FROM draws GROUP BY row ORDER BY row"
-    result = run(sql, {"draws": pa.table(arrays)})
+    result = run(write_intervals([w.value for w in wanted]), {"draws": pa.table(arrays)})
     return [np.asarray(c.to_numpy(zero_copy_only=False), dtype=float) for c in result.columns]
 
 

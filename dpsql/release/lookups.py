@@ -6,18 +6,19 @@ uses it may be measured as if the analyst had typed it in after reading the answ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 import pyarrow as pa
 
-from dpsql.engines.duckdb.expressions import parameters
+from dpsql.engines.duckdb.parameters import parameters
 from dpsql.engines.engine import Value
 from dpsql.plan.empty_groups import least_units
 from dpsql.plan.nodes import Lookup, Measurement, PublicQuery, UnitCount
 from dpsql.price.priced import PricedPlan
-from dpsql.release.postprocess import PostProcessor, output_sql
+from dpsql.release.postprocess import PostProcessor
+from dpsql.release.postprocess_sql import write_output
 from dpsql.release.rows import ColumnNoise, NoisyRows
 
 
@@ -38,12 +39,12 @@ class Known:
         self.noises[rows.name] = rows.noise
         self.released += 1
 
-    def parameters(self, sql: str) -> Mapping[str, Value]:
-        """The values that a statement uses; those that can be known are looked up now."""
+    def values_of(self, names: Collection[str]) -> Mapping[str, Value]:
+        """The values of parameters; those that can be known are looked up now."""
         for lookup in self.priced.plan.lookups:
             if lookup.name not in self.values and lookup.after <= self.released:
                 self.values[lookup.name] = self._look_up(lookup)
-        return self._used(sql)
+        return self._used(names)
 
     def read_public(self, query: PublicQuery) -> pa.Table:
         """Public rows that were read before."""
@@ -51,11 +52,11 @@ class Known:
 
     def run(self, sql: str, extra: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """A statement over what is public."""
-        return self.postprocessor.run(sql, {**self.tables, **(extra or {})}, self.parameters(sql))
+        tables = {**self.tables, **(extra or {})}
+        return self.postprocessor.run(sql, tables, self.values_of(parameters(sql)))
 
-    def _used(self, sql: str) -> Mapping[str, Value]:
-        """The values that a statement asks for, of those that are known."""
-        asked = parameters(sql)
+    def _used(self, asked: Collection[str]) -> Mapping[str, Value]:
+        """The values of parameters, of those that are known."""
         found = {name: value for name, value in self.values.items() if name in asked}
         for measurement in self.priced.plan.measurements:
             count = measurement.unit_count
@@ -71,10 +72,10 @@ class Known:
 
     def _look_up(self, lookup: Lookup) -> Value:
         columns = () if lookup.column is None else (lookup.column,)
-        sql = output_sql(
+        sql = write_output(
             lookup.relation, lookup.relation.fields if lookup.form == "rows" else columns
         )
-        table = self.postprocessor.run(sql, self.tables, self._used(sql))
+        table = self.postprocessor.run(sql, self.tables, self._used(parameters(sql)))
         if lookup.form == "exists":
             return bool(table.num_rows > 0)
         if lookup.form == "rows":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 
 import duckdb
@@ -20,12 +20,10 @@ from dpsql.engines.duckdb.allowlist import NotListed, StatementCheck
 from dpsql.engines.duckdb.allowlist.generated import GENERATED
 from dpsql.engines.duckdb.fetch import fetch
 from dpsql.engines.duckdb.lockdown import lock
-from dpsql.engines.duckdb.relations import Writer
 from dpsql.engines.engine import Value
 from dpsql.engines.incident import failed
 from dpsql.execution import Room, ended, stoppable
 from dpsql.ir.expressions import Column
-from dpsql.ir.relations import Relation
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.release.rows import ARROW, as_type, in_years
@@ -150,14 +148,6 @@ class PostProcessor:
     def _connection(self) -> duckdb.DuckDBPyConnection:
         part: Part = getattr(self._local, "part", None) or self._parts[0]
         return part.connection()
-
-
-def output_sql(relation: Relation, columns: Iterable[Column]) -> str:
-    """The statement of the output columns, in order, named by position."""
-    writer = Writer()
-    block = writer.block(relation)
-    items = ", ".join(f'{block.items[c.number]} AS "o{i}"' for i, c in enumerate(columns))
-    return f"SELECT {'DISTINCT ' if block.distinct else ''}{items or '1'}{block.tail()}"
 
 
 def typed(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:

@@ -37,11 +37,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dpsql.engines.duckdb.expressions import expression
 from dpsql.execution import check
 from dpsql.price.priced import PricedPlan
 from dpsql.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, NoiseTerm
+from dpsql.release.postprocess_sql import write_places
 from dpsql.release.rows import ColumnNoise, NoisyRows
 from dpsql.reuse.pieces import AS_GOOD, Finer, Piece, clips, pieces
 
@@ -203,7 +203,8 @@ def _of(
     """The coarser group of each finest one, by its place; -1 for none."""
     finer = _keyed(tables[finest], len(priced.parts[finest].measurement.keys))
     coarse = _keyed(tables[level.part], len(priced.parts[level.part].measurement.keys))
-    found = run(_places(level.how, finer.num_columns - 1), {"finer": finer, "coarser": coarse})
+    sql = write_places(level.how.keys, level.how.conditions)
+    found = run(sql, {"finer": finer, "coarser": coarse})
     places = np.full(finer.num_rows, -1, np.int64)
     places[found.column("i").to_numpy()] = found.column("j").to_numpy()
     return places
@@ -214,18 +215,6 @@ def _keyed(rows: NoisyRows, keys: int) -> pa.Table:
     places = pa.array(range(rows.table.num_rows), pa.int64())
     arrays = [*(rows.table.column(i) for i in range(keys)), places]
     return pa.table(arrays, names=[*(f"k{i}" for i in range(keys)), "place"])
-
-
-def _places(how: Finer, stored: int) -> str:
-    names = {-1 - i: f'"k{i}"' for i in range(stored)}
-    keys = "".join(f", {expression(key, names)} AS k{i}" for i, key in enumerate(how.keys))
-    where = " AND ".join(expression(condition, names) for condition in how.conditions)
-    text = f"SELECT place{keys} FROM finer" + (f" WHERE {where}" if where else "")
-    match = " AND ".join(f"f.k{i} IS NOT DISTINCT FROM c.k{i}" for i in range(len(how.keys)))
-    return (
-        f"SELECT f.place AS i, c.place AS j FROM ({text}) AS f"
-        f" JOIN coarser AS c ON {match or 'TRUE'}"
-    )
 
 
 def _settled(finest: _Column, levels: Sequence[_Coarser]) -> list[_Column]:

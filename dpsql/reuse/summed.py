@@ -11,19 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dpsql.engines.duckdb.expressions import expression
-from dpsql.engines.duckdb.groups import write_groups
 from dpsql.execution import check, take
 from dpsql.price.priced import PricedMeasurement
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum
+from dpsql.release.postprocess_sql import write_sums, write_sums_of_groups
 from dpsql.release.rows import ColumnNoise
 from dpsql.reuse.encoding import StoredTable
 from dpsql.reuse.pieces import AS_GOOD, Finer, Piece, widths
 from dpsql.reuse.source import Columns
 from dpsql.reuse.store import Store
 from dpsql.reuse.stored import Stored, release_time
-
-_WHOLE_SUM = "TRY_CAST(sum(v) AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +85,10 @@ def _query(part: PricedMeasurement, how: Finer, table: pa.Table) -> tuple[str, d
 
     A query, and the tables that it reads.
     """
-    names = {-1 - i: f'"k{i}"' for i in range(table.num_columns - 1)}
-    keys = [f"{expression(key, names)} AS k{i}" for i, key in enumerate(how.keys)]
-    total = "sum(v)" if pa.types.is_floating(table.column("v").type) else _WHOLE_SUM
-    items = ", ".join([*keys, f"{total} AS v", "count(*) AS n"])
-    where = " AND ".join(expression(condition, names) for condition in how.conditions)
-    group = ", ".join(str(i + 1) for i in range(len(keys)))
-    text = f"SELECT {items} FROM finer" + (f" WHERE {where}" if where else "")
+    whole = not pa.types.is_floating(table.column("v").type)
     cells = part.measurement.cells
-    if not keys or cells is None:
-        return text, {"finer": table}
+    if not how.keys or cells is None:
+        return write_sums(how.keys, how.conditions, whole=whole), {"finer": table}
     groups, tables = cells.beside()
-    named = [f"k{i}" for i in range(len(keys))]
-    match = " AND ".join(f"c.{k} IS NOT DISTINCT FROM a.{k}" for k in named)
-    order = ", ".join(f"c.{k} ASC NULLS LAST" for k in named)
-    text = (
-        f"SELECT {', '.join(f'c.{k}' for k in named)}, a.v, a.n FROM ({write_groups(groups)}) AS c"
-        f" LEFT JOIN ({text} GROUP BY {group}) AS a ON {match} ORDER BY {order}"
-    )
+    text = write_sums_of_groups(how.keys, how.conditions, groups, whole=whole)
     return text, {"finer": table, **tables}

@@ -27,8 +27,9 @@ from support.services import FreeLedger, Seeded, noon
 from dpsql.bound.copies import copy_of
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.engines.duckdb import copies, expressions
-from dpsql.engines.duckdb.expressions import key_text, parameters
+from dpsql.engines.duckdb.expressions import key_text
 from dpsql.engines.duckdb.guard import Guard, Unsafe
+from dpsql.engines.duckdb.parameters import parameters
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.ir.expressions import Expression
 from dpsql.policy.load import load

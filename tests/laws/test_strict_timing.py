@@ -22,7 +22,7 @@ from support.measured import Exact, constants, every_way, exact, plan_of, reques
 from support.services import FreeLedger, noon
 
 from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.engines.duckdb.expressions import parameters
+from dpsql.engines.duckdb.parameters import parameters
 from dpsql.ir.statements import SALT
 from dpsql.policy.load import load
 from dpsql.policy.model import Latency

@@ -18,8 +18,8 @@ from support.corpus import SHOP
 from support.measured import SALT, every_way, opened, plan_of, request, text_of
 
 from dpsql.engines.duckdb import expressions
-from dpsql.engines.duckdb.expressions import parameters
 from dpsql.engines.duckdb.guard import Guard, Unsafe
+from dpsql.engines.duckdb.parameters import parameters
 from dpsql.plan import ties
 
 OVER = "OVER (PARTITION BY customer_id ORDER BY placed{})"

@@ -20,7 +20,7 @@ from dpsql.bound.rows import Light
 from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Total
 from dpsql.checks import run as check
-from dpsql.engines.duckdb.expressions import parameters
+from dpsql.engines.duckdb.parameters import parameters
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows

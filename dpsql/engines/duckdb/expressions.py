@@ -31,22 +31,7 @@ from dpsql.ir.expressions import (
     Window,
 )
 from dpsql.ir.window_ties import Breaks, breaks
-from dpsql.memory.cache import memoize
-from dpsql.memory.pool import Use
 from dpsql.policy.types import Kind
-
-_TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
-
-
-@memoize(Use.CACHED_STATEMENTS, 512)
-def parameters(sql: str) -> frozenset[str]:
-    r"""The names of the parameters of a generated statement.
-
-    >>> sorted(parameters("SELECT $salt + 1, '$x' AS \"$y\" WHERE a = $x0_"))
-    ['salt', 'x0_']
-    """
-    return frozenset(filter(None, _TOKENS.findall(sql)))
-
 
 Texts = Mapping[int, str]
 """How each column number is written where an expression is rendered."""

@@ -362,7 +362,7 @@ def test_post_processing_is_admitted_before_the_charge(
 
 def test_a_dry_run_binds_what_will_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake in a writer that only the engine notices costs nothing either."""
-    monkeypatch.setattr(finish, "output_sql", lambda *_: "SELECT upper(no_such_column) FROM m0")
+    monkeypatch.setattr(finish, "write_output", lambda *_: "SELECT upper(no_such_column) FROM m0")
     assert not paid_or_answered(asking(shop()), POSTPROCESSED[1][1], shop())
 
 

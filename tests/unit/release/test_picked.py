@@ -8,7 +8,8 @@ from support.services import service
 
 from dpsql.price.priced import PricedPlan
 from dpsql.release.picked import picked
-from dpsql.release.postprocess import PostProcessor, output_sql
+from dpsql.release.postprocess import PostProcessor
+from dpsql.release.postprocess_sql import write_output
 from dpsql.release.rows import schema
 
 SUMS = "SELECT channel, COUNT(amount), SUM(amount) FROM orders GROUP BY channel"
@@ -51,7 +52,7 @@ def test_columns_are_taken_as_the_engine_would_return_them(sql: str) -> None:
     priced = _plan(sql)
     tables, columns = _tables(priced), priced.plan.columns
     mine = picked(priced.plan.output, columns, tables)
-    theirs = PostProcessor().run(output_sql(priced.plan.output, columns), tables)
+    theirs = PostProcessor().run(write_output(priced.plan.output, columns), tables)
     assert mine is not None
     assert mine.to_pydict() == theirs.to_pydict()
 
@@ -84,7 +85,7 @@ def test_sums_beside_a_count_are_the_engines_to_the_last_bit() -> None:
     totals = [0.1, -7.3e-12, 1e300, 0.3, -(2.0**60) - 2.0**9, 1 / 3]
     tables, columns = _numbers(priced, counts, totals), priced.plan.columns
     mine = picked(priced.plan.output, columns, tables)
-    theirs = PostProcessor().run(output_sql(priced.plan.output, columns), tables)
+    theirs = PostProcessor().run(write_output(priced.plan.output, columns), tables)
     assert mine is not None
     assert [list(map(repr, c.to_pylist())) for c in mine.columns] == [
         list(map(repr, c.to_pylist())) for c in theirs.columns
