@@ -97,8 +97,31 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameEnd:
+    """Where a frame begins or ends: at the row, or before or after it.
+
+    ``distance`` is how far away; without one it is the end of the partition.
+    """
+
+    side: Literal_["preceding", "current row", "following"]
+    distance: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows about one that a window function sees.
+
+    Distances count rows, values of the sort key, or groups of rows that are sorted as equal.
+    """
+
+    unit: Literal_["rows", "range", "groups"]
+    start: FrameEnd
+    end: FrameEnd
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
-    """A window function over ``partition`` in ``order``; ``frame`` is generated text.
+    """A window function over ``partition`` in ``order``; without a ``frame`` it has that of SQL.
 
     ``ties`` are columns that put rows in order which ``order`` takes for equal: see ``ir.window_ties``.
     """
@@ -107,7 +130,7 @@ class Window:
     args: tuple[Expression, ...]
     partition: tuple[Expression, ...]
     order: tuple[SortKey, ...]
-    frame: str
+    frame: Frame | None
     shape: Shape = field(compare=False)
     distinct: bool = False
     where: Expression | None = None

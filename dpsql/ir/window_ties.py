@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import enum
 
-from dpsql.ir.expressions import Window
+from dpsql.ir.expressions import Frame, FrameEnd, Window
 
 _OF_EQUALS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 OF_PLACES = frozenset({"row_number", "ntile", "lag", "lead"})
+_FIRST, _ROW, _LAST = FrameEnd("preceding"), FrameEnd("current row"), FrameEnd("following")
 _ENDS = {
-    "first_value": ("", "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
-                    "GROUPS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
-    "last_value": ("RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-                   "GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"),
-}  # fmt: skip
+    "first_value": (None, Frame("range", _FIRST, _ROW), Frame("groups", _FIRST, _ROW)),
+    "last_value": (Frame("range", _ROW, _LAST), Frame("groups", _ROW, _LAST)),
+}
 """The frames that reach to the end of the partition from which a function chooses, and hold the row."""
 
 
@@ -43,7 +42,7 @@ def breaks(window: Window) -> Breaks:
     name, frame = window.function, window.frame
     if name in _OF_EQUALS:
         return Breaks.NOWHERE
-    if name in OF_PLACES or frame.startswith("ROWS"):
+    if name in OF_PLACES or (frame is not None and frame.unit == "rows"):
         return Breaks.IN_ORDER
     if name not in _ENDS:
         return Breaks.NOWHERE

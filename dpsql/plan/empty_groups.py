@@ -127,7 +127,7 @@ def _adds_zeros(relation: Aggregate | Windowed) -> bool:
     calls: tuple[Window | Aggregated, ...]
     if isinstance(relation, Windowed):
         calls, parts = relation.windows, [p for w in relation.windows for p in w.partition]
-        if any(w.order or w.frame for w in relation.windows):
+        if any(w.order or w.frame is not None for w in relation.windows):
             return False
     else:
         calls, parts = relation.calls, list(relation.keys)

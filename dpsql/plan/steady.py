@@ -37,7 +37,8 @@ def steady(relation: Relation) -> bool:
 def _window(window: Window) -> bool:
     if window.function in _OF_PEERS:
         return True
-    return not window.frame.startswith("ROWS") and _aggregated(window)
+    of_rows = window.frame is not None and window.frame.unit == "rows"
+    return not of_rows and _aggregated(window)
 
 
 def _aggregated(call: Window | Aggregated) -> bool:

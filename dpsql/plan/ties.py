@@ -127,7 +127,8 @@ def _tied(window: Window, ties: tuple[Column, ...]) -> Window:
     """A window with its ties; a RANGE frame would take no second key, and places have no frame."""
     if breaks(window) is Breaks.NOWHERE:
         return window
-    return replace(window, ties=ties, frame="" if window.function in OF_PLACES else window.frame)
+    frame = None if window.function in OF_PLACES else window.frame
+    return replace(window, ties=ties, frame=frame)
 
 
 def _ties(windowed: Windowed, below: Relation, read: Numbers) -> Iterator[Column]:

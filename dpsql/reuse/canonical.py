@@ -25,6 +25,8 @@ from dpsql.ir.expressions import (
     Case,
     Column,
     Expression,
+    Frame,
+    FrameEnd,
     Interval,
     Literal,
     Parameter,
@@ -192,7 +194,8 @@ def _expression(node: Expression, names: Mapping[int, str]) -> str:
             parts = [part for when in whens for part in when]
             return _words(f"case {shape.kind.value}", *map(text, (*parts, otherwise)))
         case Window():
-            head = f"window {node.function} {node.distinct} {node.shape.kind.value} {node.frame}"
+            frame = _frame(node.frame)
+            head = f"window {node.function} {node.distinct} {node.shape.kind.value} {frame}"
             order = (
                 _words(f"key {k.descending} {k.nulls_first}", text(k.value)) for k in node.order
             )
@@ -205,6 +208,19 @@ def _expression(node: Expression, names: Mapping[int, str]) -> str:
             raise NotCanonical
         case _:
             assert_never(node)
+
+
+def _frame(frame: Frame | None) -> str:
+    """A frame in the words that stored releases have."""
+    if frame is None:
+        return ""
+    ends = (_frame_end(end) for end in (frame.start, frame.end))
+    return f"{frame.unit.upper()} BETWEEN {' AND '.join(ends)}"
+
+
+def _frame_end(end: FrameEnd) -> str:
+    far = "UNBOUNDED" if end.distance is None else str(end.distance)
+    return "CURRENT ROW" if end.side == "current row" else f"{far} {end.side.upper()}"
 
 
 def _flat(name: str, args: tuple[Expression, ...]) -> Iterator[Expression]:

@@ -5,7 +5,6 @@ Nothing of the client's text is copied: every token below is written here or is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -22,6 +21,8 @@ from dpsql.ir.expressions import (
     Case,
     Column,
     Expression,
+    Frame,
+    FrameEnd,
     Interval,
     Literal,
     Parameter,
@@ -123,9 +124,19 @@ def _window(node: Window, names: Texts) -> str:
     order += _ties(node, names) if breaks(node) is Breaks.IN_ORDER else []
     if order:
         parts.append("ORDER BY " + ", ".join(order))
-    parts += [node.frame] if node.frame else []
+    parts += [] if node.frame is None else [_frame(node.frame)]
     call = called(node, names)
     return as_planned(f"{call} OVER ({' '.join(parts)})", node)
+
+
+def _frame(frame: Frame) -> str:
+    return f"{frame.unit.upper()} BETWEEN {_end(frame.start)} AND {_end(frame.end)}"
+
+
+def _end(end: FrameEnd) -> str:
+    if end.side == "current row":
+        return "CURRENT ROW"
+    return f"{'UNBOUNDED' if end.distance is None else end.distance} {end.side.upper()}"
 
 
 def _ties(node: Window, names: Texts) -> Iterator[str]:
@@ -141,7 +152,10 @@ def _ties(node: Window, names: Texts) -> Iterator[str]:
 
 def _reaching(node: Window) -> tuple[SortKey, ...]:
     """The sort keys; doubles under a frame that reaches a distance, which else may overflow."""
-    if not re.match(r"RANGE .*\d", node.frame):
+    frame = node.frame
+    if frame is None or frame.unit != "range":
+        return node.order
+    if frame.start.distance is None and frame.end.distance is None:
         return node.order
     shape = Shape(Kind.DOUBLE)
     return tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal as Literal_
 
 from sqlglot import exp
 
@@ -11,7 +12,17 @@ from dpsql.catalog.functions import FUNCTIONS
 from dpsql.catalog.record import AggregateRecord, Form
 from dpsql.effort import step
 from dpsql.ir.domain import interval
-from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape, SortKey, Window
+from dpsql.ir.expressions import (
+    Call,
+    Column,
+    Expression,
+    Frame,
+    FrameEnd,
+    Literal,
+    Shape,
+    SortKey,
+    Window,
+)
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.aggregate_calls import check_number, identifies
 from dpsql.sql.bind.binder import Binder
@@ -33,7 +44,6 @@ _NEIGHBOURS: dict[type[exp.Expr], str] = {
     exp.FirstValue: "first_value",
     exp.LastValue: "last_value",
 }
-_BOUNDS = ("UNBOUNDED", "CURRENT ROW")
 
 
 @dataclass(slots=True)
@@ -158,30 +168,40 @@ def _neighbour(scalars: Binder, node: exp.Expr) -> tuple[str, tuple[Expression, 
     return name, args, Shape(kind, type_name=name_of_type(kind, args))
 
 
-_PLACES = ("UNBOUNDED PRECEDING", "PRECEDING", "CURRENT ROW", "FOLLOWING", "UNBOUNDED FOLLOWING")
-"""Where a frame may begin or end, in order."""
-
-
-def _frame(node: exp.Expr, order: tuple[SortKey, ...]) -> str:
-    """The frame as text made of words and whole numbers only."""
+def _frame(node: exp.Expr, order: tuple[SortKey, ...]) -> Frame | None:
     spec = node.args.get("spec")
     if spec is None:
-        return ""
-    kind = str(spec.args.get("kind") or "ROWS").upper()
+        return None
+    unit = _UNITS.get(str(spec.args.get("kind") or "ROWS").upper())
     start = _bound(node, spec.args.get("start"), spec.args.get("start_side"))
     end = _bound(node, spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"))
-    if kind not in ("ROWS", "RANGE", "GROUPS"):
+    if unit is None:
         raise refuse("DP100", node, "this window frame is not answered", "It is not listed.")
     first, last = _place(start), _place(end)
-    if first == len(_PLACES) - 1 or last == 0 or first > last:
+    if first == _LAST or last == -_LAST or first > last:
         raise refuse("DP102", node, "this window frame ends before it begins", "It holds no row.")
-    if kind != "ROWS" and (first in (1, 3) or last in (1, 3)):
-        _ordered(node, kind, order)
-    return f"{kind} BETWEEN {start} AND {end}"
+    if unit != "rows" and (start.distance is not None or end.distance is not None):
+        _ordered(node, unit.upper(), order)
+    return Frame(unit, start, end)
 
 
-def _place(bound: str) -> int:
-    return _PLACES.index(bound if bound in _PLACES else bound.split()[-1])
+_UNITS: dict[str, Literal_["rows", "range", "groups"]] = {
+    "ROWS": "rows", "RANGE": "range", "GROUPS": "groups",
+}  # fmt: skip
+_SIDES: dict[str, Literal_["preceding", "following"]] = {
+    "PRECEDING": "preceding", "FOLLOWING": "following",
+}  # fmt: skip
+_MOST_DIGITS = 1_000
+"""Of a distance: longer ones take time to read."""
+_LAST = 2
+
+
+def _place(end: FrameEnd) -> int:
+    """On which side of the row an end is, and whether it is at a distance: -2 to 2."""
+    if end.side == "current row":
+        return 0
+    far = 1 if end.distance is not None else _LAST
+    return far if end.side == "following" else -far
 
 
 def _ordered(node: exp.Expr, kind: str, order: tuple[SortKey, ...]) -> None:
@@ -198,12 +218,16 @@ def _ordered(node: exp.Expr, kind: str, order: tuple[SortKey, ...]) -> None:
         )
 
 
-def _bound(node: exp.Expr, value: object, side: object) -> str:
-    direction = str(side or "").upper()
-    if isinstance(value, str) and value.upper() in _BOUNDS:
-        return f"{value.upper()} {direction}".strip()
-    if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():
-        return f"{value.this} {direction}"
+def _bound(node: exp.Expr, value: object, side: object) -> FrameEnd:
+    if isinstance(value, str) and value.upper() == "CURRENT ROW":
+        return FrameEnd("current row")
+    direction = _SIDES.get(str(side or "").upper())
+    if direction is not None and isinstance(value, str) and value.upper() == "UNBOUNDED":
+        return FrameEnd(direction)
+    if direction is not None and isinstance(value, exp.Literal) and not value.is_string:
+        digits = str(value.this)
+        if digits.isdecimal() and len(digits) <= _MOST_DIGITS:
+            return FrameEnd(direction, int(digits))
     raise refuse(
         "DP114", node, "the ends of a window frame are literals", "They are fixed beforehand."
     )

@@ -18,6 +18,8 @@ from dpsql.ir.expressions import (
     Call,
     Column,
     Expression,
+    Frame,
+    FrameEnd,
     Interval,
     Literal,
     Parameter,
@@ -126,8 +128,8 @@ def test_orders_may_be_by_constants(value: Scalar | None) -> None:
     assert len(run(f"SELECT row_number() OVER (ORDER BY {sort_list(keys, NAMES)}) FROM t")) == 3
 
 
-def window(function: str, kind: Kind, *args: Expression, frame: str = "", **more: object) -> str:
-    node = Window(function, args, (NAME,), (SortKey(AMOUNT),), frame, Shape(kind), **more)  # type: ignore[arg-type]
+def window(function: str, kind: Kind, *args: Expression, **more: object) -> str:
+    node = Window(function, args, (NAME,), (SortKey(AMOUNT),), None, Shape(kind), **more)  # type: ignore[arg-type]
     return expression(node, NAMES)
 
 
@@ -144,22 +146,27 @@ def test_windows() -> None:
         "TRY_CAST(sum(DISTINCT t.amount)"
     )
     assert (
-        expression(Window("count", (), (), (), "", Shape(Kind.INTEGER)), NAMES)
+        expression(Window("count", (), (), (), None, Shape(Kind.INTEGER)), NAMES)
         == "count(*) OVER ()"
     )
 
 
-@pytest.mark.parametrize("frame", [
-    "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
-    "RANGE BETWEEN 5 PRECEDING AND 5 FOLLOWING",
-    "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
-    "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+@pytest.mark.parametrize(("frame", "words"), [
+    (Frame("rows", FrameEnd("preceding", 1), FrameEnd("current row")),
+     "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"),
+    (Frame("range", FrameEnd("preceding", 5), FrameEnd("following", 5)),
+     "RANGE BETWEEN 5 PRECEDING AND 5 FOLLOWING"),
+    (Frame("range", FrameEnd("preceding"), FrameEnd("current row")),
+     "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
+    (Frame("groups", FrameEnd("preceding", 1), FrameEnd("following", 1)),
+     "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING"),
 ])  # fmt: skip
 @pytest.mark.parametrize("descending", [False, True])
-def test_frames_reach_beyond_the_largest_number(frame: str, descending: bool) -> None:
+def test_frames_reach_beyond_the_largest_number(frame: Frame, words: str, descending: bool) -> None:
     order = (SortKey(AMOUNT, descending=descending),)
     node = Window("sum", (AMOUNT,), (), order, frame, Shape(Kind.INTEGER))
     text = expression(node, NAMES)
+    assert f" {words})" in text
     kinds = run(f"SELECT typeof({text}) FROM t")
     assert kinds == [("BIGINT",)] * 3
 

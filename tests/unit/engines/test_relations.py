@@ -129,7 +129,7 @@ COMPUTED = project(SALES, {"twice": TWICE, "id": ID})
 OTHER = sales(11)
 ROW = Windowed(
     SALES,
-    (Window("row_number", (), (GRP,), (SortKey(ID),), "", INTEGER),),
+    (Window("row_number", (), (GRP,), (SortKey(ID),), None, INTEGER),),
     (*SALES.fields, Column(50, "place", INTEGER)),
     PUBLIC,
 )
@@ -208,7 +208,7 @@ CASES: list[tuple[str, Relation, str]] = [
         where(ROW, call("eq", ROW.fields[4], literal(1))),
         "SELECT *, 1 FROM sales WHERE id IN (1, 3, 4)",
     ),
-    ("window twice", Windowed(ROW, (Window("max", (ROW.fields[4],), (), (), "", INTEGER),), (*ROW.fields, Column(51, "most", INTEGER)), PUBLIC), "SELECT *, row_number() OVER (PARTITION BY grp ORDER BY id), 2 FROM sales"),
+    ("window twice", Windowed(ROW, (Window("max", (ROW.fields[4],), (), (), None, INTEGER),), (*ROW.fields, Column(51, "most", INTEGER)), PUBLIC), "SELECT *, row_number() OVER (PARTITION BY grp ORDER BY id), 2 FROM sales"),
     ("self join", join("inner", SALES, OTHER, call("eq", ID, OTHER.fields[0])), "FROM sales a JOIN sales b ON a.id = b.id"),
     ("left join", join("left", SALES, OTHER, call("lt", ID, OTHER.fields[0])), "FROM sales a LEFT JOIN sales b ON a.id < b.id"),
     ("full join", join("full", where(SALES, call("lt", ID, literal(3))), OTHER, call("eq", ID, OTHER.fields[0])), "FROM (FROM sales WHERE id < 3) a FULL JOIN sales b ON a.id = b.id"),
