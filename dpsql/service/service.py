@@ -16,7 +16,6 @@ import pyarrow as pa
 from dpsql.diagnostics.operation.gauges import GAUGES, page
 from dpsql.diagnostics.refusal import LedgerFailed, PolicyError, Refusal, Refused, SourceMismatch
 from dpsql.engines.duckdb import copies
-from dpsql.engines.duckdb.constants import quoted
 from dpsql.engines.duckdb.engine import Constants, DuckDB
 from dpsql.engines.duckdb.guard import Guarded
 from dpsql.engines.duckdb.write import write
