@@ -26,6 +26,7 @@ from pathlib import Path
 
 from dpsql.engines.duckdb import copies as prepared
 from dpsql.engines.duckdb.engine import DuckDB
+from dpsql.engines.duckdb.made_data import write_table
 from dpsql.engines.duckdb.scratch import made
 from dpsql.engines.facts import Facts
 from dpsql.engines.lookups import SourceEngine
@@ -34,7 +35,7 @@ from dpsql.engines.verify import verify
 from dpsql.ledger.open import open_ledger
 from dpsql.policy.model import Policy
 from dpsql.selftest.bound import Claim, Found, alpha_of_end, lower_bound
-from dpsql.selftest.copies import derive_policy, statements
+from dpsql.selftest.copies import derive_policy, made_tables
 from dpsql.selftest.matrix import matrix
 from dpsql.selftest.power import Power, least_noticed
 from dpsql.selftest.probes import PREPARED
@@ -186,8 +187,8 @@ def _pair(work: _Work, cells: int, place: Path, stack: ExitStack, clock: _Days) 
     for name, without in (("with", False), ("without", True)):
         (place / name).mkdir()
         copy = derive_policy(work.policy, place / name, cells)
-        tables = statements(copy, work.scenario, texts, cells, without=without)
-        made(copy.source.path, tables)
+        tables = made_tables(copy, work.scenario, texts, cells, without=without)
+        made(copy.source.path, map(write_table, tables))
         if any(PREPARED in text for text in texts):
             prepared.prepare(replace(copy, tables={PREPARED: copy.tables[PREPARED]}), [PREPARED])
         opened = DuckDB(copy.source.path, copy.limits, prepared.place(copy))

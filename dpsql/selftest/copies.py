@@ -6,12 +6,23 @@ made up. Every cell holds its own people; in the neighbour, one of them is missi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from dpsql.engines.duckdb.constants import literal, quoted
+from dpsql.engines.duckdb.made_data import (
+    CellNumber,
+    CellWord,
+    Content,
+    KeyNumber,
+    Level,
+    MadeColumn,
+    MadeLabels,
+    MadeTable,
+    One,
+    PartNumber,
+)
 from dpsql.policy.model import (
     Allowance,
     Column,
@@ -22,7 +33,7 @@ from dpsql.policy.model import (
     Table,
 )
 from dpsql.policy.types import Kind, Scalar
-from dpsql.selftest.probes import CELL, KINDS, LOOSE, PART, PARTS, TABLES, UNITS, WORD
+from dpsql.selftest.probes import CELL, LOOSE, PART, PARTS, TABLES, UNITS, WORD
 from dpsql.selftest.scenarios import OTHERS_PART, Scenario
 
 MOST_ROWS = 4
@@ -33,14 +44,6 @@ WIDE_DELTA = Fraction(1, 50)
 """A delta that can be seen to fail; that of ``ROLE`` is as small as those of real roles."""
 TARGET = 100
 """The number of the person that is missing in the neighbour; with a group, of the first of it."""
-_BEYOND: Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    Kind.DOUBLE: (("'inf'", "'1e300'", "'nan'"), ("'-inf'", "'-1e300'", "NULL")),
-    Kind.INTEGER: (("2000000000",), ("-2000000000", "NULL")),
-    Kind.TEXT: (("'nobody lists this'",), ("NULL",)),
-    Kind.DATE: (("'9999-12-31'",), ("'0001-01-01'", "NULL")),
-    Kind.TIMESTAMP: (("'9999-12-31'",), ("'0001-01-01'", "NULL")),
-    Kind.BOOLEAN: (("TRUE", "NULL"), ("NULL", "FALSE")),
-}
 
 
 def derive_policy(policy: Policy, place: Path, cells: int) -> Policy:
@@ -93,9 +96,9 @@ def _celled(table: Table, cells: int) -> Table:
     return replace(table, columns={**table.columns, **extra})
 
 
-def statements(
+def made_tables(
     policy: Policy, scenario: Scenario, texts: Sequence[str], cells: int, *, without: bool
-) -> Iterator[str]:
+) -> Iterator[MadeTable | MadeLabels]:
     """The tables of one side that these texts name, and those that lead from them to units."""
     named = [t for t in policy.tables.values() if any(t.name in text for text in texts)]
     names = {key.references for table in named for key in table.path} | {t.name for t in named}
@@ -103,77 +106,39 @@ def statements(
         if table.name not in names:
             continue
         if table.public:
-            yield f"CREATE TABLE {quoted(table.name)} AS {KINDS}"
+            yield MadeLabels(table.name, PARTS)
             continue
         assert table.unit is not None
         size = policy.units[table.unit].group_size
         yield _made(table, scenario, 1 if table.name == LOOSE else cells, 0 if without else size)
 
 
-def _made(table: Table, scenario: Scenario, cells: int, targets: int) -> str:
-    """A table: the rows of one cell are written once, and then copied to all cells."""
+def _made(table: Table, scenario: Scenario, cells: int, targets: int) -> MadeTable:
     rows = 2 * table.max_rows_per_unit if scenario.many and table.max_rows_per_unit > 1 else 1
     people = [(p, scenario.theirs, 1) for p in range(1, scenario.others + 1)]
     people += [(TARGET + i, scenario.value, rows) for i in range(targets)]
-    listed = ", ".join(f"({p}, '{value}', {n})" for p, value, n in people or [(0, "middle", 0)])
-    named = {name: _cellwise(table, c, scenario) for name, c in table.columns.items()}
-    once = [
-        f"{_typed(_values(c), c)} AS {quoted(name)}"
-        for name, c in table.columns.items()
-        if named[name] is None
-    ]
-    items = ", ".join(
-        quoted(name) if text is None else f"{_typed(text, table.columns[name])} AS {quoted(name)}"
-        for name, text in named.items()
+    columns = tuple(
+        MadeColumn(name, column.declared, _content(table, column, scenario))
+        for name, column in table.columns.items()
     )
-    return (
-        f"CREATE TABLE {quoted(table.name)} AS WITH cell AS MATERIALIZED"
-        f" (SELECT {', '.join(['p', 'j', *once])} FROM (VALUES {listed}) AS v(p, value, n),"
-        f" range(0, {rows}) AS s(j) WHERE j < n)"
-        f" SELECT {items} FROM range(1, {cells + 1}) AS r(c), cell"
-        + (f" WHERE p < {TARGET} OR c % 2 = 1" if scenario.beside else "")
-    )
+    there = tuple(people) or ((0, "middle", 0),)
+    return MadeTable(table.name, columns, there, rows, cells, TARGET, scenario.beside)
 
 
-def _typed(text: str, column: Column) -> str:
-    return f"TRY_CAST({text} AS {column.declared.upper()})"
-
-
-def _cellwise(table: Table, column: Column, scenario: Scenario) -> str | None:
-    """What differs from cell to cell; None for the rest."""
-    own = f"p >= {TARGET}"
+def _content(table: Table, column: Column, scenario: Scenario) -> Content:
     if column.name == CELL:
-        return "c"
+        return CellNumber()
     if column.name == PART:
-        return f"CASE WHEN {own} THEN {scenario.part('j')} ELSE {OTHERS_PART} END"
+        return PartNumber(scenario.part, OTHERS_PART)
     if column.name == WORD:
-        return f"CASE WHEN {own} THEN 'w' ELSE 'o' END || c" if scenario.apart else "'w' || c"
+        return CellWord(scenario.apart)
     referring = {c for key in table.foreign_keys for c in key.columns}
     if column.name not in {*table.key, *table.unit_columns, *referring}:
-        return None
+        return Level(column.kind, *_ends(column))
     if column.declared == "smallint":
-        return "1"  # too small for a number of its own: another column of the key has one
-    number = "c * 1000 + p"
-    if column.name not in table.unit_columns:
-        number = f"({number}) * {2 * MOST_ROWS} + j"
-    elif scenario.keyless:
-        number = f"CASE WHEN {own} THEN NULL ELSE {number} END"
-    return f"'u' || ({number})" if column.kind is Kind.TEXT else number
-
-
-def _values(column: Column) -> str:
-    """A value by what the row's person has."""
-    low, middle, top = (f"CAST({literal(v, column.kind)} AS VARCHAR)" for v in _ends(column))
-    above, below = (_taking_turns(texts) for texts in _BEYOND[column.kind])
-    return (
-        f"CASE value WHEN 'top' THEN {top} WHEN 'low' THEN {low}"
-        f" WHEN 'above' THEN {above} WHEN 'below' THEN {below} ELSE {middle} END"
-    )
-
-
-def _taking_turns(texts: tuple[str, ...]) -> str:
-    whens = " ".join(f"WHEN {i} THEN CAST({t} AS VARCHAR)" for i, t in enumerate(texts))
-    return f"CASE j % {len(texts)} {whens} END"
+        return One()
+    of_unit = column.name in table.unit_columns
+    return KeyNumber(column.kind, None if of_unit else 2 * MOST_ROWS, of_unit and scenario.keyless)
 
 
 def _ends(column: Column) -> tuple[Scalar, Scalar, Scalar]:

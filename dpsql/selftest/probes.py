@@ -22,10 +22,6 @@ LOOSE = "dpsql_loose"
 EVENTS, LOGINS = "dpsql_events", "dpsql_logins"
 """Tables of units that have no table of their own."""
 PERSON = "dpsql_person"
-KINDS = (
-    f"SELECT CAST(i AS INTEGER) AS part, 'part ' || i AS label FROM range(1, {PARTS + 1}) AS r(i)"
-)
-"""The rows of the public table."""
 
 _VALUES = (
     Column("x", "double", Kind.DOUBLE, nullable=True, range=(Fraction(-1), Fraction(3))),

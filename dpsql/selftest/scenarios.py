@@ -30,11 +30,12 @@ class Scenario:
     others: int = 2
     theirs: Value = "middle"
 
-    def part(self, row: str) -> str:
-        """In which part of the cell the person's row is; those of others are in the last."""
+    @property
+    def part(self) -> int | None:
+        """In which part of the cell the person's rows are, None for four; those of others are in the last."""
         if self.spread:
-            return f"1 + {row} % 4"
-        return str(OWN_PART if self.apart or not self.others else OTHERS_PART)
+            return None
+        return OWN_PART if self.apart or not self.others else OTHERS_PART
 
 
 TWICE = Scenario("twice the rows allowed", many=True)

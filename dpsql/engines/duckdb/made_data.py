@@ -1,0 +1,187 @@
+"""Tables of made-up rows, as statements that create them: many cells, each a copy of the same few rows.
+
+The rows of one cell are written once, as those of persons ``p`` with a level of values, and row ``j`` of each;
+then they are copied to all cells ``c``. Nothing here comes from data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from dpsql.engines.duckdb.constants import literal, quoted
+from dpsql.policy.types import Kind, Scalar
+
+_BEYOND: Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    Kind.DOUBLE: (("'inf'", "'1e300'", "'nan'"), ("'-inf'", "'-1e300'", "NULL")),
+    Kind.INTEGER: (("2000000000",), ("-2000000000", "NULL")),
+    Kind.TEXT: (("'nobody lists this'",), ("NULL",)),
+    Kind.DATE: (("'9999-12-31'",), ("'0001-01-01'", "NULL")),
+    Kind.TIMESTAMP: (("'9999-12-31'",), ("'0001-01-01'", "NULL")),
+    Kind.BOOLEAN: (("TRUE", "NULL"), ("NULL", "FALSE")),
+}
+"""What lies above, and below, what is declared of a kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellNumber:
+    """The number of the row's cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartNumber:
+    """The part of the cell: ``own`` of the missing persons' rows, in turn 1 to 4 where None; else ``others``."""
+
+    own: int | None
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellWord:
+    """A word for each cell; where they are ``apart``, another one for the missing persons' rows."""
+
+    apart: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNumber:
+    """A number for each person and cell; with ``rows``, for each of so many rows of these.
+
+    Without a key the missing persons' rows have NULL. A key of kind text is a word with the number.
+    """
+
+    kind: Kind
+    rows: int | None
+    keyless: bool
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """A key that is too small for a number of its own: another column of the key has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value by the level of the row's person: ``low``, ``middle``, ``top``, or beyond either end."""
+
+    kind: Kind
+    low: Scalar
+    middle: Scalar
+    top: Scalar
+
+
+Content = CellNumber | PartNumber | CellWord | KeyNumber | One | Level
+
+
+@dataclass(frozen=True, slots=True)
+class MadeColumn:
+    """A column of a declared type."""
+
+    name: str
+    declared: str
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTable:
+    """A table of ``cells`` cells. ``people`` have a number, a level, and how many of the ``rows``.
+
+    Those from ``target`` on are the persons that are missing in the neighbour; where they are
+    ``alternating``, every second cell is without them.
+    """
+
+    name: str
+    columns: tuple[MadeColumn, ...]
+    people: tuple[tuple[int, str, int], ...]
+    rows: int
+    cells: int
+    target: int
+    alternating: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MadeLabels:
+    """A public table of the numbers up to ``parts``, each with a label."""
+
+    name: str
+    parts: int
+
+
+def write_table(table: MadeTable | MadeLabels) -> str:
+    """The statement that creates a table."""
+    match table:
+        case MadeLabels(name=name, parts=parts):
+            return (
+                f"CREATE TABLE {quoted(name)} AS SELECT CAST(i AS INTEGER) AS part,"
+                f" 'part ' || i AS label FROM range(1, {parts + 1}) AS r(i)"
+            )
+        case MadeTable():
+            return _copied(table)
+        case _:
+            assert_never(table)
+
+
+def _copied(table: MadeTable) -> str:
+    """The rows of one cell, copied to all cells."""
+    listed = ", ".join(f"({p}, '{level}', {n})" for p, level, n in table.people)
+    once = [
+        f"{_cast(_level(c.content), c)} AS {quoted(c.name)}"
+        for c in table.columns
+        if isinstance(c.content, Level)
+    ]
+    items = ", ".join(
+        quoted(c.name)
+        if isinstance(c.content, Level)
+        else f"{_cast(_of_cell(c.content, table.target), c)} AS {quoted(c.name)}"
+        for c in table.columns
+    )
+    return (
+        f"CREATE TABLE {quoted(table.name)} AS WITH cell AS MATERIALIZED"
+        f" (SELECT {', '.join(['p', 'j', *once])} FROM (VALUES {listed}) AS v(p, value, n),"
+        f" range(0, {table.rows}) AS s(j) WHERE j < n)"
+        f" SELECT {items} FROM range(1, {table.cells + 1}) AS r(c), cell"
+        + (f" WHERE p < {table.target} OR c % 2 = 1" if table.alternating else "")
+    )
+
+
+def _cast(text: str, column: MadeColumn) -> str:
+    return f"TRY_CAST({text} AS {column.declared.upper()})"
+
+
+def _of_cell(content: CellNumber | PartNumber | CellWord | KeyNumber | One, target: int) -> str:
+    """What differs from cell to cell."""
+    own = f"p >= {target}"
+    match content:
+        case CellNumber():
+            return "c"
+        case PartNumber(own=part, others=others):
+            return f"CASE WHEN {own} THEN {'1 + j % 4' if part is None else part} ELSE {others} END"
+        case CellWord(apart=apart):
+            return f"CASE WHEN {own} THEN 'w' ELSE 'o' END || c" if apart else "'w' || c"
+        case One():
+            return "1"
+        case KeyNumber(kind=kind, rows=rows, keyless=keyless):
+            number = "c * 1000 + p"
+            if rows is not None:
+                number = f"({number}) * {rows} + j"
+            elif keyless:
+                number = f"CASE WHEN {own} THEN NULL ELSE {number} END"
+            return f"'u' || ({number})" if kind is Kind.TEXT else number
+        case _:
+            assert_never(content)
+
+
+def _level(content: Level) -> str:
+    ends = (content.low, content.middle, content.top)
+    low, middle, top = (f"CAST({literal(v, content.kind)} AS VARCHAR)" for v in ends)
+    above, below = (_taking_turns(texts) for texts in _BEYOND[content.kind])
+    return (
+        f"CASE value WHEN 'top' THEN {top} WHEN 'low' THEN {low}"
+        f" WHEN 'above' THEN {above} WHEN 'below' THEN {below} ELSE {middle} END"
+    )
+
+
+def _taking_turns(texts: tuple[str, ...]) -> str:
+    whens = " ".join(f"WHEN {i} THEN CAST({t} AS VARCHAR)" for i, t in enumerate(texts))
+    return f"CASE j % {len(texts)} {whens} END"
