@@ -15,11 +15,10 @@ from typing import TypeVar
 
 from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
-from dpsql.engines.duckdb.guard import Admitted, Guarded
-from dpsql.engines.duckdb.statements import sql_of
+from dpsql.engines.duckdb.guarded import Admitted, Guarded
+from dpsql.engines.duckdb.statements import statement_for
 from dpsql.engines.incident import failed
 from dpsql.engines.public_groups import PublicReader
-from dpsql.engines.upheld import Upheld
 from dpsql.execution import check as check_time
 from dpsql.execution import released, take
 from dpsql.ir.statements import SALT
@@ -69,7 +68,6 @@ class Tools:
     postprocessor: PostProcessor
     answers: AnswerCache = field(default_factory=AnswerCache)
     single_flight: SingleFlight = field(default_factory=SingleFlight)
-    upheld: Upheld | None = None
 
     @property
     def reader(self) -> PublicReader:
@@ -170,9 +168,8 @@ def admit(priced: PricedPlan, tools: Tools) -> None:
 
 
 def admit_part(part: PricedMeasurement, tools: Tools) -> Admitted:
-    """The lightest statement of a measurement that may run."""
-    lighter = None if tools.upheld is None else tools.upheld.statement(part)
-    return tools.engine.admit(sql_of(part), lighter)
+    """The cheapest statement of a measurement that may run."""
+    return tools.engine.admit(statement_for(part))
 
 
 def admit_sources(

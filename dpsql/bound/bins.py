@@ -9,7 +9,6 @@ factor instead, rounded down, so that they weigh no more than the capped count.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from dpsql.bound import (
@@ -25,10 +24,8 @@ from dpsql.bound import (
 from dpsql.bound.buckets import Buckets, buckets, ends
 from dpsql.bound.first_groups import is_first
 from dpsql.bound.norm_clip import factor
-from dpsql.bound.rank_prefilter import prefilter, separable
 from dpsql.bound.row_weights import WEIGHT, multiply, with_weights
 from dpsql.bound.rows import UnitRows, condition, keep
-from dpsql.bound.share_rows import is_costly
 from dpsql.catalog.statistic import Mode, Ranked
 from dpsql.ir.expressions import Column
 from dpsql.ir.statements import (
@@ -37,7 +34,6 @@ from dpsql.ir.statements import (
     BinList,
     CaseWhen,
     Cast,
-    CommonTable,
     Fold,
     From,
     Name,
@@ -50,7 +46,7 @@ from dpsql.ir.statements import (
     Term,
     UnionAll,
 )
-from dpsql.plan.nodes import Cells, Measurement
+from dpsql.plan.nodes import Cells
 
 BIN, COUNT = Name("b"), Name("m")
 _THERE = Op("is not null", (BIN,))
@@ -74,7 +70,7 @@ def bin_in(statistic: Ranked, cells: Cells | None, flag: Column | None) -> Term:
     return found if where is None else CaseWhen(((where, found),))
 
 
-def apply(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Query:
+def apply(bounding: Bounding, rows: UnitRows) -> Query:
     """For each group the bins that have rows, in a column ``bins``; ``rows`` have their bin in ``b``."""
     match bounding:
         case OneRow() | PreparedRows():
@@ -82,7 +78,7 @@ def apply(measurement: Measurement, bounding: Bounding, rows: UnitRows) -> Query
         case RowWeights():
             found = _weigh_bins(bounding, rows)
         case UnitTotals() | GroupCaps() | WeightsAndGroups() | NormClip():
-            found = _bins_of_units(measurement, bounding, rows)
+            found = _bins_of_units(bounding, rows)
         case _:
             assert_never(bounding)
     items = (*keep(rows.keys), ("bins", BinList(BIN, Name("n"))))
@@ -114,9 +110,9 @@ ByUnit = UnitTotals | GroupCaps | WeightsAndGroups | NormClip
 """What adds up the rows of a unit in a group first."""
 
 
-def _bins_of_units(measurement: Measurement, bounding: ByUnit, rows: UnitRows) -> Query:
+def _bins_of_units(bounding: ByUnit, rows: UnitRows) -> Query:
     """Rows of each unit, group and bin, then the factor of the unit there, then the sums."""
-    placed, few = _placed_bins(measurement, bounding, rows)
+    placed, few = _placed_bins(bounding, rows)
     names = (*rows.units, *rows.keys, "b", "m", *(("place",) if few is not None else ()))
     items = (*keep(names), ("factor", _factor(bounding, rows)))
     there = (_THERE,) if few is None or rows.strict else (_THERE, few)
@@ -125,21 +121,18 @@ def _bins_of_units(measurement: Measurement, bounding: ByUnit, rows: UnitRows) -
     return _sum_bins(rows, Alias(counted, "f"), sum_)
 
 
-def _placed_bins(
-    measurement: Measurement, bounding: ByUnit, rows: UnitRows
-) -> tuple[Query, Term | None]:
+def _placed_bins(bounding: ByUnit, rows: UnitRows) -> tuple[Query, Term | None]:
     """Rows of each unit, group and bin, and the condition on the groups that are kept, if one is left."""
     one = Number(1 << bounding.bin_bits)
     if isinstance(bounding, UnitTotals | NormClip):
         return _by_bin(rows, Alias(rows.query, "r"), one), None
-    found, weights = prefilter(measurement, bounding, rows), bounding.weights
-    if found is not None:
+    weights = bounding.weights
+    if rows.split is not None:
         shown = keep((*rows.units, *rows.keys, "b", "m", "weight", "rows"))
-        many, where = found.many()
         weight: Term = one if weights is None else Fold("min", WEIGHT)
-        ranked = _by_bin(rows, many, weight, where, ranked=True)
+        ranked = _by_bin(rows, rows.split.many, weight, rows.split.where, ranked=True)
         kept = Select(Alias(ranked, "p"), shown, (is_first(bounding),))
-        return UnionAll((_by_bin(rows, found.few(), one), kept)), None
+        return UnionAll((_by_bin(rows, rows.split.few, one), kept)), None
     source: From = Alias(rows.query, "r")
     weight = one
     if weights is not None:
@@ -182,19 +175,3 @@ def _factor(bounding: ByUnit, rows: UnitRows) -> Term:
             return WEIGHT
         case _:
             assert_never(bounding)
-
-
-def share(measurement: Measurement, bounding: Bounding, rows: UnitRows, name: str) -> UnitRows:
-    """The rows written once, where the statement reads them again; computed once where that costs less."""
-    match bounding:
-        case RowWeights():
-            costly = False
-        case GroupCaps() | WeightsAndGroups():
-            costly = separable(measurement, bounding, rows)
-            if not costly and bounding.weights is None:
-                return rows
-        case OneRow() | PreparedRows() | UnitTotals() | NormClip():
-            return rows
-        case _:
-            assert_never(bounding)
-    return replace(rows, query=CommonTable(name, rows.query, costly and is_costly(rows.relation)))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.bound.rank_prefilter import units_above
 from dpsql.bound.rows import UnitRows, condition, keep
 from dpsql.bound.sensitivity import Strategy, kept
 from dpsql.catalog.statistic import Values
@@ -20,12 +19,10 @@ from dpsql.ir.expressions import Column
 from dpsql.ir.statements import (
     Alias,
     CaseWhen,
-    CommonTable,
     Draw,
     Fold,
     From,
     Items,
-    JoinUsing,
     KeyValue,
     Name,
     Number,
@@ -68,22 +65,14 @@ def apply(statistic: Values, bounding: Strategy, rows: UnitRows, values: tuple[s
         counted = (*keep(keys), ("n", replace(number, where=few)))
         return Select(Alias(placed, "p"), counted, group=keys)
     shown = keep((*keys, *values))
-    if not rows.steady:
+    if rows.split is None:
         drawn = _rank_pairs(rows, values, Alias(rows.query, "r"), where=(_THERE,))
         first = Select(Alias(drawn, "q"), shown, (few,))
         return Select(Alias(first, "p"), items, group=keys)
-    many = Alias(units_above(most, rows), "m")
-    all_of_few = Select(JoinUsing("anti", Alias(rows.query, "r"), many, rows.units), shown)
-    some = JoinUsing("semi", Alias(rows.query, "r"), many, rows.units)
-    drawn = _rank_pairs(rows, values, some, where=(_THERE,))
+    all_of_few = Select(rows.split.few, shown)
+    drawn = _rank_pairs(rows, values, rows.split.many, where=(_THERE,))
     some_of_many = Select(Alias(drawn, "q"), shown, (few,))
     return Select(Alias(UnionAll((all_of_few, some_of_many)), "p"), items, group=keys)
-
-
-def share(bounding: Strategy, rows: UnitRows, name: str) -> UnitRows:
-    """The rows written once, where the statement reads them again."""
-    again = bounding.reads_units and rows.steady and not rows.strict
-    return replace(rows, query=CommonTable(name, rows.query)) if again else rows
 
 
 def _number(values: tuple[str, ...]) -> Fold:

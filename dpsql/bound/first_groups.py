@@ -8,9 +8,8 @@ order takes longer than all else.
 from __future__ import annotations
 
 from dpsql.bound.by_unit import ALONE, by_unit, columns
-from dpsql.bound.rank_prefilter import Prefilter, prefilter
 from dpsql.bound.row_weights import WEIGHT, KeepsGroups, with_weights
-from dpsql.bound.rows import Grids, UnitRows, keep
+from dpsql.bound.rows import Grids, SplitRows, UnitRows, keep
 from dpsql.ir.statements import (
     Alias,
     CommonTable,
@@ -36,9 +35,8 @@ def first_groups(
     measurement: Measurement, bounding: KeepsGroups, grids: Grids, rows: UnitRows
 ) -> tuple[Query, Term | None]:
     """The sums of units in their groups, and the condition on those that are kept, if one is left."""
-    found = prefilter(measurement, bounding, rows)
-    if found is not None:
-        return _join_prefiltered(measurement, found), None
+    if rows.split is not None:
+        return _join_split(measurement, bounding, rows, rows.split), None
     weights = bounding.weights
     if weights is None:
         groups = by_unit(measurement, rows)
@@ -66,18 +64,19 @@ def rank_groups(rows: UnitRows, groups: Select, source: From | None = None) -> S
     return Select(source or Alias(groups, "l"), items)
 
 
-def _join_prefiltered(measurement: Measurement, found: Prefilter) -> Query:
+def _join_split(
+    measurement: Measurement, bounding: KeepsGroups, rows: UnitRows, split: SplitRows
+) -> Query:
     """Groups of units that keep all of theirs, and the first ones of all others."""
-    rows, weights = found.rows, found.bounding.weights
+    weights = bounding.weights
     one: Term = ALONE
     weight, bits = one, 0
     if weights is not None:
         one, weight, bits = Number(1 << weights.bits), WEIGHT, weights.bits
-    few = by_unit(measurement, rows, found.few(), one, bits)
-    source, where = found.many()
-    many = by_unit(measurement, rows, source, weight, bits, where)
+    few = by_unit(measurement, rows, split.few, one, bits)
+    many = by_unit(measurement, rows, split.many, weight, bits, split.where)
     shown = keep((*rows.keys, *(name for name in columns(few) if name.startswith("s"))))
-    ranked = Select(Alias(rank_groups(rows, many), "p"), shown, (is_first(found.bounding),))
+    ranked = Select(Alias(rank_groups(rows, many), "p"), shown, (is_first(bounding),))
     return UnionAll((Select(Alias(few, "f"), shown), ranked))
 
 

@@ -9,10 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dpsql.bound.drop_unit_path import looked_up
 from dpsql.bound.grid import Grid, ends, is_whole
-from dpsql.bound.reading import Reading, relation_to_read
-from dpsql.bound.sensitivity import Strategy
 from dpsql.catalog.statistic import Statistic, Total
 from dpsql.ir.expressions import Column, Expression
 from dpsql.ir.relations import Filter, Join, Project, Relation, Scan, Sort, Stepped, written
@@ -20,6 +17,7 @@ from dpsql.ir.statements import (
     Cast,
     Draw,
     Fold,
+    From,
     Items,
     KeyValue,
     Name,
@@ -38,10 +36,12 @@ from dpsql.plan.ties import break_ties
 Grids = tuple[Grid | None, ...]
 LARGEST = 1 << 26
 """The most steps of a value that are added up as doubles."""
+FEW = 130_000_000
+"""The most rows whose values are added up as doubles: see ``rewrite.shortcut``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Light:
+class DataFacts:
     """What is known of the rows: there are ``few``, and of which totals all values are ``within`` bounds."""
 
     few: bool = False
@@ -76,11 +76,25 @@ def _less(term: Term, other: Term) -> Term:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitRows:
+    """Rows of units that keep all of their groups, and of ``many`` others, which need an order.
+
+    Of those only rows ``where`` conditions hold can be in a group that is kept. They have their
+    ``weight``, if rows have one.
+    """
+
+    few: From
+    many: From
+    where: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class UnitRows:
     """Rows with the columns of their ``units`` and ``keys``, and what each statistic needs of a row.
 
     Under strict timing there are rows that do not count: those where ``kept`` does not hold (None:
-    all count). ``steady`` rows are the same wherever a statement reads them.
+    all count). ``steady`` rows are the same wherever a statement reads them. ``split`` rows are in two
+    parts, where that is cheaper than to put all groups of all units in order.
     """
 
     query: Query
@@ -92,6 +106,7 @@ class UnitRows:
     steady: bool
     strict: bool = False
     kept: Term | None = None
+    split: SplitRows | None = None
 
     @property
     def number(self) -> Fold:
@@ -120,37 +135,19 @@ def keep(names: tuple[str, ...]) -> Items:
     return tuple((name, Name(name)) for name in names)
 
 
-def unit_rows(
-    measurement: Measurement, bounding: Strategy, grids: Grids, reading: Reading | None,
-    others: Items | None = None,
-) -> UnitRows:  # fmt: skip
-    """The rows that a measurement is of, read from prepared copies where there are some.
-
-    They have ``others``, if there are some, instead of the columns that statistics need; and their
-    units, if the strategy looks at these.
-    """
-    units = None if bounding.reads_units else ()
-    lifted = measurement.lifted
-    if lifted is not None:
-        rows = read_rows(measurement, lifted.input, grids, lifted.kept, units, others)
-        return replace(rows, steady=steady(measurement.input), strict=True)
-    relation = relation_to_read(measurement, reading, bounding.most_read)
-    return read_rows(measurement, looked_up(relation), grids, None, units, others)
-
-
 def read_rows(
     measurement: Measurement, relation: Relation, grids: Grids, kept: Column | None = None,
-    units: tuple[Column, ...] | None = None, others: Items | None = None, light: Light = Light(),
+    units: tuple[Column, ...] | None = None, others: Items | None = None, facts: DataFacts = DataFacts(),
 ) -> UnitRows:  # fmt: skip
     """The columns of a measurement over a relation that has its rows.
 
-    ``units`` are given where they are not those of the plan, ``light`` where rows are only added up.
+    ``units`` are given where they are not those of the plan, ``facts`` where rows are only added up.
     """
     known = steady(relation)
     relation = break_ties(relation, measurement)
     if units is None:
         units = tuple(_first(c, relation) for c in measurement.privacy.key)
-    columns = _Columns(relation, kept, light)
+    columns = _Columns(relation, kept, facts)
     owners = columns.add("u", map(RowValue, units))
     keys = columns.add("k", map(KeyValue, measurement.keys))
     pairs = list(zip(measurement.statistics, grids, strict=True)) if others is None else []
@@ -173,7 +170,7 @@ class _Columns:
 
     relation: Relation
     kept: Column | None
-    light: Light
+    facts: DataFacts
     items: list[tuple[str, Term]] = field(default_factory=list)
     centres: dict[Steps, int] = field(default_factory=dict)
 
@@ -205,7 +202,7 @@ class _Columns:
         if held is not None:
             return Value(self.share("v", RowValue(held.column)), grid.centre)
         steps = steps_of(statistic, grid)
-        inside, doubles = i in self.light.within, self.light.few and _is_small(grid)
+        inside, doubles = i in self.facts.within, self.facts.few and _is_small(grid)
         if inside or doubles:
             doubles = doubles and not (inside and steps.whole)
             centre, steps = steps.centre, replace(steps, centre=0, inside=inside, doubles=doubles)

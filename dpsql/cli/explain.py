@@ -13,7 +13,7 @@ from dpsql.cli.exits import ANSWERED, REFUSED, Usage
 from dpsql.cli.numbers import digits, group_thousands
 from dpsql.cli.opened import open_session, statement
 from dpsql.cli.script import statements
-from dpsql.engines.duckdb.statements import sql_of
+from dpsql.engines.duckdb.statements import listed
 from dpsql.ir.expressions import columns
 from dpsql.ledger.shortage import more
 from dpsql.price.priced import PricedMeasurement, PricedPlan
@@ -42,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
     with open_session(chosen) as session:
         priced = session.prepare(sql)
         for search in priced.searches:
-            _section("What is found out first", list(search_lines(search, sql_of)))
+            _section("What is found out first", list(search_lines(search, listed)))
         for part in priced.parts:
             _measurement(part, _uses(priced))
         if priced.plan.publics:
@@ -51,7 +51,7 @@ def run(chosen: argparse.Namespace) -> int:
             _section("To know", list(priced.plan.notes))
         _cost(priced, session)
         for part in priced.parts:
-            _section("SQL that the engine would run", sql_of(part).splitlines())
+            _statements(part)
     return ANSWERED
 
 
@@ -96,6 +96,14 @@ def _measurement(part: PricedMeasurement, uses: dict[int, list[str]]) -> None:
     _section(f"How one {unit} is bounded", bounding_text(part).split(", "))
     _section("Noise", [])
     terminal.show(_noise(part, uses))
+
+
+def _statements(part: PricedMeasurement) -> None:
+    own, *others = listed(part)
+    title = "SQL that the engine would run"
+    _section(f"{title} if no condition below holds" if others else title, own.sql.splitlines())
+    for other in others:
+        _section("SQL that the engine would run instead", [f"{other}", *other.sql.splitlines()])
 
 
 def _noise(part: PricedMeasurement, uses: dict[int, list[str]]) -> Table:

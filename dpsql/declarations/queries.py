@@ -1,7 +1,7 @@
 """Queries about what a table keeps of its policy, and for the rows that are kept where it does not.
 
 They are made of the policy alone, and read a table as plans do: with the same casts, the same path to
-the unit, and nothing of rows without one. What they find is for ``engines.upheld`` only.
+the unit, and nothing of rows without one. What they find is for ``engines.statement_chooser`` only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from dpsql.bound.copies import total_of
 from dpsql.bound.grid import ends
+from dpsql.bound.rows import FEW
 from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape, integer
 from dpsql.ir.relations import Filter, Scan
 from dpsql.ir.statements import (
@@ -35,8 +36,6 @@ from dpsql.plan.table_scans import declared_columns, scan_all, scan_owned, store
 from dpsql.policy.model import ForeignKey, Policy, Table
 from dpsql.policy.types import Kind
 
-FEW = 130_000_000
-"""The most rows whose values are added up as doubles: see ``rewrite.shortcut``."""
 MOST_KEPT = 1_000_000
 """Rows of units with more of them than declared, that an engine keeps of a table."""
 ONE: Items = (("v", Number(1)),)

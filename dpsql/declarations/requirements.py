@@ -228,7 +228,7 @@ DECLARATIONS = (
     ),
     Declaration(
         "referenced key", "verified", "dpsql.engines.verify.verify",
-        ("dpsql.policy.resolve", "dpsql.sql.bind.join_rules", "dpsql.bound.drop_unit_path",
+        ("dpsql.policy.resolve", "dpsql.sql.bind.join_rules", "dpsql.rewrite.drop_unit_path",
          "dpsql.rewrite.shortcut", "dpsql.plan.fan_outs", "dpsql.engines.duckdb.guard.joins"), _referenced_keys,
     ),
     Declaration(

@@ -34,12 +34,11 @@ from dpsql.engines.duckdb.guard.seen import lookups as seen_lookups
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
-from dpsql.engines.kept_rows import name_kept_rows
 from dpsql.engines.lookups import LookUps
 from dpsql.ir.statements import Query
 from dpsql.plan.contents import content_lookups, with_contents
 from dpsql.plan.fan_outs import fan_out_lookups, with_fan_outs
-from dpsql.policy.companion import HEAVY, Shelf
+from dpsql.policy.companion import HEAVY, Shelf, over_limit_name
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
@@ -114,7 +113,7 @@ def _kept(policy: Policy, engine: LookUps, looks: _Looks) -> Iterable[tuple[str,
         if not table.unit_columns or looks.found.get(write(units_over_limit(table)), True):
             continue
         if looks.try_ask(table.name, has_too_many_to_keep(table)):
-            name = name_kept_rows(table)
+            name = over_limit_name(table)
             if engine.keep(name, table.name, over_limit_rows(table)):
                 yield name, table.name
 

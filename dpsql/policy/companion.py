@@ -73,3 +73,14 @@ def facts(policy: Policy, table: Table) -> str:
     ]  # what rows are clamped to, and read as
     path = [dataclasses.astuple(step) for step in table.path]
     return digest([table.name, columns, unit, table.unit_columns, path])
+
+
+def over_limit_name(table: Table) -> str:
+    """The name in ``HEAVY`` of the rows of units with more of them than declared.
+
+    Another policy's rows of a table of that name, of other columns, units or limits, have another name.
+    """
+    columns = [[c.name, c.kind.value] for c in table.columns.values()]
+    path = [dataclasses.astuple(step) for step in table.path]
+    limit = table.max_rows_per_unit
+    return f"{table.name} {digest([table.name, columns, table.unit_columns, path, limit])}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
@@ -28,15 +29,31 @@ from dpsql.privacy.mechanisms import (
     TruncatedGeometric,
 )
 
-Statement = Callable[[PricedMeasurement], str]
-"""Gives what the engine runs for a measurement."""
+
+@dataclass(frozen=True, slots=True)
+class RunsIf:
+    """A statement that may run, and the condition on the data under which it does."""
+
+    condition: str
+    sql: str
+
+    def __str__(self) -> str:
+        """When it runs."""
+        return f"runs if: {self.condition}"
 
 
-def show(priced: PricedPlan, statement: Statement) -> str:
+Statements = Callable[[PricedMeasurement], Sequence[RunsIf]]
+"""Gives what an engine may run for a measurement: its own statement first, which has no condition.
+
+Of the others the first runs whose condition holds. Which that is depends on the data, and is not shown.
+"""
+
+
+def show(priced: PricedPlan, statements: Statements) -> str:
     """The whole plan: measurements, noise, statements, cost."""
-    lines = [line for search in priced.searches for line in search_lines(search, statement)]
+    lines = [line for search in priced.searches for line in search_lines(search, statements)]
     for part in priced.parts:
-        lines += [*_measurement(part), *_statement(part, statement)]
+        lines += [*_measurement(part), *_statements(part, statements)]
     for public in priced.plan.publics:
         lines.append(f"public {public.name}: read exactly, free")
     lines += [f"note: {note}" for note in priced.plan.notes]
@@ -54,7 +71,7 @@ def cost_line(priced: PricedPlan) -> str:
     )
 
 
-def search_lines(search: Search, statement: Statement) -> Iterator[str]:
+def search_lines(search: Search, statements: Statements) -> Iterator[str]:
     """What is found out before, what it costs, and what it is for."""
     [part] = search.priced.parts
     [item] = part.noised
@@ -75,12 +92,16 @@ def search_lines(search: Search, statement: Statement) -> Iterator[str]:
     )
     names = ", ".join(search.measurements)
     yield f"      {names}: errors below are for {rungs[-1]} rows, and fall with what is found"
-    yield from _statement(part, statement)
+    yield from _statements(part, statements)
 
 
-def _statement(part: PricedMeasurement, statement: Statement) -> Iterator[str]:
-    yield "  sql:"
-    yield from (f"    {line}" for line in statement(part).splitlines())
+def _statements(part: PricedMeasurement, statements: Statements) -> Iterator[str]:
+    own, *others = statements(part)
+    yield "  sql, runs if no condition below holds:" if others else "  sql:"
+    yield from (f"    {line}" for line in own.sql.splitlines())
+    for other in others:
+        yield f"  sql, {other}"
+        yield from (f"    {line}" for line in other.sql.splitlines())
 
 
 def _measurement(part: PricedMeasurement) -> Iterator[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpsql.bound.rows import Grids, UnitRows, read_rows
+from dpsql.bound.rows import read_rows
 from dpsql.ir.expressions import Column, Shape
 from dpsql.ir.relations import (
     Filter,
@@ -29,22 +29,27 @@ from dpsql.ir.relations import (
     with_inputs,
 )
 from dpsql.ir.statements import Alias, JoinPath, Name, Op, Read, Select, StoredColumn, Term
-from dpsql.plan.nodes import Measurement
 from dpsql.policy.types import Kind
+from dpsql.rewrite.draft import Draft
 
 
-def join_units_last(measurement: Measurement, grids: Grids, rows: UnitRows) -> UnitRows:
+def late_unit_join(draft: Draft) -> Draft:
     """The rows with their path followed at the end; as they are where that cannot be."""
-    scan = None if rows.strict else _scan_with_path(rows.relation)
+    rows = draft.rows
+    if rows.strict or not rows.units or draft.statistic is not None:
+        return draft
+    scan = _scan_with_path(rows.relation)
     if scan is None:
-        return rows
+        return draft
     used = {f.number for r in walk(rows.relation) for f in r.fields}
     used |= {f.number for f in scan.unit_fields}
     numbers = range(max(used) + 1, 2**31)
     names = zip(numbers, scan.table.path[0].columns, strict=False)
     steps = tuple(Column(n, name, Shape(Kind.NULL)) for n, name in names)
     unled = replace(scan, table=replace(scan.table, path=()), unit_fields=steps)
-    near = read_rows(measurement, _replaced(rows.relation, scan, unled), grids, units=steps)
+    near = read_rows(
+        draft.measurement, _replaced(rows.relation, scan, unled), draft.grids, units=steps
+    )
     assert isinstance(near.query, Read)
     last = f"o{len(scan.table.path) - 1}"
     units = tuple(StoredColumn(f.name, last) for f in scan.unit_fields)
@@ -52,7 +57,8 @@ def join_units_last(measurement: Measurement, grids: Grids, rows: UnitRows) -> U
     items += [(name, Name(name, "n")) for name, _ in near.query.items[len(steps) :]]
     source = JoinPath(Alias(near.query, "n"), near.units, scan.table.path)
     owned = tuple(Op("is not null", (unit,)) for unit in units)
-    return replace(rows, query=Select(source, tuple(items), where=owned))
+    query = Select(source, tuple(items), where=owned)
+    return replace(draft, rows=replace(rows, query=query))
 
 
 def _scan_with_path(relation: Relation) -> Scan | None:

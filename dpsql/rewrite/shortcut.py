@@ -1,15 +1,15 @@
-"""Statements that weigh hardly a row and clamp no value, for data that keeps what the policy declares of it.
+"""Cheaper statements, valid only while the data keeps its declarations.
 
 Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, bounds
 on values two comparisons for each, as a rule only to find that nothing is beyond them. Whether a
 table keeps its declarations does not depend on the query: it is looked up when a policy is opened,
-never because of a question (``engines.verify``).
+never because of a question (``engines.verify``), and ``engines.statement_chooser`` goes by it.
 
-Claim: where the data is as ``Lighter`` asks, its statement gives the same integers as that of the
-    measurement.
+Claim: where the data is as an alternative requires, it gives the same integers as the measurement's
+    own statement.
 Assumes: declared keys are unique, which is verified before any question (``declarations.requirements``).
 Argument: each row of the measurement comes from one row of one private table, and no two from the
-    same (``prepared_rows.once``, given the keys). So no unit has more rows than in that table, where none
+    same (``reading.once``, given the keys). So no unit has more rows than in that table, where none
     has more than the limit: nobody is weighed down, and as no row adds more than its clamped value,
     what a unit adds is within its caps. Where some have more, no others can be above the limit in the
     measurement, whose rows are of theirs; what these have too much is found among the rows that are kept
@@ -19,7 +19,7 @@ Argument: each row of the measurement comes from one row of one private table, a
     that range in every row that has it, and values between the bounds are what they are clamped to. To
     take the centre off each row, or off the sum as often as there is a value, is the same. Doubles in
     steps are whole numbers of at most ``rows.LARGEST``. There are no more of them than the table has
-    rows; in whatever order at most ``queries.FEW`` of them are added, all that comes between is below
+    rows; in whatever order at most ``rows.FEW`` of them are added, all that comes between is below
     ``2**53``, and up to there every whole number is a double.
 
 To add up whole numbers in 128 bits takes an engine longer than to add doubles, and so does to compare
@@ -38,32 +38,44 @@ from dataclasses import dataclass, replace
 
 from dpsql.bound import OneRow, PreparedRows, RowWeights
 from dpsql.bound.copies import total_of
-from dpsql.bound.drop_unit_path import hidden, looked_up
-from dpsql.bound.reading import once, relation_to_read
+from dpsql.bound.reading import once
 from dpsql.bound.row_weights import subtract_excess, sum_rows
-from dpsql.bound.rows import Light, read_rows
+from dpsql.bound.rows import FEW, DataFacts, UnitRows, read_rows
 from dpsql.catalog.statistic import Rows, Statistic, Total
+from dpsql.ir.alternatives import (
+    Alternative,
+    FewRows,
+    OverLimitRowsKept,
+    Requirement,
+    RowsHaveUnits,
+    UnitsWithinLimit,
+    ValuesInRange,
+)
 from dpsql.ir.expressions import Column, columns
 from dpsql.ir.relations import Private, Relation, Scan, expressions, inputs, walk, with_inputs
 from dpsql.ir.statements import CommonTable, Query
 from dpsql.plan.nodes import Measurement
-from dpsql.policy.companion import Shelf
-from dpsql.price.priced import PricedMeasurement
-from dpsql.rewrite.statement import ROWS, every_group, grids_of
+from dpsql.policy.companion import Shelf, over_limit_name
+from dpsql.rewrite.draft import ROWS, Draft, every_group
+from dpsql.rewrite.drop_unit_path import hidden
+
+Ways = tuple[tuple[bool, bool], ...]
+"""Pairs: whether a table has few rows, and whether all values are in their ranges."""
+WAYS: Ways = ((True, True), (False, True), (True, False), (False, False))
+WAYS_OVER_LIMIT: Ways = ((True, True), (False, False))
+"""Of data that breaks a limit on rows: so there are at most six alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lighter:
+class Shortcut:
     """A measurement whose rows are added up as they are read, if the data is as declared.
 
-    Needed: where it is ``spared`` weights, each row of the ``counted`` table has its unit, and no unit
-    more of them than declared, or rows are weighed (``apart``) and those of all such units kept. Useful: that the table has no more rows than
-    ``queries.FEW``, and that no value is outside its range. ``ranges`` are the totals of a column, by their
-    positions.
+    Where rows are ``spared`` weights, each row of the ``counted`` table must have its unit, and
+    no unit more of them than declared, or rows of all such units are kept and weighed ``apart``. ``ranges``
+    are the totals of a column, by their positions.
     """
 
-    part: PricedMeasurement
-    relation: Relation
+    draft: Draft
     counted: Scan
     spared: bool
     ranges: Mapping[int, tuple[str, str]]
@@ -71,42 +83,93 @@ class Lighter:
     @property
     def apart(self) -> bool:
         """Whether rows of units with too many may be weighed alone."""
-        return isinstance(self.part.bounding, RowWeights) and self.counted.copied is None
+        weighed = isinstance(self.draft.bounding, RowWeights)
+        return self.spared and weighed and self.counted.copied is None
 
-    def query(self, light: Light, heavy: str | None = None) -> Query:
-        """The statement; ``light`` is what was found of the rows, ``heavy`` the name of those kept."""
-        scan, relation = self.counted, self.relation
-        measurement, bounding, grids = (
-            self.part.measurement,
-            self.part.bounding,
-            grids_of(self.part),
-        )
+    def alternatives(self) -> Iterator[Alternative]:
+        """What may run instead of the measurement's own statement, the cheapest first."""
+        table, apart = self.counted.table, None
+        owned: tuple[Requirement, ...] = ()
+        within: tuple[Requirement, ...] = ()
+        if self.spared:
+            owned = (RowsHaveUnits(table.name),) if table.path else ()
+            if table.max_rows_per_unit > 1:  # that a unit has one row only is verified
+                most = table.max_rows_per_unit
+                within = (UnitsWithinLimit(table.name, most),)
+                apart = OverLimitRowsKept(table.name, most, over_limit_name(table))
+        yield from self._listed((*owned, *within), WAYS, None)
+        if self.apart and apart is not None:
+            yield from self._listed((*owned, apart), WAYS_OVER_LIMIT, apart.name)
+
+    def _listed(
+        self, first: tuple[Requirement, ...], ways: Ways, over_limit: str | None
+    ) -> Iterator[Alternative]:
+        """Alternatives that differ in how values are added up; none that asks for more than another like it."""
+        relation, known = self._unweighed(), list[tuple[UnitRows, tuple[Requirement, ...]]]()
+        for few, inside in ways:
+            requires = (*first, *self._of_values(few=few, inside=inside))
+            facts = DataFacts(few, frozenset(self.ranges if inside else ()))
+            rows = self.rows(facts, relation)
+            known = [pair for pair in known if pair[0] != rows]
+            known.append((rows, requires))
+        for rows, requires in known:
+            if requires or self.spared:  # else it is the measurement's own
+                yield Alternative(requires, self.query(rows, over_limit))
+
+    def _of_values(self, *, few: bool, inside: bool) -> Iterator[Requirement]:
+        if few:
+            yield FewRows(self.counted.table.name, FEW)
+        if inside:
+            yield from (ValuesInRange(*at) for at in dict.fromkeys(self.ranges.values()))
+
+    def _unweighed(self) -> Relation:
+        """The rows without the path to their units, where these are not looked at."""
+        scan, relation = self.counted, self.draft.rows.relation
         if self.spared and scan.table.path:
-            relation = _swapped(relation, scan, replace(scan, lean=True))
-        rows = read_rows(measurement, looked_up(relation), grids, units=(), light=light)
+            return _swapped(relation, scan, replace(scan, lean=True))
+        return relation
+
+    def rows(self, facts: DataFacts, relation: Relation) -> UnitRows:
+        """The rows of a relation, of which so much is known."""
+        draft = self.draft
+        return read_rows(draft.measurement, relation, draft.grids, units=(), facts=facts)
+
+    def query(self, rows: UnitRows, over_limit: str | None = None) -> Query:
+        """The statement that adds up these; ``over_limit`` is the name of the rows that are kept."""
+        measurement, bounding = self.draft.measurement, self.draft.bounding
         sums = sum_rows(measurement, bounding.bits, rows)
-        if heavy is not None:
+        if over_limit is not None:
             assert isinstance(bounding, RowWeights), "no others are weighed apart"
-            few = _swapped(self.relation, scan, replace(scan, heavy=heavy))
-            apart = read_rows(measurement, looked_up(few), grids)
+            few = _swapped(
+                self.draft.rows.relation, self.counted, replace(self.counted, heavy=over_limit)
+            )
+            apart = read_rows(measurement, few, self.draft.grids)
             apart = replace(apart, query=CommonTable(ROWS, apart.query))
-            sums = subtract_excess(sums, measurement, bounding, grids, apart)
+            sums = subtract_excess(sums, measurement, bounding, self.draft.grids, apart)
         return every_group(measurement, sums)
 
 
-def lighter_of(part: PricedMeasurement) -> Lighter | None:
-    """How the measurement may be asked more lightly; None where bounds decide what is added up."""
-    bounding = part.bounding
-    relation = relation_to_read(part.measurement, part.reading, bounding.most_read)
-    scan = _counted(relation) if _summed(part.measurement) else None
+def shortcut(draft: Draft) -> Draft:
+    """The draft with what may run instead of it."""
+    found = shortcut_of(draft)
+    if found is None:
+        return draft
+    alternatives = tuple(found.alternatives())
+    return replace(draft, alternatives=alternatives) if alternatives else draft
+
+
+def shortcut_of(draft: Draft) -> Shortcut | None:
+    """How the measurement may be asked more cheaply; None where bounds decide what is added up."""
+    bounding, relation = draft.bounding, draft.rows.relation
+    summed = draft.whole and draft.statistic is None and _summed(draft.measurement)
+    scan = _counted(relation) if summed else None
     if scan is None:
         return None
     spared = not isinstance(bounding, OneRow | PreparedRows)
     allowed = not hidden(scan) & _named(relation)
     if spared and not (allowed and bounding.keeps_all(scan.table.max_rows_per_unit)):
         return None
-    ranges = dict(_ranges(part.measurement.statistics, relation))
-    return Lighter(part, relation, scan, spared, ranges)
+    return Shortcut(draft, scan, spared, dict(_ranges(draft.measurement.statistics, relation)))
 
 
 def _ranges(

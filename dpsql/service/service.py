@@ -17,13 +17,12 @@ from dpsql.diagnostics.operation.gauges import GAUGES, page
 from dpsql.diagnostics.refusal import LedgerFailed, PolicyError, Refusal, Refused, SourceMismatch
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import Constants, DuckDB
-from dpsql.engines.duckdb.guard import Guarded
+from dpsql.engines.duckdb.guarded import Guarded
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
 from dpsql.engines.facts_file import FactsFile
 from dpsql.engines.lookups import SourceEngine
 from dpsql.engines.public_groups import PublicEnumerator
-from dpsql.engines.upheld import Upheld
 from dpsql.engines.verify import Progress, verify, with_public_facts
 from dpsql.execution import execution
 from dpsql.ledger import metrics
@@ -83,7 +82,6 @@ class Service:
         self.tools = Tools(
             guarded, ledger, entropy or Entropy(),
             PublicEnumerator(Constants(), guarded), postprocessor or PostProcessor(),
-            upheld=Upheld(policy, self.facts),
         )  # fmt: skip
         self.public_values = _public_values(policy, guarded)
         self.views = describe_views(policy, self.public_values, clock())

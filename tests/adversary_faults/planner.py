@@ -198,9 +198,9 @@ FAULTS = (
                 "    if bounding.groups:\n        return groups, None",
             ),
             Edit(
-                "bound/rank_prefilter.py",
-                "    return above and fits and rows.steady",
-                "    return False and above and fits and rows.steady",
+                "rewrite/rank_prefilter.py",
+                "    return above and fits\n",
+                "    return False and above and fits\n",
             ),
         ),
         "A person who is in many groups moves all of them, with noise for a few.",

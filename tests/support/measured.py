@@ -12,11 +12,11 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pytest
 
 from dpsql.bound import Bounding
 from dpsql.bound.candidates import candidates
 from dpsql.bound.reading import Reading, reading
-from dpsql.bound.rows import Light
 from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Total
 from dpsql.checks import run as check
@@ -24,13 +24,14 @@ from dpsql.engines.duckdb.parameters import parameters
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
+from dpsql.ir.alternatives import Alternative
 from dpsql.plan.build import build
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.price import price
 from dpsql.price.priced import Chosen, PricedMeasurement, Share
 from dpsql.price.request import Request
 from dpsql.release.noise import halves
-from dpsql.rewrite.shortcut import Lighter
+from dpsql.rewrite import rules
 from dpsql.rewrite.statement import statement_of
 from dpsql.service import Service
 from dpsql.sql.bind import bind
@@ -134,7 +135,7 @@ def way(part: PricedMeasurement) -> Way:
     if isinstance(part, Way):
         return part
     known = {f.name: getattr(part, f.name) for f in fields(part)}
-    return Way(**known, sql=flat(write(statement_of(part))))
+    return Way(**known, sql=flat(write(statement_of(part).relation)))
 
 
 def text_of(part: PricedMeasurement) -> str:
@@ -142,9 +143,19 @@ def text_of(part: PricedMeasurement) -> str:
     return way(part).sql
 
 
-def shorter(found: Lighter, light: Light, heavy: str | None = None) -> str:
-    """The statement of a shortcut in one line."""
-    return flat(write(found.query(light, heavy)))
+def alternatives(part: PricedMeasurement) -> tuple[Alternative, ...]:
+    """What may run instead of the measurement's own statement."""
+    return statement_of(part).alternatives
+
+
+def instead(part: PricedMeasurement, alternative: Alternative) -> Way:
+    """The measurement with an alternative in the place of its own statement."""
+    return replace(way(part), sql=flat(write(alternative.relation)))
+
+
+def leave_out(monkeypatch: pytest.MonkeyPatch, rule: rules.Rule) -> None:
+    """Make statements without a rewrite."""
+    monkeypatch.setattr(rules, "RULES", tuple(r for r in rules.RULES if r is not rule))
 
 
 def flat(sql: str) -> str:

@@ -15,7 +15,7 @@ from endpoint import Endpoint, endpoint
 from support.hostile import HOSTILE, Hostile
 
 from dpsql.engines.catalog import pool
-from dpsql.engines.duckdb.guard import Admitted
+from dpsql.engines.duckdb.guarded import Admitted
 
 CANARY = "c17@example.org"
 """An address in the data: it must not be in any answer, notice or error."""

@@ -1,29 +1,76 @@
-"""The text of a measurement's own statement, written once for each plan."""
+"""The text of statements, written once for each: what may run for a measurement, and when."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from hashlib import blake2b
+
 from dpsql.effort import pause_counting
+from dpsql.engines.duckdb.statement_form import form_of
 from dpsql.engines.duckdb.write import write
+from dpsql.ir.alternatives import Statement
+from dpsql.ir.statements import Query
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.price.priced import PricedMeasurement
+from dpsql.price.show import RunsIf
 from dpsql.rewrite.statement import statement_of
 
-_WRITTEN = Cache[int, tuple[PricedMeasurement, str]](
-    Use.CACHED_STATEMENTS, 512, size=lambda _, kept: len(kept[1])
+RELATION = 8_000
+"""Bytes that the relation of a statement takes, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The text of a statement, and a digest of its form."""
+
+    sql: str
+    form: bytes
+
+
+_MADE = Cache[int, tuple[PricedMeasurement, Statement]](
+    Use.CACHED_STATEMENTS, 512, size=lambda _, kept: RELATION * (1 + len(kept[1].alternatives))
 )
 """By the identity of the measurement, which the entry holds so that no other has it."""
+_WRITTEN = Cache[int, tuple[Query, Written]](
+    Use.CACHED_STATEMENTS, 1024, size=lambda _, kept: RELATION + len(kept[1].sql)
+)
+"""By the identity of the relation, in the same way."""
 
 
-def sql_of(part: PricedMeasurement) -> str:
-    """What the engine runs where nothing is known of the data.
+def statement_for(part: PricedMeasurement) -> Statement:
+    """What an engine may run for a measurement.
 
-    Writing takes no more steps than planning did, and whether it was done before is not to be seen.
+    Making it takes no more steps than planning did, and whether it was done before is not to be seen.
     """
-    found = _WRITTEN.get(id(part))
+    found = _MADE.get(id(part))
     if found is not None and found[0] is part:
         return found[1]
     with pause_counting():
-        sql = write(statement_of(part))
-    _WRITTEN.put(id(part), (part, sql))
-    return sql
+        made = statement_of(part)
+    _MADE.put(id(part), (part, made))
+    return made
+
+
+def written(query: Query) -> Written:
+    """A relation of a statement as the engine reads it; what it takes is not to be seen either."""
+    found = _WRITTEN.get(id(query))
+    if found is not None and found[0] is query:
+        return found[1]
+    with pause_counting():
+        form = write(form_of(query)).encode("utf-8", "surrogatepass")
+        text = Written(write(query), blake2b(form, digest_size=32, person=b"form").digest())
+    _WRITTEN.put(id(query), (query, text))
+    return text
+
+
+def sql_of(part: PricedMeasurement) -> str:
+    """What the engine runs where nothing is known of the data."""
+    return written(statement_for(part).relation).sql
+
+
+def listed(part: PricedMeasurement) -> tuple[RunsIf, ...]:
+    """Every statement that may run for a measurement: its own, then the others in the order of choice."""
+    made = statement_for(part)
+    others = (RunsIf(a.condition, written(a.relation).sql) for a in made.alternatives)
+    return RunsIf("", written(made.relation).sql), *others

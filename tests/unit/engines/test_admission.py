@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.corpus import SHOP
@@ -26,9 +27,7 @@ from dpsql.engines.duckdb.allowlist import StatementCheck
 from dpsql.engines.duckdb.allowlist.generated import GENERATED
 from dpsql.engines.duckdb.groups import write_public
 from dpsql.engines.duckdb.guard import (
-    Admitted,
     Guard,
-    Guarded,
     Unsafe,
     casts,
     parsed,
@@ -38,8 +37,14 @@ from dpsql.engines.duckdb.guard import (
 )
 from dpsql.engines.duckdb.guard.facts import Fact
 from dpsql.engines.duckdb.guard.parts import Node
+from dpsql.engines.duckdb.guarded import Admitted, Guarded
 from dpsql.engines.duckdb.statements import sql_of
-from dpsql.engines.upheld import Upheld
+from dpsql.engines.statement_chooser import StatementChooser
+from dpsql.ir.alternatives import Alternative
+from dpsql.ir.expressions import Column, Shape
+from dpsql.ir.relations import Stored
+from dpsql.ir.statements import Query, Read, RowValue
+from dpsql.policy.types import Kind
 from dpsql.price.priced import PricedPlan
 from dpsql.release import finish
 from dpsql.service import Service, Session, searching
@@ -292,7 +297,7 @@ def refusing(refused: str) -> Iterator[None]:
     """The second check as if one statement did not pass."""
     real = Guard.check
 
-    def check(guard: Guard, sql: str, **named: bool) -> None:
+    def check(guard: Guard, sql: str, **named: Any) -> None:
         if sql == refused:
             raise Unsafe("planted")
         real(guard, sql, **named)
@@ -385,7 +390,7 @@ def test_a_search_that_is_paid_is_answered(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_check_after_the_charge_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was once: statements are looked at when they run."""
-    monkeypatch.setattr(Guarded, "admit", lambda _, sql, lighter=None: Admitted(lighter or sql))
+    monkeypatch.setattr(Guarded, "admit", lambda _, statement: Admitted(statement.relation))
     monkeypatch.setattr(Guarded, "admit_public", lambda *_: None)
     here = service(SHOP.policy, SHOP.data, SHOP.change)
     for part, sql, search in (
@@ -420,12 +425,19 @@ def test_the_books_have_no_entry() -> None:
         assert here.ledger.latest(9) == records
 
 
-def test_a_lighter_statement_that_does_not_pass_leaves_the_own_one(
+def _read(table: str) -> Query:
+    """The addresses in a table, or what it may be."""
+    email = Column(0, "email", Shape(Kind.TEXT))
+    return Read(Stored(table, (email,)), (("p0", RowValue(email)),))
+
+
+def test_an_alternative_that_does_not_pass_leaves_the_own_relation(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Which statement is the lightest is known from the data, so that no refusal may come of it."""
+    """Which alternative may run is known from the data, so that no refusal may come of it."""
     here = service("oracle", "shop")
-    monkeypatch.setattr(Upheld, "statement", lambda *_: 'SELECT count(*) AS p0 FROM "elsewhere"')
+    elsewhere = Alternative((), _read("elsewhere"))
+    monkeypatch.setattr(StatementChooser, "choose", lambda *_: elsewhere)
     with caplog.at_level(logging.ERROR, "dpsql.operator"):
         reply = asking(here).execute("SELECT COUNT(*) AS n FROM orders")
     assert reply.table.column(0)[0].as_py() > 1000
@@ -476,7 +488,7 @@ def test_a_probe_asks_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_forged_statement_does_not_run() -> None:
     engine = shop().tools.engine
     with pytest.raises(EngineFailed, match="could not finish"):
-        engine.measure(Admitted('SELECT email AS p0 FROM "customers"'), {})
+        engine.measure(Admitted(_read("customers")), {})
 
 
 def test_only_the_guard_says_that_a_statement_is_admitted() -> None:
@@ -486,7 +498,7 @@ def test_only_the_guard_says_that_a_statement_is_admitted() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Admitted":
                 makers.add(path.relative_to(root).as_posix())
-    assert makers == {"engines/duckdb/guard/__init__.py"}
+    assert makers == {"engines/duckdb/guarded.py"}
 
 
 @pytest.mark.parametrize(

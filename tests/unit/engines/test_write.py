@@ -135,7 +135,7 @@ def test_what_is_clamped_or_put_in_a_bin_is_computed_once(sql: str) -> None:
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_lines_are_short_and_hold_the_same_words(sql: str) -> None:
     for part in every_way(plan_of(sql, SHOP), request(3, 1), ("laplace",)):
-        lines = write(statement_of(part)).split("\n")
+        lines = write(statement_of(part).relation).split("\n")
         assert all(len(line) <= WIDTH + 2 for line in lines), "but for a comma and a bracket"
         assert flat("\n".join(lines)) == text_of(part)
 
@@ -178,6 +178,6 @@ def test_the_corpus_has_every_kind_of_query() -> None:
 
     for entry in [e for e in CORPUS if e.name.startswith(("trade", "dashboards", "distinct"))]:
         for part in every_way(plan_of(entry.sql, entry.world), request(3, 1), ("laplace",)):
-            see(statement_of(part))
+            see(statement_of(part).relation)
     kinds = {kind.__name__ for union in (s.Query, s.From) for kind in get_args(union)}
     assert kinds <= seen

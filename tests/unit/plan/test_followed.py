@@ -6,7 +6,9 @@ import duckdb
 import pytest
 from support.corpus import WORLDS
 from support.datasets import in_memory
-from support.measured import every_way, exact, plan_of, request
+from support.measured import every_way, exact, leave_out, plan_of, request
+
+from dpsql.rewrite.late_unit_join import late_unit_join
 
 TRADE = WORLDS["trade"]
 LATER = (
@@ -37,7 +39,7 @@ def test_keys_and_values_are_computed_before_the_path(
 ) -> None:
     connection: duckdb.DuckDBPyConnection = in_memory("trade")
     parts = list(every_way(plan_of(sql, TRADE), request(3, 1)))
-    monkeypatch.setattr("dpsql.rewrite.statement.join_units_last", lambda m, g, rows: rows)
+    leave_out(monkeypatch, late_unit_join)
     others = list(every_way(plan_of(sql, TRADE), request(3, 1)))
     assert all(" AS n JOIN " in part.sql for part in parts)
     assert not any(" AS n JOIN " in part.sql for part in others)

@@ -8,12 +8,13 @@ import duckdb
 import pytest
 from support.corpus import SHOP, WORLDS, World
 from support.datasets import in_memory
-from support.measured import every_way, exact, plan_of, request, text_of
+from support.measured import every_way, exact, leave_out, plan_of, request, text_of
 
-from dpsql.bound import RowWeights, WeightsAndGroups, rows
+from dpsql.bound import RowWeights, WeightsAndGroups
 from dpsql.bound.first_groups import GROUPS
 from dpsql.price.priced import PricedMeasurement
-from dpsql.rewrite import statement
+from dpsql.rewrite.draft import ROWS
+from dpsql.rewrite.drop_unit_path import drop_unit_path
 
 TRADE = WORLDS["trade"]
 JOINED = "FROM customers AS c JOIN orders AS o ON o.customer_id = c.customer_id"
@@ -40,7 +41,7 @@ def weighed(sql: str, world: World, groups: int = 3) -> Iterator[PricedMeasureme
     ("SELECT line, COUNT(*) FROM orders AS o CROSS JOIN (VALUES (1), (2)) AS v(line) GROUP BY line", TRADE, False),
 ])  # fmt: skip
 def test_rows_that_are_dear_are_computed_once(sql: str, world: World, once: bool) -> None:
-    stored = f'"{statement.ROWS}" AS MATERIALIZED'
+    stored = f'"{ROWS}" AS MATERIALIZED'
     found = [stored in text_of(part) for part in weighed(sql, world)]
     assert found
     assert set(found) == {once}
@@ -54,7 +55,7 @@ def test_written_rows_give_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> 
     connection: duckdb.DuckDBPyConnection = in_memory("dirty")
     for sql in queries:
         parts = list(weighed(sql, SHOP, 60))
-        monkeypatch.setattr("dpsql.rewrite.statement.is_costly", lambda _: False)
+        monkeypatch.setattr("dpsql.rewrite.share_rows.is_costly", lambda _: False)
         others = list(weighed(sql, SHOP, 60))
         monkeypatch.undo()
         assert all(text_of(a) != text_of(b) for a, b in zip(parts, others, strict=True))
@@ -87,7 +88,7 @@ def test_rows_without_their_path_are_the_same(monkeypatch: pytest.MonkeyPatch) -
     )
     for sql in queries:
         parts = list(every_way(plan_of(sql, TRADE), request(3, 1)))
-        monkeypatch.setattr(rows, "looked_up", lambda relation: relation)
+        leave_out(monkeypatch, drop_unit_path)
         others = list(every_way(plan_of(sql, TRADE), request(3, 1)))
         monkeypatch.undo()
         assert all(text_of(a) != text_of(b) for a, b in zip(parts, others, strict=True))

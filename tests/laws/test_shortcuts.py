@@ -12,27 +12,27 @@ from support.corpus import CORPUS, Entry, World
 from support.corpus import SHOP as SHOP_WORLD
 from support.datasets import in_memory
 from support.measured import (
+    alternatives,
     constants,
     every_way,
     exact,
     flat,
+    instead,
     opened,
     plan_of,
     request,
-    shorter,
     text_of,
     way,
 )
 from support.services import service
 
-from dpsql.bound.rows import LARGEST, Light
-from dpsql.declarations.queries import FEW
+from dpsql.bound.rows import FEW, LARGEST
 from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.duckdb.write import write, write_rows
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
-from dpsql.engines.upheld import Upheld
+from dpsql.engines.statement_chooser import StatementChooser
 from dpsql.engines.verify import look_up, verify
 from dpsql.ir.expressions import Call, Shape
 from dpsql.ir.relations import Filter, Scan
@@ -41,7 +41,7 @@ from dpsql.policy.companion import HEAVY
 from dpsql.policy.source import SourceDescription
 from dpsql.policy.types import Kind
 from dpsql.price.priced import PricedMeasurement
-from dpsql.rewrite.shortcut import lighter_of
+from dpsql.rewrite.statement import statement_of
 
 TABLES = {
     "shop": ("customers", "orders", "visits"),
@@ -106,9 +106,17 @@ class Rows:
         return True
 
 
-def upheld(world: World, rows: Rows) -> Upheld:
-    policy = opened(world).policy
-    return Upheld(policy, look_up(policy, rows))  # type: ignore[arg-type]
+class Chooser:
+    """What runs for measurements of a world over some data."""
+
+    def __init__(self, world: World, rows: Rows) -> None:
+        policy = opened(world).policy
+        self.chooser = StatementChooser(policy, look_up(policy, rows))
+
+    def statement(self, part: PricedMeasurement) -> str:
+        statement = statement_of(part)
+        chosen = self.chooser.choose(statement)
+        return flat(write(statement.relation if chosen is None else chosen.relation))
 
 
 def ways(entry: Entry) -> Iterator[PricedMeasurement]:
@@ -116,10 +124,10 @@ def ways(entry: Entry) -> Iterator[PricedMeasurement]:
 
 
 @functools.cache
-def lighter(policy: str) -> Sequence[tuple[Entry, PricedMeasurement]]:
+def shortened(policy: str) -> Sequence[tuple[Entry, PricedMeasurement]]:
     """What could be asked without weights, of all queries of the corpus."""
     mine = [e for e in CORPUS if e.world.policy == policy]
-    return [(e, p) for e in mine for p in ways(e) if lighter_of(p) is not None]
+    return [(e, p) for e in mine for p in ways(e) if alternatives(p)]
 
 
 def broken(data: str, change: str) -> duckdb.DuckDBPyConnection:
@@ -142,12 +150,10 @@ def compared(
     """How many statements ran more lightly, how many of those gave something else, and if rows were kept."""
     light = other = 0
     rows = Rows(connection)
-    chosen = upheld(lighter(policy)[0][0].world, rows)
-    for entry, part in lighter(policy):
-        found = lighter_of(part)
-        assert found is not None
-        all_kept = Light(few=True, within=frozenset(found.ranges))
-        sql = shorter(found, all_kept) if trusting else flat(chosen.statement(part))
+    chosen = Chooser(shortened(policy)[0][0].world, rows)
+    for entry, part in shortened(policy):
+        cheapest = text_of(instead(part, alternatives(part)[0]))
+        sql = cheapest if trusting else chosen.statement(part)
         if sql == text_of(part):
             continue
         light += 1
@@ -168,7 +174,7 @@ def test_both_statements_give_the_same_integers(policy: str, data: str, change: 
     assert other == 0
     assert kept == (change in HEAVY_UNITS)
     if not change:
-        assert light > len(lighter(policy)) / 2
+        assert light > len(shortened(policy)) / 2
 
 
 @pytest.mark.parametrize(("policy", "data", "change"), REFUSED)
@@ -195,7 +201,7 @@ def part_of(sql: str, world: World = SHOP_WORLD) -> PricedMeasurement:
 
 def test_no_statement_is_chosen_by_a_look_at_the_data() -> None:
     rows = Rows(in_memory("shop"))
-    chosen = upheld(SHOP_WORLD, rows)
+    chosen = Chooser(SHOP_WORLD, rows)
     assert len(rows.asked) == len(set(rows.asked)) > 5
     rows.asked.clear()
     first = chosen.statement(part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1"))
@@ -213,7 +219,7 @@ def test_no_statement_is_chosen_by_a_look_at_the_data() -> None:
 )
 def test_rows_that_multiply_are_weighed(rows: str) -> None:
     part = part_of(f"SELECT o.channel, COUNT(*) FROM {rows} WHERE o.channel IN ('web', 'shop') GROUP BY 1")  # fmt: skip
-    assert lighter_of(part) is None
+    assert not alternatives(part)
 
 
 def test_units_are_not_told_apart_for_a_total() -> None:
@@ -221,7 +227,7 @@ def test_units_are_not_told_apart_for_a_total() -> None:
     [part] = every_way(plan, request(3, 1), ("laplace",))
     assert part.bounding.name == "unit totals"
     assert "customer_id" in text_of(part)
-    sql = upheld(SHOP_WORLD, Rows(in_memory("shop"))).statement(part)
+    sql = Chooser(SHOP_WORLD, Rows(in_memory("shop"))).statement(part)
     assert "GROUP BY" not in sql
 
 
@@ -230,7 +236,7 @@ WEIGHED = "SELECT channel, COUNT(*), SUM(amount) FROM orders WHERE amount > 3 GR
 
 def test_whoever_is_above_the_limit_is_weighed_down_alone() -> None:
     rows, part = Rows(broken("shop", MANY_ORDERS)), part_of(WEIGHED)
-    chosen = upheld(SHOP_WORLD, rows)
+    chosen = Chooser(SHOP_WORLD, rows)
     (name,) = rows.kept
     sql = chosen.statement(part)
     assert sql.count(f'{HEAVY}."{name}"') == 1
@@ -249,7 +255,7 @@ def test_whoever_is_above_the_limit_is_weighed_down_alone() -> None:
 def test_who_forgets_those_above_the_limit_gets_other_integers() -> None:
     """The planted fault: nothing is kept of them."""
     rows, part = Rows(broken("shop", MANY_ORDERS)), part_of(WEIGHED)
-    sql = upheld(SHOP_WORLD, rows).statement(part)
+    sql = Chooser(SHOP_WORLD, rows).statement(part)
     rows.connection.execute(f'DELETE FROM {HEAVY}."{rows.kept[0]}" WHERE amount > 50')
     assert exact(rows.connection, [part], {}) != exact(
         rows.connection, [replace(way(part), sql=sql)], {}
@@ -268,20 +274,11 @@ def test_where_they_are_not_kept_all_rows_are_weighed(
     else:
         parts = every_way(plan_of(WEIGHED, SHOP_WORLD), request(3, 1), ("laplace",))
         part = next(p for p in parts if p.bounding.name == "group caps")
-    assert flat(upheld(SHOP_WORLD, rows).statement(part)) == text_of(part)
+    assert Chooser(SHOP_WORLD, rows).statement(part) == text_of(part)
     assert bool(rows.kept) is (why == "groups are capped")
 
 
-def test_fewer_statements_are_remembered_than_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsql.engines.upheld.MOST_STATEMENTS", 1)
-    chosen = upheld(SHOP_WORLD, Rows(in_memory("shop")))
-    for number in (1, 2, 1):
-        part = part_of(f"SELECT channel, COUNT(*) FROM orders WHERE amount > {number} GROUP BY 1")
-        assert "weight" not in chosen.statement(part)
-    assert len(chosen._chosen) == 1
-
-
-def test_a_question_runs_the_light_statement_and_looks_nothing_up(
+def test_a_question_runs_the_cheapest_statement_and_looks_nothing_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked, ran = list[str](), list[str]()
@@ -307,12 +304,12 @@ def test_a_question_runs_the_light_statement_and_looks_nothing_up(
 
 def test_under_strict_timing_rows_are_weighed() -> None:
     strict = World("oracle", "shop", lambda text: text + "strict_timing: on\n")
-    assert lighter_of(part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1", strict)) is None
+    assert not alternatives(part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1", strict))
 
 
 def sums(sql: str, rows: Rows) -> str:
     """The sums of the statement that is chosen over such rows."""
-    return upheld(SHOP_WORLD, rows).statement(part_of(sql))
+    return Chooser(SHOP_WORLD, rows).statement(part_of(sql))
 
 
 AMOUNTS = "SELECT channel, SUM(amount), AVG(amount) FROM orders GROUP BY channel"
@@ -355,8 +352,8 @@ def test_what_cannot_be_looked_up_is_not_relied_on() -> None:
 
     rows, part = Rows(in_memory("shop")), part_of(WEIGHED)
     rows.is_empty = fails  # type: ignore[method-assign]
-    chosen = upheld(SHOP_WORLD, rows)
-    assert flat(chosen.statement(part)) == text_of(part)
+    chosen = Chooser(SHOP_WORLD, rows)
+    assert chosen.statement(part) == text_of(part)
     assert chosen.statement(part_of("SELECT channel, COUNT(*) FROM orders GROUP BY 1"))
     with pytest.raises(EngineFailed):
         verify(opened(SHOP_WORLD).policy, SourceDescription({}), rows)  # type: ignore[arg-type]
@@ -364,13 +361,13 @@ def test_what_cannot_be_looked_up_is_not_relied_on() -> None:
 
 def test_a_condition_on_what_only_the_path_leads_to_needs_the_path() -> None:
     part = next(
-        p for _, p in lighter("far")
+        p for _, p in shortened("far")
         if p.bounding.name == "row weights" and isinstance(p.measurement.input, Scan)
     )  # fmt: skip
     scan = part.measurement.input
     assert isinstance(scan, Scan)
-    assert lighter_of(part) is not None
+    assert alternatives(part)
     hidden = scan.unit_fields[0]
     there = Call("is_not_null", (hidden,), Shape(Kind.BOOLEAN, nullable=False))
     asked = Filter(scan, there, scan.fields, scan.privacy)
-    assert lighter_of(replace(part, measurement=replace(part.measurement, input=asked))) is None
+    assert not alternatives(replace(part, measurement=replace(part.measurement, input=asked)))

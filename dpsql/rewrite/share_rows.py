@@ -10,12 +10,40 @@ join (measured: 25 ns; a table of three million rows one key away from its unit 
 with; where one row in ten passes a filter, 57 ms and 36 ms). So it pays where rows are joined and
 some of them left out, and where they are grouped. That is decided by the statement's shape alone:
 what is stored does not change how it is read.
+
+Claim: the statement has the same rows in each place as when it computes them there.
+Assumes: rows are the same in each place that reads them, where a strategy reads them again.
+Argument: the query of the common table is that of the rows, and so are its columns.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dpsql.bound import RowWeights, WeightsAndGroups
+from dpsql.catalog.statistic import Values
 from dpsql.ir.expressions import Call, Column, conjuncts
 from dpsql.ir.relations import Aggregate, Filter, Join, Relation, Scan, Windowed, walk
+from dpsql.ir.statements import CommonTable
+from dpsql.rewrite.draft import Draft
+from dpsql.rewrite.rank_prefilter import is_split
+
+
+def share_rows(draft: Draft) -> Draft:
+    """The rows written once, where the statement reads them again; computed once where that costs less."""
+    rows, split = draft.rows, is_split(draft)
+    weighed = isinstance(draft.bounding, RowWeights | WeightsAndGroups)
+    match draft.statistic:
+        case None:
+            again, stored = split or weighed, not rows.strict
+        case Values():
+            again, stored = split, False
+        case _:
+            again, stored = split or weighed, split
+    if not again:
+        return draft
+    query = CommonTable(draft.name, rows.query, stored and is_costly(rows.relation))
+    return replace(draft, rows=replace(rows, query=query))
 
 
 def is_costly(relation: Relation) -> bool:

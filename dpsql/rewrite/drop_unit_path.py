@@ -28,12 +28,22 @@ from dpsql.ir.relations import (
     inputs,
     with_inputs,
 )
+from dpsql.rewrite.draft import Draft
 from dpsql.sql.bind.join_rules import equalities, follows, scans, siblings, told
 
 
-def looked_up(relation: Relation) -> Relation:
-    """The relation, reading no parent only to learn what the other side of a look-up says."""
-    relation = with_inputs(relation, tuple(map(looked_up, inputs(relation))))
+def drop_unit_path(draft: Draft) -> Draft:
+    """The rows, reading no parent only to learn what the other side of a look-up says."""
+    relation = draft.rows.relation
+    dropped = relation if draft.rows.strict else _drop(relation)
+    return draft if dropped is relation else draft.over(dropped)
+
+
+def _drop(relation: Relation) -> Relation:
+    before = inputs(relation)
+    below = tuple(map(_drop, before))
+    if any(new is not old for new, old in zip(below, before, strict=True)):
+        relation = with_inputs(relation, below)
     match relation:
         case Join(kind="semi" | "anti", left=left, right=right, condition=condition) if condition:
             scan = _only(right)

@@ -1,0 +1,130 @@
+"""An engine that runs only statements which passed the second check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dpsql.diagnostics.refusal import Ended, EngineFailed, NotAdmitted, Refused
+from dpsql.effort import is_planning, pause_counting
+from dpsql.engines.duckdb.guard import Guard, Unsafe
+from dpsql.engines.duckdb.parameters import parameters
+from dpsql.engines.duckdb.statements import written
+from dpsql.engines.engine import Engine, Value
+from dpsql.engines.exact_rows import ExactRows
+from dpsql.engines.facts import Facts
+from dpsql.engines.incident import failed
+from dpsql.engines.statement_chooser import StatementChooser
+from dpsql.ir.alternatives import Statement
+from dpsql.ir.statements import Query
+from dpsql.policy.companion import Shelf
+from dpsql.policy.model import Policy
+from dpsql.policy.source import SourceDescription
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A statement that passed the second check: the proof is its type. Only a ``Guarded`` engine makes one."""
+
+    relation: Query
+
+    @property
+    def sql(self) -> str:
+        """Its text."""
+        return written(self.relation).sql
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The names of the values that it is run with: the salt, and what is looked up or released before."""
+        return parameters(self.sql)
+
+
+class Guarded:
+    """An engine that runs only what passes; the rest is an incident, as if it had failed."""
+
+    def __init__(
+        self, engine: Engine, policy: Policy, shelf: Shelf | None = None, facts: Facts | None = None
+    ) -> None:
+        """Wrap an open engine; ``shelf`` are the prepared copies that may be read.
+
+        ``facts`` are what was looked up of the data when the policy was opened.
+        """
+        facts = facts or Facts()
+        self._engine, self._guard = engine, Guard(policy, shelf, facts.hold)
+        self._chooser = StatementChooser(policy, facts)
+        for name, table in facts.kept.items():
+            self._guard.list_kept(name, table)
+
+    @property
+    def prepared(self) -> str | None:
+        """What the prepared copies are."""
+        return self._engine.prepared
+
+    def describe(self) -> SourceDescription:
+        """Tables, columns, types and constraints."""
+        return self._engine.describe()
+
+    def admit(self, statement: Statement) -> Admitted:
+        """What will run of a statement: the alternative that the data allows, if that passes too.
+
+        Claim: whether this raises depends on ``statement`` and the policy alone, never on data.
+        Argument: the statement's own relation is judged by its text. An alternative that does not pass is
+            an incident for the operator, and leaves the own relation to run.
+        """
+        own = self._admit(statement.relation, by_text=True)
+        alternative = self._chooser.choose(statement)
+        if alternative is None:
+            return own
+        try:
+            with pause_counting():  # which there is the data decides
+                return self._admit(alternative.relation)
+        except NotAdmitted:
+            return own
+
+    def _admit(self, query: Query, *, by_text: bool = False) -> Admitted:
+        text = written(query)
+        self._check(text.sql, NotAdmitted, form=text.form, by_text=by_text)
+        return Admitted(query)
+
+    def admit_public(self, sql: str) -> None:
+        """Raise unless this is a statement that reads public tables only."""
+        self._check(sql, NotAdmitted, over_public=True)
+
+    def measure(self, statement: Admitted, parameters: Mapping[str, Value]) -> ExactRows:
+        """Run the statement of a measurement. It was admitted; here that is seen once more."""
+        text = written(statement.relation)
+        self._check(text.sql, EngineFailed, form=text.form)
+        return self._engine.measure(text.sql, parameters)
+
+    def read_public(self, sql: str) -> pa.Table:
+        """Run a statement that reads public tables only."""
+        self._check(sql, EngineFailed, over_public=True)
+        return self._engine.read_public(sql)
+
+    def probe(self) -> None:
+        """Raise unless the engine answers, whatever data it holds."""
+        self.read_public("SELECT 1 AS one")
+
+    def close(self) -> None:
+        """Let go of the data."""
+        self._engine.close()
+
+    def _check(
+        self, sql: str, error_type: type[EngineFailed], *, form: bytes | None = None,
+        over_public: bool = False, by_text: bool = False,
+    ) -> None:  # fmt: skip
+        failure: EngineFailed
+        try:
+            self._guard.check(sql, form=form, over_public=over_public, by_text=by_text)
+        except (Refused, Ended):
+            raise
+        except Exception as error:
+            if isinstance(error, RecursionError) and is_planning():
+                raise
+            said = f" ({error})" if isinstance(error, Unsafe) else ""
+            failure = failed(f"pass a second check{said}", error, sql, error_type)
+        else:
+            return
+        raise failure

@@ -1,0 +1,73 @@
+"""The alternative to run for a statement, by what was looked up of the data when it was opened.
+
+It makes no statement: those that may run are part of the statement, which EXPLAIN shows. Which of them the
+data allows was looked up before any question (``engines.verify``), by queries that the policy alone makes,
+so that no question makes the engine compare data with declarations.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from dpsql.declarations.queries import (
+    has_too_many_to_add,
+    has_unowned_rows,
+    units_over_limit,
+    values_out_of_range,
+)
+from dpsql.engines.duckdb.write import write
+from dpsql.engines.facts import Facts
+from dpsql.ir.alternatives import (
+    Alternative,
+    FewRows,
+    OverLimitRowsKept,
+    Requirement,
+    RowsHaveUnits,
+    Statement,
+    UnitsWithinLimit,
+    ValuesInRange,
+)
+from dpsql.ir.statements import Query
+from dpsql.policy.model import Policy
+
+
+class StatementChooser:
+    """Takes the first alternative whose requirements hold. Safe to use from several threads; reads no data."""
+
+    def __init__(self, policy: Policy, facts: Facts) -> None:
+        """``facts`` is what was found of the policy's tables."""
+        self._policy, self._facts = policy, facts
+        self._known: dict[Requirement, bool] = {}
+        """What holds of the policy's tables and columns: there are only so many of them."""
+
+    def choose(self, statement: Statement) -> Alternative | None:
+        """The cheapest that the data allows; None where it allows the statement's own relation alone."""
+        may_run = (a for a in statement.alternatives if all(map(self._holds, a.requires)))
+        return next(may_run, None)
+
+    def _holds(self, requirement: Requirement) -> bool:
+        known = self._known.get(requirement)
+        if known is None:
+            known = self._known[requirement] = self._look_up(requirement)
+        return known
+
+    def _look_up(self, requirement: Requirement) -> bool:
+        """What was found of a requirement; what was not looked up does not hold."""
+        table = self._policy.tables[requirement.table]
+        match requirement:
+            case RowsHaveUnits():
+                return self._finds_none(has_unowned_rows(table))
+            case UnitsWithinLimit():
+                return self._finds_none(units_over_limit(table))
+            case OverLimitRowsKept(name=name):
+                return name in self._facts.kept
+            case ValuesInRange(column=column):
+                return self._finds_none(values_out_of_range(table, column))
+            case FewRows():
+                return self._finds_none(has_too_many_to_add(table))
+            case _:
+                assert_never(requirement)
+
+    def _finds_none(self, query: Query) -> bool:
+        """Whether a query was looked up, and has no row."""
+        return self._facts.hold(write(query))

@@ -1,0 +1,23 @@
+"""Rows are read from prepared copies of their tables, where there are some.
+
+A copy has the key of the unit beside each row, so that no path is followed, and values in steps, so that
+none is clamped.
+
+Claim: the rows are those of the tables. Where the strategy reads ranked rows, they are at most as many
+    of each unit as it says.
+Assumes: a copy has the rows and values that ``bound.copies`` says.
+Argument: see ``bound.reading``.
+"""
+
+from __future__ import annotations
+
+from dpsql.rewrite.draft import Draft
+
+
+def prepared_copy(draft: Draft) -> Draft:
+    """The rows as copies have them."""
+    reading, most_read = draft.reading, draft.bounding.most_read
+    if reading is None or draft.rows.strict:
+        assert most_read is None
+        return draft
+    return draft.read(reading.relation if most_read is None else reading.limited(most_read))

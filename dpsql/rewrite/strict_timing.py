@@ -1,0 +1,25 @@
+"""Under strict timing all rows are read, and conditions become a column that every aggregate counts by.
+
+How long a filter or a join takes would tell whether somebody's row passes it.
+
+Claim: the statement gives the integers that it gives with its conditions where they were.
+Argument: the lifted relation has every row of the measurement's, with ``kept`` true, and others with
+    ``kept`` false, which count in no statistic, no limit and no group (``plan.lift``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpsql.plan.steady import steady
+from dpsql.rewrite.draft import Draft
+
+
+def strict_timing(draft: Draft) -> Draft:
+    """The rows without the conditions that decide which are read."""
+    lifted = draft.measurement.lifted
+    if lifted is None:
+        return draft
+    known = steady(draft.measurement.input)
+    draft = draft.read(lifted.input, lifted.kept)
+    return replace(draft, rows=replace(draft.rows, steady=known, strict=True))
