@@ -1,8 +1,10 @@
 """When two measurements are one: the same rows, groups and statistics under other names.
 
-Claim: equal identities mean that one release answers both. Columns are numbered by where they
-first appear, so that aliases and the order of binding do not matter; everything else that the
-engine will see is compared as it is, SELECT by SELECT: steps that only pass columns on are no part of one.
+Claim: equal identities mean that one release answers both.
+Assumes: nothing of the data; functions and relations of equal trees have equal results.
+Argument: columns are numbered by where they first appear, so that aliases and the order of binding do not
+    matter. Everything else that the engine will see is compared as it is, SELECT by SELECT: steps that
+    only pass columns on are no part of one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Every value that a declared domain has, as a list of constants.
 
 Claim: the values depend on the domain alone: on declarations, and on constants of the statement.
+Assumes: nothing of the data; rows with other values are in no group.
+Argument: a list is made of the shape of a column, and no engine is asked for it.
 """
 
 from __future__ import annotations

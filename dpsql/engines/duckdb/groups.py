@@ -1,6 +1,7 @@
 """Public groups as DuckDB reads them, and the public rows that an answer is made of.
 
 Claim: a text that is written here reads public tables and constants only, if its tree does.
+Assumes: nothing of the data; the second check reads each of these texts before an engine does.
 Argument: every class of node is matched; names and constants are quoted, and nothing else is copied.
 """
 
