@@ -21,8 +21,9 @@ class GroupCaps:
     """A unit keeps at most ``groups`` groups, and counts with at most ``per_group`` rows in each.
 
     Claim: a unit changes at most ``groups`` groups, its count in each by at most ``per_group``.
+    Assumes: where no ``limit`` is set, the plan gives a unit no more than ``groups`` groups.
     Argument: the groups that a unit keeps are the first in an order that only the salt and the unit's
-        own rows decide. Where no ``limit`` is needed a unit cannot have more.
+        own rows decide. In each of them its number of rows is cut.
     """
 
     groups: int

@@ -34,6 +34,7 @@ class NormClip:
 
     Claim: the Euclidean norm of what a unit adds to all counts is at most ``norm``, in steps of
         ``2**-bits``; a sum in a group is at most the count there times the farthest end of the range.
+    Assumes: the engine's doubles are those of IEEE 754.
     Argument: all groups of a unit get the same factor, ``norm`` over the norm of its counts, or one if
         that is less. It is rounded down to the grid of weights, so that rounding never adds to the
         norm. Totals are scaled by the same factor.

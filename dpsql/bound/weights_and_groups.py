@@ -24,6 +24,7 @@ class WeightsAndGroups:
     Claim: a unit changes at most ``groups`` groups, and its rows weigh at most ``rows`` in all of
         them, in steps of ``2**-bits``; where they are ``valued``, what they add to each sum is at most
         ``rows`` times the farthest end of its range.
+    Assumes: rows are the same in each place that reads them.
     Argument: weights are those of ``RowWeights``, over all rows of the unit, so that those in the groups
         that it keeps weigh no more. Which groups these are is decided as in ``GroupCaps``.
     """

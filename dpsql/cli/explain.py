@@ -13,7 +13,7 @@ from dpsql.cli.exits import ANSWERED, REFUSED, Usage
 from dpsql.cli.numbers import digits, group_thousands
 from dpsql.cli.opened import open_session, statement
 from dpsql.cli.script import statements
-from dpsql.engines.duckdb.statements import listed
+from dpsql.engines.duckdb.statements import list_statements
 from dpsql.ir.expressions import columns
 from dpsql.ledger.shortage import more
 from dpsql.price.priced import PricedMeasurement, PricedPlan
@@ -42,7 +42,7 @@ def run(chosen: argparse.Namespace) -> int:
     with open_session(chosen) as session:
         priced = session.prepare(sql)
         for search in priced.searches:
-            _section("What is found out first", list(search_lines(search, listed)))
+            _section("What is found out first", list(search_lines(search, list_statements)))
         for part in priced.parts:
             _measurement(part, _uses(priced))
         if priced.plan.publics:
@@ -99,7 +99,7 @@ def _measurement(part: PricedMeasurement, uses: dict[int, list[str]]) -> None:
 
 
 def _statements(part: PricedMeasurement) -> None:
-    own, *others = listed(part)
+    own, *others = list_statements(part)
     title = "SQL that the engine would run"
     _section(f"{title} if no condition below holds" if others else title, own.sql.splitlines())
     for other in others:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.effort import limit_effort
-from dpsql.engines.duckdb.statements import listed
+from dpsql.engines.duckdb.statements import list_statements
 from dpsql.execution import interrupt
 from dpsql.ledger.accounts import Account, accounts_for
 from dpsql.ledger.balance import Balance
@@ -208,7 +208,7 @@ class Session:
         """Plan, generated SQL, sensitivity, mechanism, scale, expected error, cost, remainder."""
         with limit_effort():
             priced = self.prepare(text, parameters)
-            lines = [show(priced, listed)]
+            lines = [show(priced, list_statements)]
             sources = self.sources(priced)
             if sources is not None:
                 lines += explain_sources(priced, sources)

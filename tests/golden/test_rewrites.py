@@ -10,7 +10,7 @@ import pytest
 from datadriven import Case, check
 from support.shop import ANALYST, PURE, priced
 
-from dpsql.engines.duckdb.statements import listed
+from dpsql.engines.duckdb.statements import list_statements
 from dpsql.price.request import Request
 from dpsql.price.show import show
 
@@ -36,7 +36,7 @@ def printed(case: Case) -> str:
         assert part.bounding.name == bounded, f"{case}: bounded by {part.bounding.name}"
         groups = "public" if part.selection is None else "thresholded"
         assert options.get("groups", groups) == groups, f"{case}: groups are {groups}"
-    return show(plan, listed)
+    return show(plan, list_statements)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -18,6 +18,7 @@ OTHERS: dict[str, str] = {
     "dpsql.remaining": "a function in SQL",
     "endpoint.memory": "a key of the policy",
     "limits.memory": "a key of the policy",
+    "str.casefold": "a method of Python's texts",
     "slot.part": "a field of what is passed",
     "synopsis.py": "a file that is not written yet",
 }

@@ -26,6 +26,7 @@ PARTICIPLES_DUE = frozenset(
 )
 """Participles that have not been renamed yet. None is added."""
 ONE_EACH: dict[str, str] = {
+    "WRITERS": "each module of an engine's functions lists how they are written under this name",
     "RECORDS": "each module of the catalog lists its records under this name",
     "apply": "each bounding strategy is a module with this function",
     "check": "each rule is a module with this function",

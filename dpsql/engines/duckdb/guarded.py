@@ -11,7 +11,7 @@ from dpsql.diagnostics.refusal import Ended, EngineFailed, NotAdmitted, Refused
 from dpsql.effort import is_planning, pause_counting
 from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.engines.duckdb.parameters import parameters
-from dpsql.engines.duckdb.statements import written
+from dpsql.engines.duckdb.statements import statement_text
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts import Facts
@@ -33,7 +33,7 @@ class Admitted:
     @property
     def sql(self) -> str:
         """Its text."""
-        return written(self.relation).sql
+        return statement_text(self.relation).sql
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -70,6 +70,7 @@ class Guarded:
         """What will run of a statement: the alternative that the data allows, if that passes too.
 
         Claim: whether this raises depends on ``statement`` and the policy alone, never on data.
+        Assumes: an alternative gives the integers of the own relation (``rewrite.shortcut``).
         Argument: the statement's own relation is judged by its text. An alternative that does not pass is
             an incident for the operator, and leaves the own relation to run.
         """
@@ -84,7 +85,7 @@ class Guarded:
             return own
 
     def _admit(self, query: Query, *, by_text: bool = False) -> Admitted:
-        text = written(query)
+        text = statement_text(query)
         self._check(text.sql, NotAdmitted, form=text.form, by_text=by_text)
         return Admitted(query)
 
@@ -94,7 +95,7 @@ class Guarded:
 
     def measure(self, statement: Admitted, parameters: Mapping[str, Value]) -> ExactRows:
         """Run the statement of a measurement. It was admitted; here that is seen once more."""
-        text = written(statement.relation)
+        text = statement_text(statement.relation)
         self._check(text.sql, EngineFailed, form=text.form)
         return self._engine.measure(text.sql, parameters)
 

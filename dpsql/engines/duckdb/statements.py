@@ -21,7 +21,7 @@ RELATION = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StatementText:
     """The text of a statement, and a digest of its form."""
 
     sql: str
@@ -32,7 +32,7 @@ _MADE = Cache[int, tuple[PricedMeasurement, Statement]](
     Use.CACHED_STATEMENTS, 512, size=lambda _, kept: RELATION * (1 + len(kept[1].alternatives))
 )
 """By the identity of the measurement, which the entry holds so that no other has it."""
-_WRITTEN = Cache[int, tuple[Query, Written]](
+_WRITTEN = Cache[int, tuple[Query, StatementText]](
     Use.CACHED_STATEMENTS, 1024, size=lambda _, kept: RELATION + len(kept[1].sql)
 )
 """By the identity of the relation, in the same way."""
@@ -52,25 +52,25 @@ def statement_for(part: PricedMeasurement) -> Statement:
     return made
 
 
-def written(query: Query) -> Written:
+def statement_text(query: Query) -> StatementText:
     """A relation of a statement as the engine reads it; what it takes is not to be seen either."""
     found = _WRITTEN.get(id(query))
     if found is not None and found[0] is query:
         return found[1]
     with pause_counting():
         form = write(form_of(query)).encode("utf-8", "surrogatepass")
-        text = Written(write(query), blake2b(form, digest_size=32, person=b"form").digest())
+        text = StatementText(write(query), blake2b(form, digest_size=32, person=b"form").digest())
     _WRITTEN.put(id(query), (query, text))
     return text
 
 
 def sql_of(part: PricedMeasurement) -> str:
     """What the engine runs where nothing is known of the data."""
-    return written(statement_for(part).relation).sql
+    return statement_text(statement_for(part).relation).sql
 
 
-def listed(part: PricedMeasurement) -> tuple[RunsIf, ...]:
+def list_statements(part: PricedMeasurement) -> tuple[RunsIf, ...]:
     """Every statement that may run for a measurement: its own, then the others in the order of choice."""
     made = statement_for(part)
-    others = (RunsIf(a.condition, written(a.relation).sql) for a in made.alternatives)
-    return RunsIf("", written(made.relation).sql), *others
+    others = (RunsIf(a.condition, statement_text(a.relation).sql) for a in made.alternatives)
+    return RunsIf("", statement_text(made.relation).sql), *others

@@ -38,6 +38,18 @@ OTHERS = {
     "dpsql.engines.duckdb.allowlist": "what an engine's functions are",
     "dpsql.engines.duckdb.definitions": "which functions of an engine are steady",
     "dpsql.policy.version": "digests differ",
+    "dpsql.bound.group_caps": "the plan says how many groups a unit has",
+    "dpsql.bound.norm_clip": "doubles are those of IEEE 754",
+    "dpsql.bound.weights_and_groups": "rows are the same wherever they are read: plan.steady",
+    "dpsql.rewrite.strict_timing": "strategies heed the flag: plan.lift",
+    "dpsql.engines.duckdb.guarded": "alternatives give the same integers: rewrite.shortcut",
+    "dpsql.sql.bind.counted_groups": "the binder's own",
+    "dpsql.sql.bind.decimals": "doubles are those of IEEE 754",
+    "dpsql.sql.bind.options": "lowerings clamp to the range of the shape: catalog.record",
+    "dpsql.sql.bind.set_operations": "the invariant of private relations: sql.bind.privacy",
+    "dpsql.sql.bind.spines": "records say which functions are strict",
+    "dpsql.sql.bind.views": "an owner's view may be read by all",
+    "dpsql.sql.suggest": "the pure stages depend on nothing else",
 }
 """What else is assumed, and of what: not of the owner's declarations."""
 
