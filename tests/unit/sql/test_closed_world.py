@@ -45,14 +45,10 @@ def test_the_walk_reaches_the_whole_of_sqlglot() -> None:
     assert set(ALLOWED) <= set(CLASSES)
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
-def test_a_class_that_is_not_listed_is_refused(kind: type[exp.Expr]) -> None:
-    node = kind()
-    if kind in ALLOWED:
-        assert refusals(node) == []
-    else:
-        (refused,) = refusals(node)
-        assert refused.code in ("DP100", "DP107")
+def test_a_class_that_is_not_listed_is_refused() -> None:
+    for kind in CLASSES:
+        codes = [refused.code for refused in refusals(kind())]
+        assert codes in ([[]] if kind in ALLOWED else [["DP100"], ["DP107"]]), kind
 
 
 def test_an_unlisted_class_is_refused_wherever_it_stands() -> None:
@@ -67,13 +63,13 @@ def arguments() -> list[tuple[type[exp.Expr], str]]:
     return [(kind, name) for kind in ALLOWED for name in (*kind.arg_types, tomorrow)]
 
 
-@pytest.mark.parametrize(("kind", "name"), arguments(), ids=lambda v: getattr(v, "__name__", v))
-def test_an_argument_that_is_not_listed_is_refused(kind: type[exp.Expr], name: str) -> None:
-    for value in (True, "word", exp.Null(), [exp.Null()], 0, 1):
-        found = refusals(kind(**{name: value}))
+def test_an_argument_that_is_not_listed_is_refused() -> None:
+    for kind, name in arguments():
         silent = kind is exp.Select and name in ("kind", "hint", "operation_modifiers")
         listed = name in ALLOWED[kind] and not silent
-        assert bool(found) != listed, value
+        for value in (True, "word", exp.Null(), [exp.Null()], 0, 1):
+            found = refusals(kind(**{name: value}))
+            assert bool(found) != listed, (kind, name, value)
 
 
 def test_listed_arguments_exist() -> None:
