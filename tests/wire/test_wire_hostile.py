@@ -1,7 +1,8 @@
 """The hostile statements through the endpoint: nothing but generated SQL reaches the engine.
 
 The catalog's database and the post-processor hold no data, read no file and know no function of
-the machine; what the service refuses is refused here too, in the same way by both protocols.
+the machine; what the service refuses is refused here too, in the same way by both protocols. By day
+each third is sent; the laws ask a service all of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 import psycopg
 import pytest
 from endpoint import Endpoint, endpoint
+from support.daily import some
 from support.hostile import HOSTILE, Hostile
 
 from dpsql.engines.catalog import pool
@@ -79,7 +81,7 @@ def _refused(state: str) -> bool:
     return re.fullmatch(r"[0-9A-Z]{5}", state) is not None
 
 
-@pytest.mark.parametrize("case", HOSTILE, ids=str)
+@pytest.mark.parametrize("case", some(HOSTILE, 0, 3), ids=str)
 def test_a_hostile_statement_gets_nowhere(
     spied: Spied, connection: psycopg.Connection, case: Hostile
 ) -> None:
