@@ -1,4 +1,7 @@
-"""Short versions of what `make overspend` and `make kills` do for long."""
+"""Short versions of what `make overspend` and `make kills` do for long.
+
+By day many processes spend an account on a server in `unit/ledger/test_ledger_path.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tests.endurance import kills, overspend
 from tests.endurance.world import Charged, World, ledger_on
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def test_accounts_are_spent_to_the_last_and_no_further(tmp_path: Path, store: str) -> None:
     """Over the wire, HTTP, sessions and SET ROLE at once, while the policy is read again and again."""
     ledger = ledger_on(store, f"spent_{secrets.token_hex(4)}")
