@@ -31,10 +31,12 @@ IN_PART = (
 EACH = 8
 """Tests that ask the same of one case after the other: the first case counts, and each eighth after it."""
 LONG = (
-    "test_selftest.py", "test_coverage_neighbours.py", "test_fuzz.py", "test_neighbours.py",
-    "test_guard.py", "test_hostile.py", "test_selftest_pairs.py", "test_oracle.py",
-    "test_attacks.py", "test_suggestions.py", "test_coverage.py", "test_side_by_side.py",
-    "test_wire_catalog_attacks.py", "test_adversary.py",
+    "test_selftest.py", "test_wire_hostile.py", "test_neighbours.py", "test_oracle.py", "test_guard.py",
+    "test_adversary.py", "test_ledger_path.py", "test_hostile.py", "test_coverage_neighbours.py",
+    "test_fuzz.py", "test_selftest_pairs.py", "test_strict_timing.py", "test_side_by_side.py",
+    "test_wire_catalog_attacks.py", "test_catalog_pool.py", "test_wire_databases.py",
+    "test_wire_command.py", "test_attacks.py", "test_coverage.py", "test_live.py",
+    "test_suggestions.py", "test_search.py", "test_endurance.py",
 )  # fmt: skip
 """Files that take longest, in the order in which they start: no worker waits for one that starts last."""
 
@@ -54,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
 
     Lines are counted where parts are tested, not where so much is tried that counting takes
     minutes: it makes a test two to four times as long. A file stays on one worker, since its tests
-    share what they have planned and opened, and since a scheduler that sends 13,000 tests one by
+    share what they have planned and opened, and since a scheduler that sends 12,000 tests one by
     one keeps the workers waiting. The order is made after pytest-randomly has made its own, which
     is kept otherwise.
     """
