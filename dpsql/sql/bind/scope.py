@@ -161,9 +161,10 @@ class Scope:
         for alias, value in self.aliases.items():
             if same(alias, name):
                 return value
-        if self.outer is not None and self.outer.knows(node):
-            return self.outer.resolve(node)
-        raise _unknown(node, name, self.fields)
+        around = self._around(node)
+        if around is None:
+            raise _unknown(node, name, self.fields)
+        return around
 
     def knows(self, node: exp.Column) -> bool:
         """Whether the name is one of these, or of a query around."""
@@ -173,12 +174,22 @@ class Scope:
             return False
         return True
 
+    def _around(self, node: exp.Column) -> Expression | None:
+        """What the name means in the queries around: each is asked once, however many there are."""
+        if self.outer is None:
+            return None
+        try:
+            return self.outer.resolve(node)
+        except Refused:
+            return None
+
     def _qualified(self, node: exp.Column, table: str, name: str) -> Expression:
         sources = [s for s in self.sources if same(s.alias, table)]
-        if not sources and self.outer is not None and self.outer.knows(node):
-            return self.outer.resolve(node)
         if not sources:
-            raise _unknown_source(node, table, self)
+            around = self._around(node)
+            if around is None:
+                raise _unknown_source(node, table, self)
+            return around
         found = _matching(sources[0].fields, name)
         if not found:
             raise _unknown(node, name, sources[0].fields)

@@ -39,3 +39,10 @@ def test_what_pairs_rows_of_units_is_refused(sql: str) -> None:
     refused = refusal(sql)
     assert refused is not None
     assert refused.code in ("DP112", "DP301")
+
+
+@pytest.mark.parametrize("name", ["amount", "o.amount", "nobody", "n.amount"])
+def test_a_name_is_looked_for_once_in_each_query_around(name: str) -> None:
+    """Twice in each would be a trillion times here."""
+    sql = f"SELECT COUNT(*) FROM orders AS o WHERE {'(SELECT ' * 40}{name} > 3{')' * 40}"
+    assert refusal(sql) is not None
