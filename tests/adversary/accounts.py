@@ -37,9 +37,26 @@ ATTO = 10**18
 MOMENT = "TIMESTAMP '2024-03-01 12:00:00'"
 BURDEN = 20_000_000
 """Orders with which a statement takes seconds."""
-DEADLINE = 3
-_TERMS = " + ".join(f"SQRT(amount + {n}) * EXP(amount / {n + 60})" for n in range(130))
-SLOW = f"SELECT COUNT(*) FROM orders WHERE amount > 0.25 AND {_TERMS} > 3"
+PATIENT = 120
+"""Seconds that a question has where nothing is said about time."""
+BURDENED = (
+    f"INSERT INTO orders SELECT i % {shop.PEOPLE}, 25, {MOMENT}, 1 FROM range({BURDEN}) AS r(i)"
+)
+DEADLINE, BESIDE = 3, 4
+"""Seconds of a deadline, and in which what it ended has said so."""
+_TERMS = " AND ".join(
+    " + ".join(f"SQRT(amount + {n}) * EXP(amount / {n + 60})" for n in range(first, first + 120))
+    + " > 3"
+    for first in (0, 200)
+)
+SLOW = f"SELECT COUNT(*) FROM orders WHERE amount > 0.25 AND {_TERMS}"
+_DIGITS = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
+_SERIES = "generate_series(1, 10000)"
+CONSTANTS = (
+    f"SELECT COUNT(*) AS n FROM {', '.join(f'{_DIGITS} AS v{n}(x)' for n in range(12))}",
+    f"SELECT COUNT(*) AS n FROM {_SERIES} AS a(x), {_SERIES} AS b(y), {_SERIES} AS c(z) WHERE x + y + z > 7",
+)
+LATE = "DP904"
 KILLED = """
 import sys, dpsql
 connection = dpsql.connect(sys.argv[1], role="analyst")
@@ -94,12 +111,17 @@ def ask(connection: dpsql.Connection, *texts: str) -> list[Any] | None:
 
 def every_account_pays(folder: Path) -> Iterator[Finding]:
     """A question is charged to the data set, to the role and to the session."""
-    world = changed(shop.shop("pays"), ("  second:\n", "  second:\n    epsilon: 50\n"))
+    world = changed(
+        shop.shop("pays", seconds=PATIENT), ("  second:\n", "  second:\n    epsilon: 50\n")
+    )
     write(world, folder)
     with closing(dpsql.connect(folder / POLICY, role="second")) as connection:
         before = spent(connection)
-        ask(connection, TOTAL)
+        answer = ask(connection, TOTAL)
         after = spent(connection)
+    if answer is None:
+        yield seen(world, "a question is refused that may be asked")
+        return
     free = [name for name in before if after[name] < before[name] + 0.999]
     if free or len(before) < 3:
         yield seen(world, "an account does not pay", f"{before} and {after}")
@@ -108,7 +130,7 @@ def every_account_pays(folder: Path) -> Iterator[Finding]:
 def months(folder: Path) -> Iterator[Finding]:
     """A budget for a month is not there anew before the next one."""
     world = changed(
-        shop.shop("months"), ("  second:\n", "  second:\n    epsilon: 1\n    per: month\n"),
+        shop.shop("months", seconds=PATIENT), ("  second:\n", "  second:\n    epsilon: 1\n    per: month\n"),
         ("    session: {epsilon: 3}\n", ""),
     )  # fmt: skip
     write(world, folder)
@@ -123,7 +145,7 @@ def to_the_end(folder: Path) -> Iterator[Finding]:
     """An account is spent by thresholds and by noise until nothing is answered any more."""
     for composition in ("zcdp", "basic"):
         world = changed(
-            shop.shop(f"end {composition}", basic=composition == "basic"),
+            shop.shop(f"end {composition}", basic=composition == "basic", seconds=PATIENT),
             ("dataset: {epsilon: 1e9, delta: 0.5", "dataset: {epsilon: 3, delta: 1e-6"),
             ("query: {epsilon: 1, delta: 1e-6}\n    max", "query: {epsilon: 1, delta: 3e-7}\n    max"),
         )  # fmt: skip
@@ -164,7 +186,7 @@ def overspent(charges: Sequence[Charge], epsilon: float, delta: float) -> str:
 
 def unwritable(folder: Path) -> Iterator[Finding]:
     """While somebody else holds the ledger, nothing is answered that must be noted."""
-    world = shop.shop("unwritable", seconds=120)
+    world = shop.shop("unwritable", seconds=PATIENT)
     write(world, folder)
     with closing(dpsql.connect(folder / POLICY, role="analyst")) as connection:
         ask(connection, TOTAL)
@@ -176,9 +198,25 @@ def unwritable(folder: Path) -> Iterator[Finding]:
         yield seen(world, "an answer leaves while the ledger cannot be written", repr(rows))
 
 
+def rows_of_nobody(folder: Path) -> Iterator[Finding]:
+    """Rows that are made of constants alone are refused where they are too many, not worked at."""
+    world = shop.shop("constants", seconds=DEADLINE)
+    write(world, folder)
+    with closing(dpsql.connect(folder / POLICY, role="analyst")) as connection:
+        for sql in CONSTANTS:
+            began = time.perf_counter()
+            rows, words = _stopped(connection, sql)
+            if rows is None and words.startswith(LATE) and time.perf_counter() - began > DEADLINE:
+                yield seen(
+                    world, "rows of nobody are worked at as long as there is time", sql[:200]
+                )
+
+
 def put_back(folder: Path) -> Iterator[Finding]:
     """An older copy of the ledger is not taken where its head is noted elsewhere."""
-    world = changed(shop.shop("put back"), ("accounts:", "ledger: {head: head.txt}\naccounts:"))
+    world = changed(
+        shop.shop("put back", seconds=PATIENT), ("accounts:", "ledger: {head: head.txt}\naccounts:")
+    )
     write(world, folder)
     asked = (TOTAL, "SELECT SUM(money) FROM people", "SELECT SUM(score) FROM people")
     for number, sql in enumerate(asked):
@@ -198,10 +236,7 @@ def put_back(folder: Path) -> Iterator[Finding]:
 
 def stopped(folder: Path) -> Iterator[Finding]:
     """A question that the engine works at is paid for, whether a deadline or a kill ends it."""
-    made = (
-        f"INSERT INTO orders SELECT i % {shop.PEOPLE}, 25, {MOMENT}, 1 FROM range({BURDEN}) AS r(i)"
-    )
-    world = replace(shop.shop("stopped", seconds=DEADLINE), views=(made,))
+    world = replace(shop.shop("stopped", seconds=DEADLINE), views=(BURDENED,))
     write(world, folder)
     with closing(dpsql.connect(folder / POLICY, role="analyst")) as connection:
         if not _planned(connection, SLOW):
@@ -213,7 +248,7 @@ def stopped(folder: Path) -> Iterator[Finding]:
         paid = min(spent(connection).values())
     if rows is None and (not kept or paid == 0):
         yield seen(world, "a question that was stopped is not paid for", repr(kept)[:500])
-    if rows is not None and took > 1.5 * DEADLINE:
+    if took > DEADLINE + BESIDE:
         yield seen(world, "a statement runs past its deadline", f"{took:.1f} s of {DEADLINE}")
     if ENGINE.search(words):
         yield seen(world, "an error is in the words of the engine", words)
@@ -279,7 +314,7 @@ def afresh(folder: Path) -> Iterator[Finding]:
 
 
 ATTACKS: tuple[Callable[[Path], Iterator[Finding]], ...] = (
-    every_account_pays, afresh, months, to_the_end, unwritable, put_back, stopped,
+    every_account_pays, afresh, months, to_the_end, unwritable, put_back, rows_of_nobody, stopped,
 )  # fmt: skip
 
 

@@ -202,6 +202,9 @@ def _catalog() -> Iterator[str]:
     for name in ("duckdb_settings", "duckdb_tables", "duckdb_columns", "duckdb_functions"):
         for schema in ("main.", "system.main.", "pg_catalog.", "information_schema.", '"main".'):
             yield f"SELECT * FROM {schema}{name}()"
+    for schema in ("main", '"main"', "system", "system.main", "memory.main"):
+        for call in ("version()", "getenv('DPSQL_CANARY')", "current_setting('threads')"):
+            yield f"SELECT {schema}.{call}"
     yield from (
         "SELECT relname + 1 FROM pg_class", "SELECT CAST(relname AS INTEGER) FROM pg_class",
         "SELECT substr(relname) FROM pg_class", "SELECT abs('x') FROM pg_class",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from tests.adversary.accounts import spend
+from tests.adversary.crowds import crowd
 from tests.adversary.doors import encrypted, knock, wait
 from tests.adversary.faces.cli import CommandFace
 from tests.adversary.faces.servers import Servers
@@ -38,15 +39,15 @@ from tests.adversary.seeds import Seed, to_json
 from tests.adversary.sequences import SCRIPTS
 from tests.adversary.shrink import alike, shrink
 from tests.adversary.timing import time_answers, time_conditions
+from tests.adversary.words import repeat
 
 Kind = Literal[
     "scripts", "accounts", "doors", "waits", "encrypted", "generated", "marks", "pressure", "times",
-    "conditions", "neighbours",
+    "conditions", "neighbours", "crowds", "words",
 ]  # fmt: skip
 ROUND: tuple[Kind, ...] = (
-    "accounts", "scripts", "marks", "doors", "scripts", "marks", "scripts", "generated", "waits",
-    "scripts", "neighbours", "encrypted", "scripts", "pressure", "generated", "times", "marks", "scripts",
-    "generated", "conditions",
+    "encrypted", "waits", "accounts", "marks", "scripts", "words", "pressure", "marks", "crowds", "doors", "scripts", "generated",
+    "scripts", "neighbours", "scripts", "generated", "times", "marks", "scripts", "generated", "conditions", "scripts",
 )  # fmt: skip
 """What is done in turn."""
 ALONE: Mapping[Kind, Callable[[Path, Servers], Iterator[Finding]]] = {
@@ -56,6 +57,8 @@ ALONE: Mapping[Kind, Callable[[Path, Servers], Iterator[Finding]]] = {
     "encrypted": encrypted,
     "neighbours": compare,
     "pressure": press,
+    "crowds": crowd,
+    "words": repeat,
     "times": time_answers,
     "conditions": time_conditions,
 }

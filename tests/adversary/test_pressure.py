@@ -18,6 +18,9 @@ from tests.adversary.pressure import (
     GRACE,
     HEAVY,
     INTERPRETER,
+    LARGE,
+    LARGEST,
+    Answer,
     Measurement,
     complaints,
     press,
@@ -36,7 +39,12 @@ from tests.adversary.timing import (
 )
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-FINE = Measurement((("SELECT 1", 3.0),), (0.01, 0.02, 0.9), BOUND, alive=True)
+FINE = Measurement(
+    (Answer("SELECT 1", 3.0, LARGEST),),
+    (0.01, 0.02, 0.9),
+    BOUND,
+    alive=True,
+)
 
 
 def words(found: Iterator[Finding]) -> list[str]:
@@ -60,7 +68,8 @@ def test_a_process_takes_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "seen",
     [
-        replace(FINE, statements=(("SELECT 1", CATALOG_DEADLINE + GRACE + 0.1),)),
+        replace(FINE, answers=(Answer("SELECT 1", CATALOG_DEADLINE + GRACE + 0.1),)),
+        replace(FINE, answers=(Answer(LARGE[0], 1.0, LARGEST + 1),)),
         replace(FINE, latencies=(2.0, 2.0, 2.0)),
         replace(FINE, latencies=(0.01, 0.01, DEADLINE + GRACE + 0.1)),
         replace(FINE, latencies=()),

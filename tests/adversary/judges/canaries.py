@@ -49,8 +49,16 @@ ENGINE = re.compile(
 """What is the engine's own: its functions, and files."""
 
 
+QUALIFIED = re.compile(r"(?<![.\w])\"?(main|system)\"?\.\w+\s*\(", re.IGNORECASE)
+"""A function of a schema that PostgreSQL does not have."""
+UNSUPPORTED = "0A000"
+
+
 class Closed:
-    """Nothing that is the engine's own is answered, whether it tells something or not."""
+    """Nothing that is the engine's own is answered, whether it tells something or not.
+
+    A name that PostgreSQL does not have is refused as such, and not tried.
+    """
 
     name = "closed"
 
@@ -60,6 +68,10 @@ class Closed:
             if told.rows and not is_absent(told) and ENGINE.search(told.step.text):
                 meaning = "what is the engine's own is answered"
                 return finding(self.name, case, number, meaning, [repr(told.rows[:3])[:400]])
+            tried = told.error is not None and told.error.code == UNSUPPORTED
+            if tried and QUALIFIED.search(told.step.text):
+                meaning = "a name of the engine's own is tried"
+                return finding(self.name, case, number, meaning, [repr(told.error)])
         return None
 
 
