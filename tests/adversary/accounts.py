@@ -127,6 +127,25 @@ def every_account_pays(folder: Path) -> Iterator[Finding]:
         yield seen(world, "an account does not pay", f"{before} and {after}")
 
 
+def each_charge(folder: Path) -> Iterator[Finding]:
+    """A question costs no less than its events do, and no more than one question may."""
+    world = shop.shop("charges", seconds=PATIENT)
+    write(world, folder)
+    with closing(dpsql.connect(folder / POLICY, role="analyst")) as connection:
+        for number, epsilon in enumerate(("0.0000000019", "0.333333333333", "1000", "2")):
+            ask(connection, f"SET dpsql.epsilon = {epsilon}")
+            ask(connection, f"{TOTAL} WHERE region = {number}")
+    for charge in books.charges(folder, 0, 0)[0]:
+        events = [books.epsilon(json.loads(text)) for text in charge.events]
+        least = sum((each for each in events if each is not None), Fraction(0))
+        if Fraction(charge.epsilon, NANO) < least:
+            yield seen(
+                world, "a charge is less than its events cost", f"{charge.epsilon} of {least}"
+            )
+        if charge.epsilon > NANO:
+            yield seen(world, "a question costs more than one may", f"{charge.epsilon / NANO}")
+
+
 def months(folder: Path) -> Iterator[Finding]:
     """A budget for a month is not there anew before the next one."""
     world = changed(
@@ -314,7 +333,7 @@ def afresh(folder: Path) -> Iterator[Finding]:
 
 
 ATTACKS: tuple[Callable[[Path], Iterator[Finding]], ...] = (
-    every_account_pays, afresh, months, to_the_end, unwritable, put_back, rows_of_nobody, stopped,
+    every_account_pays, each_charge, afresh, months, to_the_end, unwritable, put_back, rows_of_nobody, stopped,
 )  # fmt: skip
 
 
