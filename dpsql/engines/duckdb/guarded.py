@@ -93,11 +93,11 @@ class Guarded:
         """Raise unless this is a statement that reads public tables only."""
         self._check(sql, NotAdmitted, over_public=True)
 
-    def measure(self, statement: Admitted, parameters: Mapping[str, Value]) -> ExactRows:
+    def measure(self, statement: Admitted, values: Mapping[str, Value]) -> ExactRows:
         """Run the statement of a measurement. It was admitted; here that is seen once more."""
         text = statement_text(statement.relation)
         self._check(text.sql, EngineFailed, form=text.form)
-        return self._engine.measure(text.sql, parameters)
+        return self._engine.measure(text.sql, values)
 
     def read_public(self, sql: str) -> pa.Table:
         """Run a statement that reads public tables only."""
