@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dpsql.ir.expressions import Call, Expression, Literal, substitute
-from dpsql.ir.public_groups import PublicGroups
+from dpsql.ir.public_groups import Combinations, PublicGroups, RowList, ValueList
 from dpsql.ir.relations import Relation, inputs, with_expressions, with_inputs
 from dpsql.ir.statements import (
     Alias,
@@ -50,8 +50,10 @@ LARGEST = 10**15
 
 
 def form_of(query: Query) -> Query:
-    """The statement with numbers for the constants that values are only compared with."""
-    return _Form().query(query)
+    """The statement with numbers for the constants that values are only compared with; itself without any."""
+    form = _Form()
+    made = form.query(query)
+    return made if form.known else query
 
 
 @dataclass(slots=True)
@@ -65,8 +67,10 @@ class _Form:
         match query:
             case Read(relation=relation, items=items):
                 return Read(self.relation(relation), self.items(items))
-            case EveryGroup(sums=sums):
-                return replace(query, sums=self.query(sums))
+            case PublicGroups():
+                return self.groups(query)
+            case EveryGroup(groups=groups, sums=sums):
+                return replace(query, groups=self.groups(groups), sums=self.query(sums))
             case CommonTable(name=name, query=inner):
                 if name not in self.shared:  # a name stands for one query
                     self.shared[name] = replace(query, query=self.query(inner))
@@ -75,8 +79,25 @@ class _Form:
                 return replace(query, source=self.source(source))
             case UnionAll(queries=queries):
                 return UnionAll(tuple(map(self.query, queries)))
-            case PublicGroups():
-                return query
+
+    def groups(self, groups: PublicGroups) -> PublicGroups:
+        return replace(groups, parts=tuple(map(self.combinations, groups.parts)))
+
+    def combinations(self, part: Combinations) -> Combinations:
+        return Combinations(
+            tuple(map(self.rows, part.lists)),
+            tuple((place, self.expression(key)) for place, key in part.keys),
+            tuple(map(self.expression, part.conditions)),
+            part.distinct,
+        )
+
+    def rows(self, rows: ValueList | RowList) -> ValueList | RowList:
+        """Listed constants are as they are."""
+        match rows:
+            case RowList(relation=relation):
+                return replace(rows, relation=self.relation(relation))
+            case ValueList():
+                return rows
 
     def source(self, source: From) -> From:
         match source:

@@ -58,8 +58,10 @@ def statement_text(query: Query) -> StatementText:
     if found is not None and found[0] is query:
         return found[1]
     with pause_counting():
-        form = write(form_of(query)).encode("utf-8", "surrogatepass")
-        text = StatementText(write(query), blake2b(form, digest_size=32, person=b"form").digest())
+        sql, form = write(query), form_of(query)
+        alike = sql if form is query else write(form)
+        data = alike.encode("utf-8", "surrogatepass")
+        text = StatementText(sql, blake2b(data, digest_size=32, person=b"form").digest())
     _WRITTEN.put(id(query), (query, text))
     return text
 

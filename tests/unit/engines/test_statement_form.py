@@ -37,6 +37,14 @@ ALIKE = (
     (COUNT.format("channel = 'web'"), COUNT.format("channel = 'shop'")),
     (COUNT.format("channel <> 'web'"), COUNT.format("channel <> 'it''s'")),
     (COUNT.format("customer_id = 17"), COUNT.format("customer_id = 123456789012345")),
+    (
+        "SELECT channel || 'x', COUNT(*) FROM orders WHERE channel || 'x' = 'webx' GROUP BY 1",
+        "SELECT channel || 'x', COUNT(*) FROM orders WHERE channel || 'x' = 'shopx' GROUP BY 1",
+    ),
+    (
+        "SELECT channel, SUM(amount) FROM orders WHERE channel = 'a' GROUP BY 1",
+        "SELECT channel, SUM(amount) FROM orders WHERE channel = 'b' GROUP BY 1",
+    ),
     (COUNT.format("channel = 'web' OR channel = 'shop'"), COUNT.format("channel = 'phone' OR channel = 'a'")),
     (
         "SELECT COUNT(*) FILTER (WHERE channel = 'web'), SUM(CASE WHEN channel = 'web' THEN amount END) FROM orders",
