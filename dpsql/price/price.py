@@ -29,10 +29,10 @@ from dpsql.bound.grid import Grid, finer, grid, last_digit
 from dpsql.bound.reading import reading
 from dpsql.bound.sensitivity import Sensitivity, sensitivity
 from dpsql.catalog.statistic import Ranked, Rows, Statistic, Total, Units
-from dpsql.diagnostics.refusal import Refused
+from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.effort import step
 from dpsql.plan.nodes import Measurement, Plan
-from dpsql.price.budget_refusals import no_mechanism, not_public, too_noisy
+from dpsql.price.charge import cost_of, events_of
 from dpsql.price.clauses import apart
 from dpsql.price.halves import paired
 from dpsql.price.priced import (
@@ -45,22 +45,9 @@ from dpsql.price.priced import (
     Share,
 )
 from dpsql.price.request import Request
-from dpsql.privacy.accounting import gaussian_rho_for_query, rho_of_exponential, rho_of_pure
+from dpsql.privacy.accounting import gaussian_rho_for_query
 from dpsql.privacy.cost import Cost
-from dpsql.privacy.events import (
-    Event,
-    ExponentialEvent,
-    GaussianEvent,
-    LaplaceEvent,
-    ThresholdEvent,
-    ThresholdKind,
-    TruncatedGeometricEvent,
-)
 from dpsql.privacy.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    TruncatedGeometric,
     exponential_for,
     exponential_for_zcdp,
     gaussian_for,
@@ -89,7 +76,7 @@ def _pot(plan: Plan, request: Request) -> PricedPlan:
     _require_delta(plan, request)
     options = [_priced(plan, request, share) for share in _shares(plan, request)]
     if not options:
-        raise Refused(no_mechanism(request))
+        raise Refused(_no_mechanism(request))
     return min(options, key=_error)
 
 
@@ -135,7 +122,7 @@ def _shared(measurement: Measurement) -> int | None:
 def _priced(plan: Plan, request: Request, share: Share) -> PricedPlan:
     parts = tuple(_best(m, request, share) for m in plan.measurements)
     events = tuple(e for part in parts for e in events_of(part))
-    return PricedPlan(plan, parts, _cost(parts, request, share), events, share.family)
+    return PricedPlan(plan, parts, cost_of(parts, request, share), events, share.family)
 
 
 def _best(measurement: Measurement, request: Request, share: Share) -> PricedMeasurement:
@@ -243,7 +230,7 @@ def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:
         if spread < WIDEST_NOISE:
             return Noised(statistic, shift, moved, _noise(moved, share))
         if not isinstance(statistic, Total) or reach == 1:  # no grid is coarser than one step
-            raise Refused(too_noisy())
+            raise Refused(_too_noisy())
         coarser += max(1, int(math.log2(spread / WIDEST_NOISE)))
 
 
@@ -287,61 +274,6 @@ def _selection(bounding: Bounding, position: int | None, share: Share) -> Select
     return Selection(Noised(Units(), 0, moved, laplace), threshold, position)
 
 
-def events_of(part: PricedMeasurement) -> Iterator[Event]:
-    """What a ledger records of a measurement."""
-    share = part.share
-    selection = part.selection
-    noised = part.noised
-    if selection is not None and selection.shares is None:
-        noised = (*noised, selection.units)
-    for i, item in enumerate(noised):
-        if isinstance(item, Noised) and item.halves is not None and item.halves.other < i:
-            continue  # the event of its twin is of both
-        yield _event(item, share)
-    if selection is not None and not isinstance(selection.units.noise, TruncatedGeometric):
-        groups = part.bounding.groups * part.bounding.size
-        kind: ThresholdKind = "gaussian" if share.family == "gaussian" else "laplace"
-        yield ThresholdEvent(kind, share.selection_delta, groups)
-
-
-def _event(item: Noised | Chosen, share: Share) -> Event:
-    moved = item.sensitivity
-    match item.noise:
-        case Exponential(scale=scale):
-            return ExponentialEvent(moved.l1, moved.l2_squared, scale)
-        case DiscreteLaplace(scale=scale):
-            return LaplaceEvent(moved.l1 if item.halves is None else item.halves.l1, scale)
-        case DiscreteGaussian(variance=variance):
-            delta = share.noise_delta / share.statistics
-            return GaussianEvent(item.sensitivity.l2_squared, variance, delta)
-        case TruncatedGeometric(epsilon=epsilon):
-            return TruncatedGeometricEvent(epsilon, share.selection_delta)
-        case _:
-            assert_never(item.noise)
-
-
-def _cost(parts: tuple[PricedMeasurement, ...], request: Request, share: Share) -> Cost:
-    """What the answer costs a unit.
-
-    Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.
-    Argument: the mechanisms are fixed beforehand and run on the same data, so their guarantees
-        add: pure epsilons, or rho for the Gaussian ones and for choices, whose sum is converted
-        once.
-    """
-    selections = sum(part.selection is not None for part in parts)
-    threshold = selections * share.selection_delta
-    if share.family == "gaussian":
-        delta = share.noise_delta + threshold
-        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)
-    noised = [item for part in parts for item in part.noised]
-    choices = sum(isinstance(item, Chosen) for item in noised)
-    halves = sum(isinstance(item, Noised) and item.halves is not None for item in noised)
-    rho = rho_of_pure(share.epsilon) * (share.statistics - choices - halves)
-    rho += rho_of_exponential(share.epsilon) * choices
-    rho += rho_of_pure(2 * share.epsilon) * halves / 2
-    return Cost(share.epsilon * share.statistics, threshold, rho, threshold)
-
-
 def _error(option: PricedPlan) -> float:
     return sum(_part_error(part) for part in option.parts)
 
@@ -364,10 +296,47 @@ def _require_epsilon(plan: Plan, request: Request) -> None:
     """So little epsilon that one row would need wider noise than is drawn is no question."""
     statistics = sum(len(_noisy(m)) for m in plan.measurements)
     if request.epsilon * Fraction(WIDEST_NOISE) <= statistics:
-        raise Refused(too_noisy())
+        raise Refused(_too_noisy())
 
 
 def _require_delta(plan: Plan, request: Request) -> None:
     for measurement in plan.measurements:
         if measurement.cells is None and request.delta == 0:
-            raise Refused(not_public(measurement))
+            raise Refused(_not_public(measurement))
+
+
+def _not_public(measurement: Measurement) -> Refusal:
+    """Groups are chosen for a delta, and there is none."""
+    names = ", ".join(f'"{f.name}"' for f in measurement.key_fields)
+    span = next((k.span for k in measurement.keys if k.span is not None), None)
+    return Refusal(
+        "DP501",
+        f"the groups of {names} are not public",
+        "A group can exist because of one unit. Seeing it listed shows that the unit is in the "
+        "data, whatever noise its count carries. Choosing groups privately needs a delta, and "
+        "this session has none.",
+        "Name the groups: WHERE key IN ('a', 'b') - every group you list is answered, empty ones "
+        "too; or ask the data owner to declare `values` for the column.",
+        span,
+    )
+
+
+def _too_noisy() -> Refusal:
+    """Wider noise is not drawn, and no coarser grid makes it narrower."""
+    return Refusal(
+        "DP204",
+        "the noise of this answer would be wider than what 2^39 rows add",
+        "One unit may have so many rows, and the epsilon is so small, that the answer would be "
+        "noise alone.",
+        "Ask for a larger epsilon, or count units: COUNT(DISTINCT the key).",
+    )
+
+
+def _no_mechanism(request: Request) -> Refusal:
+    """What the session asks for and what its role allows have nothing in common."""
+    return Refusal(
+        "DP405",
+        f"the mechanism {request.mechanism} cannot be used here",
+        "The role allows " + ", ".join(request.allowed) + "; Gaussian noise also needs a delta.",
+        "SET dpsql.mechanism = 'auto'",
+    )

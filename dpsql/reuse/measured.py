@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from dpsql.ir.privacy_clause import Terms
 from dpsql.ledger.store import RecallKey
-from dpsql.price.price import events_of
+from dpsql.price.charge import events_of
 from dpsql.price.priced import Chosen, Noise, Noised, PricedMeasurement, PricedPlan, Share
 from dpsql.privacy.accounting import epsilon_of_zcdp
 from dpsql.privacy.cost import Cost

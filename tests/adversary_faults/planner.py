@@ -270,7 +270,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "price/price.py",
+                "price/charge.py",
                 "    threshold = selections * share.selection_delta\n",
                 "    threshold = selections * share.selection_delta * 0\n",
             ),
@@ -283,7 +283,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "price/price.py",
+                "price/charge.py",
                 "    return Cost(share.epsilon * share.statistics, threshold, rho, threshold)",
                 "    return Cost(share.epsilon, threshold, share.rho, threshold)",
             ),
@@ -295,7 +295,7 @@ FAULTS = (
         "planner",
         (
             Edit(
-                "price/price.py",
+                "price/charge.py",
                 "        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)",
                 "        return Cost(request.epsilon, delta, share.rho, threshold)",
             ),

@@ -138,7 +138,7 @@ def uncentred(change: Patch) -> None:
 
 def greedy(change: Patch) -> None:
     """Noise for twice the epsilon that the ledger is told of."""
-    real, cost = price._shares, price._cost
+    real, cost = price._shares, price.cost_of
 
     def shares(plan: Any, request: Any) -> Any:
         for share in real(plan, request):
@@ -148,7 +148,7 @@ def greedy(change: Patch) -> None:
         return cost(parts, request, replace(share, epsilon=share.epsilon / 2, rho=share.rho / 4))
 
     change.setattr(price, "_shares", shares)
-    change.setattr(price, "_cost", told)
+    change.setattr(price, "cost_of", told)
 
 
 def once_for_all(change: Patch) -> None:

@@ -1,0 +1,81 @@
+"""What a measurement costs: the events of a ledger, and the sum of their guarantees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from dpsql.price.priced import Chosen, Noised, PricedMeasurement, Share
+from dpsql.price.request import Request
+from dpsql.privacy.accounting import rho_of_exponential, rho_of_pure
+from dpsql.privacy.cost import Cost
+from dpsql.privacy.events import (
+    Event,
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    ThresholdEvent,
+    ThresholdKind,
+    TruncatedGeometricEvent,
+)
+from dpsql.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    TruncatedGeometric,
+)
+
+
+def events_of(part: PricedMeasurement) -> Iterator[Event]:
+    """What a ledger records of a measurement."""
+    share = part.share
+    selection = part.selection
+    noised = part.noised
+    if selection is not None and selection.shares is None:
+        noised = (*noised, selection.units)
+    for i, item in enumerate(noised):
+        if isinstance(item, Noised) and item.halves is not None and item.halves.other < i:
+            continue  # the event of its twin is of both
+        yield _event(item, share)
+    if selection is not None and not isinstance(selection.units.noise, TruncatedGeometric):
+        groups = part.bounding.groups * part.bounding.size
+        kind: ThresholdKind = "gaussian" if share.family == "gaussian" else "laplace"
+        yield ThresholdEvent(kind, share.selection_delta, groups)
+
+
+def _event(item: Noised | Chosen, share: Share) -> Event:
+    moved = item.sensitivity
+    match item.noise:
+        case Exponential(scale=scale):
+            return ExponentialEvent(moved.l1, moved.l2_squared, scale)
+        case DiscreteLaplace(scale=scale):
+            return LaplaceEvent(moved.l1 if item.halves is None else item.halves.l1, scale)
+        case DiscreteGaussian(variance=variance):
+            delta = share.noise_delta / share.statistics
+            return GaussianEvent(item.sensitivity.l2_squared, variance, delta)
+        case TruncatedGeometric(epsilon=epsilon):
+            return TruncatedGeometricEvent(epsilon, share.selection_delta)
+        case _:
+            assert_never(item.noise)
+
+
+def cost_of(parts: tuple[PricedMeasurement, ...], request: Request, share: Share) -> Cost:
+    """What the answer costs a unit.
+
+    Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.
+    Argument: the mechanisms are fixed beforehand and run on the same data, so their guarantees
+        add: pure epsilons, or rho for the Gaussian ones and for choices, whose sum is converted
+        once.
+    """
+    selections = sum(part.selection is not None for part in parts)
+    threshold = selections * share.selection_delta
+    if share.family == "gaussian":
+        delta = share.noise_delta + threshold
+        return Cost(request.epsilon, delta, share.rho * share.statistics, threshold)
+    noised = [item for part in parts for item in part.noised]
+    choices = sum(isinstance(item, Chosen) for item in noised)
+    halves = sum(isinstance(item, Noised) and item.halves is not None for item in noised)
+    rho = rho_of_pure(share.epsilon) * (share.statistics - choices - halves)
+    rho += rho_of_exponential(share.epsilon) * choices
+    rho += rho_of_pure(2 * share.epsilon) * halves / 2
+    return Cost(share.epsilon * share.statistics, threshold, rho, threshold)
