@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.bound.grid import grid
-from dpsql.bound.rows import steps_of
+from dpsql.bound.rows import keep, steps_of
 from dpsql.catalog.statistic import Total
 from dpsql.ir.domain import Domain, numbers
 from dpsql.ir.expressions import Column
@@ -14,7 +14,6 @@ from dpsql.ir.statements import (
     Alias,
     Cast,
     Draw,
-    Items,
     Name,
     Op,
     Rank,
@@ -65,7 +64,7 @@ def copy_of(table: Table, salt: int) -> TableRows:
         *(Name(names[f.name]) for f in scan.fields),
         *(Op("signbit", (Name(names[f.name]),)) for f in doubles),
     )
-    kept: Items = tuple((name, Name(name)) for name, _ in called)
+    kept = keep(tuple(name for name, _ in called))
     hashed = Select(Alias(rows, "r"), (*kept, ("h", Draw(order, salt))))
     rank = Cast(Rank(tuple(map(Name, owned)), (Name("h"), *order)), "integer")
     ranked = Select(Alias(hashed, "q"), (*kept, ("n", rank)))

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from dpsql.bound.copies import total_of
 from dpsql.bound.grid import ends
-from dpsql.bound.rows import FEW
+from dpsql.bound.rows import FEW, keep
 from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape, integer
 from dpsql.ir.relations import Filter, Scan
 from dpsql.ir.statements import (
@@ -64,7 +64,7 @@ def units_over_limit(table: Table) -> Query:
     names = tuple(name for name, _ in units)
     return Select(
         Alias(Read(scan, units), "r"),
-        (*named(names), ("n", Fold("count"))),
+        (*keep(names), ("n", Fold("count"))),
         group=names,
         having=Op(">", (Fold("count"), Number(table.max_rows_per_unit))),
     )
@@ -91,7 +91,7 @@ def over_limit_rows(table: Table) -> TableRows:
     )
     names = tuple(name for name, _ in columns)
     pairs = zip(names, (column.name for column in stored), strict=True)
-    return TableRows(Select(rows, named(names)), tuple(pairs))
+    return TableRows(Select(rows, keep(names)), tuple(pairs))
 
 
 def has_unowned_rows(table: Table) -> Query:
@@ -169,11 +169,6 @@ def key_items(fields: tuple[Column, ...], columns: tuple[str, ...]) -> Items:
 
 def _units(scan: Scan) -> Items:
     return tuple((f"u{i}", RowValue(field)) for i, field in enumerate(scan.unit_fields))
-
-
-def named(names: tuple[str, ...]) -> Items:
-    """Columns that keep their names."""
-    return tuple((name, Name(name)) for name in names)
 
 
 def sum_or_zero(name: str, where: Term | None = None) -> Term:

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from dpsql.bound.rows import keep
 from dpsql.declarations.queries import (
     find_other_units,
     key_items,
-    named,
     sum_or_zero,
     units_over_limit,
 )
@@ -49,7 +49,8 @@ class Requirement:
 
     ``broken`` is a query that has a row if the data breaks it. ``counted`` is for the owner: its one
     row has the numbers that ``said`` names. ``place`` is where the policy declares it. Requirements
-    with the same ``question`` have the same queries.
+    with the same ``question`` have the same queries: trees of queries cannot tell, since columns that
+    differ in their types alone are equal.
     """
 
     declaration: str
@@ -185,7 +186,7 @@ def _unique(
         )  # fmt: skip
         yield Requirement(
             declaration, table.name, _place(policy, table.name), ("unique", form, table.name, *key),
-            Select(Alias(rows, "b"), named(("n",)), where=(shared,)),
+            Select(Alias(rows, "b"), keep(("n",)), where=(shared,)),
             Select(Alias(rows, "b"), numbers),
             said, instead,
         )  # fmt: skip
@@ -197,7 +198,7 @@ def _count_by_key(table: Table, key: Key, columns: tuple[Column, ...]) -> Query:
     names = tuple(name for name, _ in items)
     return Select(
         Alias(Read(scan_all(table, columns), items), "r"),
-        (*named(names), ("n", Fold("count"))),
+        (*keep(names), ("n", Fold("count"))),
         where=tuple(Op("is not null", (Name(name),)) for name in names),
         group=names,
     )

@@ -17,11 +17,11 @@ KEPT: dict[str, str] = {
 """Words that only look like participles, or that the field uses, each with the reason; at most 20."""
 PARTICIPLES_DUE = frozenset(
     """
-    added aggregated asked between broken called carried centred children chosen clamped coerced correlated
-    crowded declared decoded ended everything failed fitting grouped hidden joined kept known lifted listed
-    marked measured merged moved named narrowed nothing owned paired parsed parted picked planned priced quoted
+    added aggregated asked between broken called carried centred children chosen coerced correlated
+    declared decoded ended everything failed fitting grouped hidden joined kept known lifted listed
+    marked measured merged moved named narrowed nothing paired parsed parted picked planned priced quoted
     ranked reading released repeated settled shared simulated sized suggested told touched traced typed unnoised
-    unowned written
+    written
     """.split()  # noqa: SIM905
 )
 """Participles that have not been renamed yet. None is added."""
