@@ -15,6 +15,7 @@ from typing import assert_never
 from dpsql.engines.duckdb.constants import literal, quoted
 from dpsql.engines.duckdb.expressions import expression, key_text
 from dpsql.engines.duckdb.relations import Writer
+from dpsql.engines.duckdb.types import engine_type
 from dpsql.ir.expressions import alias
 from dpsql.ir.public_groups import (
     Combinations,
@@ -30,7 +31,8 @@ from dpsql.ir.public_groups import (
 from dpsql.plan.nodes import PublicQuery
 from dpsql.policy.types import Kind
 
-_TYPES = {Kind.INTEGER: "BIGINT", Kind.DOUBLE: "DOUBLE", Kind.TEXT: "VARCHAR"}
+_CAST = (Kind.INTEGER, Kind.DOUBLE, Kind.TEXT)
+"""Kinds whose constants are read as another type than the one of the kind."""
 
 
 def write_public(query: PublicQuery) -> str:
@@ -113,7 +115,7 @@ def _values(values: Members | WholeNumbers | Days | Periods) -> str:
     """A query for constants in a column ``v``."""
     match values:
         case Members(kind=kind, values=members):
-            held = _TYPES.get(kind)
+            held = engine_type(kind) if kind in _CAST else None
             if not members:
                 return f"SELECT CAST(NULL AS {held or kind.value}) AS v WHERE FALSE"
             rows = ", ".join(f"({literal(value, kind)})" for value in members)
@@ -121,7 +123,7 @@ def _values(values: Members | WholeNumbers | Days | Periods) -> str:
             return f"SELECT {cast} AS v FROM (VALUES {rows}) AS m(v)"
         case WholeNumbers(kind=kind, first=first, last=last):
             ends = f"{first}, {max(first, last + 1)}"
-            return f"SELECT CAST(v AS {_TYPES[kind]}) AS v FROM range({ends}) AS r(v)"
+            return f"SELECT CAST(v AS {engine_type(kind)}) AS v FROM range({ends}) AS r(v)"
         case Days(first=first, last=last):
             days = max(0, (last - first).days + 1)
             start = literal(first, Kind.DATE)
