@@ -155,6 +155,8 @@ def admit(priced: PricedPlan, tools: Tools) -> None:
     """Every statement that a plan may run passes the check of its engine, or the plan is not used.
 
     Claim: it depends on the plan and the policy alone; nothing is charged, and no data is read.
+    Assumes: the second check judges text and policy alone (``engines.duckdb.guard``).
+    Argument: the ledger is not among what is called, and each call here admits a statement without running it.
     """
     for public in priced.plan.publics:
         tools.reader.admit_public(public)
@@ -181,6 +183,9 @@ def admit_sources(
     incident for the operator, and the statements of the plan run, which passed before: all is measured.
 
     Claim: no statement is refused that a question has paid for a search to ask.
+    Assumes: ``admit`` has passed the plan before.
+    Argument: where a statement of the rest does not pass, the statements of the whole plan run, which have
+        passed.
     """
     try:
         return sources, _statements(sources, tools)
@@ -317,6 +322,8 @@ def _note(payer: Payer, act: Act) -> None:
     """Let the ledger say what became of a charge.
 
     Claim: where answers leave at multiples of a time, it is seen at one of them, from wherever.
+    Assumes: what follows the wait takes a time that depends on released values.
+    Argument: the note waits for the multiple, or is left to whoever waits for it.
     """
     if payer.later is None:
         payer.wait()

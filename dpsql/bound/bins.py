@@ -2,6 +2,7 @@
 
 Claim: adding or removing one unit changes the weights of all bins of a group, in steps of
 ``2**-bin_bits``, by what the ``counts`` of its strategy change in that group at most.
+Assumes: the rows of a unit are told by its key, and weights and caps are those of the strategy.
 Argument: the stages are those of the counts. A row weighs ``1``, or the weight of its unit. Where
 counts are capped in a group or clipped by their norm, each row of the unit there gets the same
 factor instead, rounded down, so that they weigh no more than the capped count.

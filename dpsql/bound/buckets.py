@@ -2,6 +2,7 @@
 
 Claim: every value that leaves the generated expression is a bin, 0 .. count - 1, whatever the
 column holds, or NULL for NULL.
+Assumes: the engine has the doubles of IEEE 754, and orders NaN above all numbers.
 Argument: engines order NaN above all other numbers. The CASE compares with the bounds before it computes, so that differences and quotients
 are of values between them; what is beyond goes to the first or the last bin.
 """

@@ -127,7 +127,7 @@ def narrowed(measurement: Measurement, found: Fraction) -> Measurement:
     """The measurement with values within so much of the farthest end of their range.
 
     Claim: a row adds what it would if it weighed ``min(1, limit / |value|)``.
-    Assumes: nothing.
+    Assumes: ``limit`` is above zero.
     Argument: a value times that is the nearest number between minus and plus the limit.
 
     >>> from dpsql.ir.expressions import integer

@@ -47,6 +47,7 @@ def copy_of(table: Table, salt: int) -> TableRows:
     """The rows of a copy, over the tables of the source.
 
     Claim: the numbers of a unit's rows depend on the salt and on the unit's own rows only.
+    Assumes: the hash of the engine is a function of its arguments.
     Argument: rows are ordered within their unit by a hash of the salt and all columns that the copy
         has, and then by these columns, with the signs of doubles, as both zeros are equal. Rows that
         agree in all of them are the same, so that which comes first changes nothing that can be read.

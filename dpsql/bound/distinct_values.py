@@ -1,6 +1,7 @@
 """How many different values a group has, of which each unit brings a few.
 
 Claim: adding or removing one unit changes the numbers of all groups by at most ``kept`` in sum.
+Assumes: a salted hash of a row is the same wherever the statement computes it.
 Argument: a unit keeps at most ``kept`` pairs of group and value, in an order that only the salt and
 the unit's own rows decide; without it, a group loses no more values than pairs of the unit. A unit
 with no more rows than that has no more pairs, so all of them are kept without an order, where rows

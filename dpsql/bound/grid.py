@@ -2,6 +2,7 @@
 
 Claim: every value that leaves the generated expression lies in ``low .. high`` of the grid,
 whatever the column holds: NULL gives NULL, infinities the nearer bound, and NaN the upper one.
+Assumes: the engine has the doubles of IEEE 754, and orders NaN above all numbers.
 Argument: engines order NaN above all other numbers. The CASE of ``ir.statements.Steps`` compares with the bounds
 before it converts, so the conversion sees only finite values between them. ``floor(x * 2**shift + 0.5)``
 never falls as x rises, since each of its operations in IEEE doubles does not, and a whole number

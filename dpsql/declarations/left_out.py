@@ -1,6 +1,7 @@
 """Rows that answers leave out, and why: counted for the owner, who may not know of them.
 
 Claim: a row that is said to be in no answer adds nothing to any measurement.
+Assumes: declared keys are unique, which is verified (``declarations.requirements``).
 Argument: a statement reads rows of a private table with the key of their unit, found in the row or by
     the path, and drops those where a part of it is NULL or the path ends (``engines.duckdb.relations``).
 """

@@ -7,6 +7,7 @@ one is about the world: no table can show that it is false.
 
 Claim: where every requirement of ``requirements`` finds nothing, each verified declaration holds for
     all rows that the engine has open, under the comparisons that generated statements use.
+Assumes: the data does not change while the engine has it open (``engines.duckdb.engine``).
 Argument: a statement compares stored values (the path to the unit) or values read as the type that
     the policy declares (everything else). ``_compared`` gives each form that may take different
     stored values for equal. GROUP BY and ``=`` of an engine agree on what is equal. A key with a

@@ -1,6 +1,7 @@
 """What was looked up of a database file, kept beside it: the next opening of the same data scans nothing.
 
 Claim: what is read here was written by the owner's side, and found in this very file, unchanged since.
+Assumes: the system enforces the modes of files, and changes a time of a file that is written.
 Argument: the file belongs to whoever runs this, to the database's owner or to root, and nobody else may
     write or read it; it is opened without following a link, and its owner is asked of what was opened.
     What it says holds for one state of the database only: device, inode, size, and both times. Each

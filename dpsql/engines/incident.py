@@ -16,8 +16,10 @@ def failed(
 ) -> EngineFailed:
     """Record what happened under a new incident and give the constant error to raise.
 
-    Claim: nothing of a row is logged. Engines quote values in their messages, so only what they
-    call the kind of failure is kept, and the generated statement, which has no data in it.
+    Claim: nothing of a row is logged.
+    Assumes: what the engine calls the kind of failure stands at the head of its message, and is no value.
+    Argument: engines quote values in their messages, so only what they call the kind of failure is kept, and
+        the generated statement, which has no data in it.
 
     Raise it outside the handler of the engine's own error, so that this does not hang on as its
     context.

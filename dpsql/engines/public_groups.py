@@ -4,6 +4,8 @@ Claim: it depends on the query and on public tables alone; each query passes the
     reads nothing else.
 Assumes: the database does not change while it is open (``engines.duckdb.engine``), so what is remembered stays
     true, and a statement that lists the same groups by itself finds the same.
+Argument: the reader is an engine behind its second check, which admits only statements over public tables; what
+    is remembered goes by the text of the query.
 """
 
 from __future__ import annotations

@@ -176,6 +176,7 @@ class _Builder:
         """Private rows as the engine will read them: what is released by then is a parameter.
 
         Claim: the statement reads private rows below no aggregate but those of single units.
+        Assumes: what is released before is a parameter of the statement.
         Argument: whatever is computed from a measurement is released first, and comes back noised.
         """
         if isinstance(relation.privacy, Released):

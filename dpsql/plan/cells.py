@@ -3,6 +3,7 @@
 Claim: the groups listed do not depend on any private row. They are computed from declared domains,
     constants of the statement and public tables, by a query that reads nothing else.
 Claim: every row that is counted, and has declared values, is in one of them.
+Assumes: the policy declares the columns of public tables as they are.
 Argument: columns of a public table have the values of one of its rows, and of one that satisfies all
     conditions (``plan.listings``); other columns have one of their declared values. A condition that is
     left out, or that needs other columns, only leaves more groups.

@@ -1,6 +1,7 @@
 """Sums beside a count of the same rows: a centred total, and the centre times the count.
 
 Claim: the sum errs no more than if it were measured by itself, at the price of the same query.
+Assumes: both have equal shares of the budget.
 Argument: a row of a range of half width h around m moves the total by |m| + h. Centred it moves
     it by h, and the count, which is there anyway, by 1: with equal shares of the budget errors
     of h and |m| add in squares, and sqrt(h**2 + m**2) <= h + |m|. A mean of the same rows uses

@@ -5,6 +5,7 @@ whoever edits a list of countries may forget it. A join with other public rows i
 
 Claim: where a measurement reads a public table, or uses what was read of one, the names of its pieces
     (``reuse.pieces``) have the number of the rows that are open. Other rows have it by accident only.
+Assumes: the public rows do not change while the database is open (``engines.duckdb.engine``).
 Argument: a row is numbered by 64 bits of the MD5 of the columns that statements may name, and numbers are
     added up, which tells neither their order nor how rows are stored. The number is looked up with the
     data, like fan-outs (``engines.verify``). Public tables are public, so names tell nobody anything.

@@ -2,6 +2,7 @@
 
 Claim: where ``is_within_ends`` says so, the column's value in every row that is counted is between the ends of
     its domain, and is neither NULL nor NaN.
+Assumes: the engine orders NaN above all numbers.
 Argument: conditions compare it with constants on both sides, no farther out than those ends. NULL and
     NaN, which is above all, fail such a condition. What is declared alone proves nothing of a row.
 """

@@ -2,6 +2,7 @@
 
 Claim: such a value depends on the statement and the policy alone; no row is looked at, not even
     for whether there is one.
+Assumes: the ends that the owner declared are public, as ``extremes: declared`` says.
 Argument: it is computed from the least and the greatest declared value of one column whose owner
     said ``extremes: declared``, by constants of the statement. Only calls over whole tables are
     answered so: under a WHERE, a join or a GROUP BY the declared ends would pass for those of the

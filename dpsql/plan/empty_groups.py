@@ -8,6 +8,7 @@ Claim: which groups take part is a function of released numbers and public noise
     no more than the number of units, which is a statistic of the measurement like any other. That any
     of the groups without rows takes part has at most the chance ``CHANCE``, over all groups of a
     measurement together.
+Assumes: the noise of the number of units is drawn as it was priced.
 Argument: the number of units of such a group is zero, and what is released of it is noise; see
     ``privacy.mechanisms.zeros``. Groups with few units are left out with those that have none.
 """

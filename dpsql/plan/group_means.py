@@ -42,6 +42,7 @@ def over_rows(
     their numbers of units. ``count`` gives the number of public groups, None where they are not public.
 
     Claim: both are equal for exact numbers, in every group that has rows.
+    Assumes: nothing but conditions on keys leaves out groups in between.
     Argument: each row is in one group, so sums of counts and of sums are those of the rows. Each
         combination of the inner keys that has rows is one group, and its SUM is NULL where none of
         its values are there: so that many groups are counted, and averaged over. Conditions and

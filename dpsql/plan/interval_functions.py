@@ -1,6 +1,7 @@
 """Intervals that a query asks for by name: which released columns a value is computed from.
 
 Claim: an interval is computed from released values and public noise laws alone, so it is free.
+Assumes: the noise of released columns is that of their price.
 Argument: ``traced`` follows a value down to one released table, through operators that make each
     row of one row; where it cannot, or where a value was chosen by its rank, there is a refusal
     before anything is spent.

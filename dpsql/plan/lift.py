@@ -8,6 +8,7 @@ themselves are read, joined and grouped whatever the column says.
 Claim: the lifted relation has every row that the relation has, with ``kept`` true, and others, with
     ``kept`` false; below its aggregates no condition decides which private rows are read, joined
     or grouped, save those that pair rows of two tables.
+Assumes: expressions are total, also over rows that are not kept.
 Argument: by cases. A filter only adds to what is kept. An inner join of kept rows is kept where both
     sides are, and conditions that do not pair the sides are conditions like any other. A unit's
     aggregate counts kept rows alone, and its group is kept if a row is; DISTINCT of private rows is

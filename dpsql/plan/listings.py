@@ -5,6 +5,7 @@ Claim: whatever is computed from a ``Below`` depends on no private row. Its list
 Claim: a private row that reaches the grouping meets a row of each listing that is not ``optional``, and
     then satisfies every condition; of an optional one it may meet none, and has NULLs there. Of a
     ``declared`` one it may meet none either, where the owner's word does not hold.
+Assumes: tables that the policy calls public are public.
 Argument: filters, inner joins and groupings of single units leave only rows (or groups of rows) of which
     all that stands below them holds. What stands below the right side of a LEFT JOIN is given up.
 """
@@ -196,6 +197,7 @@ class Below:
         """Let a listing have the public rows that a LEFT JOIN adds to its own, where it alone decides which.
 
         Claim: a row that meets a row of the listing meets one of the joined listing.
+        Assumes: conditions are false or NULL where they compare NULL.
         Argument: which rows of the right side match depends on the row of the listing alone, and where
             none does the join has NULL, as here. A row that meets none of the listing has NULL in the
             column that is compared with one of the right side, so it has NULL there too.

@@ -6,6 +6,7 @@ weigh more than it may.
 
 Claim: where ``steady`` says so, every evaluation of the relation on the same data has the same
     rows.
+Assumes: the data does not change while a statement runs.
 Argument: expressions are functions of a row. Windows and aggregates are listed here only where
     neither the order of equal rows nor the order of addition decides.
 """

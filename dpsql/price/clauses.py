@@ -1,6 +1,7 @@
 """The budgets of one query: each differential privacy clause is one, and the session's the last.
 
 Claim: together the pots cost the sum of what each costs.
+Assumes: the budget of each pot is fixed by its clause or by the session.
 Argument: every measurement belongs to one pot; the mechanisms of all are fixed before the query
     runs, and guarantees of mechanisms on the same data add.
 """

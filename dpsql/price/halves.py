@@ -7,6 +7,7 @@ a = T + h n and b = h n - T: a row moves both together by 2 h, wherever it lies.
 
 Claim: with Laplace noise the errors of T and of n are both 1/sqrt(2) of what they are if each gets
     half the epsilon, at the same price.
+Assumes: both numbers are of the same rows, whose values lie in the range.
 Argument: half of the epsilon gives T noise of scale 2 h / epsilon and n of scale 2 / epsilon, for
     each row that a unit may have. Both halves get noise of scale 2 h / epsilon, and half of the
     sum of two such has 1/sqrt(2) of the deviation. (Gaussian noise is as wide either way.)

@@ -256,6 +256,7 @@ def _selection(bounding: Bounding, position: int | None, share: Share) -> Select
 
     Claim: a group that is there because of one unit alone is shown with probability at most
         ``selection_delta`` over all of the unit's groups.
+    Assumes: the bounding holds a unit to its number of groups.
     Argument: see the threshold functions of ``privacy.mechanisms``; for ``size`` units that count
         as one, up to ``size`` of them start a group, so the threshold is that much higher.
     """

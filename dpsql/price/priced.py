@@ -104,6 +104,7 @@ class Noised:
         """The statistic without its twin, with Laplace noise that is no wider.
 
         Claim: it costs no more than both halves.
+        Assumes: the halves have Laplace noise.
         Argument: the noise is never narrower than what their whole price pays for.
         """
         if self.halves is None:

@@ -22,6 +22,7 @@ goes on below one row, since ranges of values are often wide. (Where a unit has 
 is a narrower range.)
 
 Claim: the choice costs what its event says, and the answer what it would if the policy said so.
+Assumes: the target is public, and a unit moves the number of units beyond a rung by one.
 Argument: a unit has one row in the relation that is searched, so ``price.price`` prices it as any
     choice by rank. What is released is public, and the answer's statement enforces it.
 """

@@ -42,6 +42,8 @@ def dry_run(priced: PricedPlan, postprocessor: PostProcessor, finish: Finish) ->
     """Every statement of post-processing passes and is bound, with intervals, or the plan is not used.
 
     Claim: it depends on the plan alone; no data is read, and nothing is drawn.
+    Assumes: the engine binds a statement by its text and the types of its tables.
+    Argument: the statements run over tables that have the types of the plan and no rows.
     """
     noisy = tuple(map(_no_rows, priced.parts))
     reader, binder = _NoPublicRows(), _Binder(postprocessor)

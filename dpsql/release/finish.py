@@ -32,6 +32,8 @@ def finish(
     """Run the analyst's own SQL over what was released and what is public.
 
     Claim: depends on released tables and public rows only, so it costs nothing.
+    Assumes: ``noisy`` was noised and paid for.
+    Argument: nothing else is an argument, and of the engine only public rows are asked for.
     """
     known = all_known(priced, noisy, tools.reader, tools.postprocessor)
     outputs = priced.plan.columns

@@ -1,6 +1,8 @@
 """``DP_INTERVAL_LOW`` and ``DP_INTERVAL_HIGH``: worked out once everything is released.
 
 Claim: depends on released values and public noise laws only, so it costs nothing.
+Assumes: the noise of released columns is that of their price.
+Argument: nothing else is an argument.
 """
 
 from __future__ import annotations

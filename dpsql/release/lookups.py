@@ -2,6 +2,9 @@
 
 Claim: a looked-up value is a function of released tables and public rows, so a statement that
 uses it may be measured as if the analyst had typed it in after reading the answer.
+Assumes: what is looked up was noised and paid for before.
+Argument: subqueries are computed by the post-processor, which holds nothing but released tables and public
+    rows.
 """
 
 from __future__ import annotations

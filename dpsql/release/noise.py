@@ -61,6 +61,9 @@ def _noised(tables: Iterator[pa.Table], part: PricedMeasurement, entropy: Random
 
     Claim: groups that are not shown take no memory, however many there are; and whether those that
         are take too much follows from how many are released.
+    Assumes: the engine gives its rows in parts of a bounded size.
+    Argument: each part is noised and cut to what is shown before the next is taken; memory is counted for what
+        is shown.
     """
     measurement, released, count = part.measurement, list[pa.Table](), 0
     for table in tables:
@@ -173,6 +176,8 @@ class HalfNoise:
         """The statistic at this position; the halves are noised once for both.
 
         Claim: both columns are functions of the two noised halves.
+        Assumes: a statistic and its twin are noised together: they share their halves.
+        Argument: the first of the two to be asked for draws both halves, and the other finds them in ``drawn``.
         """
         assert item.halves is not None
         is_total = isinstance(item.statistic, Total)

@@ -1,6 +1,7 @@
 """Counts that are not below zero, for those who ask (``SET dpsql.nonnegative = on``).
 
 Claim: costs nothing, and no number moves away from the exact one.
+Assumes: the plan tells which columns are counts.
 Argument: it is a function of released numbers and the plan. An exact count is not negative, so the
     nearer of zero and a negative number errs less, in every cell. (Small counts then lean a little
     high on average, which is why this is not done unasked, and only to what is shown: sums,

@@ -3,6 +3,10 @@
 Claim: the result is a function of released tables and public rows, so it is as private as they; it
     ends when the execution that it belongs to does; and all of it together takes no more memory
     than its share, of which no login takes the part of another while there are parts.
+Assumes: the engine is locked and its statements are listed (``engines.duckdb.lockdown``).
+Argument: a statement runs where only the tables that it is given are registered, and is interrupted once its
+    execution ends. Each part has its share as the engine's own limit; a login keeps the part that it uses, or takes
+    the one that is used least.
 """
 
 from __future__ import annotations

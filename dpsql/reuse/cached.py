@@ -1,6 +1,9 @@
 """Answers from the store as they came out, until something related is stored.
 
 Claim: what is cached follows from the plan and from released numbers, so reading it again costs nothing.
+Assumes: stored numbers were noised and paid for.
+Argument: an answer is cached with its plan and the stored numbers that it was made of. Where others are stored by
+    now, it is forgotten.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 Claim: measurements of equal text have the same exact answer on every database. So aliases,
 column numbers, formatting, the order of conditions, of inner joins and of their sides, and
 subqueries that only rename or filter do not matter; whatever else might, is in the text.
+Assumes: expressions are total functions of one row, and the policy and the data version are the same.
 Argument: filters, projections and inner joins are gathered into one block: a bag of sources and a
 bag of conditions, all of them total functions of one row, so that neither order matters and
 computed columns may be written out where they are used. Every source is named by its place among

@@ -141,6 +141,7 @@ def hierarchies(priced: PricedPlan) -> Iterator[Hierarchy]:
 
     Claim: the exact number of each group of a coarser level is the sum of the finest ones that ``how``
         takes there, where rows have declared values.
+    Assumes: both levels are measured on the same data.
     Argument: see ``pieces.Coarse.from_finer``. Levels that clip a unit are left out: what is
         clipped in a total need not be what is clipped in its parts.
     """

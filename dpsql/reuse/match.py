@@ -3,6 +3,8 @@
 Claim: whatever is taken from the store was released before, so using it again costs nothing; what
     is left is priced by ``measured``. Which is which follows from statement, policy and the store's
     released contents, never from a private row.
+Assumes: equal pieces have equal exact numbers (``reuse.canonical``), and data changes only with
+    ``data_version``.
 Argument: stored numbers are recalled as they are, added up, or averaged with new ones: all of it
     post-processing. Public groups are the same for equal questions, in the order of their keys.
 """

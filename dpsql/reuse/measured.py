@@ -2,6 +2,7 @@
 
 Claim: the price of what is due is that of its own mechanisms, whatever was released before: the
     numbers that are drawn now carry exactly the noise that the price is for.
+Assumes: the noise is drawn anew, and used once.
 Argument: only the choice of what to measure, and how wide its noise is, follows from what is
     stored; that is public, and fixed before the measurement. Later merging with stored numbers is
     post-processing of two releases, each charged when it was made (adaptive composition).
@@ -107,6 +108,8 @@ def _placed(
     """A statistic among those that are chosen: halves only where both of them are, and alike.
 
     Claim: a half is never released for the price of two without its twin.
+    Assumes: twins name each other by position.
+    Argument: a half whose twin is not due, or has other noise, is measured alone, at the price of one.
     """
     item = part.noised[position]
     if isinstance(item, Chosen) or item.halves is None:
@@ -125,6 +128,7 @@ def _cost(events: Sequence[Event], share: Share) -> Cost:
     """What these mechanisms of one budget cost a unit.
 
     Claim: they are (epsilon, delta)-DP together, and threshold_delta-approximately rho-zCDP.
+    Assumes: the events are those of the mechanisms that will run.
     Argument: they are some of those of a plan, or have wider noise; pure guarantees add up, and
         rho of Gaussian noise and of choices does, whose sum is converted once.
     """

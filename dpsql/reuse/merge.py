@@ -24,6 +24,8 @@ def merge(
     """The tables, and the pieces of them that are new, to be kept.
 
     Claim: depends on released numbers only, so it costs nothing.
+    Assumes: what was measured has its noise by then.
+    Argument: sources hold stored numbers, and ``measured`` holds noised ones; nothing else is an argument.
     """
     new = {d.slot.part: (d, rows) for d, rows in zip(sources.due.parts, measured, strict=True)}
     columns: dict[Slot, Columns] = {}

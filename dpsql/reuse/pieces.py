@@ -98,6 +98,7 @@ class Coarse:
 
         Claim: the exact groups of the piece are sums of exact groups of the stored one, where rows
             have declared values.
+        Assumes: both are of one data version.
         Argument: both are of one base, hence of the same rows, statistic and unit, before
             conditions; the stored one clips nothing. Conditions of the stored one are among those
             of the piece, and the others are functions of stored keys, as are the keys of the piece.

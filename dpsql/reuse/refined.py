@@ -1,6 +1,7 @@
 """A stored number that is not exact enough, and the new one that makes it so: their average.
 
 Claim: the merged number errs as little as the plan says, and the new one costs no more than measuring anew.
+Assumes: both numbers are of the same exact one, with independent noise.
 Argument: independent errors without bias, merged by inverse variance, have the variance 1 / (1/v + 1/w);
     under zCDP the cost is 1/w up to a factor, so this pays the difference.
 """
@@ -105,6 +106,7 @@ def pair_halves(priced: PricedPlan, sources: Sequence[PieceSource]) -> tuple[Pie
     """Halves that are both due are measured together: refined by one law, or else anew.
 
     Claim: what is due costs no more than the plan.
+    Assumes: the plan prices both halves together.
     Argument: a half by itself costs less than both; both by themselves could cost more.
     """
     found = list(sources)
@@ -169,6 +171,9 @@ def refined_together(
     """The refinements of two halves by one measurement of both; None where it does not help.
 
     Claim: it costs less than both halves measured anew.
+    Assumes: wider noise of one family costs less.
+    Argument: both get one law, the narrower of the two that each would get, and ``refinement`` takes only one that is
+        wider than the plan's.
     """
     each = [refinement(part, *twin, whole=True) for twin in twins]
     laws = [found.noise for found in each if found is not None]

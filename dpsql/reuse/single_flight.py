@@ -1,7 +1,10 @@
 """Who asks what another is asking already waits for that answer, instead of paying for it again.
 
-Claim: costs nothing and reveals nothing: whoever waits then looks into the store like anyone else.
 It is for the people of one dashboard who open it at once; proxies do not wait for one another.
+
+Claim: costs nothing and reveals nothing.
+Assumes: what is awaited follows from the question and the store.
+Argument: whoever waits then looks into the store like anyone else.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Claim: the numbers are functions of released ones, and cost nothing; each is the sum of what was released for
     the groups that it consists of (``pieces.Coarse.from_finer``).
+Assumes: the noise of stored groups is independent.
+Argument: adding up released numbers is post-processing; it is done only where the sum has no more noise than
+    the piece would have.
 """
 
 from __future__ import annotations

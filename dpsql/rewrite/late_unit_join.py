@@ -6,6 +6,7 @@ values need no unit; computed first, they leave fewer and narrower rows to look 
 q14 148 ms and 81 ms, q15 194 ms and 133 ms, q20 650 ms and 568 ms).
 
 Claim: the rows are the same, of the same units.
+Assumes: declared keys are unique, which is verified before any question (``declarations.requirements``).
 Argument: filters, projections and joins with public rows see one private row at a time, and none of
     them sees the parents' columns. So they commute with the inner joins that lead to the unit, whose
     conditions are those of the scan, on the same stored values.

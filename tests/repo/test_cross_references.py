@@ -10,7 +10,7 @@ from benchmarks.structure import PACKAGE, ROOT, dotted, modules
 
 PARSED = {dotted(path): module for path, module in modules(ROOT).items()}
 _DOTTED = re.compile(r"``([A-Za-z_]\w*(?:\.\w+)+)(?:\(\))?``")
-LIBRARIES = frozenset(("asyncio", "functools", "np", "os"))
+LIBRARIES = frozenset(("asyncio", "functools", "np", "os", "str"))
 OTHERS: dict[str, str] = {
     "database.schema.table": "a name in SQL",
     "dpsql.budget": "a table that dpsql answers itself",

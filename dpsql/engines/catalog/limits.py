@@ -45,8 +45,10 @@ def lift_limits() -> None:
 def limit_growth(growth: int) -> bool:
     """Let this process take ``growth`` bytes more than it has, and write no file.
 
-    Claim: where this is true, the system refuses memory beyond them. How much the process has is
-        found by trying, so the limit is known to work.
+    Claim: where this is true, the system refuses memory beyond them.
+    Assumes: the system holds a process to ``RLIMIT_DATA``.
+    Argument: how much the process has is found by trying: the least limit that leaves room for ``growth`` bytes
+        is kept, and it was seen that a lower one refuses them.
     """
     _limit(resource.RLIMIT_FSIZE, 0)
     low, high = (

@@ -54,6 +54,7 @@ def read(policy: Policy, document: str | None) -> tuple[Shelf, tuple[str, ...]]:
 
     Claim: a copy is read only if it was made from this database file, unchanged since, under this
         data version and by the same declarations.
+    Assumes: nobody but the owner's side can write the document of the copies.
     Argument: its document says what it was made from and of; whatever differs is not read.
     """
     if document is None:

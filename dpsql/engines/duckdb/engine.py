@@ -284,6 +284,9 @@ def _private(folder: Path) -> None:
     It is in clear: DuckDB encrypts it with an extension alone that is a network client too
     (httpfs). What it has built in needs ``force_mbedtls_unsafe``, which its makers want for tests:
     keys and nonces come from a generator that can be predicted. (It took three times as long.)
+    Assumes: the system enforces the modes of folders; its administrator is trusted.
+    Argument: the folder has mode 0700 from the moment it is made, and is given that mode again where it belongs
+        to this user.
     """
     with suppress(OSError):  # the engine cannot write there either
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -344,6 +347,9 @@ class Constants:
     """An in-memory DuckDB with no data: evaluates generated queries over constants, one at a time.
 
     Claim: whether a query is counted depends on nothing but its text, unless its execution ends.
+    Assumes: the engine gives equal texts equal results: it has no data, and no function that is volatile is
+        listed.
+    Argument: it is checked by its text, and its deadline is the execution's.
     """
 
     def __init__(self) -> None:

@@ -3,6 +3,9 @@
 Claim: after ``lock`` nothing that the engine is asked reads or writes a file, opens a database, loads
     an extension, or changes a setting. It is tried before anything is asked, and an engine that can
     read is not used.
+Assumes: the engine keeps to its settings once the configuration is locked.
+Argument: ``lock`` turns off files, network and extensions and then locks the settings; ``prove`` tries to read
+    before anything is asked.
 """
 
 from __future__ import annotations

@@ -138,6 +138,7 @@ def _tagged(values: tuple[Term, ...], inner: Callable[[Term], str]) -> list[str]
 
     Claim: different values are different arguments, also to a hash that skips NULL: (NULL, 1) and
         (1, NULL) are read as (true, false, 1) and (false, 1, true).
+    Assumes: the hash of the engine mixes its arguments in their order.
     Argument: what stands before a value says whether one follows.
     """
     texts = [inner(value) for value in values]

@@ -8,6 +8,8 @@ Claim: a statement that is admitted is one query. It reads relations that the li
     the query itself defines, and calls functions that the listing names; no text is a relation.
 Assumes: the engine runs the text as its parser reads it; what a listed function does follows from
     its arguments and from listed relations alone.
+Argument: ``walk`` visits every field of every node, and each must be one that ``nodes`` expects, with names
+    that ``listing`` has; anything else raises.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Claim: a plain CAST of a column never fails: it is of a pair of kinds that never does, or of a number
     whose ends, as constants of the statement give them, are within the type.
+Assumes: the engine converts as its documentation says; pairs of kinds are tried on its edges by tests.
 Argument: ``total``; all others are TRY_CASTs, stand inside TRY, or are of constants.
 """
 

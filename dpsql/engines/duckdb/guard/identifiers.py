@@ -1,6 +1,7 @@
 """Which columns a value is made of: for the rule that nobody's identifier names a group.
 
 Claim: a value holds nothing of a column that is not named here but which rows it chose, or how many.
+Assumes: listed functions see nothing but their arguments.
 Argument: a count says how many values there are, a place how many come before, a truth value one bit;
     what decides between the results of a CASE is in none of them.
 """
