@@ -63,6 +63,7 @@ def cost_of(parts: tuple[PricedMeasurement, ...], request: Request, share: Share
     """What the answer costs a unit.
 
     Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.
+    Assumes: each mechanism of ``parts`` has the guarantee that its share pays for.
     Argument: the mechanisms are fixed beforehand and run on the same data, so their guarantees
         add: pure epsilons, or rho for the Gaussian ones and for choices, whose sum is converted
         once.

@@ -28,7 +28,6 @@ PARTICIPLES_DUE = frozenset(
 ONE_EACH: dict[str, str] = {
     "WRITERS": "each module of an engine's functions lists how they are written under this name",
     "RECORDS": "each module of the catalog lists its records under this name",
-    "WRITERS": "each module of an engine's functions lists their writers under this name",
     "apply": "each bounding strategy is a module with this function",
     "check": "each rule is a module with this function",
     "lower": "each aggregate is a module with this function",
