@@ -43,8 +43,7 @@ LOCKED = {
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
 }
-"""Given when a database is opened: several openings in one process share its configuration, and each
-thread's connection takes some of it from there."""
+"""Given when a database is opened: all openings in one process share it, and each thread's connection reads it."""
 VERIFYING = 6 * 3600.0
 """Seconds for one query about declarations: nobody waits for an answer while a policy is opened."""
 MOST_RELATIONS, LONGEST_RELATION = 64, 10_000
@@ -279,14 +278,12 @@ class DuckDB:
 def _private(folder: Path) -> None:
     """Make the folder for what does not fit into memory, before the engine does for all to read.
 
-    Claim: where whoever runs this made the folder, nobody else reads what is in it. It stays: once
-        it is gone, whoever still has the database open would make it anew.
-    It is in clear: DuckDB encrypts it with an extension alone that is a network client too
-    (httpfs). What it has built in needs ``force_mbedtls_unsafe``, which its makers want for tests:
-    keys and nonces come from a generator that can be predicted. (It took three times as long.)
+    It stays: once it is gone, whoever still has the database open would make it anew. It is in clear: DuckDB
+    encrypts it only with ``httpfs``, a network client, or under ``force_mbedtls_unsafe``, whose keys are predictable.
+
+    Claim: where whoever runs this made the folder, nobody else reads what is in it.
     Assumes: the system enforces the modes of folders; its administrator is trusted.
-    Argument: the folder has mode 0700 from the moment it is made, and is given that mode again where it belongs
-        to this user.
+    Argument: the folder has mode 0700 from its first moment, and gets it again where it belongs to this user.
     """
     with suppress(OSError):  # the engine cannot write there either
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -347,8 +344,7 @@ class Constants:
     """An in-memory DuckDB with no data: evaluates generated queries over constants, one at a time.
 
     Claim: whether a query is counted depends on nothing but its text, unless its execution ends.
-    Assumes: the engine gives equal texts equal results: it has no data, and no function that is volatile is
-        listed.
+    Assumes: the engine has no data, and no volatile function is listed: equal texts have equal results.
     Argument: it is checked by its text, and its deadline is the execution's.
     """
 
