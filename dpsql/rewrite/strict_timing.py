@@ -3,7 +3,7 @@
 How long a filter or a join takes would tell whether somebody's row passes it.
 
 Claim: the statement gives the integers that it gives with its conditions where they were.
-Assumes: every strategy leaves out rows for which ``kept`` does not hold.
+Assumes: expressions are total, also over rows that are not kept.
 Argument: the lifted relation has every row of the measurement's, with ``kept`` true, and others with
     ``kept`` false, which count in no statistic, no limit and no group (``plan.lift``).
 """

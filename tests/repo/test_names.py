@@ -39,6 +39,7 @@ DOUBLES_DUE = frozenset(
     bound:ends
     bound:share
     engines/duckdb/guard:total
+    engines/duckdb:Written
     engines/duckdb:write
     ir:walk
     plan:Numbers

@@ -13,6 +13,8 @@ Claim: a statement that passes reads listed columns of listed tables only; it jo
 Assumes: the engine parses the text as it will run it; functions named in ``terms`` are total; stored
     columns have the types that the policy declares; there are no more rows than ``sizes`` says; what
     ``seen`` looked up stays so.
+Argument: every node of the tree is matched by a rule of this package, which gives what is certain of its rows
+    and values; a node without one, or of which too little is certain, raises ``Unsafe``.
 
 Statements are admitted before anything is reserved (``engines.duckdb.guarded``). Those that a question may
 always be answered by are judged by their text alone; their alternatives trust what was seen of the data.
