@@ -231,7 +231,8 @@ DECLARATIONS = (
     Declaration(
         "referenced key", "verified", "dpsql.engines.verify.verify",
         ("dpsql.policy.resolve", "dpsql.sql.bind.join_rules", "dpsql.rewrite.drop_unit_path",
-         "dpsql.rewrite.shortcut", "dpsql.plan.fan_outs", "dpsql.engines.duckdb.guard.joins"), _referenced_keys,
+         "dpsql.rewrite.shortcut", "dpsql.rewrite.late_unit_join", "dpsql.declarations.left_out",
+         "dpsql.plan.fan_outs", "dpsql.engines.duckdb.guard.joins"), _referenced_keys,
     ),
     Declaration(
         "one row per unit", "verified", "dpsql.engines.verify.verify",

@@ -69,10 +69,10 @@ class Guarded:
     def admit(self, statement: Statement) -> Admitted:
         """What will run of a statement: the alternative that the data allows, if that passes too.
 
-                Claim: whether this raises depends on ``statement`` and the policy alone, never on data.
-                        Assumes: what the guard remembers of a statement is what it would find again.
-                        Argument: the statement's own relation is judged by its text. An alternative that does not pass is
-                    an incident for the operator, and leaves the own relation to run.
+        Claim: whether this raises depends on ``statement`` and the policy alone, never on data.
+                Assumes: what the guard remembers of a statement is what it would find again.
+                Argument: the statement's own relation is judged by its text. An alternative that does not pass is
+            an incident for the operator, and leaves the own relation to run.
         """
         own = self._admit(statement.relation, by_text=True)
         alternative = self._chooser.choose(statement)
