@@ -57,6 +57,7 @@ def _counts_units(plan: Plan) -> bool:
     "SELECT DISTINCT channel FROM orders WHERE amount > (SELECT AVG(amount) FROM orders)",
     "SELECT channel FROM orders JOIN customers USING (customer_id) GROUP BY channel",
     "SELECT COUNT(*) FROM countries JOIN (SELECT DISTINCT country FROM customers) AS t USING (country)",
+    "SELECT COUNT(*) FROM countries WHERE country IN (SELECT DISTINCT country FROM customers WHERE age > 20)",
 ])  # fmt: skip
 def test_a_number_of_units_is_asked_where_a_group_without_rows_would_change_something(
     sql: str,
