@@ -118,16 +118,18 @@ def hold_generated(seed: str, folder: Path, chosen: Sequence[Face]) -> Iterator[
     """A generated world and its statements, through each face.
 
     The endpoint answers statements about nothing from PostgreSQL's catalog, where the module has its
-    own dialect alone. So only statements about tables of the policy are held together.
+    own dialect alone. So only statements about tables of the policy are held together. A ``?`` is
+    written ``$1``, which all faces read; without its value it is refused by all alike.
     """
     ground = worlds.make(seed)
     names = re.compile(rf"\b({'|'.join(each.name for each in ground.tables)})\b")
-    steps = [
-        replace(step, text=step.text.replace("?", "$1"))
-        for step in series(ground, Dice(seed), GENERATED_STEPS)
+    written = [
+        step for step in series(ground, Dice(seed), GENERATED_STEPS)
         if step.act in ("ask", "explain") and step.text.lstrip("( ").upper().startswith(QUERIES)
         and names.search(step.text)
     ]  # fmt: skip
+    steps = [replace(step, text=step.text.replace("?", "$1")) for step in written]
+    steps += [replace(step, parameters=()) for step in written if "?" in step.text]
     yield from hold_faces_together(shop.with_password(ground.world), steps, folder, chosen)
 
 

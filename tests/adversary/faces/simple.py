@@ -12,7 +12,7 @@ from typing import Any
 from tests.adversary.faces import protocol, replies
 from tests.adversary.faces.protocol import ConnectionEnded, Conversation, Message
 from tests.adversary.faces.servers import Servers
-from tests.adversary.faces.session import Client, OpenWorld
+from tests.adversary.faces.session import Client, OpenWorld, absent
 from tests.adversary.model import Failure, Role, Step, Transcript, Unopened, World
 
 
@@ -51,7 +51,9 @@ class WireClient:
             return Transcript(step, error=Failure("CONNECTION", type(error).__name__))
 
     def explain(self, step: Step) -> Transcript:
-        """EXPLAIN is a statement."""
+        """EXPLAIN is a statement, which takes no parameters here."""
+        if step.parameters:
+            return absent(step)
         asked = self.ask(Step("explain", f"EXPLAIN {step.text}", step.parameters))
         return replace(replies.lines(asked), step=step)
 
