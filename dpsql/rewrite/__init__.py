@@ -1,1 +1,1 @@
-"""Statements of measurements, and what makes them cheaper without changing a row."""
+"""Statements of measurements, and what makes them cheaper without changing a row: ``rules.RULES``."""

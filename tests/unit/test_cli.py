@@ -16,6 +16,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+import dpsql
 from dpsql.cli import main
 from dpsql.cli.demo import POLICY
 from dpsql.cli.numbers import decimals, digits, group_thousands, interval, symmetric
@@ -23,6 +24,7 @@ from dpsql.diagnostics.operation.events import Incident, record
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.demo_data import write
+from dpsql.engines.duckdb.statements import listed
 from dpsql.policy.load import load
 from dpsql.service import Session, plain
 
@@ -267,6 +269,30 @@ def test_explain_says_everything_and_spends_nothing(policy: Path, capsys: Output
     )
     assert "nothing: no private table is read" in explain("SELECT COUNT(*) FROM countries")
     assert spent(policy) == 0
+
+
+def test_explain_lists_the_same_statements_everywhere(policy: Path, capsys: Output) -> None:
+    """Each that may run and when, and never which of them the data allows."""
+    sql = "SELECT channel, SUM(amount) AS revenue FROM orders GROUP BY channel"
+    assert main(["explain", "--policy", str(policy), sql]) == 0
+    out = words_of(capsys.readouterr().out)
+    with dpsql.connect(policy) as connection:
+        python = connection.explain(sql)
+        with connection.cursor() as cursor:
+            said = "\n".join(line for (line,) in cursor.execute(f"EXPLAIN {sql}").fetchall())
+        part, *others = connection.session().prepare(sql).parts
+        assert not others
+        statements = listed(part)
+    assert python == said
+    assert len(statements) > 4
+    for statement in statements:
+        for text in (out, words_of(python)):
+            assert words_of(statement.sql) in text
+            assert not statement.condition or words_of(f"{statement}") in text
+
+
+def words_of(text: str) -> str:
+    return " ".join(text.split())
 
 
 def test_budget_and_audit(policy: Path, capsys: Output) -> None:
