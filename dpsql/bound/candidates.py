@@ -123,7 +123,7 @@ def narrows(measurement: Measurement) -> bool:
     return measurement.privacy.max_rows == 1 and only_sums(measurement)
 
 
-def narrowed(measurement: Measurement, found: Fraction) -> Measurement:
+def narrow_ranges(measurement: Measurement, found: Fraction) -> Measurement:
     """The measurement with values within so much of the farthest end of their range.
 
     Claim: a row adds what it would if it weighed ``min(1, limit / |value|)``.

@@ -1,8 +1,8 @@
 """How many different values a group has, of which each unit brings a few.
 
-Claim: adding or removing one unit changes the numbers of all groups by at most ``kept`` in sum.
+Claim: adding or removing one unit changes the numbers of all groups by at most ``count_pairs`` in sum.
 Assumes: a salted hash of a row is the same wherever the statement computes it.
-Argument: a unit keeps at most ``kept`` pairs of group and value, in an order that only the salt and
+Argument: a unit keeps at most ``count_pairs`` pairs of group and value, in an order that only the salt and
 the unit's own rows decide; without it, a group loses no more values than pairs of the unit. A unit
 with no more rows than that has no more pairs, so all of them are kept without an order, where rows
 are the same in each place that reads them. Where a unit has one row, or a prepared copy lets no more than
@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpsql.bound.rows import UnitRows, condition, keep
-from dpsql.bound.sensitivity import Strategy, kept
+from dpsql.bound.sensitivity import Strategy, count_pairs
 from dpsql.catalog.statistic import Values
 from dpsql.ir.expressions import Column
 from dpsql.ir.statements import (
@@ -58,7 +58,7 @@ def apply(statistic: Values, bounding: Strategy, rows: UnitRows, values: tuple[s
     keys, items = rows.keys, (*keep(rows.keys), ("n", number))
     if not bounding.reads_units:  # no unit has more pairs than it may
         return Select(Alias(rows.query, "r"), items, group=keys)
-    most = kept(statistic, bounding)
+    most = count_pairs(statistic, bounding)
     few = Op("<=", (Name("place"), Number(most)))
     if rows.strict:  # a condition on what is counted would be looked up where rows are read
         last = (Op("is null", (_FIRST,)),)

@@ -96,7 +96,7 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Strategy)
         most ``l1`` in sum and ``sqrt(l2_squared)`` in Euclidean norm; where ``size`` units count as
         one, adding or removing all of them does.
     Assumes: the statement is the strategy's own (``apply``), so that ``counts`` and ``groups`` hold.
-    Argument: a unit is counted at most once in each of ``groups`` groups. It keeps at most ``kept``
+    Argument: a unit is counted at most once in each of ``groups`` groups. It keeps at most ``count_pairs``
         pairs of group and value, perhaps all in one group. Where the statistic has a cap, ``reach``
         is of a unit in a group (``bound.caps``), and ``groups`` cells change. All else is a sum over
         rows, of which each adds ``reach`` times what it counts, at most: so the sum of each group moves
@@ -113,7 +113,7 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Strategy)
         groups = Fraction(bounding.groups)
         return Sensitivity(groups * size, groups * size**2)
     if isinstance(statistic, Values):
-        pairs = Fraction(kept(statistic, bounding))
+        pairs = Fraction(count_pairs(statistic, bounding))
         return Sensitivity(pairs * size, (pairs * size) ** 2)
     moved = Fraction(reach * size)
     if has_cap(statistic):
@@ -132,12 +132,12 @@ def is_of_units(statistic: Statistic) -> bool:
     return isinstance(statistic, Units) or has_cap(statistic)
 
 
-def kept(statistic: Values, bounding: Strategy) -> int:
+def count_pairs(statistic: Values, bounding: Strategy) -> int:
     """How many pairs of group and value a unit may bring: no more than it may have rows.
 
     >>> from dpsql.bound.group_caps import GroupCaps
     >>> from dpsql.ir.expressions import integer
-    >>> kept(Values((integer(1),)), GroupCaps(groups=3, limit=True, per_group=4))
+    >>> count_pairs(Values((integer(1),)), GroupCaps(groups=3, limit=True, per_group=4))
     12
     """
     most = int(bounding.counts.l1)

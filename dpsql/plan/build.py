@@ -14,7 +14,6 @@ from dpsql.ir.expressions import (
     Call,
     Column,
     Expression,
-    Literal,
     Parameter,
     Subquery,
     substitute,
@@ -40,8 +39,6 @@ from dpsql.ir.relations import (
 from dpsql.plan import interval_functions as ends
 from dpsql.plan import missing_groups
 from dpsql.plan.cells import TooManyCells, cells
-from dpsql.plan.centred import centred
-from dpsql.plan.constant_keys import with_constants, without_constants
 from dpsql.plan.contents import contents
 from dpsql.plan.declared import declared
 from dpsql.plan.empty_groups import (
@@ -57,9 +54,10 @@ from dpsql.plan.empty_groups import (
     without_noise,
 )
 from dpsql.plan.group_means import over_rows
+from dpsql.plan.grouping_sets import as_level, group_by, with_constants, without_constants
 from dpsql.plan.identity import identity
 from dpsql.plan.lift import lifted
-from dpsql.plan.lower import adds_up, check_timing, finish, lower
+from dpsql.plan.lower import adds_up, centre_sums, check_timing, finish, lower
 from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.policy.types import Kind
@@ -243,7 +241,7 @@ class _Builder:
         hidden = hides_noise(aggregate, state, self.empty_groups)
         said = note(aggregate, state, public=cells is not None, dropped=dropped or hidden)
         self.notes += [] if said is None else [said]
-        lowered = centred(lowered)
+        lowered = centre_sums(lowered)
         measurement, source = self._added(
             aggregate, lowered, cells, dropped=dropped, counted=hidden
         )
@@ -310,27 +308,14 @@ class _Builder:
 
     def _level(self, aggregate: Aggregate, chosen: tuple[int, ...], state: Above) -> Relation:
         """One grouping set, with NULL for the keys that it does not have."""
-        count = len(aggregate.keys)
-        calls = aggregate.fields[count:]
-        part = replace(
-            aggregate,
-            keys=tuple(aggregate.keys[k] for k in chosen),
-            fields=tuple(aggregate.fields[k] for k in chosen) + calls,
-            sets=(),
-            called=aggregate.called_at(chosen),
-        )
+        part = group_by(aggregate, chosen)
         lowered = [lower(part, call) for call in part.calls]
         dropped = drops_empty(aggregate, state, self.empty_groups)
         hidden = hides_noise(part, state, self.empty_groups)
         summed = None if dropped or hidden else self._added_up(aggregate, part)
         said = None if summed is None else note(part, state, public=True, dropped=False)
         self.notes += [] if said is None else [said]
-        below = summed or self._answered(part, lowered, state)
-        values = tuple(
-            f if k in chosen else Literal(None, f.shape)
-            for k, f in enumerate(aggregate.fields[:count])
-        )
-        return Project(below, values + calls, aggregate.fields, Released(), aggregate.span)
+        return as_level(aggregate, chosen, summed or self._answered(part, lowered, state))
 
     def _added_up(self, whole: Aggregate, part: Aggregate) -> Relation | None:
         """A coarser level as sums over the finest one, where all of that is public and additive.
@@ -341,7 +326,7 @@ class _Builder:
         finest = replace(whole, sets=())
         if tuple(range(len(whole.keys))) not in whole.sets:
             return None
-        lowered = centred([lower(finest, call) for call in finest.calls])
+        lowered = centre_sums([lower(finest, call) for call in finest.calls])
         cells, coarse = self._cells(finest), self._cells(part)
         additive = all(adds_up(s) for low in lowered for s in low.statistics)
         if cells is None or coarse is None or not additive or not finest.calls:

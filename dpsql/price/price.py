@@ -24,7 +24,7 @@ from dpsql.bound import (
     caps,
 )
 from dpsql.bound.buckets import buckets
-from dpsql.bound.candidates import candidates, narrowed, narrows
+from dpsql.bound.candidates import candidates, narrow_ranges, narrows
 from dpsql.bound.grid import Grid, finer, grid, last_digit
 from dpsql.bound.reading import reading
 from dpsql.bound.sensitivity import Sensitivity, sensitivity
@@ -132,7 +132,7 @@ def _best(measurement: Measurement, request: Request, share: Share) -> PricedMea
     ranked = None if copies is None else copies.most
     found = request.found.get(measurement.name)
     if found is not None and narrows(measurement):
-        measurement = narrowed(measurement, found)
+        measurement = narrow_ranges(measurement, found)
     every = tuple(candidates(measurement, request.groups, size, ranked, found))
     options = tuple(b for b in every if b.name == request.bounding) or every
     drafts = [_draft(measurement, bounding, share) for bounding in options]

@@ -1,6 +1,6 @@
 """Outputs that are columns of a released table, or sums and products of some: no engine is asked.
 
-Sums beside a count are the commonest of the latter (``plan.centred``). Both ways compute with the
+Sums beside a count are the commonest of the latter (``plan.lower.centre_sums``). Both ways compute with the
 same doubles in the same order, so they give the same numbers.
 """
 

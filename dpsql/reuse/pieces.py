@@ -38,12 +38,12 @@ from dpsql.engines.duckdb.relations import Writer
 from dpsql.ir.expressions import Column, Expression, Literal, columns, substitute
 from dpsql.plan.contents import contents
 from dpsql.plan.covered import is_within_ends
-from dpsql.plan.fingerprint import fingerprint
 from dpsql.plan.nodes import Cells
 from dpsql.policy.types import Kind
 from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum, to_plain
 from dpsql.reuse.canonical import NotCanonical, Question, question
+from dpsql.reuse.fingerprint import fingerprint
 
 _LABELS = (Kind.DOUBLE, Kind.TEXT)
 """Kinds of keys that have equal values of different bytes, or had once."""

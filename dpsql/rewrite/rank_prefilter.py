@@ -25,7 +25,7 @@ from dataclasses import replace
 from dpsql.bound import GroupCaps, WeightsAndGroups
 from dpsql.bound.row_weights import KeepsGroups
 from dpsql.bound.rows import SplitRows, UnitRows, keep
-from dpsql.bound.sensitivity import kept
+from dpsql.bound.sensitivity import count_pairs
 from dpsql.catalog.statistic import Values
 from dpsql.ir.statements import (
     Alias,
@@ -57,7 +57,7 @@ def rank_prefilter(draft: Draft) -> Draft:
         return draft
     rows = draft.rows
     if isinstance(draft.statistic, Values):
-        many = Alias(_units_above(kept(draft.statistic, draft.bounding), rows), "m")
+        many = Alias(_units_above(count_pairs(draft.statistic, draft.bounding), rows), "m")
         all_rows = Alias(rows.query, "r")
         few = JoinUsing("anti", all_rows, many, rows.units)
         split = SplitRows(few, JoinUsing("semi", all_rows, many, rows.units))

@@ -10,7 +10,7 @@ import pytest
 from support.measured import text_of
 
 from dpsql.bound import WeightsAndGroups
-from dpsql.bound.sensitivity import kept
+from dpsql.bound.sensitivity import count_pairs
 from dpsql.catalog.statistic import Values
 from dpsql.ir.domain import Domain
 from dpsql.ir.expressions import Column, Shape
@@ -93,4 +93,6 @@ def test_rows_that_may_differ_from_place_to_place_are_read_once(session: Session
 def test_a_unit_keeps_every_pair_of_group_and_value_that_it_can_have(rows: int, pairs: int) -> None:
     """Four declared values in three groups are twelve pairs."""
     column = Column(0, "x", Shape(Kind.TEXT, domain=Domain(members=("a", "b", "c", "d"))))
-    assert kept(Values((column,)), WeightsAndGroups(rows=rows, groups=3, limit=False)) == pairs
+    assert (
+        count_pairs(Values((column,)), WeightsAndGroups(rows=rows, groups=3, limit=False)) == pairs
+    )

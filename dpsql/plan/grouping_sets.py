@@ -1,4 +1,4 @@
-"""Grouping sets without their constant keys: they make no groups, so nothing is measured for them."""
+"""Grouping sets: the GROUP BY of each, and its level; constant keys make no groups and are not measured."""
 
 from __future__ import annotations
 
@@ -20,6 +20,27 @@ def without_constants(aggregate: Aggregate) -> Aggregate:
         sets=tuple(tuple(place[k] for k in chosen if k in place) for chosen in aggregate.sets),
         called=aggregate.called_at(others),
     )
+
+
+def group_by(aggregate: Aggregate, chosen: tuple[int, ...]) -> Aggregate:
+    """One grouping set as a GROUP BY of its own: its keys, by their positions, and every call."""
+    return replace(
+        aggregate,
+        keys=tuple(aggregate.keys[k] for k in chosen),
+        fields=tuple(aggregate.fields[k] for k in chosen) + aggregate.fields[len(aggregate.keys) :],
+        sets=(),
+        called=aggregate.called_at(chosen),
+    )
+
+
+def as_level(aggregate: Aggregate, chosen: tuple[int, ...], groups: Relation) -> Relation:
+    """The groups of one set as rows of all, with NULL for the keys that the set does not have."""
+    count = len(aggregate.keys)
+    keys = tuple(
+        f if k in chosen else Literal(None, f.shape) for k, f in enumerate(aggregate.fields[:count])
+    )
+    values = keys + aggregate.fields[count:]
+    return Project(groups, values, aggregate.fields, Released(), aggregate.span)
 
 
 def with_constants(aggregate: Aggregate, levels: tuple[Relation, ...]) -> tuple[Relation, ...]:
