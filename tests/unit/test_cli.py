@@ -24,7 +24,7 @@ from dpsql.diagnostics.operation.events import Incident, record
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.demo_data import write
-from dpsql.engines.duckdb.statements import listed
+from dpsql.engines.duckdb.statements import list_statements
 from dpsql.policy.load import load
 from dpsql.service import Session, plain
 
@@ -282,7 +282,7 @@ def test_explain_lists_the_same_statements_everywhere(policy: Path, capsys: Outp
             said = "\n".join(line for (line,) in cursor.execute(f"EXPLAIN {sql}").fetchall())
         part, *others = connection.session().prepare(sql).parts
         assert not others
-        statements = listed(part)
+        statements = list_statements(part)
     assert python == said
     assert len(statements) > 4
     for statement in statements:

@@ -11,7 +11,7 @@ from support.measured import every_way, opened, plan_of, request
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.guard import Guard
 from dpsql.engines.duckdb.statement_form import form_of
-from dpsql.engines.duckdb.statements import StatementText, written
+from dpsql.engines.duckdb.statements import StatementText, statement_text
 from dpsql.engines.duckdb.write import write
 from dpsql.ir.statements import Query
 from dpsql.price.priced import PricedMeasurement
@@ -30,7 +30,7 @@ def relations(sql: str, world: World = SHOP) -> list[Query]:
 
 
 def texts(sql: str) -> list[StatementText]:
-    return [written(relation) for relation in relations(sql)]
+    return [statement_text(relation) for relation in relations(sql)]
 
 
 ALIKE = (
@@ -85,7 +85,7 @@ def test_statements_of_one_form_are_walked_once() -> None:
     policy = opened(SHOP).policy
     own = Guard(policy, None, led(policy))
     for number in range(20):
-        text = written(relations(COUNT.format(f"channel = 'c{number}'"))[0])
+        text = statement_text(relations(COUNT.format(f"channel = 'c{number}'"))[0])
         own.check(text.sql, form=text.form)
     assert len(own._known) == 1
 
