@@ -195,7 +195,7 @@ def check() -> None:
         found.check()
 
 
-def ended() -> bool:
+def has_ended() -> bool:
     """Whether this thread's execution is to end."""
     found = _RUNNING.get(threading.get_ident())
     return found is not None and found.ended
@@ -224,7 +224,7 @@ def stoppable(stop: Stop, seconds: float = math.inf) -> Iterator[None]:
 
 
 @contextmanager
-def released() -> Iterator[None]:
+def on_released_values() -> Iterator[None]:
     """What this thread does inside depends on released values alone: see ``Execution.released``."""
     found = _RUNNING.get(threading.get_ident())
     if found is None:

@@ -17,10 +17,10 @@ from dpsql.checks import run as check
 from dpsql.diagnostics.refusal import Ended, LedgerFailed, NotAdmitted, Refused
 from dpsql.engines.duckdb.guarded import Admitted, Guarded
 from dpsql.engines.duckdb.statements import statement_for
-from dpsql.engines.incident import failed
+from dpsql.engines.incident import record_incident
 from dpsql.engines.public_groups import PublicReader
 from dpsql.execution import check as check_time
-from dpsql.execution import released, take
+from dpsql.execution import on_released_values, take
 from dpsql.ir.statements import SALT
 from dpsql.ledger.accounts import Account
 from dpsql.ledger.shortage import check_cap
@@ -37,7 +37,7 @@ from dpsql.privacy.entropy import Randomness
 from dpsql.privacy.events import to_json
 from dpsql.release.dry_run import dry_run
 from dpsql.release.finish import Finishing, finish
-from dpsql.release.lookups import Known, known
+from dpsql.release.lookups import Known, read_public_tables
 from dpsql.release.noise import noise
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.rows import NoisyRows, Release
@@ -52,7 +52,7 @@ from dpsql.reuse.store import Store
 from dpsql.sql.bind import bind
 from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import Source, parse
-from dpsql.sql.suggest import suggested
+from dpsql.sql.suggest import suggest_statement
 
 Found = TypeVar("Found")
 
@@ -118,7 +118,7 @@ def prepare(
     """The pure stages. Raises ``Refused``; depends on text, policy and settings only."""
 
     def ask(asked: Source) -> PricedPlan:
-        return priced(planned(asked, catalog, enumerator), asked, request)
+        return price_plan(make_plan(asked, catalog, enumerator), asked, request)
 
     return with_suggestion(ask, source, catalog)
 
@@ -128,10 +128,10 @@ def with_suggestion(ask: Callable[[Source], Found], source: Source, catalog: Cat
     try:
         return ask(source)
     except Refused as refused:
-        raise suggested(refused, source, ask, sorted(catalog.visible)) from None
+        raise suggest_statement(refused, source, ask, sorted(catalog.visible)) from None
 
 
-def planned(
+def make_plan(
     source: Source, catalog: Catalog, enumerator: Enumerator, empty_groups: EmptyGroups = "auto"
 ) -> Plan:
     """The pure stages that do not depend on what may be spent."""
@@ -143,10 +143,10 @@ def planned(
     )  # fmt: skip
 
 
-def priced(plan: Plan, source: Source, request: Request) -> PricedPlan:
+def price_plan(plan: Plan, source: Source, request: Request) -> PricedPlan:
     """The plan with the noise that a request pays for."""
     try:
-        return search.priced(plan, request)
+        return search.price_with_searches(plan, request)
     except Refused as refused:
         raise refused.within(source.text) from None
 
@@ -216,7 +216,7 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
     with _match_alone(cached, seen, payer, tools) as (cached, sources):
         if sources.due.parts:
             return _pay(priced, sources, payer, tools, intervals=intervals)
-    with released():
+    with on_released_values():
         return _recall(cached, sources, tools, intervals=intervals)
 
 
@@ -274,18 +274,18 @@ def _pay(
     """Charge what is due, measure it, and keep it in the transaction that lets it leave."""
     sources, statements = admit_sources(priced, sources, tools)
     due = sources.due
-    public = known(priced, tools.reader, tools.postprocessor)
+    public = read_public_tables(priced, tools.reader, tools.postprocessor)
     hold = _reserve(due, payer, tools)
     try:
         noisy, new = merge(priced, sources, _measure(due, statements, public, tools))
     except Ended as ended:  # as if the engine had been stopped: when it was is not told
         _note(payer, lambda: _forfeit(hold, tools))
-        raise failed("measure in time", ended) from None
+        raise record_incident("measure in time", ended) from None
     except BaseException:  # whatever caused it: the engine was asked
         _note(payer, lambda: _forfeit(hold, tools))
         raise
     _note(payer, lambda: tools.ledger.commit(hold, new))
-    with released():
+    with on_released_values():
         release = _finish_stored(
             priced, noisy, Finishing(public, tools.postprocessor), intervals=intervals
         )

@@ -22,7 +22,7 @@ from dpsql.bound import (
     UnitTotals,
     WeightsAndGroups,
 )
-from dpsql.bound.buckets import Buckets, buckets, ends
+from dpsql.bound.buckets import Buckets, bucket_ends, buckets
 from dpsql.bound.first_groups import is_first
 from dpsql.bound.norm_clip import factor
 from dpsql.bound.row_weights import WEIGHT, multiply, with_weights
@@ -56,7 +56,7 @@ _THERE = Op("is not null", (BIN,))
 def bin_of(statistic: Ranked, cells: Cells | None) -> Bin:
     """The bin of a row's value."""
     at: Buckets = buckets(statistic, cells)
-    low, high = (None, None) if at.members is not None else ends(statistic, at)
+    low, high = (None, None) if at.members is not None else bucket_ends(statistic, at)
     wide = at.last is not None and at.last - int(at.origin) >= 1 << 62
     return Bin(
         statistic.value, at.kind, low, high, at.origin, at.width, at.count, at.members,

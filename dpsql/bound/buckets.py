@@ -120,7 +120,7 @@ def _grain(shape: Shape, low: Scalar) -> int:
     return size if _position(low, shape.kind) % size == 0 else 1
 
 
-def ends(statistic: Ranked, at: Buckets) -> tuple[Scalar, Scalar]:
+def bucket_ends(statistic: Ranked, at: Buckets) -> tuple[Scalar, Scalar]:
     """The ends that the engine compares values with: of doubles, never inside the declared ones."""
     assert statistic.low is not None
     assert statistic.high is not None

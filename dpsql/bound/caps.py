@@ -1,6 +1,6 @@
 """What a unit may add to a group where an aggregate names ``contribution_bounds_per_group``.
 
-Claim: with a cap, what one unit adds to a group lies between ``ends``, or is nothing at all.
+Claim: with a cap, what one unit adds to a group lies between ``cap_ends``, or is nothing at all.
 Assumes: the statement clamps each unit's number, sum or mean of a group by ``clamp``.
 Argument: the strategy already holds it between ``_natural`` ends; clamping an
 interval to the cap gives the interval between its clamped ends.
@@ -19,18 +19,18 @@ from dpsql.ir.statements import CaseWhen, Number, Op, Term
 
 def clamp(term: Term, statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> Term:
     """What a unit adds to a group, within the ends of its cap; nothing where it has no value there."""
-    low, high = ends(statistic, at, bounding)
+    low, high = cap_ends(statistic, at, bounding)
     inside = Op("least", (Op("greatest", (term, Number(low))), Number(high)))
     return CaseWhen(((Op("is not null", (term,)), inside),))
 
 
-def ends(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> tuple[int, int]:
+def cap_ends(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> tuple[int, int]:
     """The least and the most that a unit adds to a group that it is in, in steps.
 
     >>> from dpsql.bound.unit_totals import UnitTotals
-    >>> ends(Rows(cap=(Fraction(0), Fraction(5))), None, UnitTotals(per_group=3))
+    >>> cap_ends(Rows(cap=(Fraction(0), Fraction(5))), None, UnitTotals(per_group=3))
     (0, 3)
-    >>> ends(Rows(cap=(Fraction(4), Fraction(5))), None, UnitTotals(per_group=3))
+    >>> cap_ends(Rows(cap=(Fraction(4), Fraction(5))), None, UnitTotals(per_group=3))
     (4, 4)
     """
     assert statistic.cap is not None
@@ -47,7 +47,7 @@ def ends(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> tuple[
 
 def reach(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> int:
     """The most that a unit moves a group, in steps."""
-    low, high = ends(statistic, at, bounding)
+    low, high = cap_ends(statistic, at, bounding)
     return max(abs(low), abs(high), 1)
 
 

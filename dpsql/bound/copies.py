@@ -24,7 +24,7 @@ from dpsql.ir.statements import (
     Term,
 )
 from dpsql.plan.table_scans import declared_column, scan_owned
-from dpsql.policy.companion import RANK, Companion, Steps, owners
+from dpsql.policy.companion import RANK, PreparedCopy, Steps, owners
 from dpsql.policy.model import Column as Declared
 from dpsql.policy.model import Table
 from dpsql.policy.types import Kind
@@ -32,7 +32,7 @@ from dpsql.policy.types import Kind
 MOST_IN_FOUR_BYTES = 2**31 - 1
 
 
-def companion(table: Table) -> Companion:
+def companion(table: Table) -> PreparedCopy:
     """What a copy of a table has beside its columns."""
     steps = {}
     for column in table.columns.values():
@@ -40,7 +40,7 @@ def companion(table: Table) -> Companion:
         if total is not None:
             at = grid(total)
             steps[column.name] = Steps(f"dpsql steps {column.name}", at.shift, at.low, at.high)
-    return Companion(owners(table), steps)
+    return PreparedCopy(owners(table), steps)
 
 
 def copy_of(table: Table, salt: int) -> TableRows:

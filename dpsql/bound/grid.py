@@ -56,7 +56,7 @@ def grid(total: Total, coarser: int = 0) -> Grid:
     """
     step(100)
     shift = _shift(total) - coarser
-    low, high = ends(total)
+    low, high = grid_ends(total)
     scale = Fraction(2) ** shift
     return Grid(
         shift,
@@ -87,7 +87,7 @@ def finer(total: Total) -> int:
     return max(0, wanted - _shift(total))
 
 
-def ends(total: Total) -> tuple[float, float]:
+def grid_ends(total: Total) -> tuple[float, float]:
     """The bounds as doubles that the engine compares with: never inside the declared ones."""
     return float_down(total.low), float_up(total.high)
 

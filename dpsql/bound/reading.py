@@ -5,7 +5,7 @@ decide. Reading no number above ``most`` bounds a unit in the scan itself.
 
 Claim: where ``Reading.ranked`` says so, a statement over ``reading(.., most)`` sees at most ``most``
     rows of a unit, and what it sees of one unit does not depend on any other.
-Assumes: the copy numbers rows as ``bound.copies`` says, and keys in ``Shelf.keyed`` are unique.
+Assumes: the copy numbers rows as ``bound.copies`` says, and keys in ``PreparedCopies.keyed`` are unique.
 Argument: below the frontier each row comes from one row of the copied table (``once``): projections
     and filters keep or drop rows, and joins meet at most one row of a side whose key they cover.
     The unit of such a row is that of the copied row, as units are joined with themselves only.
@@ -27,13 +27,13 @@ from dpsql.ir.relations import (
     Scan,
     Stepped,
     inputs,
-    walk,
+    walk_relations,
     with_inputs,
 )
 from dpsql.plan.nodes import Measurement
-from dpsql.policy.companion import Companion, Shelf, key_of
+from dpsql.policy.companion import PreparedCopies, PreparedCopy, declared_key
 from dpsql.policy.types import Kind
-from dpsql.sql.bind.join_rules import equalities, shared
+from dpsql.sql.bind.join_rules import equalities, find_fan_outs
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +67,29 @@ def relation_to_read(
     return reading.relation if most_read is None else reading.limited(most_read)
 
 
-def reading(measurement: Measurement, shelf: Shelf) -> Reading | None:
+def match_copies(measurement: Measurement, shelf: PreparedCopies) -> Reading | None:
     """How the measurement reads copies; None where there are none of its tables.
 
     Under strict timing none is read: how many rows of a unit a rank lets through would be seen.
     """
     if measurement.lifted is not None:
         return None
-    scans = [r for r in walk(measurement.input) if isinstance(r, Scan)]
+    scans = [r for r in walk_relations(measurement.input) if isinstance(r, Scan)]
     if not any(scan.table.name in shelf.copies for scan in scans):
         return None
-    used = [f.number for r in walk(measurement.input) for f in r.fields]
+    used = [f.number for r in walk_relations(measurement.input) for f in r.fields]
     used += [f.number for scan in scans for f in scan.unit_fields]
     relation = _copied(measurement.input, shelf, iter(range(max(used) + 1, 2**31)))
     ranked = [
         scan
-        for scan in walk(relation)
+        for scan in walk_relations(relation)
         if isinstance(scan, Scan) and scan.copied is not None and scan.unit_fields
         and scan.table.max_rows_per_unit > 1 and once(relation, scan, shelf)
     ]  # fmt: skip
     return Reading(relation, ranked[0] if ranked else None)
 
 
-def _copied(relation: Relation, shelf: Shelf, numbers: Iterator[int]) -> Relation:
+def _copied(relation: Relation, shelf: PreparedCopies, numbers: Iterator[int]) -> Relation:
     if isinstance(relation, Scan):
         copy = shelf.copies.get(relation.table.name)
         return relation if copy is None else replace(relation, copied=_of(relation, copy, numbers))
@@ -97,7 +97,7 @@ def _copied(relation: Relation, shelf: Shelf, numbers: Iterator[int]) -> Relatio
     return with_inputs(relation, below)
 
 
-def _of(scan: Scan, copy: Companion, numbers: Iterator[int]) -> Copied:
+def _of(scan: Scan, copy: PreparedCopy, numbers: Iterator[int]) -> Copied:
     whole = Shape(Kind.INTEGER)
     stepped = tuple(
         Stepped(f.number, Column(next(numbers), copy.steps[f.name].name, whole), copy.steps[f.name])
@@ -114,7 +114,7 @@ def _replaced(relation: Relation, scan: Scan, most: int) -> Relation:
     return with_inputs(relation, tuple(_replaced(r, scan, most) for r in inputs(relation)))
 
 
-def once(relation: Relation, scan: Scan, shelf: Shelf) -> bool:
+def once(relation: Relation, scan: Scan, shelf: PreparedCopies) -> bool:
     """Whether each row comes from one row of the scan, and no two from the same."""
     match relation:
         case Scan():
@@ -131,7 +131,7 @@ def once(relation: Relation, scan: Scan, shelf: Shelf) -> bool:
             return False
 
 
-def _single(join: Join, side: Relation, shelf: Shelf) -> bool:
+def _single(join: Join, side: Relation, shelf: PreparedCopies) -> bool:
     """Whether a row of the other side meets at most one of this."""
     assert join.condition is not None
     own = {f.number for f in side.fields}
@@ -140,14 +140,14 @@ def _single(join: Join, side: Relation, shelf: Shelf) -> bool:
     return any(key <= matched for key in _keys(side, shelf))
 
 
-def _keys(relation: Relation, shelf: Shelf) -> list[set[int]]:
+def _keys(relation: Relation, shelf: PreparedCopies) -> list[set[int]]:
     """Sets of columns that no two rows share, as was seen and not only declared."""
     match relation:
         case Scan(table=table, fields=fields):
             own = {f.name: f.number for f in fields}
             if table.public:
-                return [columns for columns, most in shared(relation) if most == 1]
-            key = key_of(table)
+                return [columns for columns, most in find_fan_outs(relation) if most == 1]
+            key = declared_key(table)
             known = bool(key) and table.name in shelf.keyed
             return [{own[name] for name in key}] if known and set(key) <= own.keys() else []
         case Filter(input=below) | Project(input=below):

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dpsql.bound.grid import Grid, ends, is_whole
+from dpsql.bound.grid import Grid, grid_ends, is_whole
 from dpsql.catalog.statistic import Statistic, Total
 from dpsql.ir.expressions import Column, Expression
-from dpsql.ir.relations import Filter, Join, Project, Relation, Scan, Sort, Stepped, written
+from dpsql.ir.relations import Filter, Join, Project, Relation, Scan, Sort, Stepped, written_columns
 from dpsql.ir.statements import (
     Cast,
     Draw,
@@ -160,7 +160,7 @@ def read_rows(
 
 def _first(numbers: frozenset[int], relation: Relation) -> Column:
     """The column, of several that hold the same part of the unit's key, that the rows have."""
-    there = written(relation)
+    there = written_columns(relation)
     return there[min(numbers & there.keys())]
 
 
@@ -225,7 +225,7 @@ def condition(statistic: Statistic, kept: Column | None) -> Term | None:
 def steps_of(total: Total, at: Grid) -> Steps:
     """A total's value, clamped, in steps of its grid."""
     whole = is_whole(total, at)
-    low, high = (at.low, at.high) if whole else ends(total)
+    low, high = (at.low, at.high) if whole else grid_ends(total)
     return Steps(
         total.value, Fraction(low), Fraction(high), at.shift, at.low, at.high, at.centre, whole
     )

@@ -149,7 +149,7 @@ def product(*factors: Expression) -> Expression:
     return reduce(lambda a, b: apply("multiply", a, b), factors)
 
 
-def centred(value: Expression) -> Centred:
+def centre_value(value: Expression) -> Centred:
     """A value of known bounds."""
     low, high = numbers(value.shape.domain)
     assert low is not None

@@ -15,7 +15,7 @@ from dpsql.catalog.aggregates.mode import few
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.expressions import Column
-from dpsql.ir.relations import Aggregate, Private, Scan, walk
+from dpsql.ir.relations import Aggregate, Private, Scan, walk_relations
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spell_name
 
@@ -27,9 +27,11 @@ def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse a query whose rows are rows of units."""
     if not isinstance(bound.relation.privacy, Private):
         return
-    tables = [r for r in walk(bound.relation) if isinstance(r, Scan) and not r.table.public]
+    tables = [
+        r for r in walk_relations(bound.relation) if isinstance(r, Scan) and not r.table.public
+    ]
     table = tables[0].view or tables[0].table.name
-    grouped = any(isinstance(r, Aggregate) for r in walk(bound.relation))
+    grouped = any(isinstance(r, Aggregate) for r in walk_relations(bound.relation))
     unit = bound.relation.privacy.unit
     spans = [c.span for c in bound.columns if c.span is not None]
     yield Refusal(
@@ -48,7 +50,7 @@ def _summary(bound: Bound) -> Edit:
     """What each output becomes: a key of groups, the month of one, an average, or nothing."""
     units = {
         f.number
-        for scan in walk(bound.relation)
+        for scan in walk_relations(bound.relation)
         if isinstance(scan, Scan)
         for f in scan.unit_fields
     }
@@ -57,7 +59,7 @@ def _summary(bound: Bound) -> Edit:
 
 def _averages(bound: Bound) -> Edit:
     """The numbers of each unit, averaged over the units."""
-    groups = [r for r in walk(bound.relation) if isinstance(r, Aggregate)]
+    groups = [r for r in walk_relations(bound.relation) if isinstance(r, Aggregate)]
     keys = {f.number for r in groups for f in r.fields[: len(r.keys)]}
     means = [
         spell_name(c.name)

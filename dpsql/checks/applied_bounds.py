@@ -15,13 +15,13 @@ from collections.abc import Iterator
 
 from dpsql.checks.rule import is_measured
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.ir.relations import Aggregate, walk
+from dpsql.ir.relations import Aggregate, walk_relations
 from dpsql.sql.bind import Bound
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse bounds where no noise is added."""
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         if isinstance(relation, Aggregate) and not is_measured(relation):
             for call in relation.calls:
                 if call.bounds is not None:

@@ -14,7 +14,7 @@ from dpsql.checks.rule import frontier
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.expressions import Column, columns
-from dpsql.ir.relations import Aggregate, Scan, walk
+from dpsql.ir.relations import Aggregate, Scan, walk_relations
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spell_name
 
@@ -40,7 +40,7 @@ def _shared(bound: Bound, aggregate: Aggregate, key: Column) -> tuple[Edit, ...]
     """Groups that many people share, by another column of the same table; or the query without the key."""
     edits: list[Edit] = []
     taken = {c.number for other in aggregate.keys for c in columns(other)}
-    for scan in walk(bound.relation):
+    for scan in walk_relations(bound.relation):
         if isinstance(scan, Scan) and any(f.number == key.number for f in scan.fields):
             units = {f.number for f in scan.unit_fields}
             others = [f for f in scan.fields if not f.identifier and f.number not in units | taken]

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.expressions import Call
 from dpsql.ir.expressions import walk as parts
-from dpsql.ir.relations import Private, expressions, inputs, walk
+from dpsql.ir.relations import Private, expressions, inputs, walk_relations
 from dpsql.sql.bind import Bound
 from dpsql.sql.own import OWN
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse intervals of what is not noised yet."""
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         if not any(isinstance(below.privacy, Private) for below in inputs(relation)):
             continue
         for expression in expressions(relation):

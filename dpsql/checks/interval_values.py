@@ -13,13 +13,13 @@ from collections.abc import Iterator
 
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.ir.expressions import Expression, Interval, Window
-from dpsql.ir.relations import expressions, walk
+from dpsql.ir.relations import expressions, walk_relations
 from dpsql.sql.bind import Bound
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse values that are intervals."""
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         for value in expressions(relation):
             if any(isinstance(part, Interval) for part in _values(value)):
                 yield Refusal(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.ir.relations import Limit, Private, walk
+from dpsql.ir.relations import Limit, Private, walk_relations
 from dpsql.sql.bind import Bound
 
 
@@ -20,7 +20,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse LIMIT over private rows (sorting alone changes nothing and is harmless)."""
     if isinstance(bound.relation.privacy, Private):
         return  # aggregate_only speaks for the whole query
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         if isinstance(relation, Limit) and isinstance(relation.privacy, Private):
             yield Refusal(
                 "DP108",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from dpsql.checks.rule import refuse_mixed_units
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.ir.relations import Distinct, Private, Relation, Union, inputs, walk
+from dpsql.ir.relations import Distinct, Private, Relation, Union, inputs, walk_relations
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.set_operations import share_one_unit
 
@@ -21,7 +21,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse set operations below the frontier."""
     if isinstance(bound.relation.privacy, Private):
         return
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         if not isinstance(relation.privacy, Private):
             continue
         if _keeps_units(relation):

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.ir.relations import Private, subqueries, walk
+from dpsql.ir.relations import Private, subqueries, walk_relations
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.subqueries import free_columns
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse private and correlated subqueries that did not become joins."""
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         for subquery in subqueries(relation):
             private = isinstance(subquery.relation.privacy, Private)
             if private or free_columns(subquery.relation):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
-from dpsql.ir.relations import Aggregate, Private, Relation, Released, walk
+from dpsql.ir.relations import Aggregate, Private, Relation, Released, walk_relations
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spell_name
 
@@ -16,7 +16,7 @@ Rule = Callable[[Bound], Iterator[Refusal]]
 
 def frontier(bound: Bound) -> Iterator[Aggregate]:
     """Aggregates whose result is a measurement: private rows in, a released table out."""
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         if isinstance(relation, Aggregate) and is_measured(relation):
             yield relation
 

@@ -27,7 +27,7 @@ from dpsql.ir.expressions import (
     Parameter,
     Subquery,
     Window,
-    children,
+    child_expressions,
 )
 from dpsql.ir.lengths import NOTHING, STORED, Length, either
 from dpsql.ir.relations import (
@@ -112,7 +112,7 @@ class _Lengths:
         """The length of an expression; it, and what is in it, is counted where it is made."""
         if isinstance(node, Subquery):
             self.visit(node.relation)
-        below = [self.of(child) for child in children(node)]
+        below = [self.of(child) for child in child_expressions(node)]
         match node:
             case Column():
                 return self._of_column(node)

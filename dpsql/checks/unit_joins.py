@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dpsql.checks.rule import refuse_mixed_units, source_text
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.ir.relations import Join, Private, walk
+from dpsql.ir.relations import Join, Private, walk_relations
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.join_rules import joined_on_unit
 
@@ -26,7 +26,7 @@ long: whether the query fails would tell whether some unit has that many."""
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse joins that would break the invariant."""
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         if isinstance(relation, Join):
             yield from _join(bound, relation)
 

@@ -14,14 +14,14 @@ from dpsql.checks.rule import visible
 from dpsql.diagnostics.edit import Edit
 from dpsql.diagnostics.refusal import Refusal
 from dpsql.diagnostics.span import Span
-from dpsql.ir.relations import Private, Windowed, walk
+from dpsql.ir.relations import Private, Windowed, walk_relations
 from dpsql.sql.bind import Bound
 from dpsql.sql.bind.privacy import groups_by_unit
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
     """Refuse windows that mix units."""
-    for relation in walk(bound.relation):
+    for relation in walk_relations(bound.relation):
         if isinstance(relation, Windowed) and isinstance(relation.privacy, Private):
             for window in relation.windows:
                 if not groups_by_unit(relation.privacy, window.partition):

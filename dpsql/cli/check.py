@@ -17,11 +17,11 @@ from dpsql.diagnostics.refusal import DataBreaksPolicy, PolicyError, SourceMisma
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.facts_file import FactsFile
-from dpsql.engines.findings import broken, not_answered
+from dpsql.engines.findings import find_broken_declarations, not_answered
 from dpsql.engines.verify import verify
 from dpsql.ledger.terms import below_spent, find_loosened_terms, terms_of
 from dpsql.policy.against_source import compare
-from dpsql.policy.companion import Shelf
+from dpsql.policy.companion import PreparedCopies
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy, Unit
 from dpsql.service.views import describe_views
@@ -43,7 +43,7 @@ def run(chosen: argparse.Namespace) -> int:
                 stored = FactsFile(policy.source.path, engine.state)
                 verify(policy, source, engine, shelf, stored, Progress(sys.stderr))
             except DataBreaksPolicy:
-                raise SourceMismatch(*broken(policy, source, engine)) from None
+                raise SourceMismatch(*find_broken_declarations(policy, source, engine)) from None
             missing = not_answered(policy, engine)
         finally:
             engine.close()
@@ -76,7 +76,7 @@ def _against_ledger(policy: Policy) -> list[str]:
     return ["weaker than when the policy was served last:", *(f"  {line}" for line in weaker)]
 
 
-def _summary(policy: Policy, shelf: Shelf) -> list[str]:
+def _summary(policy: Policy, shelf: PreparedCopies) -> list[str]:
     private = [t.name for t in policy.tables.values() if not t.public]
     public = [t.name for t in policy.tables.values() if t.public]
     units = [_protected(policy, unit) for unit in policy.units.values()]

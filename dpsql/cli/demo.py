@@ -101,7 +101,7 @@ def run(chosen: argparse.Namespace) -> int:
         raise PolicyError(f"{there} is in the way; name another folder: dpsql demo DIR")
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        demo_data.write(data)
+        demo_data.write_demo_data(data)
         policy.write_text(POLICY, encoding="utf-8")
         sys.stdout.write(
             f"Wrote {data}: {demo_data.CUSTOMERS:,} customers, {demo_data.ORDERS:,} orders, "

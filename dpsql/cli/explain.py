@@ -21,10 +21,10 @@ from dpsql.price.show import (
     bounding_text,
     groups_text,
     law_text,
-    moved,
     number,
     search_lines,
     statistic_text,
+    unit_influence,
 )
 from dpsql.release.intervals import sources
 from dpsql.reuse.rehearsal import StatementPrice, total_costs
@@ -121,7 +121,7 @@ def _noise(part: PricedMeasurement, uses: dict[int, list[str]]) -> Table:
         made.add_row(
             terminal.plain("  " + (", ".join(used) or "elsewhere")),
             terminal.plain(statistic_text(item.statistic)),
-            number(moved(item)),
+            number(unit_influence(item)),
             terminal.plain(law_text(item)),
             f"± {group_thousands(width, digits([width], 3))}",
         )

@@ -46,7 +46,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _read(database: Path, description: SourceDescription) -> Suggestions:
     """What the rows say about ranges, keys, and rows of one unit."""
-    repeated = inspect.repeated(database, description)
+    repeated = inspect.find_repeated_columns(database, description)
     unit = guess_unit(description, repeated)
     held = unit_columns(description, unit) if unit else {}
     ranges = inspect.bounds(database, description)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from dpsql.bound.copies import total_of
-from dpsql.bound.grid import ends
+from dpsql.bound.grid import grid_ends
 from dpsql.bound.rows import FEW, keep
 from dpsql.ir.expressions import Call, Column, Expression, Literal, Shape, integer
 from dpsql.ir.relations import Filter, Scan
@@ -124,7 +124,7 @@ def values_out_of_range(table: Table, column: str) -> Query:
         low, high = integer(math.ceil(declared.low)), integer(math.floor(declared.high))
     else:
         shape = Shape(Kind.DOUBLE, False)
-        low, high = (Literal(Fraction(end), shape) for end in ends(declared))
+        low, high = (Literal(Fraction(end), shape) for end in grid_ends(declared))
     scan = scan_all(table, declared_columns(table))
     (value,) = (field for field in scan.fields if field.name == column)
     inside = _truth("and", _truth("ge", value, low), _truth("le", value, high))

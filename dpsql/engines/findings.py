@@ -17,7 +17,9 @@ from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
 
-def broken(policy: Policy, source: SourceDescription, engine: DuckDB) -> tuple[str, ...]:
+def find_broken_declarations(
+    policy: Policy, source: SourceDescription, engine: DuckDB
+) -> tuple[str, ...]:
     """Each declaration that the data breaks: where it is, how far it is off, and what to write."""
     told = {}
     for needed in requirements(policy, source):
@@ -34,7 +36,7 @@ def broken_data(path: Path) -> tuple[str, ...]:
     engine = DuckDB(policy.source.path, policy.limits)
     try:
         source = engine.describe()
-        return broken(compare(policy, source), source, engine)
+        return find_broken_declarations(compare(policy, source), source, engine)
     finally:
         engine.close()
 

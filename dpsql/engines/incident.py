@@ -11,7 +11,7 @@ from dpsql.diagnostics.refusal import EngineFailed
 _KIND = re.compile(r"[A-Z][A-Za-z ]{2,40}(?=:)")
 
 
-def failed(
+def record_incident(
     what: str, error: BaseException, sql: str = "", error_type: type[EngineFailed] = EngineFailed
 ) -> EngineFailed:
     """Record what happened under a new incident and give the constant error to raise.

@@ -29,7 +29,7 @@ from dpsql.declarations.queries import (
 )
 from dpsql.declarations.requirements import requirements
 from dpsql.diagnostics.refusal import DataBreaksPolicy, EngineFailed
-from dpsql.engines.duckdb.guard.listed import listed
+from dpsql.engines.duckdb.guard.listed import list_tables
 from dpsql.engines.duckdb.guard.seen import lookups as seen_lookups
 from dpsql.engines.duckdb.write import write
 from dpsql.engines.facts import Facts
@@ -38,7 +38,7 @@ from dpsql.engines.lookups import LookUps
 from dpsql.ir.statements import Query
 from dpsql.plan.contents import content_lookups, with_contents
 from dpsql.plan.fan_outs import fan_out_lookups, with_fan_outs
-from dpsql.policy.companion import HEAVY, Shelf, over_limit_name
+from dpsql.policy.companion import OVER_LIMIT_CATALOG, PreparedCopies, over_limit_name
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
@@ -48,7 +48,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def verify(
-    policy: Policy, source: SourceDescription, engine: LookUps, shelf: Shelf | None = None,
+    policy: Policy, source: SourceDescription, engine: LookUps, shelf: PreparedCopies | None = None,
     stored: FactsFile | None = None, progress: Progress | None = None,
 ) -> Facts:  # fmt: skip
     """What is known of the data from now on; raises ``DataBreaksPolicy`` where it breaks the policy."""
@@ -59,13 +59,13 @@ def verify(
     for table, query in required:
         if not looks.ask(table, query):
             raise DataBreaksPolicy
-    return _beyond(policy, engine, shelf or Shelf(), looks, optional)
+    return _beyond(policy, engine, shelf or PreparedCopies(), looks, optional)
 
 
-def look_up(policy: Policy, engine: LookUps, shelf: Shelf | None = None) -> Facts:
+def look_up(policy: Policy, engine: LookUps, shelf: PreparedCopies | None = None) -> Facts:
     """What is known of data that need not keep its declarations: beneath the verification."""
     looks = _Looks(engine, None, None, 0)
-    return _beyond(policy, engine, shelf or Shelf(), looks, _optional_lookups(policy))
+    return _beyond(policy, engine, shelf or PreparedCopies(), looks, _optional_lookups(policy))
 
 
 def with_public_facts(policy: Policy, facts: Facts) -> Policy:
@@ -78,7 +78,7 @@ def with_public_facts(policy: Policy, facts: Facts) -> Policy:
 
 
 def _beyond(
-    policy: Policy, engine: LookUps, shelf: Shelf, looks: _Looks,
+    policy: Policy, engine: LookUps, shelf: PreparedCopies, looks: _Looks,
     optional: Collection[tuple[str, Query | str]],
 ) -> Facts:  # fmt: skip
     for table, query in optional:
@@ -86,7 +86,9 @@ def _beyond(
     for table, query in _public_lookups(policy):
         looks.count(table, query)
     kept = dict(_kept(policy, engine, looks))
-    places = listed(policy, shelf).keys() - _places(policy) | {(HEAVY, name) for name in kept}
+    places = list_tables(policy, shelf).keys() - _places(policy) | {
+        (OVER_LIMIT_CATALOG, name) for name in kept
+    }
     for table, query in seen_lookups(policy, places):
         looks.try_ask(table, query, stays=False)
     looks.save()

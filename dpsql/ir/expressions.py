@@ -205,7 +205,7 @@ def integer(value: int) -> Literal:
     return Literal(value, Shape(Kind.INTEGER, False, interval(value, value, integral=True)))
 
 
-def children(node: Expression) -> tuple[Expression, ...]:
+def child_expressions(node: Expression) -> tuple[Expression, ...]:
     """The expressions directly below."""
     match node:
         case Column() | Literal() | Interval() | Parameter():
@@ -228,7 +228,7 @@ def walk(node: Expression) -> Iterator[Expression]:
         step()
         found = due.pop()
         yield found
-        due.extend(reversed(children(found)))
+        due.extend(reversed(child_expressions(found)))
 
 
 def columns(*nodes: Expression) -> Iterator[Column]:

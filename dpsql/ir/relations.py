@@ -78,11 +78,11 @@ class Scan:
     unit_fields: tuple[Column, ...]
     privacy: Privacy
     span: Span | None = field(default=None, compare=False)
-    lean: bool = False
+    skip_unit_path: bool = False
     """The unit is taken from a parent table in the same query, so no path is followed."""
     copied: Copied | None = None
     """Set where a plan is written as a statement, if there is a prepared copy."""
-    heavy: str | None = None
+    over_limit_rows: str | None = None
     """What an engine keeps of the table, where only those rows are read: see ``rewrite.shortcut``."""
     view: str = field(default="", compare=False)
     """The view of the policy that reads it: whoever asks may not see the table itself."""
@@ -344,27 +344,27 @@ def subqueries(relation: Relation) -> Iterator[Subquery]:
                 yield part
 
 
-def walk(relation: Relation) -> Iterator[Relation]:
+def walk_relations(relation: Relation) -> Iterator[Relation]:
     """The relation and everything below it, also inside expressions."""
     step()
     yield relation
     for subquery in subqueries(relation):
-        yield from walk(subquery.relation)
+        yield from walk_relations(subquery.relation)
     for below in inputs(relation):
-        yield from walk(below)
+        yield from walk_relations(below)
 
 
-def written(relation: Relation) -> dict[int, Column]:
+def written_columns(relation: Relation) -> dict[int, Column]:
     """Columns that the rows of a relation have when they are written as SQL, shown or not."""
     found = {f.number: f for f in relation.fields}
     match relation:
-        case Scan(lean=False, unit_fields=owners):
+        case Scan(skip_unit_path=False, unit_fields=owners):
             return {**found, **{f.number: f for f in owners}}
         case Join(kind="semi" | "anti", left=left):
-            return {**found, **written(left)}
+            return {**found, **written_columns(left)}
         case Join(left=left, right=right):
-            return {**found, **written(left), **written(right)}
+            return {**found, **written_columns(left), **written_columns(right)}
         case Filter() | Project() | Sort() | Windowed():
-            return {**found, **written(relation.input)}
+            return {**found, **written_columns(relation.input)}
         case _:
             return found

@@ -32,7 +32,7 @@ from dpsql.ir.relations import (
     Values,
     inputs,
     subqueries,
-    walk,
+    walk_relations,
     with_expressions,
     with_inputs,
 )
@@ -40,7 +40,7 @@ from dpsql.plan import interval_functions as ends
 from dpsql.plan import missing_groups
 from dpsql.plan.cells import TooManyCells, cells
 from dpsql.plan.contents import contents
-from dpsql.plan.declared import declared
+from dpsql.plan.declared import answer_from_bounds
 from dpsql.plan.empty_groups import (
     Above,
     EmptyGroups,
@@ -56,9 +56,9 @@ from dpsql.plan.empty_groups import (
 from dpsql.plan.group_means import over_rows
 from dpsql.plan.grouping_sets import as_level, group_by, with_constants, without_constants
 from dpsql.plan.identity import identity
-from dpsql.plan.lift import lifted
+from dpsql.plan.lift import lift_conditions
 from dpsql.plan.lower import adds_up, centre_sums, check_timing, finish, lower
-from dpsql.plan.narrowed import Numbers, fitting, needed_below, parted
+from dpsql.plan.narrowed import NeededColumns, fit_columns, needed_below, split_filter
 from dpsql.plan.nodes import Cells, Enumerator, Lookup, Measurement, Plan, PublicQuery
 from dpsql.policy.types import Kind
 
@@ -90,8 +90,10 @@ def build(
 
 def _numbers(relation: Relation) -> Iterator[int]:
     """Column numbers that the statement does not use yet."""
-    used = [f.number for r in walk(relation) for f in r.fields]
-    used += [f.number for r in walk(relation) if isinstance(r, Scan) for f in r.unit_fields]
+    used = [f.number for r in walk_relations(relation) for f in r.fields]
+    used += [
+        f.number for r in walk_relations(relation) if isinstance(r, Scan) for f in r.unit_fields
+    ]
     return iter(range(max(used, default=0) + 1, 2**31))
 
 
@@ -109,7 +111,7 @@ class _Builder:
     notes: list[str] = field(default_factory=list)
 
     def lift(
-        self, relation: Relation, needed: Numbers = None, state: Above = Above.NOTHING
+        self, relation: Relation, needed: NeededColumns = None, state: Above = Above.NOTHING
     ) -> Relation:
         """The relation with everything below the frontier replaced by stored tables.
 
@@ -122,13 +124,13 @@ class _Builder:
         if over is not None:
             return self.lift(over, needed, state)
         if isinstance(relation.privacy, Public):
-            relation = ends.unnoised(relation)
+            relation = ends.without_intervals(relation)
             if _reads_tables(relation):
                 return self._public(relation, needed)
-            relation = parted(relation)
+            relation = split_filter(relation)
         wanted = needed_below(relation, needed)
         below = tuple(self.lift(r, wanted, above(relation, r, state)) for r in inputs(relation))
-        return fitting(with_expressions(with_inputs(relation, below), self._settled))
+        return fit_columns(with_expressions(with_inputs(relation, below), self._settled))
 
     def _over_rows(self, aggregate: Aggregate) -> Relation | None:
         """Means of what groups count as those of rows, where groups are too many to tell apart."""
@@ -191,7 +193,7 @@ class _Builder:
         self.lookups.append(Lookup(name, "rows", chosen, None, len(self.measurements)))
         return Stored(name, fields, Public(), given=True)
 
-    def _public(self, relation: Relation, needed: Numbers) -> Relation:
+    def _public(self, relation: Relation, needed: NeededColumns) -> Relation:
         there = _unique(relation.fields)
         fields = tuple(f for f in there if needed is None or f.number in needed) or there[:1]
         return self._read(relation, fields, contents(relation))
@@ -222,7 +224,7 @@ class _Builder:
 
     def _declared(self, aggregate: Aggregate, call: Aggregated) -> Lowered:
         """A call as constants where the owner lets the policy answer it, else as statistics."""
-        found = declared(aggregate, call)
+        found = answer_from_bounds(aggregate, call)
         if found is None:
             return lower(aggregate, call)
         self.notes.append(found.note)
@@ -256,7 +258,7 @@ class _Builder:
         aggregate = replace(aggregate, input=self._below(aggregate.input))
         settled = with_expressions(aggregate, self._settled)
         assert isinstance(settled, Aggregate)
-        assert not any(isinstance(r.privacy, Released) for r in walk(settled.input))
+        assert not any(isinstance(r.privacy, Released) for r in walk_relations(settled.input))
         return settled
 
     def _added(
@@ -281,7 +283,7 @@ class _Builder:
             statistics,
             tuple(self._column(s, i) for i, s in enumerate(statistics)),
             aggregate.terms,
-            lifted(aggregate.input, self.numbers) if self.strict_timing else None,
+            lift_conditions(aggregate.input, self.numbers) if self.strict_timing else None,
         )
         place = self.identities.setdefault(identity(measurement), len(self.measurements))
         if place == len(self.measurements):
@@ -368,7 +370,7 @@ class _Builder:
 
 def _reads_tables(relation: Relation) -> bool:
     """Whether the engine answers it: it reads tables, and no subquery must be settled first."""
-    parts = list(walk(relation))
+    parts = list(walk_relations(relation))
     return any(isinstance(r, Scan) for r in parts) and not any(
         True for r in parts for _ in subqueries(r)
     )

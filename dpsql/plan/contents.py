@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from dpsql.ir.relations import Public, Relation, Scan, walk
+from dpsql.ir.relations import Public, Relation, Scan, walk_relations
 from dpsql.ir.statements import (
     Alias,
     Cast,
@@ -54,7 +54,7 @@ def with_contents(policy: Policy, number: Callable[[Query], int | None]) -> Poli
 
 def contents(relation: Relation) -> list[list[object]]:
     """The public tables that a relation reads, with their numbers; None for what is not known."""
-    read = (r.table for r in walk(relation) if isinstance(r, Scan))
+    read = (r.table for r in walk_relations(relation) if isinstance(r, Scan))
     known = {t.name: t.content for t in read if t.public}
     return [[name, known[name]] for name in sorted(known)]
 

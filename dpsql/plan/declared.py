@@ -45,7 +45,7 @@ class Declared:
     note: str
 
 
-def declared(aggregate: Aggregate, call: Aggregated) -> Declared | None:
+def answer_from_bounds(aggregate: Aggregate, call: Aggregated) -> Declared | None:
     """The call as constants; None when it must be measured."""
     if call.function not in ("min", "max") or call.where or call.bounds or aggregate.keys:
         return None

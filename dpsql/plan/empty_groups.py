@@ -56,7 +56,7 @@ from dpsql.ir.relations import (
     Windowed,
     inputs,
 )
-from dpsql.ir.relations import walk as rows_below
+from dpsql.ir.relations import walk_relations as rows_below
 from dpsql.plan.nodes import Measurement, UnitCount
 from dpsql.policy.types import Kind
 from dpsql.privacy.mechanisms.noise_sum import NoiseSum

@@ -61,7 +61,7 @@ def over_rows(
     keys = tuple(substitute(key, key_swap(found.known)) for key in aggregate.keys)
     outputs = aggregate.fields[: len(keys)]
     fields = (*outputs, *rows.calls.values())
-    state = privacy.grouped(found.rows.privacy, keys, fields)
+    state = privacy.group_privacy(found.rows.privacy, keys, fields)
     assert isinstance(state, Released), "groups that are not of units are of many"
     below = Aggregate(found.rows, keys, tuple(rows.calls), fields, state, aggregate.span)
     made = (*outputs, *(value for value in values if value is not None))

@@ -202,10 +202,10 @@ def _select(relation: Relation) -> _Select:  # noqa: C901 (one arm for each rela
 
 
 def _scan(scan: ir.Scan) -> _Select:
-    owners = () if scan.lean else scan.unit_fields
+    owners = () if scan.skip_unit_path else scan.unit_fields
     own = {c.number: c for c in (*owners, *scan.fields)}
     private = isinstance(scan.privacy, ir.Private)
-    kept = (scan.lean, scan.copied, scan.heavy, private)
+    kept = (scan.skip_unit_path, scan.copied, scan.over_limit_rows, private)
     return _of("table", own.values(), scan.table.name, *kept)
 
 

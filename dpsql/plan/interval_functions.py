@@ -2,7 +2,7 @@
 
 Claim: an interval is computed from released values and public noise laws alone, so it is free.
 Assumes: the noise of released columns is that of their price.
-Argument: ``traced`` follows a value down to one released table, through operators that make each
+Argument: ``trace_to_table`` follows a value down to one released table, through operators that make each
     row of one row; where it cannot, or where a value was chosen by its rank, there is a refusal
     before anything is spent.
 """
@@ -34,7 +34,7 @@ from dpsql.ir.relations import (
     Windowed,
     expressions,
     inputs,
-    walk,
+    walk_relations,
     with_expressions,
     with_inputs,
 )
@@ -47,7 +47,7 @@ NOTHING = Literal(None, Shape(Kind.DOUBLE))
 """The interval of what is not noised."""
 
 
-def asked(relation: Relation) -> Iterator[Call]:
+def find_interval_calls(relation: Relation) -> Iterator[Call]:
     """The intervals in this operator's own expressions."""
     for expression in expressions(relation):
         for part in parts(expression):
@@ -55,7 +55,7 @@ def asked(relation: Relation) -> Iterator[Call]:
                 yield part
 
 
-def traced(relation: Relation, value: Expression) -> tuple[Expression, Stored] | None:
+def trace_to_table(relation: Relation, value: Expression) -> tuple[Expression, Stored] | None:
     """The value over the columns of one stored table; None where rows were combined.
 
     Windows beside the value leave its row as it is; a value made of one is of several rows.
@@ -85,9 +85,9 @@ def _expanded(node: Expression, definitions: Mapping[int, Expression]) -> Expres
     return substitute(node, swap)
 
 
-def unnoised(relation: Relation) -> Relation:
+def without_intervals(relation: Relation) -> Relation:
     """A public relation with no intervals: what is exact has none."""
-    below = tuple(unnoised(r) for r in inputs(relation))
+    below = tuple(without_intervals(r) for r in inputs(relation))
     return with_expressions(with_inputs(relation, below), _nothing)
 
 
@@ -106,13 +106,13 @@ def check(plan: Plan) -> None:
         if isinstance(statistic, Ranked)
     }
     for lookup in plan.lookups:
-        for relation in walk(lookup.relation):
-            for call in asked(relation):
+        for relation in walk_relations(lookup.relation):
+            for call in find_interval_calls(relation):
                 raise Refused(_combined(call))
-    for relation in walk(plan.output):
-        for call in asked(relation):
+    for relation in walk_relations(plan.output):
+        for call in find_interval_calls(relation):
             below = inputs(relation)
-            found = traced(below[0], call.args[0]) if len(below) == 1 else None
+            found = trace_to_table(below[0], call.args[0]) if len(below) == 1 else None
             if found is None or any(p in NAMES for p in _functions(found[0])):
                 raise Refused(_combined(call))
             if any(c.number in chosen for c in columns(found[0])):

@@ -45,8 +45,8 @@ from dpsql.ir.relations import (
     Sort,
     Union,
     Windowed,
-    walk,
-    written,
+    walk_relations,
+    written_columns,
 )
 from dpsql.plan.nodes import Lifted
 from dpsql.policy.types import Kind
@@ -57,7 +57,7 @@ TRUE, FALSE = Literal(True, _TRUTH), Literal(False, _TRUTH)
 Conditions = tuple[Expression, ...]
 
 
-def lifted(relation: Relation, numbers: Iterator[int]) -> Lifted:
+def lift_conditions(relation: Relation, numbers: Iterator[int]) -> Lifted:
     """Private rows as an engine reads them where its time must not tell; ``numbers`` are free."""
     lifter = _Lifter(numbers)
     below, kept = lifter.rows(relation)
@@ -213,14 +213,16 @@ class _Parts:
 
 def _made(relation: Relation) -> set[int]:
     """Every column that the relation or something below it has."""
-    found = {f.number for part in walk(relation) for f in part.fields}
-    return found | {f.number for r in walk(relation) if isinstance(r, Scan) for f in r.unit_fields}
+    found = {f.number for part in walk_relations(relation) for f in part.fields}
+    return found | {
+        f.number for r in walk_relations(relation) if isinstance(r, Scan) for f in r.unit_fields
+    }
 
 
 def _units(relation: Relation) -> Iterator[Column]:
     """The columns of a relation that are its unit's key, where it has them."""
     if isinstance(relation.privacy, Private):
-        known = written(relation)
+        known = written_columns(relation)
         for part in relation.privacy.key:
             yield from (known[n] for n in sorted(part & known.keys())[:1])
 

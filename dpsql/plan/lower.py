@@ -13,7 +13,15 @@ from dpsql.catalog.statistic import Lowered, Rows, Statistic, Total
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.diagnostics.span import Span
 from dpsql.ir.expressions import Aggregated, Column, Expression
-from dpsql.ir.relations import Aggregate, Private, Project, Relation, Released, Windowed, walk
+from dpsql.ir.relations import (
+    Aggregate,
+    Private,
+    Project,
+    Relation,
+    Released,
+    Windowed,
+    walk_relations,
+)
 from dpsql.plan.nodes import Measurement
 from dpsql.policy.types import Kind
 
@@ -32,7 +40,7 @@ def lower(aggregate: Aggregate, call: Aggregated) -> Lowered:
 
 def check_timing(relation: Relation) -> None:
     """Refuse aggregates of private rows whose record does not say that strict timing holds for them."""
-    for part in walk(relation):
+    for part in walk_relations(relation):
         if not isinstance(part, Aggregate | Windowed) or not isinstance(
             part.input.privacy, Private
         ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpsql.diagnostics.refusal import Refusal
-from dpsql.ir.relations import Aggregate, Join, walk
+from dpsql.ir.relations import Aggregate, Join, walk_relations
 from dpsql.plan.nodes import Cells
 
 
@@ -28,7 +28,7 @@ def too_many_groups(aggregate: Aggregate, count: int, most: int) -> Refusal:
 
 def no_whole_groups(aggregate: Aggregate) -> Refusal:
     """Groups without rows are asked for, and which there are is not public."""
-    joins = [r for r in walk(aggregate.input) if isinstance(r, Join) and r.whole]
+    joins = [r for r in walk_relations(aggregate.input) if isinstance(r, Join) and r.whole]
     names = ", ".join(f'"{name}"' for name in aggregate.key_names)
     return Refusal(
         "DP303",

@@ -22,11 +22,11 @@ from dpsql.ir.relations import (
 )
 from dpsql.sql.narrow import conjunction
 
-Numbers = frozenset[int] | None
+NeededColumns = frozenset[int] | None
 """Columns that are needed; None for all."""
 
 
-def parted(relation: Relation) -> Relation:
+def split_filter(relation: Relation) -> Relation:
     """A filter as two: conditions without subqueries below those with them."""
     if not isinstance(relation, Filter):
         return relation
@@ -39,7 +39,7 @@ def parted(relation: Relation) -> Relation:
     return replace(relation, input=below, predicate=conjunction(rest))
 
 
-def needed_below(relation: Relation, needed: Numbers) -> Numbers:
+def needed_below(relation: Relation, needed: NeededColumns) -> NeededColumns:
     """What an operator needs of its inputs so that it has what is needed of it."""
     own = frozenset(c.number for c in columns(*expressions(relation)))
     match relation:
@@ -51,7 +51,7 @@ def needed_below(relation: Relation, needed: Numbers) -> Numbers:
             return None
 
 
-def fitting(relation: Relation) -> Relation:
+def fit_columns(relation: Relation) -> Relation:
     """An operator that passes columns on, with those that its inputs still have."""
     if not isinstance(relation, Filter | Join | Sort):
         return relation

@@ -18,7 +18,7 @@ from typing import assert_never
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.record import Steady
 from dpsql.ir.expressions import Aggregated, Window
-from dpsql.ir.relations import Aggregate, Relation, Windowed, walk
+from dpsql.ir.relations import Aggregate, Relation, Windowed, walk_relations
 from dpsql.policy.types import Kind
 
 _OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
@@ -27,7 +27,7 @@ _OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
 def steady(relation: Relation) -> bool:
     """Whether rows do not depend on the order in which an engine meets them."""
-    for part in walk(relation):
+    for part in walk_relations(relation):
         if isinstance(part, Windowed) and not all(map(_window, part.windows)):
             return False
         if isinstance(part, Aggregate) and not all(map(_aggregated, part.calls)):

@@ -30,9 +30,9 @@ from dpsql.ir.relations import (
     Windowed,
     expressions,
     inputs,
-    walk,
+    walk_relations,
     with_inputs,
-    written,
+    written_columns,
 )
 from dpsql.ir.window_ties import OF_PLACES, Breaks, breaks
 from dpsql.plan.nodes import Measurement
@@ -43,7 +43,7 @@ Numbers = frozenset[int]
 
 def break_ties(relation: Relation, measurement: Measurement) -> Relation:
     """The rows that a measurement reads, with ties broken in all windows."""
-    if not any(isinstance(part, Windowed) for part in walk(relation)):
+    if not any(isinstance(part, Windowed) for part in walk_relations(relation)):
         return relation
     return _break(relation, _read(measurement))
 
@@ -135,6 +135,6 @@ def _ties(windowed: Windowed, below: Relation, read: Numbers) -> Iterator[Column
     """The columns that are read of a relation, but for those that name the unit: a window has one."""
     privacy = windowed.privacy
     unit = frozenset().union(*privacy.key) if isinstance(privacy, Private) else frozenset()
-    for number, column in sorted(written(below).items()):
+    for number, column in sorted(written_columns(below).items()):
         if number in read - unit and column.shape.kind is not Kind.NULL:
             yield column

@@ -15,7 +15,7 @@ from dpsql.policy.version import digest
 
 CATALOG = "dpsql_prepared"
 """The name under which an engine finds the copies."""
-HEAVY = "dpsql_heavy"
+OVER_LIMIT_CATALOG = "dpsql_heavy"
 """The name under which an engine keeps the rows of units that have more of them than declared."""
 RANK = "dpsql rank"
 """The column of a copy that numbers the rows of a unit, in an order that says nothing."""
@@ -32,7 +32,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Companion:
+class PreparedCopy:
     """The copy of one table.
 
     Beside the table's columns it has the whole key of the unit and ``RANK`` (where rows have units
@@ -45,14 +45,14 @@ class Companion:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class PreparedCopies:
     """The copies there are, by table, and the tables whose declared key was seen to be unique."""
 
-    copies: Mapping[str, Companion] = field(default_factory=dict)
+    copies: Mapping[str, PreparedCopy] = field(default_factory=dict)
     keyed: frozenset[str] = frozenset()
 
 
-def key_of(table: Table) -> tuple[str, ...]:
+def declared_key(table: Table) -> tuple[str, ...]:
     """Columns that no two rows of a table share, by declaration."""
     alone = table.max_rows_per_unit == 1 and not table.path
     return table.key or (table.unit_columns if alone else ())
@@ -76,7 +76,7 @@ def facts(policy: Policy, table: Table) -> str:
 
 
 def over_limit_name(table: Table) -> str:
-    """The name in ``HEAVY`` of the rows of units with more of them than declared.
+    """The name in ``OVER_LIMIT_CATALOG`` of the rows of units with more of them than declared.
 
     Another policy's rows of a table of that name, of other columns, units or limits, have another name.
     """

@@ -21,7 +21,7 @@ from dpsql.privacy.cost import Cost
 Pricing = Callable[[Plan, Request], PricedPlan]
 
 
-def apart(plan: Plan, request: Request, pricing: Pricing) -> PricedPlan:
+def price_each_clause(plan: Plan, request: Request, pricing: Pricing) -> PricedPlan:
     """The plan with every pot priced by itself."""
     pots = list(dict.fromkeys(m.terms for m in plan.measurements))
     if pots == [None]:

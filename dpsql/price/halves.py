@@ -34,7 +34,7 @@ GAINED = Fraction(1, 16)
 halves whose noise is wider by that still gain."""
 
 
-def paired(
+def pair_halves(
     noised: tuple[Noised | Chosen, ...], bounding: Bounding, share: Share, widest: float,
     taken: int | None, cells: Cells | None,
 ) -> tuple[Noised | Chosen, ...]:  # fmt: skip

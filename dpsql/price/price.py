@@ -26,15 +26,15 @@ from dpsql.bound import (
 from dpsql.bound.buckets import buckets
 from dpsql.bound.candidates import candidates, narrow_ranges, narrows
 from dpsql.bound.grid import Grid, finer, grid, last_digit
-from dpsql.bound.reading import reading
+from dpsql.bound.reading import match_copies
 from dpsql.bound.sensitivity import Sensitivity, sensitivity
 from dpsql.catalog.statistic import Ranked, Rows, Statistic, Total, Units
 from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.effort import step
 from dpsql.plan.nodes import Measurement, Plan
 from dpsql.price.charge import cost_of, events_of
-from dpsql.price.clauses import apart
-from dpsql.price.halves import paired
+from dpsql.price.clauses import price_each_clause
+from dpsql.price.halves import pair_halves
 from dpsql.price.priced import (
     Chosen,
     Noise,
@@ -67,7 +67,7 @@ def price(plan: Plan, request: Request) -> PricedPlan:
     """The plan with the noise that is predicted to be smallest among what is allowed."""
     if not plan.measurements:
         return PricedPlan(plan, (), Cost.zero(), (), "none")
-    return replace(apart(plan, request, _pot), consistent=request.consistent)
+    return replace(price_each_clause(plan, request, _pot), consistent=request.consistent)
 
 
 def _pot(plan: Plan, request: Request) -> PricedPlan:
@@ -128,7 +128,7 @@ def _priced(plan: Plan, request: Request, share: Share) -> PricedPlan:
 def _best(measurement: Measurement, request: Request, share: Share) -> PricedMeasurement:
     """The bounding with the smallest predicted error; the earlier (cheaper) one among equals."""
     size = request.size(measurement.privacy.unit)
-    copies = reading(measurement, request.shelf)
+    copies = match_copies(measurement, request.shelf)
     ranked = None if copies is None else copies.most
     found = request.found.get(measurement.name)
     if found is not None and narrows(measurement):
@@ -146,7 +146,7 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
     bounding = _with_bits(bounding, share)
     noised = tuple(_measured(s, measurement, bounding, share) for s in measurement.statistics)
     position = _shared(measurement) if measurement.cells is None else None
-    noised = paired(noised, bounding, share, WIDEST_NOISE, position, measurement.cells)
+    noised = pair_halves(noised, bounding, share, WIDEST_NOISE, position, measurement.cells)
     if measurement.cells is not None:
         return PricedMeasurement(measurement, bounding, noised, None, share)
     selection = _selection(bounding, position, share)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpsql.policy.companion import Shelf
+from dpsql.policy.companion import PreparedCopies
 
 Mechanism = Literal["auto", "laplace", "geometric", "gaussian"]
 
@@ -32,7 +32,7 @@ class Request:
     allowed: tuple[str, ...] = ("laplace", "geometric", "gaussian")
     groups: int = 3
     sizes: Mapping[str, int] = field(default_factory=dict)
-    shelf: Shelf = field(default_factory=Shelf)
+    shelf: PreparedCopies = field(default_factory=PreparedCopies)
     bounding: str | None = None
     search: bool = False
     consistent: bool = False

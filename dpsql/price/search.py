@@ -42,9 +42,17 @@ from dpsql.catalog.statistic import Quantile, Total, Units
 from dpsql.ir.domain import interval
 from dpsql.ir.expressions import Aggregated, Case, Column, Expression, Shape, integer
 from dpsql.ir.public_groups import PublicGroups
-from dpsql.ir.relations import Aggregate, Project, Relation, Scan, Stored, walk, written
+from dpsql.ir.relations import (
+    Aggregate,
+    Project,
+    Relation,
+    Scan,
+    Stored,
+    walk_relations,
+    written_columns,
+)
 from dpsql.plan.identity import identity
-from dpsql.plan.lift import lifted
+from dpsql.plan.lift import lift_conditions
 from dpsql.plan.nodes import Cells, Measurement, Plan
 from dpsql.plan.steady import steady
 from dpsql.policy.types import Kind
@@ -65,7 +73,7 @@ STEPS = 8
 and the logarithm of their number, which the target grows with, is hardly larger."""
 
 
-def priced(plan: Plan, request: Request) -> PricedPlan:
+def price_with_searches(plan: Plan, request: Request) -> PricedPlan:
     """The plan, with the searches that come before it where the request allows them."""
     found = tuple(_searches(plan, request)) if request.search else ()
     if not found:
@@ -74,7 +82,7 @@ def priced(plan: Plan, request: Request) -> PricedPlan:
     return replace(price(plan, rest), searches=found, asked=rest)
 
 
-def settled(base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
+def with_found_bounds(base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
     """The plan under the bounds that its searches have found."""
     assert base.asked is not None
     limits = {
@@ -89,7 +97,7 @@ def extremes(base: PricedPlan) -> Iterator[PricedPlan]:
     """The plan under the lowest, a middle and the highest of the bounds that may be found."""
     many = [len(search.rungs) for search in base.searches]
     for part in (0.0, 0.5, 1.0) if many else ():
-        yield settled(base, tuple(int(part * (n - 1)) for n in many))
+        yield with_found_bounds(base, tuple(int(part * (n - 1)) for n in many))
 
 
 def _part(request: Request, share: Fraction) -> Request:
@@ -154,9 +162,9 @@ def fine_ladder(most: int) -> tuple[Fraction, ...]:
 def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement:
     """On which rung is what each unit has: rows, or sums of values? A unit has one row here."""
     below, privacy = measurement.input, measurement.privacy
-    known = written(below)
+    known = written_columns(below)
     keys = tuple(known[min(part & known.keys())] for part in privacy.key)
-    numbers = itertools.count(max(c.number for r in walk(below) for c in _columns(r)) + 1)
+    numbers = itertools.count(max(c.number for r in walk_relations(below) for c in _columns(r)) + 1)
     sizes = _worth(measurement) if only_sums(measurement) else [_NUMBER]
     found = [Column(next(numbers), "n", size.shape) for size, _ in sizes]
     unit = replace(
@@ -180,7 +188,7 @@ def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement
     return (
         measured
         if measurement.lifted is None
-        else replace(measured, lifted=lifted(by_unit, numbers))
+        else replace(measured, lifted=lift_conditions(by_unit, numbers))
     )
 
 

@@ -217,10 +217,10 @@ def noise_text(item: Noised | Chosen) -> str:
         extreme = isinstance(item.statistic, Quantile) and item.statistic.extreme
         where = f"; {item.half_width:.6g} rows from the end" if extreme else ""
         within = f"within {item.half_width:.6g} {rows}{where}"
-    return f"moved by at most {number(moved(item))}; {law_text(item)}; {within}"
+    return f"moved by at most {number(unit_influence(item))}; {law_text(item)}; {within}"
 
 
-def moved(item: Noised | Chosen) -> Fraction:
+def unit_influence(item: Noised | Chosen) -> Fraction:
     """How far one unit can move the statistic, by the norm that its noise is scaled to."""
     match item.noise:
         case DiscreteLaplace() | TruncatedGeometric():

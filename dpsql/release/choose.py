@@ -100,7 +100,7 @@ def _sorted(
     return Histograms(bins[first] + low, np.add.reduceat(weights[order], first), sizes)
 
 
-def chosen(column: pa.ChunkedArray, item: Chosen, entropy: Randomness) -> pa.Array:
+def choose_values(column: pa.ChunkedArray, item: Chosen, entropy: Randomness) -> pa.Array:
     """One value for each group."""
     found = histograms(column)
     slots = _slots(found, item.buckets.count)

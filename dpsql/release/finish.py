@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from dpsql.price.priced import PricedPlan
 from dpsql.release import intervals as ends
-from dpsql.release.interval_calls import settled
+from dpsql.release.interval_calls import compute_interval_calls
 from dpsql.release.lookups import Reader, all_known
-from dpsql.release.picked import picked
-from dpsql.release.postprocess import PostProcessor, typed
+from dpsql.release.picked import pick_columns
+from dpsql.release.postprocess import PostProcessor, cast_columns
 from dpsql.release.postprocess_sql import write_output
 from dpsql.release.rows import NoisyRows, OutputColumn, Release
 
@@ -38,17 +38,17 @@ def finish(
     known = all_known(priced, noisy, tools.reader, tools.postprocessor)
     outputs = priced.plan.columns
     noises = ends.noises(priced, noisy)
-    relation = settled(priced.plan.output, noises, known.tables, known.run)
-    wanted = ends.simulated(priced, noises) if intervals else []
+    relation = compute_interval_calls(priced.plan.output, noises, known.tables, known.run)
+    wanted = ends.find_simulated_columns(priced, noises) if intervals else []
     if wanted:
         name = ends.table_of(relation)
         known.tables[name] = ends.simulate(noises, wanted, known.tables[name], known.run)
-        relation = ends.carried(relation, wanted)
+        relation = ends.carry_columns(relation, wanted)
     helpers = tuple(c for w in wanted for c in (w.low, w.high))
-    result = picked(relation, outputs + helpers, known.tables)
+    result = pick_columns(relation, outputs + helpers, known.tables)
     if result is None:
         result = known.run(write_output(relation, outputs + helpers))
-    table = typed(result, outputs + helpers)
+    table = cast_columns(result, outputs + helpers)
     columns = tuple(OutputColumn(c.name, c.shape.kind, c.shape.type_name) for c in outputs)
     values = [column.shown(table.column(i)) for i, column in enumerate(columns)]
     shown = pa.Table.from_arrays(values, names=table.column_names[: len(columns)])

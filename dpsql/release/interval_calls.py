@@ -17,31 +17,31 @@ from dpsql.catalog.build import real
 from dpsql.exact import parse_exact
 from dpsql.ir.expressions import Call, Column, Expression, Shape, substitute
 from dpsql.ir.relations import Relation, inputs, with_expressions, with_inputs
-from dpsql.plan.interval_functions import NOTHING, asked, traced
+from dpsql.plan.interval_functions import NOTHING, find_interval_calls, trace_to_table
 from dpsql.policy.types import Kind
-from dpsql.release.intervals import Noises, Runner, Simulated, carried, simulate
+from dpsql.release.intervals import Noises, Runner, Simulated, carry_columns, simulate
 
 _NUMBERS = count(1)
 _FIRST = -1_000_000_000
 """Helper columns have numbers far below those of outputs."""
 
 
-def settled(
+def compute_interval_calls(
     relation: Relation,
     known: Noises,
     tables: MutableMapping[str, pa.Table],
     run: Runner,
 ) -> Relation:
     """The relation with every interval as what it is computed from; tables get what is simulated."""
-    below = tuple(settled(r, known, tables, run) for r in inputs(relation))
+    below = tuple(compute_interval_calls(r, known, tables, run) for r in inputs(relation))
     relation = with_inputs(relation, below)
     ends: dict[Expression, tuple[Expression, Expression]] = {}
-    for call in asked(relation):
+    for call in find_interval_calls(relation):
         value = call.args[0]
         if value in ends:
             continue
         (source,) = inputs(relation)
-        found = traced(source, value)
+        found = trace_to_table(source, value)
         assert found is not None, "plan.ends lets no other pass"
         expanded, stored = found
         if not known.of(expanded):
@@ -56,7 +56,7 @@ def settled(
         )
         wanted = [Simulated(0, expanded, low, high)]
         tables[stored.name] = simulate(known, wanted, tables[stored.name], run)
-        relation = with_inputs(relation, (carried(source, wanted),))
+        relation = with_inputs(relation, (carry_columns(source, wanted),))
         ends[value] = low, high
     if not ends:
         return relation

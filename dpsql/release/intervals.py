@@ -17,7 +17,7 @@ import pyarrow as pa
 from dpsql.execution import check
 from dpsql.ir.expressions import Call, Column, Expression, Shape, alias, columns, walk
 from dpsql.ir.relations import Filter, Limit, Project, Relation, Sort, Stored, Windowed
-from dpsql.plan.interval_functions import NAMES, traced
+from dpsql.plan.interval_functions import NAMES, trace_to_table
 from dpsql.policy.types import Kind
 from dpsql.price.priced import Chosen, PricedPlan
 from dpsql.privacy.entropy import Randomness, Repeatable
@@ -83,7 +83,7 @@ def _chosen(priced: PricedPlan) -> set[int]:
 
 def sources(relation: Relation, outputs: tuple[Column, ...]) -> list[Expression | None]:
     """Each output as an expression over released columns; None where rows were combined."""
-    found = [traced(relation, output) for output in outputs]
+    found = [trace_to_table(relation, output) for output in outputs]
     return [None if each is None else each[0] for each in found]
 
 
@@ -132,7 +132,7 @@ def direct(relation: Relation, outputs: tuple[Column, ...]) -> list[Column | Non
     return found
 
 
-def simulated(priced: PricedPlan, known: Noises | None = None) -> list[Simulated]:
+def find_simulated_columns(priced: PricedPlan, known: Noises | None = None) -> list[Simulated]:
     """Outputs that need simulation: computed row by row from released columns."""
     known, without = known or noises(priced), _chosen(priced)
     outputs = priced.plan.columns
@@ -236,13 +236,13 @@ def _extended(
     return table
 
 
-def carried(relation: Relation, wanted: list[Simulated]) -> Relation:
+def carry_columns(relation: Relation, wanted: list[Simulated]) -> Relation:
     """The output relation, with the helper columns passed through."""
     extra = tuple(c for w in wanted for c in (w.low, w.high))
     if isinstance(relation, Stored):
         return replace(relation, fields=relation.fields + extra)
     assert isinstance(relation, Limit | Sort | Filter | Project | Windowed)
-    below = carried(relation.input, wanted)
+    below = carry_columns(relation.input, wanted)
     if isinstance(relation, Windowed):
         made = relation.fields[len(relation.input.fields) :]
         return replace(relation, input=below, fields=below.fields + made)

@@ -96,7 +96,7 @@ class Reader(Protocol):
         """The rows, with the fields of the query as columns."""
 
 
-def known(priced: PricedPlan, reader: Reader, postprocessor: PostProcessor) -> Known:
+def read_public_tables(priced: PricedPlan, reader: Reader, postprocessor: PostProcessor) -> Known:
     """Nothing released yet: only the public rows that the query reads."""
     tables = {public.name: reader.read_public(public) for public in priced.plan.publics}
     return Known(priced, postprocessor, tables)
@@ -106,7 +106,7 @@ def all_known(
     priced: PricedPlan, noisy: Iterable[NoisyRows], reader: Reader, postprocessor: PostProcessor
 ) -> Known:
     """Everything released."""
-    stage = known(priced, reader, postprocessor)
+    stage = read_public_tables(priced, reader, postprocessor)
     for rows in noisy:
         stage.add(rows)
     return stage

@@ -24,14 +24,14 @@ import pyarrow.compute as pc
 from dpsql.catalog.statistic import Total
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.exact_rows import ExactRows, unseal
-from dpsql.engines.incident import failed
+from dpsql.engines.incident import record_incident
 from dpsql.execution import check, take
 from dpsql.price.priced import Chosen, Halves, Noised, PricedMeasurement
 from dpsql.privacy.entropy import Randomness
-from dpsql.release.choose import chosen
+from dpsql.release.choose import choose_values
 from dpsql.release.rows import ColumnNoise, NoisyRows, as_type, schema
 
-Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
+NoisyIntegers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 _SAFE = 1 << 61
 
 
@@ -52,7 +52,7 @@ def noise(rows: ExactRows, part: PricedMeasurement, entropy: Randomness) -> Nois
     except EngineFailed as error:  # in a later part: where it was raised there are rows
         failure = EngineFailed(error.incident)
     except Exception as error:  # noqa: BLE001 (whatever it says may quote rows)
-        failure = failed("read the answer", error)
+        failure = record_incident("read the answer", error)
     raise failure
 
 
@@ -90,17 +90,17 @@ def _noised_part(table: pa.Table, part: PricedMeasurement, entropy: Randomness) 
         check()
         column = kept.column(f"p{i}")
         if isinstance(item, Chosen):
-            values.append(chosen(column, item, entropy))
+            values.append(choose_values(column, item, entropy))
             continue
         if item.halves is not None:
             twin = integers(kept.column(f"p{item.halves.other}"))
             values.append(twins.released(i, integers(column), twin, item))
             continue
         if units is not None and part.selection is not None and part.selection.shares == i:
-            noisy: Integers = units
+            noisy: NoisyIntegers = units
         else:
-            noisy = added(integers(column), item, entropy)
-        values.append(decoded(noisy, item))
+            noisy = add_noise(integers(column), item, entropy)
+        values.append(decode_steps(noisy, item))
     target = schema(measurement.key_fields + measurement.columns)
     arrays = [as_type(c, f.type) for c, f in zip([*keys, *values], target, strict=True)]
     return pa.Table.from_arrays(arrays, schema=target)
@@ -120,17 +120,17 @@ def _expect(count: int, part: PricedMeasurement) -> None:
 
 def _selected(
     table: pa.Table, part: PricedMeasurement, entropy: Randomness
-) -> tuple[pa.Table, Integers | None]:
+) -> tuple[pa.Table, NoisyIntegers | None]:
     """The groups that may be shown, and their noisy numbers of units."""
     selection = part.selection
     if selection is None:
         return table, None
-    noisy = added(integers(table.column("units")), selection.units, entropy)
+    noisy = add_noise(integers(table.column("units")), selection.units, entropy)
     keep = np.asarray(noisy >= selection.threshold, dtype=bool)
     return table.filter(pa.array(keep)), noisy[keep]
 
 
-def added(exact: Integers, item: Noised, entropy: Randomness) -> Integers:
+def add_noise(exact: NoisyIntegers, item: Noised, entropy: Randomness) -> NoisyIntegers:
     """Exact integers plus noise, without overflow."""
     drawn = item.noise.sample(entropy, len(exact))
     if exact.dtype != object and _fits(exact) and _fits(drawn):
@@ -138,11 +138,11 @@ def added(exact: Integers, item: Noised, entropy: Randomness) -> Integers:
     return np.asarray(exact.astype(object) + drawn.astype(object), dtype=object)
 
 
-def _fits(values: Integers) -> bool:
+def _fits(values: NoisyIntegers) -> bool:
     return len(values) == 0 or bool(values.max() < _SAFE and values.min() > -_SAFE)
 
 
-def integers(column: pa.ChunkedArray) -> Integers:
+def integers(column: pa.ChunkedArray) -> NoisyIntegers:
     """A column of whole numbers: 64-bit where they fit, Python's where they do not."""
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if array.null_count:
@@ -154,7 +154,7 @@ def integers(column: pa.ChunkedArray) -> Integers:
     raise WrongShape("a statistic is not whole")
 
 
-def _limbs(array: pa.Decimal128Array) -> Integers:
+def _limbs(array: pa.Decimal128Array) -> NoisyIntegers:
     """128-bit integers read from their two halves, without a Python object for each."""
     buffer = array.buffers()[1]
     halves = np.frombuffer(buffer, dtype=np.int64)
@@ -170,9 +170,11 @@ class HalfNoise:
     """Twins, released from the same two noised halves."""
 
     entropy: Randomness
-    drawn: dict[int, tuple[Integers, Integers]] = field(default_factory=dict)
+    drawn: dict[int, tuple[NoisyIntegers, NoisyIntegers]] = field(default_factory=dict)
 
-    def released(self, position: int, exact: Integers, twin: Integers, item: Noised) -> pa.Array:
+    def released(
+        self, position: int, exact: NoisyIntegers, twin: NoisyIntegers, item: Noised
+    ) -> pa.Array:
         """The statistic at this position; the halves are noised once for both.
 
         Claim: both columns are functions of the two noised halves.
@@ -184,7 +186,7 @@ class HalfNoise:
         if item.halves.other not in self.drawn:
             pair = (exact, twin) if is_total else (twin, exact)
             self.drawn[position] = tuple(
-                added(half, item, self.entropy) for half in halves(*pair, item.halves)
+                add_noise(half, item, self.entropy) for half in halves(*pair, item.halves)
             )  # type: ignore[assignment]
         one, other = self.drawn.get(item.halves.other) or self.drawn[position]
         if is_total:
@@ -193,7 +195,9 @@ class HalfNoise:
         return pa.array(np.clip(rows, -(2.0**62), 2.0**62).astype(np.int64), pa.int64())
 
 
-def halves(total: Integers, count: Integers, of: Halves) -> tuple[Integers, Integers]:
+def halves(
+    total: NoisyIntegers, count: NoisyIntegers, of: Halves
+) -> tuple[NoisyIntegers, NoisyIntegers]:
     """The distances of all values to both ends of their range, exactly, in steps of the halves."""
     most = sum(float(np.abs(v).max(initial=0)) * f for v, f in ((total, of.one), (count, of.reach)))
     if most >= _SAFE:
@@ -203,7 +207,7 @@ def halves(total: Integers, count: Integers, of: Halves) -> tuple[Integers, Inte
     return (rows + scaled + rounding) >> of.coarse, (rows - scaled + rounding) >> of.coarse
 
 
-def decoded(noisy: Integers, item: Noised) -> pa.Array:
+def decode_steps(noisy: NoisyIntegers, item: Noised) -> pa.Array:
     """Noisy grid steps in the statistic's own units."""
     statistic, shift = item.statistic, item.shift
     whole = statistic.whole if isinstance(statistic, Total) else True
@@ -212,7 +216,7 @@ def decoded(noisy: Integers, item: Noised) -> pa.Array:
     return pa.array(noisy.astype(np.float64) * float(item.step), pa.float64())
 
 
-def _whole(noisy: Integers, shift: int) -> npt.NDArray[np.int64]:
+def _whole(noisy: NoisyIntegers, shift: int) -> npt.NDArray[np.int64]:
     """Grid steps as whole numbers, rounded to the nearest, kept within 64 bits."""
     if shift > 0:
         noisy = (noisy + (1 << (shift - 1))) >> shift

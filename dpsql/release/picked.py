@@ -19,7 +19,7 @@ from dpsql.policy.types import Kind
 _COMPUTED = {"add": pc.add, "multiply": pc.multiply}
 
 
-def picked(
+def pick_columns(
     relation: Relation, columns: Iterable[Column], tables: Mapping[str, pa.Table]
 ) -> pa.Table | None:
     """The output columns in order, named by position; None where an engine must compute them.

@@ -25,8 +25,8 @@ from dpsql.engines.duckdb.allowlist.generated import GENERATED
 from dpsql.engines.duckdb.fetch import fetch
 from dpsql.engines.duckdb.lockdown import lock
 from dpsql.engines.engine import Value
-from dpsql.engines.incident import failed
-from dpsql.execution import Room, ended, stoppable
+from dpsql.engines.incident import record_incident
+from dpsql.execution import Room, has_ended, stoppable
 from dpsql.ir.expressions import Column
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
@@ -130,7 +130,7 @@ class PostProcessor:
         except duckdb.OutOfMemoryException:
             failure = TooLarge()
         except (duckdb.Error, OSError, NotListed) as error:  # an interrupted reader says OSError
-            failure = Stopped() if ended() else failed("post-process", error, sql)
+            failure = Stopped() if has_ended() else record_incident("post-process", error, sql)
         finally:
             for name in tables:
                 connection.unregister(name)
@@ -154,7 +154,7 @@ class PostProcessor:
         return part.connection()
 
 
-def typed(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+def cast_columns(table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
     """The result with the types of the plan."""
     arrays = [
         as_type(table.column(i), ARROW[column.shape.kind], safe=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.expressions import expression
 from dpsql.engines.duckdb.groups import write_groups
 from dpsql.engines.duckdb.relations import Writer
@@ -29,7 +29,7 @@ def write_output(relation: Relation, outputs: Iterable[Column]) -> str:
 
 def write_intervals(values: Sequence[Expression]) -> str:
     """The 2.5 % and 97.5 % quantiles of each value over the ``draws`` of each ``row``."""
-    names = {c.number: quoted(alias(c)) for value in values for c in columns(value)}
+    names = {c.number: quote_name(alias(c)) for value in values for c in columns(value)}
     items = []
     for i, value in enumerate(values):
         text = f"CAST({expression(value, names)} AS DOUBLE)"

@@ -286,7 +286,7 @@ class _Canon:
 
     def _scan(self, scan: Scan) -> _Block:
         state = type(scan.privacy).__name__
-        text = _words("table", scan.table.name, str(scan.lean), state, *content(scan))
+        text = _words("table", scan.table.name, str(scan.skip_unit_path), state, *content(scan))
         columns = {f.number: f"{f.name} {f.shape.kind.value}" for f in scan.fields}
         owners = {f.number: f"{f.name} of the unit" for f in scan.unit_fields}
         return self._source(text, {**owners, **columns})

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
-from dpsql.execution import check, ended, released, stoppable
+from dpsql.execution import check, has_ended, on_released_values, stoppable
 
 
 class SingleFlight:
@@ -33,8 +33,8 @@ class SingleFlight:
         Gives whether any question was let go since ``finished`` was ``seen``: then the store may hold more.
         Raises ``Stopped`` where this execution ends while it waits: nothing was charged, and nothing will be.
         """
-        with released(), stoppable(self._wake), self._changed:
-            self._changed.wait_for(lambda: question not in self._held or ended())
+        with on_released_values(), stoppable(self._wake), self._changed:
+            self._changed.wait_for(lambda: question not in self._held or has_ended())
             check()
             self._held.add(question)
             changed = self.finished != seen

@@ -29,7 +29,7 @@ from dpsql.ir.relations import (
     with_inputs,
 )
 from dpsql.rewrite.draft import Draft
-from dpsql.sql.bind.join_rules import equalities, follows, scans, siblings, told
+from dpsql.sql.bind.join_rules import equalities, follows, known_conditions, scans, siblings
 
 
 def drop_unit_path(draft: Draft) -> Draft:
@@ -47,8 +47,8 @@ def _drop(relation: Relation) -> Relation:
     match relation:
         case Join(kind="semi" | "anti", left=left, right=right, condition=condition) if condition:
             scan = _only(right)
-            known = equalities([condition, *told(left)])
-            if scan is None or {c.number for c in columns(condition)} & hidden(scan):
+            known = equalities([condition, *known_conditions(left)])
+            if scan is None or {c.number for c in columns(condition)} & find_path_columns(scan):
                 return relation
             others = scans(left)
             if any(follows(scan, o, known) or siblings(scan, o, known) for o in others):
@@ -64,15 +64,15 @@ def _only(relation: Relation) -> Scan | None:
         relation = relation.input
     if not isinstance(relation, Scan) or not isinstance(relation.privacy, Private):
         return None
-    return None if used & hidden(relation) else relation
+    return None if used & find_path_columns(relation) else relation
 
 
-def hidden(scan: Scan) -> set[int]:
+def find_path_columns(scan: Scan) -> set[int]:
     """The columns that only the path leads to."""
     return {f.number for f in scan.unit_fields} - {f.number for f in scan.fields}
 
 
 def _lean(relation: Relation) -> Relation:
     if isinstance(relation, Scan):
-        return replace(relation, lean=True)
+        return replace(relation, skip_unit_path=True)
     return with_inputs(relation, tuple(map(_lean, inputs(relation))))

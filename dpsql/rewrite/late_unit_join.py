@@ -26,7 +26,7 @@ from dpsql.ir.relations import (
     Relation,
     Scan,
     inputs,
-    walk,
+    walk_relations,
     with_inputs,
 )
 from dpsql.ir.statements import Alias, JoinPath, Name, Op, Read, Select, StoredColumn, Term
@@ -42,7 +42,7 @@ def late_unit_join(draft: Draft) -> Draft:
     scan = _scan_with_path(rows.relation)
     if scan is None:
         return draft
-    used = {f.number for r in walk(rows.relation) for f in r.fields}
+    used = {f.number for r in walk_relations(rows.relation) for f in r.fields}
     used |= {f.number for f in scan.unit_fields}
     numbers = range(max(used) + 1, 2**31)
     names = zip(numbers, scan.table.path[0].columns, strict=False)
@@ -65,7 +65,7 @@ def late_unit_join(draft: Draft) -> Draft:
 def _scan_with_path(relation: Relation) -> Scan | None:
     """The one private scan, where all else is row by row, and it is led to its unit."""
     match relation:
-        case Scan(lean=False, copied=None) if relation.table.path:
+        case Scan(skip_unit_path=False, copied=None) if relation.table.path:
             return relation
         case Filter(input=below) | Project(input=below):
             return _scan_with_path(below)

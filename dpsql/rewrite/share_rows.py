@@ -23,7 +23,7 @@ from dataclasses import replace
 from dpsql.bound import RowWeights, WeightsAndGroups
 from dpsql.catalog.statistic import Values
 from dpsql.ir.expressions import Call, Column, conjuncts
-from dpsql.ir.relations import Aggregate, Filter, Join, Relation, Scan, Windowed, walk
+from dpsql.ir.relations import Aggregate, Filter, Join, Relation, Scan, Windowed, walk_relations
 from dpsql.ir.statements import CommonTable
 from dpsql.rewrite.draft import Draft
 from dpsql.rewrite.rank_prefilter import is_split
@@ -48,7 +48,7 @@ def share_rows(draft: Draft) -> Draft:
 
 def is_costly(relation: Relation) -> bool:
     """Whether rows are written down rather than computed again."""
-    parts = tuple(walk(relation))
+    parts = tuple(walk_relations(relation))
     if any(isinstance(part, Aggregate | Windowed) for part in parts):
         return True
     return any(map(_joins, parts)) and any(map(_leaves_out, parts))
@@ -57,7 +57,7 @@ def is_costly(relation: Relation) -> bool:
 def _joins(part: Relation) -> bool:
     """Whether the engine joins tables: as the query says, or on the path to the unit."""
     match part:
-        case Scan(table=table, lean=False, copied=None):
+        case Scan(table=table, skip_unit_path=False, copied=None):
             return bool(table.path)
         case _:
             return isinstance(part, Join)

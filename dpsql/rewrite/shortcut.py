@@ -52,12 +52,20 @@ from dpsql.ir.alternatives import (
     ValuesInRange,
 )
 from dpsql.ir.expressions import Column, columns
-from dpsql.ir.relations import Private, Relation, Scan, expressions, inputs, walk, with_inputs
+from dpsql.ir.relations import (
+    Private,
+    Relation,
+    Scan,
+    expressions,
+    inputs,
+    walk_relations,
+    with_inputs,
+)
 from dpsql.ir.statements import CommonTable, Query
 from dpsql.plan.nodes import Measurement
-from dpsql.policy.companion import Shelf, over_limit_name
+from dpsql.policy.companion import PreparedCopies, over_limit_name
 from dpsql.rewrite.draft import ROWS, Draft, every_group
-from dpsql.rewrite.drop_unit_path import hidden
+from dpsql.rewrite.drop_unit_path import find_path_columns
 
 Ways = tuple[tuple[bool, bool], ...]
 """Pairs: whether a table has few rows, and whether all values are in their ranges."""
@@ -126,7 +134,7 @@ class Shortcut:
         """The rows without the path to their units, where these are not looked at."""
         scan, relation = self.counted, self.draft.rows.relation
         if self.spared and scan.table.path:
-            return _swapped(relation, scan, replace(scan, lean=True))
+            return _swapped(relation, scan, replace(scan, skip_unit_path=True))
         return relation
 
     def rows(self, facts: DataFacts, relation: Relation) -> UnitRows:
@@ -141,7 +149,9 @@ class Shortcut:
         if over_limit is not None:
             assert isinstance(bounding, RowWeights), "no others are weighed apart"
             few = _swapped(
-                self.draft.rows.relation, self.counted, replace(self.counted, heavy=over_limit)
+                self.draft.rows.relation,
+                self.counted,
+                replace(self.counted, over_limit_rows=over_limit),
             )
             apart = read_rows(measurement, few, self.draft.grids)
             apart = replace(apart, query=CommonTable(ROWS, apart.query))
@@ -166,7 +176,7 @@ def shortcut_of(draft: Draft) -> Shortcut | None:
     if scan is None:
         return None
     spared = not isinstance(bounding, OneRow | PreparedRows)
-    allowed = not hidden(scan) & _named(relation)
+    allowed = not find_path_columns(scan) & _named(relation)
     if spared and not (allowed and bounding.keeps_all(scan.table.max_rows_per_unit)):
         return None
     return Shortcut(draft, scan, spared, dict(_ranges(draft.measurement.statistics, relation)))
@@ -203,20 +213,20 @@ def _is_sum(statistic: Statistic) -> bool:
 
 
 def _private(relation: Relation) -> list[Scan]:
-    parts = walk(relation)
+    parts = walk_relations(relation)
     return [s for s in parts if isinstance(s, Scan) and isinstance(s.privacy, Private)]
 
 
 def _counted(relation: Relation) -> Scan | None:
     """The table each row comes from one row of, if there is one."""
     scans = _private(relation)
-    shelf = Shelf(keyed=frozenset(s.table.name for s in scans))
+    shelf = PreparedCopies(keyed=frozenset(s.table.name for s in scans))
     return next((s for s in scans if s.unit_fields and once(relation, s, shelf)), None)
 
 
 def _named(relation: Relation) -> set[int]:
     """The columns that conditions and computed values anywhere name."""
-    return {c.number for r in walk(relation) for e in expressions(r) for c in columns(e)}
+    return {c.number for r in walk_relations(relation) for e in expressions(r) for c in columns(e)}
 
 
 def _swapped(relation: Relation, scan: Scan, other: Scan) -> Relation:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.constants import quote_name
 from dpsql.plan.empty_groups import EmptyGroups
 from dpsql.policy.model import Policy, Table
 from dpsql.price.request import Mechanism
@@ -67,7 +67,7 @@ class Question:
 
 def of_table(policy: Policy, table: Table) -> Iterator[Question]:
     """Every question about a table of the policy."""
-    name = quoted(table.name)
+    name = quote_name(table.name)
     count = f"SELECT {CELL}, COUNT(*) FROM {name} GROUP BY {CELL}"
     yield Question("COUNT", table.name, count)
     yield Question("COUNT, gaussian", table.name, count, SEVERAL, "gaussian", scenarios=_SOME)
@@ -90,12 +90,12 @@ def of_table(policy: Policy, table: Table) -> Iterator[Question]:
 def _aggregates(table: Table) -> Iterator[str]:
     """Aggregates of the first column of each sort."""
     numbers = [
-        quoted(c.name) for c in table.columns.values()
+        quote_name(c.name) for c in table.columns.values()
         if c.kind.numeric and c.range is not None and c.name not in (CELL, PART)
     ]  # fmt: skip
     for column in numbers[:1]:
         yield from (f"{word}({column})" for word in ("SUM", "AVG", "STDDEV", "MEDIAN"))
-    for column in [quoted(c.name) for c in table.columns.values() if c.values][:1]:
+    for column in [quote_name(c.name) for c in table.columns.values() if c.values][:1]:
         yield f"COUNT({column})"
 
 
@@ -103,7 +103,7 @@ def _key(policy: Policy, table: Table) -> list[str]:
     """The unit's key, where the table shows all of it."""
     if table.unit is None or policy.units[table.unit].is_row or table.path:
         return []
-    return [quoted(c) for c in table.unit_columns if c in table.columns]
+    return [quote_name(c) for c in table.unit_columns if c in table.columns]
 
 
 def _of_units(name: str, key: list[str]) -> Iterator[tuple[str, str]]:

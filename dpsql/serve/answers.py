@@ -10,7 +10,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from dpsql.price.priced import PricedPlan
-from dpsql.release.intervals import simulated, widths
+from dpsql.release.intervals import find_simulated_columns, widths
 from dpsql.serve.pgwire import oids as types
 from dpsql.serve.pgwire.asking import Answer
 from dpsql.serve.pgwire.parameters import Value
@@ -29,7 +29,7 @@ def planned_columns(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn,
     outputs = priced.plan.columns
     bounded: set[int] = set()
     if intervals and priced.parts:
-        bounded = {*widths(priced, outputs), *(s.position for s in simulated(priced))}
+        bounded = {*widths(priced, outputs), *(s.position for s in find_simulated_columns(priced))}
     found: list[WireColumn] = []
     for position, output in enumerate(outputs):
         found.append(types.of_type(output.name, output.shape.kind, output.shape.type_name))

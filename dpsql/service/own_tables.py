@@ -27,7 +27,7 @@ from dpsql.diagnostics.span import Span
 from dpsql.engines.duckdb.groups import write_public
 from dpsql.execution import check, take
 from dpsql.ir.public_groups import PublicGroups
-from dpsql.ir.relations import Scan, walk
+from dpsql.ir.relations import Scan, walk_relations
 from dpsql.ledger.charge import ATTO, NANO
 from dpsql.plan.nodes import Plan, PublicQuery
 from dpsql.policy.model import Column, Policy, Table
@@ -151,7 +151,7 @@ def _tables_of(query: PublicQuery) -> frozenset[str]:
     """The names of the tables that a relation reads; groups of constants read none."""
     if isinstance(query.source, PublicGroups):
         return frozenset()
-    return frozenset(r.table.name for r in walk(query.source) if isinstance(r, Scan))
+    return frozenset(r.table.name for r in walk_relations(query.source) if isinstance(r, Scan))
 
 
 def _table(name: str, rows: Iterator[Row]) -> pa.Table:
@@ -178,7 +178,7 @@ def budget_row(r: Remaining) -> Row:
 
 def tables_read(plan: Plan) -> frozenset[str]:
     """The private tables that the measurements of a plan read, the way to their units included."""
-    scans = [r for m in plan.measurements for r in walk(m.input) if isinstance(r, Scan)]
+    scans = [r for m in plan.measurements for r in walk_relations(m.input) if isinstance(r, Scan)]
     tables = [scan.table for scan in scans if not scan.table.public]
     return frozenset([t.name for t in tables] + [k.references for t in tables for k in t.path])
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from dpsql.ledger import metrics
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.pipeline import Tools
-from dpsql.policy.companion import Shelf
+from dpsql.policy.companion import PreparedCopies
 from dpsql.policy.model import Policy
 from dpsql.policy.types import Scalar
 from dpsql.service.pace import Pace
@@ -38,7 +38,7 @@ class ServiceParts(Protocol):
     pace: Pace
     counters: metrics.Counters
     clock: Clock
-    shelf: Shelf
+    shelf: PreparedCopies
     public_values: Mapping[tuple[str, str], tuple[Scalar, ...]]
     views: dict[str, ViewShape]
 

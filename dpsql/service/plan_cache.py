@@ -12,7 +12,7 @@ from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
 from dpsql.policy.types import Scalar
 from dpsql.price.priced import PricedPlan
-from dpsql.price.search import settled
+from dpsql.price.search import with_found_bounds
 from dpsql.service.settings import Settings
 
 MOST_PLANS = 512
@@ -74,6 +74,6 @@ class PlanCache:
         key = id(base), levels
         found = self._settled.get(key)
         if found is None or found[0] is not base:
-            found = base, settled(base, levels)
+            found = base, with_found_bounds(base, levels)
             self._settled.put(key, found)
         return found[1]

@@ -25,9 +25,9 @@ from dpsql.pipeline import (
     admit,
     admit_sources,
     answer,
+    make_plan,
     match,
-    planned,
-    priced,
+    price_plan,
     with_suggestion,
 )
 from dpsql.policy.model import QueryLimit, Role
@@ -189,10 +189,10 @@ class Session:
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
         wanted, request = widest_error(mine), self._request(mine)
-        plan = planned(source, catalog, self._service.tools.enumerator, mine.empty_groups)
+        plan = make_plan(source, catalog, self._service.tools.enumerator, mine.empty_groups)
 
         def at(epsilon: Fraction) -> PricedPlan:
-            return priced(plan, source, replace(request, epsilon=epsilon))
+            return price_plan(plan, source, replace(request, epsilon=epsilon))
 
         if wanted is not None and mine.search:
             raise Refused(error_unknown())

@@ -21,7 +21,7 @@ FAULTS = (
             *_OPEN,
             Edit(
                 "engines/duckdb/allowlist/nodes.py",
-                '    name = listed("function", node, _CALLED, listing.rows)\n',
+                '    name = check_listed_name("function", node, _CALLED, listing.rows)\n',
                 '    name = node["function_name"]\n',
             ),
             Edit(

@@ -47,7 +47,7 @@ FAULTS = (
         (
             Edit(
                 "release/noise.py",
-                "                added(half, item, self.entropy) for half in halves(*pair, item.halves)\n            )",
+                "                add_noise(half, item, self.entropy) for half in halves(*pair, item.halves)\n            )",
                 "                half + drawn for drawn in [item.noise.sample(self.entropy, len(exact))] for half in halves(*pair, item.halves)\n            )",
             ),
         ),

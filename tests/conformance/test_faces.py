@@ -16,7 +16,7 @@ import pytest
 import dpsql
 from dpsql.cli import main
 from dpsql.cli.demo import EXAMPLES, POLICY
-from dpsql.engines.duckdb.demo_data import write
+from dpsql.engines.duckdb.demo_data import write_demo_data
 from dpsql.service import Service, plain
 
 SCRIPT = (
@@ -88,7 +88,7 @@ def _answer(document: dict[str, Any]) -> Answer:
 
 
 def test_every_face_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path / "shop.duckdb")
+    write_demo_data(tmp_path / "shop.duckdb")
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
     answers = [by_service(policy, sql) for sql in SCRIPT]

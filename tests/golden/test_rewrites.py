@@ -19,7 +19,7 @@ from support.shop import ANALYST, PURE, catalog, priced
 import dpsql.rewrite
 from dpsql.bound.copies import companion
 from dpsql.engines.duckdb.statements import list_statements
-from dpsql.policy.companion import Shelf
+from dpsql.policy.companion import PreparedCopies
 from dpsql.price.priced import PricedPlan
 from dpsql.price.request import Request
 from dpsql.price.show import show
@@ -46,10 +46,10 @@ def plan_of(case: Case) -> PricedPlan:
     return priced(case.text, policy=policy, request=request)
 
 
-def shelf(policy: str) -> Shelf:
+def shelf(policy: str) -> PreparedCopies:
     """Copies of all private tables."""
     tables = catalog(policy).policy.tables.values()
-    return Shelf({t.name: companion(t) for t in tables if not t.public})
+    return PreparedCopies({t.name: companion(t) for t in tables if not t.public})
 
 
 def printed(case: Case) -> str:

@@ -162,12 +162,12 @@ def once_for_all(change: Patch) -> None:
 
 def halves_unnoised(change: Patch) -> None:
     """The total and the count under an average are exact."""
-    real = noise.added
+    real = noise.add_noise
 
     def added(exact: Any, item: Any, entropy: Any) -> Any:
         return exact if item.halves is not None else real(exact, item, entropy)
 
-    change.setattr(noise, "added", added)
+    change.setattr(noise, "add_noise", added)
 
 
 def first_unnoised(change: Patch) -> None:
@@ -178,7 +178,7 @@ def first_unnoised(change: Patch) -> None:
         if part.measurement.name != "m0":
             return real(table, part, entropy)
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(noise, "added", lambda exact, *_: exact)
+            inner.setattr(noise, "add_noise", lambda exact, *_: exact)
             return real(table, part, entropy)
 
     change.setattr(noise, "_noised", noised)
@@ -186,8 +186,8 @@ def first_unnoised(change: Patch) -> None:
 
 def float_noise(change: Patch) -> None:
     """Textbook noise in floating point, added to the value itself."""
-    change.setattr(noise, "added", lambda exact, *_: exact)
-    real = noise.decoded
+    change.setattr(noise, "add_noise", lambda exact, *_: exact)
+    real = noise.decode_steps
 
     def decoded(exact: Any, item: Any) -> Any:
         values = np.asarray(real(exact, item))
@@ -196,7 +196,7 @@ def float_noise(change: Patch) -> None:
         scale = float(item.noise.scale) * float(item.step)
         return pa.array(values - scale * np.sign(share) * np.log(1 - 2 * np.abs(share)))
 
-    change.setattr(noise, "decoded", decoded)
+    change.setattr(noise, "decode_steps", decoded)
 
 
 def gaussian_for_laplace(change: Patch) -> None:
@@ -242,7 +242,7 @@ def replayed(change: Patch) -> None:
     def recall(cached: Any, sources: Any, tools: Any, *, intervals: bool) -> Any:
         whole = match_nothing(cached.priced, cached.pieces)
         statements = [pipeline.admit_part(d.priced, tools) for d in whole.due.parts]
-        public = pipeline.known(cached.priced, tools.reader, tools.postprocessor)
+        public = pipeline.read_public_tables(cached.priced, tools.reader, tools.postprocessor)
         noisy = pipeline._measure(whole.due, statements, public, tools)
         release = finish(cached.priced, noisy, tools.finishing, intervals=intervals)
         return pipeline.Answer(release, Cost.zero(), recalled=True)
@@ -339,14 +339,14 @@ def by_true_units(least: int) -> Callable[[Patch], None]:
     """Public groups take part by their true number of units: with one, where any has rows."""
 
     def patch(change: Patch) -> None:
-        real, added = noise._noised_part, noise.added
+        real, added = noise._noised_part, noise.add_noise
 
         def noised(table: Any, part: Any, entropy: Any) -> Any:
             count = part.measurement.unit_count
             units = None if count is None else part.noised[count.position]
             with pytest.MonkeyPatch.context() as inner:
                 inner.setattr(
-                    noise, "added", lambda n, item, e: n if item is units else added(n, item, e)
+                    noise, "add_noise", lambda n, item, e: n if item is units else added(n, item, e)
                 )
                 return real(table, part, entropy)
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from dpsql.catalog.function import common_kind
 from dpsql.catalog.functions import FUNCTIONS, Mismatch, arithmetic, rounding
 from dpsql.catalog.functions import powers as powers_and_roots
-from dpsql.catalog.functions.conditional import joined, optional_as
+from dpsql.catalog.functions.conditional import join_domains, optional_as
 from dpsql.catalog.functions.time import PARTS, UNITS
-from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.expressions import expression
 from dpsql.engines.duckdb.types import engine_type
 from dpsql.ir.domain import ANYTHING, Domain, interval, members
@@ -75,7 +75,7 @@ class World:
     @property
     def names(self) -> Names:
         """How each column is written."""
-        return {c.number: f"w.{quoted(c.name)}" for c in self.columns}
+        return {c.number: f"w.{quote_name(c.name)}" for c in self.columns}
 
     def of(self, kind: Kind) -> list[Column]:
         """The columns of a kind."""
@@ -89,7 +89,7 @@ class World:
 def _filled(columns: dict[str, tuple[Shape, Sequence[str]]], rows: int) -> World:
     engine = duckdb.connect()
     listed = list(columns.items())
-    kinds = ", ".join(f"{quoted(n)} {engine_type(s.kind)}" for n, (s, _) in listed)
+    kinds = ", ".join(f"{quote_name(n)} {engine_type(s.kind)}" for n, (s, _) in listed)
     engine.execute(f"CREATE TABLE w ({kinds})")
     lines = []
     for row in range(rows):
@@ -274,7 +274,7 @@ def case(whens: tuple[tuple[Expression, Expression], ...], otherwise: Expression
     values = [v for _, v in whens] + [otherwise]
     kind = common_kind(values, "CASE")
     nullable = any(optional_as(v, kind) for v in values)
-    return Case(whens, otherwise, Shape(kind, nullable, joined(values, kind)))
+    return Case(whens, otherwise, Shape(kind, nullable, join_domains(values, kind)))
 
 
 def single_calls(world: World, function: str) -> Iterator[Call]:

@@ -23,7 +23,7 @@ from support.measured import Exact, broken, every_way, exact, planned, request, 
 
 from dpsql.bound.sensitivity import Sensitivity
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.engine import Value
 from dpsql.policy.model import Policy, Table
 from dpsql.price.priced import PricedMeasurement
@@ -77,15 +77,15 @@ def _broken_data(name: str) -> tuple[duckdb.DuckDBPyConnection, tuple[int, ...]]
     shutil.copy(folder() / f"{name}-{_scale(corpus):g}.duckdb", copy)
     connection = duckdb.connect(str(copy), config={"threads": 1})
     (unit,) = policy.units.values()
-    (key,) = map(quoted, unit.key)
-    keys = f"SELECT {key} FROM {quoted(unit.table)} ORDER BY hash({key})"
+    (key,) = map(quote_name, unit.key)
+    keys = f"SELECT {key} FROM {quote_name(unit.table)} ORDER BY hash({key})"
     units = [row[0] for row in connection.execute(keys).fetchall()]
     for i, heavy in enumerate(units[:HEAVY]):
         for table in policy.tables.values():
             if table.unit == unit.name and not table.path and table.name != unit.table:
-                given = f"{quoted(table.unit_columns[0])} = {heavy}"
+                given = f"{quote_name(table.unit_columns[0])} = {heavy}"
                 share = f"hash(rowid, 77) % 3 = {i}"
-                connection.execute(f"UPDATE {quoted(table.name)} SET {given} WHERE {share}")
+                connection.execute(f"UPDATE {quote_name(table.name)} SET {given} WHERE {share}")
     return connection, tuple(units[: HEAVY + ORDINARY])
 
 
@@ -97,18 +97,18 @@ def _deletions(policy: Policy, unit: int) -> Iterator[str]:
     """Removes a unit's rows, those furthest from it first."""
     private = [t for t in policy.tables.values() if not t.public]
     for table in sorted(private, key=lambda t: -len(t.path)):
-        yield f"DELETE FROM {quoted(table.name)} WHERE {_of(policy, table, unit)}"
+        yield f"DELETE FROM {quote_name(table.name)} WHERE {_of(policy, table, unit)}"
 
 
 def _of(policy: Policy, table: Table, unit: int) -> str:
     if not table.path:
         (column,) = table.unit_columns
-        return f"{quoted(column)} = {unit}"
+        return f"{quote_name(column)} = {unit}"
     step = table.path[0]
     target = policy.tables[step.references]
     (here,), (there,) = step.columns, step.key
-    inner = f"SELECT {quoted(there)} FROM {quoted(target.name)} WHERE {_of(policy, target, unit)}"
-    return f"{quoted(here)} IN ({inner})"
+    inner = f"SELECT {quote_name(there)} FROM {quote_name(target.name)} WHERE {_of(policy, target, unit)}"
+    return f"{quote_name(here)} IN ({inner})"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from dpsql.engines.facts import Facts
 from dpsql.ir.expressions import integer
 from dpsql.plan.nodes import Cells
 from dpsql.policy.load import parse
-from dpsql.price.halves import paired
+from dpsql.price.halves import pair_halves
 from dpsql.price.price import WIDEST_NOISE, price
 from dpsql.price.priced import Halves, Noised, PricedMeasurement, Share
 from dpsql.price.request import Request
@@ -180,7 +180,7 @@ def test_both_halves_of_every_group_are_rounded_up() -> None:
     items = tuple(Noised(s, 0, moved, noise) for s in (total, Rows()))
     [of, _] = [
         i.halves
-        for i in paired(items, bounding, share, WIDEST_NOISE, None, Cells("", groups))
+        for i in pair_halves(items, bounding, share, WIDEST_NOISE, None, Cells("", groups))
         if isinstance(i, Noised)
     ]
     assert of is not None
@@ -201,7 +201,7 @@ def test_halves_that_rounding_would_drown_are_none(digits: int) -> None:
     share = Share("laplace", 2, Fraction(1, 10**digits), *3 * (Fraction(0),))
     noise = DiscreteLaplace(Fraction(1))
     items = [Noised(s, 0, Sensitivity(Fraction(1), Fraction(1)), noise) for s in (total, Rows())]
-    found = paired(tuple(items), bounding, share, WIDEST_NOISE, None, Cells("", 1000))
+    found = pair_halves(tuple(items), bounding, share, WIDEST_NOISE, None, Cells("", 1000))
     assert all(isinstance(i, Noised) for i in found)
     assert len({i.halves is None for i in found if isinstance(i, Noised)}) == 1
     for item in found:

@@ -30,9 +30,9 @@ from support.neighbours import DIRTY, neighbours
 
 from dpsql.bound import PreparedRows
 from dpsql.bound.copies import companion, copy_of
-from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.write import write_rows
-from dpsql.policy.companion import CATALOG, RANK, Shelf, key_of
+from dpsql.policy.companion import CATALOG, RANK, PreparedCopies, declared_key
 from dpsql.policy.model import Policy, Table
 from dpsql.price.priced import PricedMeasurement
 
@@ -48,8 +48,8 @@ def private(policy: Policy) -> list[Table]:
 
 def shared(connection: duckdb.DuckDBPyConnection, table: Table) -> bool:
     """Whether two rows have one key."""
-    key = ", ".join(map(quoted, key_of(table)))
-    sql = f"SELECT 1 FROM {quoted(table.name)} GROUP BY {key} HAVING count(*) > 1"
+    key = ", ".join(map(quote_name, declared_key(table)))
+    sql = f"SELECT 1 FROM {quote_name(table.name)} GROUP BY {key} HAVING count(*) > 1"
     return not key or connection.execute(sql).fetchone() is not None
 
 
@@ -68,17 +68,17 @@ def copied(
     connection.execute(f"ATTACH ':memory:' AS {CATALOG}")
     for table in private(opened(world).policy):
         text = change(text_of_copy(table))
-        connection.execute(f"CREATE TABLE {CATALOG}.main.{quoted(table.name)} AS {text}")
+        connection.execute(f"CREATE TABLE {CATALOG}.main.{quote_name(table.name)} AS {text}")
     return connection
 
 
 @functools.cache
-def shelf(world: World) -> Shelf:
+def shelf(world: World) -> PreparedCopies:
     """Copies of everything; keys are those that are unique in data whose declarations are broken."""
     tables = private(opened(world).policy)
     connection = in_memory(DIRTY.get(world.data, world.data))
     keyed = frozenset(t.name for t in tables if not shared(connection, t))
-    return Shelf({t.name: companion(t) for t in tables}, keyed)
+    return PreparedCopies({t.name: companion(t) for t in tables}, keyed)
 
 
 def ways(sql: str, world: World, groups: int = 3) -> list[PricedMeasurement]:
@@ -120,7 +120,7 @@ def test_a_unit_moves_what_is_read_from_copies_within_its_price(entry: Entry) ->
 def test_many_statements_are_bounded_by_what_they_read() -> None:
     ranked = [p for e in READ for p in ways(e.sql, e.world) if isinstance(p.bounding, PreparedRows)]
     assert len(ranked) >= 40
-    assert all(f"{quoted(RANK)} <= " in text_of(p) for p in ranked)
+    assert all(f"{quote_name(RANK)} <= " in text_of(p) for p in ranked)
 
 
 def _swap(pattern: str, new: str) -> Callable[[str], str]:

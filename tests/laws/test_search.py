@@ -27,7 +27,7 @@ from dpsql.ledger.store import Note
 from dpsql.pipeline import Payer, answer
 from dpsql.price import search
 from dpsql.price.priced import Chosen, Noised, PricedMeasurement, PricedPlan
-from dpsql.release.choose import chosen
+from dpsql.release.choose import choose_values
 from dpsql.reuse.pieces import Slot, pieces
 from dpsql.service import Service, Session
 
@@ -43,7 +43,7 @@ QUESTIONS = (
 
 
 def searching(sql: str, world: World = SHOP) -> PricedPlan:
-    return search.priced(plan_of(sql, world), replace(request(3, 1), search=True))
+    return search.price_with_searches(plan_of(sql, world), replace(request(3, 1), search=True))
 
 
 def _weights(part: PricedMeasurement) -> RowWeights | WeightsAndGroups:
@@ -135,13 +135,13 @@ def test_a_bound_on_values_is_searched_for_and_enforced(sql: str) -> None:
     assert _breaches(_parts(plan)) == []
     assert [_choices(part) for part in _parts(plan)] == [len(one.rungs)]
     for level in (0, 60, 80, 90, 100, len(one.rungs) - 2):
-        found = search.settled(plan, (level,))
+        found = search.with_found_bounds(plan, (level,))
         [part] = found.parts
         assert _weights(part).valued
         assert _weights(part).rows == one.rungs[level]
         assert found.cost.epsilon <= Fraction(9, 10)
         assert _breaches([part]) == []
-    [part] = search.settled(plan, (len(one.rungs) - 1,)).parts
+    [part] = search.with_found_bounds(plan, (len(one.rungs) - 1,)).parts
     assert not getattr(part.bounding, "valued", False), "the policy's own bound is no other one"
 
 
@@ -160,7 +160,7 @@ def test_a_bound_on_values_that_is_not_enforced_is_noticed(fault: str) -> None:
     plan = searching(SUMS[number])
     found = []
     for level in (60, 80):
-        [part] = search.settled(plan, (level,)).parts
+        [part] = search.with_found_bounds(plan, (level,)).parts
         wrong = change(text_of(part))
         assert wrong != text_of(part)
         found += _breaches([replace(way(part), sql=wrong)])
@@ -178,7 +178,7 @@ def test_a_unit_moves_the_search_by_no_more_than_it_is_priced_for(sql: str) -> N
 @pytest.mark.parametrize("level", [0, 2, 4])
 def test_what_is_found_is_enforced(sql: str, level: int) -> None:
     plan = searching(sql)
-    found = search.settled(plan, (level,))
+    found = search.with_found_bounds(plan, (level,))
     [one] = plan.searches
     assert not found.searches
     assert found.cost.epsilon <= Fraction(9, 10)
@@ -218,7 +218,7 @@ def test_a_narrower_range_is_searched_for_where_a_unit_has_one_row(world: World,
     assert one.rungs[-1] == 1
     assert _one_row_breaches(_parts(plan)) == []
     for level in (0, 20, 60, 70, len(one.rungs) - 2):
-        [part] = search.settled(plan, (level,)).parts
+        [part] = search.with_found_bounds(plan, (level,)).parts
         [wide] = plan.parts
         for narrow, was in zip(part.noised, wide.noised, strict=True):
             if isinstance(narrow.statistic, Total):
@@ -226,13 +226,16 @@ def test_a_narrower_range_is_searched_for_where_a_unit_has_one_row(world: World,
                 share = narrow.sensitivity.l1 * narrow.grain / (was.sensitivity.l1 * was.grain)
                 assert float(share) == pytest.approx(float(one.rungs[level]), rel=0.02, abs=0.02)
         assert _one_row_breaches([part]) == []
-    assert search.settled(plan, (len(one.rungs) - 1,)).parts[0].noised == plan.parts[0].noised
+    assert (
+        search.with_found_bounds(plan, (len(one.rungs) - 1,)).parts[0].noised
+        == plan.parts[0].noised
+    )
 
 
 def test_a_range_that_is_not_narrowed_is_noticed() -> None:
     plan = searching(ONE_ROW[2][1], WORLDS["rows"])
     [wide] = plan.parts
-    [part] = search.settled(plan, (60,)).parts
+    [part] = search.with_found_bounds(plan, (60,)).parts
     assert _one_row_breaches([replace(way(part), sql=text_of(wide))])
     [level] = _parts(plan)
     wrong = text_of(level).replace("count(*) AS n", "4 * count(*) AS n")
@@ -253,7 +256,10 @@ def test_strict_timing_searches_for_the_same(sql: str) -> None:
     connection = in_memory("dirty")
     usual, strict = searching(sql), searching(sql, STRICT)
     level = 80 if usual.searches[0].valued else 2
-    for plans in ((usual, strict), tuple(search.settled(p, (level,)) for p in (usual, strict))):
+    for plans in (
+        (usual, strict),
+        tuple(search.with_found_bounds(p, (level,)) for p in (usual, strict)),
+    ):
         parts = [_parts(plan) or list(plan.parts) for plan in plans]
         assert sql not in CONDITIONED or text_of(parts[0][0]) != text_of(parts[1][0])
         one, other = (exact(connection, part) for part in parts)
@@ -288,7 +294,7 @@ def test_a_search_that_counts_more_than_units_is_noticed(fault: str) -> None:
 
 
 def test_a_found_bound_that_is_not_enforced_is_noticed() -> None:
-    [part] = search.settled(searching(BY_CHANNEL), (1,)).parts
+    [part] = search.with_found_bounds(searching(BY_CHANNEL), (1,)).parts
     wrong = text_of(part).replace("HAVING count(*) > 2", "HAVING count(*) > 2000")
     assert wrong != text_of(part)
     assert _breaches([replace(way(part), sql=wrong)])
@@ -326,10 +332,10 @@ def test_where_there_is_nothing_to_find_nothing_is_searched_for(sql: str) -> Non
 def test_the_price_is_fixed_before_the_search() -> None:
     for entry in CORPUS[::9]:
         wanted = replace(request(3, 1), search=True)
-        plan = search.priced(plan_of(entry.sql, entry.world), wanted)
+        plan = search.price_with_searches(plan_of(entry.sql, entry.world), wanted)
         for one in plan.searches:
             for level in (0, len(one.rungs) - 1):
-                found = search.settled(
+                found = search.with_found_bounds(
                     plan, tuple(min(level, len(s.rungs) - 1) for s in plan.searches)
                 )
                 total = found.cost + sum(
@@ -512,7 +518,7 @@ def _too_high(monkeypatch: pytest.MonkeyPatch, caution: int) -> float:
     assert isinstance(item, Chosen)
     reached = one.rungs.index(128)
     weights = [{"b": 0, "n": 99_000}, {"b": reached, "n": 1_000}]
-    drawn = chosen(pa.chunked_array([[weights] * 20_000]), item, Seeded(9))
+    drawn = choose_values(pa.chunked_array([[weights] * 20_000]), item, Seeded(9))
     levels = np.asarray(drawn)
     assert (levels >= reached).mean() > 0.999
     return float((levels > reached).mean())

@@ -20,7 +20,7 @@ from dpsql import selftest
 from dpsql.bound import STRATEGIES
 from dpsql.catalog.aggregates import is_private, names_where
 from dpsql.diagnostics.refusal import Refused
-from dpsql.ir.relations import Aggregate, Join, walk
+from dpsql.ir.relations import Aggregate, Join, walk_relations
 from dpsql.policy.load import load
 from dpsql.policy.model import MECHANISMS, Policy
 from dpsql.price.priced import PricedPlan
@@ -89,7 +89,7 @@ def about(question: Question, name: str = "shop") -> About:
         search=question.search, consistent=question.consistent,
     )  # fmt: skip
     sql = question.text(question.steps[-1], 1)
-    below = list(walk(bind(parse(Source(sql)), service.catalog(question.role)).relation))
+    below = list(walk_relations(bind(parse(Source(sql)), service.catalog(question.role)).relation))
     calls = {c.function for r in below if isinstance(r, Aggregate) for c in r.calls}
     joins = {r.kind for r in below if isinstance(r, Join)}
     return About(session.prepare(sql), frozenset(calls), frozenset(joins))

@@ -39,7 +39,7 @@ from dpsql.ir.alternatives import OverLimitRowsKept
 from dpsql.ir.expressions import Call, Shape
 from dpsql.ir.relations import Filter, Scan
 from dpsql.ir.statements import Query, TableRows
-from dpsql.policy.companion import HEAVY
+from dpsql.policy.companion import OVER_LIMIT_CATALOG
 from dpsql.policy.source import SourceDescription
 from dpsql.policy.types import Kind
 from dpsql.price.priced import PricedMeasurement
@@ -102,8 +102,8 @@ class Rows:
         return int(self.connection.execute(self.asked[-1]).fetchall()[0][0])
 
     def keep(self, name: str, table: str, rows: TableRows) -> bool:
-        self.connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {HEAVY}")
-        self.connection.execute(f'CREATE TABLE {HEAVY}."{name}" AS {write_rows(rows)}')
+        self.connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {OVER_LIMIT_CATALOG}")
+        self.connection.execute(f'CREATE TABLE {OVER_LIMIT_CATALOG}."{name}" AS {write_rows(rows)}')
         self.kept.append(name)
         return True
 
@@ -266,11 +266,13 @@ def test_whoever_is_above_the_limit_is_weighed_down_alone() -> None:
     chosen = Chooser(SHOP_WORLD, rows)
     (name,) = rows.kept
     sql = chosen.statement(part)
-    assert sql.count(f'{HEAVY}."{name}"') == 1
+    assert sql.count(f'{OVER_LIMIT_CATALOG}."{name}"') == 1
     read = sql.count('FROM "rows of units"')
     assert read == 2, "for who is above the limit, and what is too much"
     assert sql.count('FROM "orders"') == 1
-    owners = rows.connection.execute(f'SELECT DISTINCT customer_id FROM {HEAVY}."{name}"')
+    owners = rows.connection.execute(
+        f'SELECT DISTINCT customer_id FROM {OVER_LIMIT_CATALOG}."{name}"'
+    )
     assert owners.fetchall() == [(97,)]
     assert exact(rows.connection, [part], {}) == exact(
         rows.connection, [replace(way(part), sql=sql)], {}
@@ -283,7 +285,7 @@ def test_who_forgets_those_above_the_limit_gets_other_integers() -> None:
     """The planted fault: nothing is kept of them."""
     rows, part = Rows(broken("shop", MANY_ORDERS)), part_of(WEIGHED)
     sql = Chooser(SHOP_WORLD, rows).statement(part)
-    rows.connection.execute(f'DELETE FROM {HEAVY}."{rows.kept[0]}" WHERE amount > 50')
+    rows.connection.execute(f'DELETE FROM {OVER_LIMIT_CATALOG}."{rows.kept[0]}" WHERE amount > 50')
     assert exact(rows.connection, [part], {}) != exact(
         rows.connection, [replace(way(part), sql=sql)], {}
     )

@@ -13,7 +13,7 @@ from support.services import service, session
 from dpsql.catalog.functions import FUNCTIONS
 from dpsql.checks import text_lengths
 from dpsql.diagnostics.refusal import Refused
-from dpsql.ir.expressions import Call, Expression, children
+from dpsql.ir.expressions import Call, Expression, child_expressions
 from dpsql.ir.lengths import Length, as_any
 from dpsql.policy.types import Kind
 from dpsql.service import Session
@@ -177,4 +177,4 @@ def test_nothing_is_in_a_list_without_its_length() -> None:
     """A column that no rule names is refused, whatever reads it."""
     node = call("lower", replace(WORLD.of(Kind.TEXT)[0], number=10**6))
     assert lengths(node)[1].unknown
-    assert children(node)
+    assert child_expressions(node)

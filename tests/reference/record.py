@@ -93,7 +93,9 @@ def _modest_price(entry: Entry) -> Json:
     """What it costs with noise that hides people, and how each measurement is bounded."""
     here = _service(entry.world, Data("clean", entry.world.data))
     try:
-        found = search.priced(planned(entry.sql, here, entry.world.dialect), request(3, 1))
+        found = search.price_with_searches(
+            planned(entry.sql, here, entry.world.dialect), request(3, 1)
+        )
     except Refused as refused:
         return {"refused": refused.code}
     return _price(found)

@@ -16,7 +16,7 @@ import pytest
 
 from dpsql.bound import Bounding
 from dpsql.bound.candidates import candidates
-from dpsql.bound.reading import Reading, reading
+from dpsql.bound.reading import Reading, match_copies
 from dpsql.bound.sensitivity import Sensitivity
 from dpsql.catalog.statistic import Total
 from dpsql.checks import run as check
@@ -179,7 +179,7 @@ def every_way(
             continue
         for measurement in plan.measurements:
             size = wanted.size(measurement.privacy.unit)
-            copies = reading(measurement, wanted.shelf)
+            copies = match_copies(measurement, wanted.shelf)
             ranked = None if copies is None else copies.most
             for bounding in candidates(measurement, wanted.groups, size, ranked):
                 yield forced(measurement, bounding, share, copies)

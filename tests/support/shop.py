@@ -67,8 +67,8 @@ def priced(
     def ask(asked: Source) -> PricedPlan:
         own = own_tables.asked_for(asked)
         seen = own_tables.catalog(catalog(policy), asked) if own else catalog(policy)
-        plan = pipeline.planned(asked, seen, evaluator())
-        return pipeline.priced(plan, asked, request)
+        plan = pipeline.make_plan(asked, seen, evaluator())
+        return pipeline.price_plan(plan, asked, request)
 
     return pipeline.with_suggestion(ask, source, catalog(policy))
 

@@ -23,7 +23,7 @@ from dpsql.cli.numbers import decimals, digits, group_thousands, interval, symme
 from dpsql.diagnostics.operation.events import Incident, record
 from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.duckdb import copies
-from dpsql.engines.duckdb.demo_data import write
+from dpsql.engines.duckdb.demo_data import write_demo_data
 from dpsql.engines.duckdb.statements import list_statements
 from dpsql.policy.load import load
 from dpsql.service import Session, plain
@@ -35,7 +35,7 @@ Output = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "shop.duckdb"
-    write(path)
+    write_demo_data(path)
     return path
 
 
@@ -75,7 +75,7 @@ def test_demo_is_written_once(tmp_path: Path, capsys: Output) -> None:
 
 def test_demo_data_are_what_they_were(data: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.duckdb"
-    write(again)
+    write_demo_data(again)
     sums = []
     for path in (data, again):
         with duckdb.connect(str(path), read_only=True) as db:

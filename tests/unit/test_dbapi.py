@@ -20,7 +20,7 @@ import pytest
 import dpsql
 from dpsql import dbapi
 from dpsql.cli.demo import POLICY
-from dpsql.engines.duckdb.demo_data import write
+from dpsql.engines.duckdb.demo_data import write_demo_data
 from dpsql.service import Service
 
 COUNT = "SELECT COUNT(*) AS n FROM customers"
@@ -29,7 +29,7 @@ COUNT = "SELECT COUNT(*) AS n FROM customers"
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "shop.duckdb"
-    write(path)
+    write_demo_data(path)
     return path
 
 

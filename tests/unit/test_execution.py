@@ -13,8 +13,8 @@ from dpsql.diagnostics.refusal import Stopped, TooLarge
 from dpsql.execution import (
     Room,
     check,
-    ended,
     execution,
+    has_ended,
     interrupt,
     interrupt_all,
     rest,
@@ -42,7 +42,7 @@ def test_without_an_execution_nothing_is_bounded() -> None:
     take(10**15)
     rest(0.001)
     interrupt(threading.get_ident())
-    assert not ended()
+    assert not has_ended()
     with stoppable(lambda: None):
         pass
 
@@ -62,7 +62,7 @@ def test_all_steps_have_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
             check()
             with execution(10), stoppable(lambda: None, 7):
                 times[0] += 6
-        assert ended()
+        assert has_ended()
         for step in (check, lambda: take(1), lambda: stoppable(lambda: None).__enter__()):
             with pytest.raises(Stopped):
                 step()
@@ -110,7 +110,7 @@ def test_all_are_stopped_at_once_when_the_service_ends() -> None:
         begun = time.monotonic()
         rest(LONG)
         assert time.monotonic() - begun < LONG / 2
-        assert ended()
+        assert has_ended()
 
 
 def test_under_a_pace_an_interrupt_tells_no_more_than_waiting_would() -> None:
@@ -122,7 +122,7 @@ def test_under_a_pace_an_interrupt_tells_no_more_than_waiting_would() -> None:
         with stoppable(stopped.set):
             time.sleep(0.2)
             assert not stopped.is_set()
-            assert not ended()
+            assert not has_ended()
             assert stopped.wait(LONG)
         assert 0.99 <= time.monotonic() - begun < LONG
         before = time.monotonic()

@@ -10,7 +10,7 @@ import pytest
 
 from dpsql.cli.demo import POLICY
 from dpsql.diagnostics.refusal import Refused
-from dpsql.engines.duckdb.demo_data import write
+from dpsql.engines.duckdb.demo_data import write_demo_data
 from dpsql.service import Service, Session
 from dpsql.service.settings import SETTINGS, Settings
 
@@ -32,7 +32,7 @@ VALUES = {
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "shop.duckdb"
-    write(path)
+    write_demo_data(path)
     return path
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp
-from dpsql.catalog.moments import Paired, centred, of_sample
+from dpsql.catalog.moments import Paired, centre_value, of_sample
 from dpsql.catalog.pairs import TWO, pair_record
 from dpsql.catalog.shapes import double_shape
 from dpsql.catalog.statistic import Lowered
@@ -16,7 +16,7 @@ from dpsql.ir.relations import Private
 
 def lower(call: Aggregated, _: Private) -> Lowered:
     """``E[xy] - E[x] E[y]`` over the rows that have both."""
-    pair = Paired(centred(call.args[0]), centred(call.args[1]), call.where)
+    pair = Paired(centre_value(call.args[0]), centre_value(call.args[1]), call.where)
 
     def finish(columns: tuple[Column, ...]) -> Expression:
         products, x, y, count = columns
@@ -28,12 +28,12 @@ def lower(call: Aggregated, _: Private) -> Lowered:
 
 def correlation(call: Aggregated, _: Private) -> Lowered:
     """The covariance over the root of both variances, within -1 .. 1; NULL where one is 0."""
-    pair = Paired(centred(call.args[0]), centred(call.args[1]), call.where)
+    pair = Paired(centre_value(call.args[0]), centre_value(call.args[1]), call.where)
     statistics = (pair.products, *pair.totals, *pair.squares, pair.count)
-    return Lowered(statistics, lambda columns: correlated(pair, columns))
+    return Lowered(statistics, lambda columns: make_correlation(pair, columns))
 
 
-def correlated(pair: Paired, columns: tuple[Column, ...]) -> Expression:
+def make_correlation(pair: Paired, columns: tuple[Column, ...]) -> Expression:
     """The correlation as an expression over the totals of ``correlation``."""
     products, x, y, squares_x, squares_y, count = columns
     spreads = apply(

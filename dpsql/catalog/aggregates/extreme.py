@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpsql.catalog.aggregates.quantile import ranked
+from dpsql.catalog.aggregates.quantile import make_quantile
 from dpsql.catalog.record import (
     ANY_KIND,
     EVERY_DIALECT,
@@ -28,7 +28,7 @@ from dpsql.ir.relations import Private
 
 def lower(call: Aggregated, _: Private) -> Lowered:
     """The quantile at 0 or 1, less far out."""
-    extreme = ranked(call, Fraction(call.function == "max"), extreme=True)
+    extreme = make_quantile(call, Fraction(call.function == "max"), extreme=True)
     return Lowered((extreme,), lambda columns: columns[0])
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
-from dpsql.catalog.moments import centred, mean_powers, product, scaled_variance
+from dpsql.catalog.moments import centre_value, mean_powers, product, scaled_variance
 from dpsql.catalog.record import (
     EVERY_DIALECT,
     NUMBERS,
@@ -31,7 +31,7 @@ from dpsql.ir.relations import Private
 
 def lower(call: Aggregated, _: Private) -> Lowered:
     """``(n-1)/((n-2)(n-3)) ((n+1) m4 / m2^2 - 3(n-1))``; NULL of three rows, or where none varies."""
-    value, where = centred(call.args[0]), call.where
+    value, where = centre_value(call.args[0]), call.where
     powers = tuple(value.power(exponent, where) for exponent in (1, 2, 3, 4))
     statistics: tuple[Statistic, ...] = (*powers, Rows(not_null(value.value, where)))
     return Lowered(statistics, lambda columns: _kurtosis(columns[:-1], columns[-1]))

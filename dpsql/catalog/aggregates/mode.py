@@ -33,15 +33,15 @@ def lower(call: Aggregated, _: Private) -> Lowered:
     """The choice among all values that the argument can have."""
     value = call.args[0]
     shape, domain = value.shape, value.shape.domain
-    members = listed(shape)
+    members = list_values(shape)
     mode = Mode(value, domain.low, domain.high, members, shape.kind, call.where)
     return Lowered((mode,), lambda columns: columns[0])
 
 
-def listed(shape: Shape) -> tuple[Scalar, ...] | None:
+def list_values(shape: Shape) -> tuple[Scalar, ...] | None:
     """The values of a shape, in order, where they are listed one by one.
 
-    >>> listed(Shape(Kind.BOOLEAN))
+    >>> list_values(Shape(Kind.BOOLEAN))
     (False, True)
     """
     return (False, True) if shape.kind is Kind.BOOLEAN else shape.domain.members

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpsql.catalog.aggregates.mode import listed
+from dpsql.catalog.aggregates.mode import list_values
 from dpsql.catalog.record import (
     EVERY_DIALECT,
     LISTED,
@@ -30,15 +30,15 @@ from dpsql.policy.types import Kind
 
 def lower(call: Aggregated, _: Private) -> Lowered:
     """The quantile at the fraction in ``option``."""
-    return Lowered((ranked(call, Fraction(call.option)),), lambda columns: columns[0])
+    return Lowered((make_quantile(call, Fraction(call.option)),), lambda columns: columns[0])
 
 
-def ranked(call: Aggregated, fraction: Fraction, *, extreme: bool = False) -> Quantile:
+def make_quantile(call: Aggregated, fraction: Fraction, *, extreme: bool = False) -> Quantile:
     """The value of that rank: within a range, or among listed texts or truth values."""
     value = call.args[0]
     domain, kind, where = value.shape.domain, call.shape.kind, call.where
     if not (kind.numeric or kind.temporal):
-        members = listed(value.shape)
+        members = list_values(value.shape)
         assert members, "checks.known_aggregates lets no other pass"
         return Quantile(value, members[0], members[-1], fraction, extreme, kind, where, members)
     assert domain.low is not None

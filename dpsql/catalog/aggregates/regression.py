@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpsql.catalog.aggregates.covariance import correlated
+from dpsql.catalog.aggregates.covariance import make_correlation
 from dpsql.catalog.build import call as apply
-from dpsql.catalog.moments import Paired, centred
+from dpsql.catalog.moments import Paired, centre_value
 from dpsql.catalog.pairs import pair_record
 from dpsql.catalog.shapes import count_shape, double_shape
 from dpsql.catalog.statistic import Lowered
@@ -14,12 +14,12 @@ from dpsql.ir.relations import Private
 
 def lower(call: Aggregated, _: Private) -> Lowered:
     """The line of least squares through the rows that have both; NULL where x does not vary."""
-    pair = Paired(centred(call.args[0]), centred(call.args[1]), call.where)
+    pair = Paired(centre_value(call.args[0]), centre_value(call.args[1]), call.where)
     if call.function == "regr_count":
         return Lowered((pair.count,), lambda columns: columns[0])
     if call.function == "regr_r2":
         statistics = (pair.products, *pair.totals, *pair.squares, pair.count)
-        return Lowered(statistics, lambda columns: _squared(correlated(pair, columns)))
+        return Lowered(statistics, lambda columns: _squared(make_correlation(pair, columns)))
 
     def finish(columns: tuple[Column, ...]) -> Expression:
         products, y, x, squares, count = columns

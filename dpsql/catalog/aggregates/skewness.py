@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import clamp, not_null, real, whole
-from dpsql.catalog.moments import centred, mean_powers, product, scaled_variance
+from dpsql.catalog.moments import centre_value, mean_powers, product, scaled_variance
 from dpsql.catalog.record import (
     EVERY_DIALECT,
     NUMBERS,
@@ -29,7 +29,7 @@ from dpsql.ir.relations import Private
 
 def lower(call: Aggregated, _: Private) -> Lowered:
     """``sqrt(n(n-1))/(n-2) m3 / m2^(3/2)``; NULL of two rows, or where none varies."""
-    value, where = centred(call.args[0]), call.where
+    value, where = centre_value(call.args[0]), call.where
     powers = tuple(value.power(exponent, where) for exponent in (1, 2, 3))
     statistics: tuple[Statistic, ...] = (*powers, Rows(not_null(value.value, where)))
     return Lowered(statistics, lambda columns: _skewness(columns[:-1], columns[-1]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpsql.catalog.build import call as apply
 from dpsql.catalog.build import not_null
-from dpsql.catalog.moments import centred, of_sample
+from dpsql.catalog.moments import centre_value, of_sample
 from dpsql.catalog.record import (
     EVERY_DIALECT,
     NUMBERS,
@@ -27,7 +27,7 @@ from dpsql.ir.relations import Private
 
 def lower(call: Aggregated, _: Private) -> Lowered:
     """``E[(x - mid)^2] - E[x - mid]^2``, clamped to what the bounds allow."""
-    value, where = centred(call.args[0]), call.where
+    value, where = centre_value(call.args[0]), call.where
 
     def finish(columns: tuple[Column, ...]) -> Expression:
         total, squares, count = columns

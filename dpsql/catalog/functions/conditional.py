@@ -35,7 +35,7 @@ def optional_as(argument: Expression, kind: Kind) -> bool:
     return shape.nullable or far
 
 
-def joined(parts: Sequence[Expression], kind: Kind) -> Domain:
+def join_domains(parts: Sequence[Expression], kind: Kind) -> Domain:
     """What is known of a value that is one of the parts (NULL parts add nothing)."""
     domains = [p.shape.domain for p in parts if p.shape.kind is not Kind.NULL]
     if not domains:
@@ -70,7 +70,7 @@ def _coalesce_shape(args: tuple[Expression, ...], _: str) -> Shape:
         if not optional_as(a, kind):
             break
     nullable = optional_as(reached[-1], kind)
-    return Shape(kind, nullable, joined(reached, kind), name_of_type(kind, args))
+    return Shape(kind, nullable, join_domains(reached, kind), name_of_type(kind, args))
 
 
 def _array_shape(args: tuple[Expression, ...], _: str) -> Shape:
@@ -270,6 +270,6 @@ __all__ = [
     "RECORDS",
     "Mismatch",
     "as_kind",
-    "joined",
+    "join_domains",
     "optional_as",
 ]

@@ -150,14 +150,14 @@ def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
         raise Mismatch("dates move by a literal interval")
     sign = 1 if option == "+" else -1
     domain = args[0].shape.domain
-    low, high = (moved(end, step, sign) for end in (domain.low, domain.high))
+    low, high = (add_interval(end, step, sign) for end in (domain.low, domain.high))
     name = name_of_type(Kind.TIMESTAMP, args)
     if low is None or high is None:
         return Shape(Kind.TIMESTAMP, True, type_name=name)
     return Shape(Kind.TIMESTAMP, any_nullable(args[:1]), interval(low, high), name)
 
 
-def moved(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
+def add_interval(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
     """The value moved; None when it leaves the calendar. Months keep the day where they can."""
     if not isinstance(value, date):
         return None

@@ -13,10 +13,10 @@ from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.parameters import builtin
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """An identifier, always quoted.
 
-    >>> quoted('a"b')
+    >>> quote_name('a"b')
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'

@@ -23,18 +23,18 @@ import duckdb
 
 from dpsql.bound.copies import companion, copy_of
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.engine import IDENTITY, check_owner
 from dpsql.engines.duckdb.write import write_rows
-from dpsql.policy.companion import RANK, Shelf, facts, key_of
+from dpsql.policy.companion import RANK, PreparedCopies, declared_key, facts
 from dpsql.policy.model import Policy, Table
 
 FORMAT = 3
-DOCUMENT = quoted("dpsql prepared")
+DOCUMENT = quote_name("dpsql prepared")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CopyReport:
     """A copy as its owner may see it; ``beyond`` are units with more rows than declared."""
 
     table: str
@@ -49,7 +49,7 @@ def place(policy: Policy) -> Path:
     return path.with_name(f"{path.name}.prepared")
 
 
-def read(policy: Policy, document: str | None) -> tuple[Shelf, tuple[str, ...]]:
+def read(policy: Policy, document: str | None) -> tuple[PreparedCopies, tuple[str, ...]]:
     """The copies that serve this policy, and why others do not.
 
     Claim: a copy is read only if it was made from this database file, unchanged since, under this
@@ -58,32 +58,32 @@ def read(policy: Policy, document: str | None) -> tuple[Shelf, tuple[str, ...]]:
     Argument: its document says what it was made from and of; whatever differs is not read.
     """
     if document is None:
-        return Shelf(), ()
+        return PreparedCopies(), ()
     found = json.loads(document)
     if found.get("format") != FORMAT:
-        return Shelf(), (
+        return PreparedCopies(), (
             "another version of dpsql prepared the tables, and they are not read: `dpsql prepare`",
         )
     if found["data_version"] != policy.data_version:
-        return Shelf(), (
+        return PreparedCopies(), (
             "tables were prepared for another data_version, and are not read: `dpsql prepare`",
         )
     if found["source"] != _fingerprint(policy.source.path):
-        return Shelf(), (
+        return PreparedCopies(), (
             "the database has changed since its tables were prepared, and they are not read: `dpsql prepare`",
         )
     private = {t.name: t for t in policy.tables.values() if not t.public}
     known = {n: t for n, t in private.items() if found["tables"].get(n) == facts(policy, t)}
     changed = [n for n in found["tables"] if n not in known]
-    keyed = frozenset(n for n, t in private.items() if found["keyed"].get(n) == [*key_of(t)])
+    keyed = frozenset(n for n, t in private.items() if found["keyed"].get(n) == [*declared_key(t)])
     said = tuple(
         f"table {n} was prepared for other declarations, and is not read: `dpsql prepare`"
         for n in changed
     )
-    return Shelf({n: companion(t) for n, t in known.items()}, keyed), said
+    return PreparedCopies({n: companion(t) for n, t in known.items()}, keyed), said
 
 
-def prepare(policy: Policy, tables: Sequence[str]) -> list[Written]:
+def prepare(policy: Policy, tables: Sequence[str]) -> list[CopyReport]:
     """Write copies of these tables, beside those that still serve; all of them or none.
 
     Raises where rows share what is declared a key: whether a copy may be read must not be decided
@@ -177,7 +177,7 @@ class _Maker:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
-    def make(self, tables: Sequence[str]) -> list[Written]:
+    def make(self, tables: Sequence[str]) -> list[CopyReport]:
         """Write everything."""
         policy = self._policy
         self._connection.execute("USE source")
@@ -188,7 +188,7 @@ class _Maker:
         for name in made:
             if name not in tables:
                 self._connection.execute(
-                    f"CREATE TABLE made.main.{quoted(name)} AS FROM older.main.{quoted(name)}"
+                    f"CREATE TABLE made.main.{quote_name(name)} AS FROM older.main.{quote_name(name)}"
                 )
         document = {
             "format": FORMAT,
@@ -219,35 +219,35 @@ class _Maker:
         salt = json.loads(document)["salt"] if shelf.copies else secrets.randbits(62)
         return list(shelf.copies), salt
 
-    def _table(self, table: Table, salt: int) -> Written:
-        name = f"made.main.{quoted(table.name)}"
+    def _table(self, table: Table, salt: int) -> CopyReport:
+        name = f"made.main.{quote_name(table.name)}"
         self._connection.execute(f"CREATE TABLE {name} AS {write_rows(copy_of(table, salt))}")
         for steps in companion(table).steps.values():
-            held = quoted(steps.name)
+            held = quote_name(steps.name)
             (beyond,) = self._one(
                 f"SELECT count(*) FROM {name} WHERE {held} NOT BETWEEN {steps.low} AND {steps.high}"
             )
             assert beyond == 0, "clamped values are between the bounds"
         (rows,) = self._one(f"SELECT count(*) FROM {name}")
         if not table.unit_columns:
-            return Written(table.name, rows, None, None)
-        most, rank = table.max_rows_per_unit, quoted(RANK)
+            return CopyReport(table.name, rows, None, None)
+        most, rank = table.max_rows_per_unit, quote_name(RANK)
         units, over = self._one(
             f"SELECT count(*) FILTER (WHERE {rank} = 1),"
             f" count(*) FILTER (WHERE {rank} = {most + 1}) FROM {name}"
         )
-        return Written(table.name, rows, units, over)
+        return CopyReport(table.name, rows, units, over)
 
     def _keys(self) -> Mapping[str, list[str]]:
         """The declared keys of private tables: no two rows share one."""
         keyed, shared, policy = {}, [], self._policy
         for table in policy.tables.values():
-            key = key_of(table)
+            key = declared_key(table)
             if table.public or not key:
                 continue
-            listed = ", ".join(quoted(name) for name in key)
+            listed = ", ".join(quote_name(name) for name in key)
             twice = (
-                f"SELECT 1 FROM source.main.{quoted(table.name)} GROUP BY {listed}"
+                f"SELECT 1 FROM source.main.{quote_name(table.name)} GROUP BY {listed}"
                 " HAVING count(*) > 1 LIMIT 1"
             )
             if self._connection.execute(twice).fetchone() is None:

@@ -85,7 +85,7 @@ FROM range(1, {visits} + 1) AS numbers(id) ORDER BY id;
 """
 
 
-def write(path: Path) -> None:
+def write_demo_data(path: Path) -> None:
     """Make the database file; there must be none at this place."""
     sizes = {"customers": CUSTOMERS, "orders": ORDERS, "visits": VISITS}
     with duckdb.connect(str(path)) as connection:

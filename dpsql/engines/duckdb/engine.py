@@ -27,13 +27,13 @@ from dpsql.engines.duckdb.write import write, write_rows
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts_file import State
-from dpsql.engines.incident import failed
+from dpsql.engines.incident import record_incident
 from dpsql.engines.lookups import one_row
-from dpsql.execution import check, ended, stoppable
+from dpsql.execution import check, has_ended, stoppable
 from dpsql.ir.statements import Query, TableRows
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.policy.companion import CATALOG, HEAVY
+from dpsql.policy.companion import CATALOG, OVER_LIMIT_CATALOG
 from dpsql.policy.model import Limits
 from dpsql.policy.source import SourceDescription, TableDescription
 
@@ -165,7 +165,7 @@ class DuckDB:
         except Ended as ended:
             failure = ended
         except Exception as error:  # noqa: BLE001 (as above)
-            failure = failed("read public tables", error, sql)
+            failure = record_incident("read public tables", error, sql)
         self._local.relations.pop(sql, None)
         raise failure
 
@@ -193,12 +193,12 @@ class DuckDB:
     def keep(self, name: str, table: str, rows: TableRows) -> bool:
         """Keep rows of a table in memory, for all who have this database open."""
         quoted, cursor = name.replace('"', '""'), self._cursor()
-        made = f'CREATE TABLE IF NOT EXISTS {HEAVY}."{quoted}" AS {write_rows(rows)}'
+        made = f'CREATE TABLE IF NOT EXISTS {OVER_LIMIT_CATALOG}."{quoted}" AS {write_rows(rows)}'
         try:
             with _KEEPING, stoppable(cursor.interrupt, VERIFYING):
                 cursor.execute(made)
         except duckdb.Error as error:
-            failed(f"keep rows of {table}", error, made)
+            record_incident(f"keep rows of {table}", error, made)
             return False
         return True
 
@@ -219,7 +219,7 @@ class DuckDB:
                 return self._relation(cursor, sql, parameters).to_arrow_table()
         except Exception as error:  # noqa: BLE001 (every cause must look the same to analysts)
             self._local.relations.pop(sql, None)
-            failure = failed(what, error, sql)
+            failure = record_incident(what, error, sql)
         raise failure
 
     def _parts(
@@ -233,7 +233,7 @@ class DuckDB:
                 yield from self._read(cursor, sql, parameters)
         except Exception as error:  # noqa: BLE001 (as above)
             self._local.relations.pop(sql, None)
-            failure = failed(what, error, sql)
+            failure = record_incident(what, error, sql)
         else:
             return
         raise failure
@@ -317,7 +317,7 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
             check_owner(copies, path)
             name = str(copies).replace("'", "''")
             root.execute(f"ATTACH '{name}' AS {CATALOG} (READ_ONLY)")
-        root.execute(f"ATTACH ':memory:' AS {HEAVY} (READ_WRITE)")
+        root.execute(f"ATTACH ':memory:' AS {OVER_LIMIT_CATALOG} (READ_WRITE)")
         for setting, value in IDENTITY.items():
             root.execute(f"SET GLOBAL {setting} = {value}")
         allocator.keep_little(root)
@@ -374,7 +374,7 @@ class Constants:
             self._check.check(sql)
             return
         except NotListed as error:
-            failure = failed("count values", error, sql)
+            failure = record_incident("count values", error, sql)
         raise failure
 
     @contextmanager
@@ -396,5 +396,5 @@ class Constants:
         except duckdb.OutOfMemoryException:
             failure = TooLarge()
         except duckdb.Error as error:
-            failure = Stopped() if ended() else failed("count values", error, sql)
+            failure = Stopped() if has_ended() else record_incident("count values", error, sql)
         raise failure

@@ -14,7 +14,7 @@ from dpsql.effort import step
 from dpsql.engines.duckdb.aggregates import call_form
 from dpsql.engines.duckdb.constants import double, literal
 from dpsql.engines.duckdb.functions import WRITERS
-from dpsql.engines.duckdb.types import coerced, engine_type, typed
+from dpsql.engines.duckdb.types import engine_type, write_coerced, write_typed
 from dpsql.ir.expressions import (
     Aggregated,
     Call,
@@ -50,7 +50,7 @@ def expression(node: Expression, names: Texts) -> str:
         case Column(number=number):
             return names[number]
         case Literal(value=value, shape=shape):
-            return typed(literal(value, shape.kind), node, shape.kind)
+            return write_typed(literal(value, shape.kind), node, shape.kind)
         case Interval(count=count, unit=unit):
             return f"INTERVAL '{count} {unit}'"
         case Call(function=name, args=args, option=option):
@@ -100,7 +100,7 @@ def _parameter(node: Parameter) -> str:
 
 
 def _argument(node: Expression, names: Texts) -> str:
-    """An argument of a function: constants are written bare, see ``typed``."""
+    """An argument of a function: constants are written bare, see ``write_typed``."""
     if isinstance(node, Literal):
         return literal(node.value, node.shape.kind)
     return expression(node, names)
@@ -109,10 +109,10 @@ def _argument(node: Expression, names: Texts) -> str:
 def _case(node: Case, names: Texts) -> str:
     kind = node.shape.kind
     whens = " ".join(
-        f"WHEN {_argument(c, names)} THEN {coerced(_argument(v, names), v, kind)}"
+        f"WHEN {_argument(c, names)} THEN {write_coerced(_argument(v, names), v, kind)}"
         for c, v in node.whens
     )
-    last = coerced(_argument(node.otherwise, names), node.otherwise, kind)
+    last = write_coerced(_argument(node.otherwise, names), node.otherwise, kind)
     return f"CASE {whens} ELSE {last} END"
 
 
@@ -125,7 +125,7 @@ def _window(node: Window, names: Texts) -> str:
     if order:
         parts.append("ORDER BY " + ", ".join(order))
     parts += [] if node.frame is None else [_frame(node.frame)]
-    call = called(node, names)
+    call = write_call(node, names)
     return as_planned(f"{call} OVER ({' '.join(parts)})", node)
 
 
@@ -168,7 +168,7 @@ CHOOSING = frozenset(names_where(lambda record: record.chooses))
 """Functions that give one of several equal values: which one must not be seen."""
 
 
-def called(node: Window | Aggregated, names: Texts) -> str:
+def write_call(node: Window | Aggregated, names: Texts) -> str:
     """An aggregate or window function with its arguments and its FILTER."""
     write = key_text if node.function in CHOOSING else expression
     args = ", ".join(write(a, names) for a in node.args)

@@ -3,7 +3,7 @@
 A writer of a function gives text that never fails, whatever the rows hold: a failure would tell the
 analyst about them. Its result has the engine's type of the shape's kind. It holds each argument's text at
 most once, so that nested calls stay as long as what was written. Constants come to it untyped (see
-``types.typed``).
+``types.write_typed``).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import assert_never
 
-from dpsql.engines.duckdb.constants import literal, quoted
+from dpsql.engines.duckdb.constants import literal, quote_name
 from dpsql.engines.duckdb.expressions import expression, key_text
 from dpsql.engines.duckdb.relations import Writer
 from dpsql.engines.duckdb.types import engine_type
@@ -40,7 +40,7 @@ def write_public(query: PublicQuery) -> str:
     match query.source:
         case PublicGroups() as groups:
             pairs = zip(groups.keys, query.fields, strict=True)
-            items = ", ".join(f"{key} AS {quoted(alias(f))}" for key, f in pairs)
+            items = ", ".join(f"{key} AS {quote_name(alias(f))}" for key, f in pairs)
             return f"SELECT {items} FROM ({write_groups(groups)}) AS c"
         case relation:
             return Writer().select(relation, query.fields)

@@ -15,11 +15,11 @@ from dpsql.engines.duckdb.statements import statement_text
 from dpsql.engines.engine import Engine, Value
 from dpsql.engines.exact_rows import ExactRows
 from dpsql.engines.facts import Facts
-from dpsql.engines.incident import failed
+from dpsql.engines.incident import record_incident
 from dpsql.engines.statement_chooser import StatementChooser
 from dpsql.ir.alternatives import Statement
 from dpsql.ir.statements import Query
-from dpsql.policy.companion import Shelf
+from dpsql.policy.companion import PreparedCopies
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
 
@@ -45,7 +45,11 @@ class Guarded:
     """An engine that runs only what passes; the rest is an incident, as if it had failed."""
 
     def __init__(
-        self, engine: Engine, policy: Policy, shelf: Shelf | None = None, facts: Facts | None = None
+        self,
+        engine: Engine,
+        policy: Policy,
+        shelf: PreparedCopies | None = None,
+        facts: Facts | None = None,
     ) -> None:
         """Wrap an open engine; ``shelf`` are the prepared copies that may be read.
 
@@ -125,7 +129,7 @@ class Guarded:
             if isinstance(error, RecursionError) and is_planning():
                 raise
             said = f" ({error})" if isinstance(error, Unsafe) else ""
-            failure = failed(f"pass a second check{said}", error, sql, error_type)
+            failure = record_incident(f"pass a second check{said}", error, sql, error_type)
         else:
             return
         raise failure

@@ -13,7 +13,7 @@ import duckdb
 
 from dpsql.diagnostics.quote import quote
 from dpsql.diagnostics.refusal import SourceMismatch
-from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.policy.guess import likely_keys
 from dpsql.policy.model import ForeignKey, Limits
@@ -54,7 +54,7 @@ def import_files(files: Sequence[Path], database: Path) -> None:
                 reader = READERS[file.suffix.lower()]
                 name = "'" + str(file).replace("'", "''") + "'"
                 connection.execute(
-                    f"CREATE TABLE {quoted(file.stem)} AS SELECT * FROM {reader}({name})"
+                    f"CREATE TABLE {quote_name(file.stem)} AS SELECT * FROM {reader}({name})"
                 )
     except duckdb.Error as error:
         database.unlink(missing_ok=True)
@@ -74,7 +74,7 @@ def bounds(
         }
 
 
-def repeated(path: Path, description: SourceDescription) -> frozenset[tuple[str, str]]:
+def find_repeated_columns(path: Path, description: SourceDescription) -> frozenset[tuple[str, str]]:
     """The columns that may be guessed to be keys, and that several rows share: read from the rows."""
     with duckdb.connect(str(path), read_only=True) as connection:
         return frozenset(
@@ -82,7 +82,7 @@ def repeated(path: Path, description: SourceDescription) -> frozenset[tuple[str,
             for table, there in description.tables.items()
             for column in likely_keys(table, there)
             if connection.execute(
-                f"SELECT 1 FROM {quoted(table)} GROUP BY {quoted(column)} HAVING count(*) > 1 LIMIT 1"
+                f"SELECT 1 FROM {quote_name(table)} GROUP BY {quote_name(column)} HAVING count(*) > 1 LIMIT 1"
             ).fetchone()
         )
 
@@ -92,10 +92,10 @@ def most_rows(path: Path, held: Mapping[str, Sequence[str]]) -> dict[str, int]:
     found = {}
     with duckdb.connect(str(path), read_only=True) as connection:
         for table, columns in held.items():
-            keys = ", ".join(map(quoted, columns))
-            known = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in columns)
+            keys = ", ".join(map(quote_name, columns))
+            known = " AND ".join(f"{quote_name(name)} IS NOT NULL" for name in columns)
             row = connection.execute(
-                f"SELECT max(n) FROM (SELECT count(*) AS n FROM {quoted(table)} WHERE {known} GROUP BY {keys})"
+                f"SELECT max(n) FROM (SELECT count(*) AS n FROM {quote_name(table)} WHERE {known} GROUP BY {keys})"
             ).fetchone()
             found[table] = max(1, int((row or (0,))[0] or 0))
     return found
@@ -107,11 +107,11 @@ def _extremes(
     for column, held in columns.items():
         if not (policy_type(held) or "").startswith(_RANGED):
             continue
-        name = quoted(column)
+        name = quote_name(column)
         finite = f" WHERE isfinite({name})" if held in _WITH_INFINITY else ""
         name = f"timezone('UTC', {name})" if policy_type(held) == INSTANT else name
         row = connection.execute(
-            f"SELECT min({name}), max({name}) FROM {quoted(table)}{finite}"
+            f"SELECT min({name}), max({name}) FROM {quote_name(table)}{finite}"
         ).fetchone()
         low, high = (_scalar(value) for value in row or (None, None))
         if low is not None and high is not None and low != high:

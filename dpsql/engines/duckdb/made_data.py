@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from dpsql.engines.duckdb.constants import literal, quoted
+from dpsql.engines.duckdb.constants import literal, quote_name
 from dpsql.policy.types import Kind, Scalar
 
 _BEYOND: Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -113,7 +113,7 @@ def write_table(table: MadeTable | MadeLabels) -> str:
     match table:
         case MadeLabels(name=name, parts=parts):
             return (
-                f"CREATE TABLE {quoted(name)} AS SELECT CAST(i AS INTEGER) AS part,"
+                f"CREATE TABLE {quote_name(name)} AS SELECT CAST(i AS INTEGER) AS part,"
                 f" 'part ' || i AS label FROM range(1, {parts + 1}) AS r(i)"
             )
         case MadeTable():
@@ -126,18 +126,18 @@ def _copied(table: MadeTable) -> str:
     """The rows of one cell, copied to all cells."""
     listed = ", ".join(f"({p}, '{level}', {n})" for p, level, n in table.people)
     once = [
-        f"{_cast(_level(c.content), c)} AS {quoted(c.name)}"
+        f"{_cast(_level(c.content), c)} AS {quote_name(c.name)}"
         for c in table.columns
         if isinstance(c.content, Level)
     ]
     items = ", ".join(
-        quoted(c.name)
+        quote_name(c.name)
         if isinstance(c.content, Level)
-        else f"{_cast(_of_cell(c.content, table.target), c)} AS {quoted(c.name)}"
+        else f"{_cast(_of_cell(c.content, table.target), c)} AS {quote_name(c.name)}"
         for c in table.columns
     )
     return (
-        f"CREATE TABLE {quoted(table.name)} AS WITH cell AS MATERIALIZED"
+        f"CREATE TABLE {quote_name(table.name)} AS WITH cell AS MATERIALIZED"
         f" (SELECT {', '.join(['p', 'j', *once])} FROM (VALUES {listed}) AS v(p, value, n),"
         f" range(0, {table.rows}) AS s(j) WHERE j < n)"
         f" SELECT {items} FROM range(1, {table.cells + 1}) AS r(c), cell"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from dpsql.engines.duckdb.constants import literal, quoted
+from dpsql.engines.duckdb.constants import literal, quote_name
 from dpsql.engines.duckdb.expressions import (
     as_planned,
-    called,
     expression,
     key_text,
     sort_list,
+    write_call,
 )
 from dpsql.engines.duckdb.types import engine_type
 from dpsql.ir.expressions import Aggregated, Column, alias
@@ -32,7 +32,7 @@ from dpsql.ir.relations import (
     Values,
     Windowed,
 )
-from dpsql.policy.companion import CATALOG, HEAVY, RANK, owners
+from dpsql.policy.companion import CATALOG, OVER_LIMIT_CATALOG, RANK, owners
 from dpsql.policy.model import ForeignKey
 from dpsql.policy.types import Kind
 
@@ -86,7 +86,7 @@ class Writer:
             case Stored(given=True):
                 return self._given(relation)
             case Stored(name=name, fields=fields):
-                return Block({f.number: quoted(alias(f)) for f in fields}, quoted(name))
+                return Block({f.number: quote_name(alias(f)) for f in fields}, quote_name(name))
             case Filter(input=below, predicate=predicate):
                 block = self.open(below)
                 return replace(block, where=(*block.where, expression(predicate, block.items)))
@@ -124,7 +124,8 @@ class Writer:
         """A block as a statement."""
         unique = {f.number: f for f in fields}
         items = ", ".join(
-            _named(block.items[n], quoted(alias(self.names.get(n, f)))) for n, f in unique.items()
+            _named(block.items[n], quote_name(alias(self.names.get(n, f))))
+            for n, f in unique.items()
         )
         return f"SELECT {'DISTINCT ' if block.distinct else ''}{items or '1'}{block.tail()}"
 
@@ -135,7 +136,7 @@ class Writer:
         name = f"q{self.tables}"
         text = self.statement(block, columns)
         return Block(
-            {c.number: f"{name}.{quoted(alias(c))}" for c in columns}, f"({text}) AS {name}"
+            {c.number: f"{name}.{quote_name(alias(c))}" for c in columns}, f"({text}) AS {name}"
         )
 
     def open(self, relation: Relation) -> Block:
@@ -149,22 +150,22 @@ class Writer:
         self.tables += 1
         name = f"t{self.tables}"
         items = {f.number: _column(scan, f, name) for f in scan.fields}
-        stored = quoted(scan.table.name)
-        if scan.heavy is not None:
-            stored = f"{HEAVY}.{quoted(scan.heavy)}"
+        stored = quote_name(scan.table.name)
+        if scan.over_limit_rows is not None:
+            stored = f"{OVER_LIMIT_CATALOG}.{quote_name(scan.over_limit_rows)}"
         source = f"{stored} AS {name}"
         holder = name
-        for key in () if scan.lean else scan.table.path:
+        for key in () if scan.skip_unit_path else scan.table.path:
             self.tables += 1
             parent = f"t{self.tables}"
             source += (
-                f" JOIN {quoted(key.references)} AS {parent} ON {_matches(holder, key, parent)}"
+                f" JOIN {quote_name(key.references)} AS {parent} ON {_matches(holder, key, parent)}"
             )
             holder = parent
-        owners = () if scan.lean else scan.unit_fields
+        owners = () if scan.skip_unit_path else scan.unit_fields
         for column in owners:
             self.names.setdefault(column.number, column)
-            items.setdefault(column.number, f"{holder}.{quoted(column.name)}")
+            items.setdefault(column.number, f"{holder}.{quote_name(column.name)}")
         owned = tuple(f"{items[c.number]} IS NOT NULL" for c in owners)
         return Block(items, source, owned if isinstance(scan.privacy, Private) else ())
 
@@ -174,13 +175,13 @@ class Writer:
         name = f"t{self.tables}"
         items = {f.number: _column(scan, f, name) for f in scan.fields}
         held = zip(scan.unit_fields, owners(scan.table), strict=True)
-        hidden = [] if scan.lean else [(column, text) for column, text in held]
+        hidden = [] if scan.skip_unit_path else [(column, text) for column, text in held]
         hidden += [(s.column, s.steps.name) for s in copied.stepped]
         for column, text in hidden:
             self.names.setdefault(column.number, column)
-            items.setdefault(column.number, f"{name}.{quoted(text)}")
-        kept = () if copied.most is None else (f"{name}.{quoted(RANK)} <= {copied.most}",)
-        return Block(items, f"{CATALOG}.{quoted(scan.table.name)} AS {name}", kept)
+            items.setdefault(column.number, f"{name}.{quote_name(text)}")
+        kept = () if copied.most is None else (f"{name}.{quote_name(RANK)} <= {copied.most}",)
+        return Block(items, f"{CATALOG}.{quote_name(scan.table.name)} AS {name}", kept)
 
     def _values(self, values: Values) -> Block:
         if not values.fields:
@@ -193,9 +194,9 @@ class Writer:
             + ")"
             for row in values.rows or ((None,) * len(values.fields),)
         )
-        columns = ", ".join(quoted(alias(f)) for f in values.fields)
+        columns = ", ".join(quote_name(alias(f)) for f in values.fields)
         items = {
-            f.number: _typed(f"{name}.{quoted(alias(f))}", f.shape.kind) for f in values.fields
+            f.number: _typed(f"{name}.{quote_name(alias(f))}", f.shape.kind) for f in values.fields
         }
         none = () if values.rows else ("FALSE",)
         return Block(items, f"(VALUES {rows}) AS {name}({columns})", none)
@@ -230,7 +231,7 @@ class Writer:
     def _aggregate(self, aggregate: Aggregate) -> Block:
         block = self.open(aggregate.input)
         keys = [key_text(k, block.items) for k in aggregate.keys]
-        texts = [*keys, *(aggregated(c, block.items) for c in aggregate.calls)]
+        texts = [*keys, *(write_aggregate(c, block.items) for c in aggregate.calls)]
         items = {f.number: t for f, t in zip(aggregate.fields, texts, strict=True)}
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
         if aggregate.sets:
@@ -269,13 +270,14 @@ class Writer:
             whole = side.fields[: len(union.fields)]
             columns = union.columns[position] if union.columns else whole
             items = ", ".join(
-                _named(_typed(block.items[c.number], f.shape.kind), quoted(alias(f)))
+                _named(_typed(block.items[c.number], f.shape.kind), quote_name(alias(f)))
                 for c, f in zip(columns, union.fields, strict=True)
             )
             sides.append(f"SELECT {items}{block.tail()}")
         text = f" {union.operation.upper()} ".join(sides)
         return Block(
-            {f.number: f"{name}.{quoted(alias(f))}" for f in union.fields}, f"({text}) AS {name}"
+            {f.number: f"{name}.{quote_name(alias(f))}" for f in union.fields},
+            f"({text}) AS {name}",
         )
 
     def _windowed(self, windowed: Windowed) -> Block:
@@ -296,14 +298,14 @@ class Writer:
         return replace(block, limit=text)
 
 
-def aggregated(call: Aggregated, names: dict[int, str]) -> str:
+def write_aggregate(call: Aggregated, names: dict[int, str]) -> str:
     """A plain aggregate: over public or released rows, or over one unit's own rows."""
-    return as_planned(called(call, names), call)
+    return as_planned(write_call(call, names), call)
 
 
 def _column(scan: Scan, field: Column, of: str) -> str:
     """A stored column as the type the plan gave it, with a cast where it is stored as another one."""
-    text, declared = f"{of}.{quoted(field.name)}", scan.table.columns.get(field.name)
+    text, declared = f"{of}.{quote_name(field.name)}", scan.table.columns.get(field.name)
     held = declared is not None and declared.held_as_read and declared.kind is field.shape.kind
     return text if held else _typed(text, field.shape.kind)
 
@@ -319,4 +321,4 @@ def _named(text: str, name: str) -> str:
 
 def _matches(child: str, key: ForeignKey, parent: str) -> str:
     pairs = zip(key.columns, key.key, strict=True)
-    return " AND ".join(f"{child}.{quoted(a)} = {parent}.{quoted(b)}" for a, b in pairs)
+    return " AND ".join(f"{child}.{quote_name(a)} = {parent}.{quote_name(b)}" for a, b in pairs)

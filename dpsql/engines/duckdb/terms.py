@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import assert_never
 
-from dpsql.engines.duckdb.constants import double, literal, quoted
+from dpsql.engines.duckdb.constants import double, literal, quote_name
 from dpsql.engines.duckdb.expressions import canonical, expression
 from dpsql.ir.expressions import Expression, Literal
 from dpsql.ir.statements import (
@@ -94,7 +94,7 @@ def term(node: Term, scope: Scope) -> str:  # noqa: C901 (one arm each)
         case Name(name=name, of=of):
             return f"{of}.{name}" if of else name
         case StoredColumn(name=name, of=of):
-            return f"{of}.{quoted(name)}"
+            return f"{of}.{quote_name(name)}"
         case Number(value=value):
             return str(value)
         case RowValue(expression=given):

@@ -21,7 +21,7 @@ def engine_type(kind: Kind) -> str:
     return _ENGINE_TYPE[kind]
 
 
-def typed(text: str, argument: Expression, kind: Kind) -> str:
+def write_typed(text: str, argument: Expression, kind: Kind) -> str:
     """The text with its type said, where the engine would read a narrower one or none at all.
 
     Whole constants are read as 32 bits where they fit, and NULL is of no type.
@@ -32,10 +32,10 @@ def typed(text: str, argument: Expression, kind: Kind) -> str:
     return f"CAST({text} AS {engine_type(kind)})" if untyped and kind in _ENGINE_TYPE else text
 
 
-def coerced(text: str, argument: Expression, kind: Kind) -> str:
+def write_coerced(text: str, argument: Expression, kind: Kind) -> str:
     """The text of an argument, as the kind that it shares with its neighbours."""
     if argument.shape.kind in (kind, Kind.NULL):
-        return typed(text, argument, kind)
+        return write_typed(text, argument, kind)
     return f"TRY_CAST({text} AS {engine_type(kind)})"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from dpsql.engines.duckdb.constants import quoted
+from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.groups import write_groups
 from dpsql.engines.duckdb.layout import Clause, Text, lay_out
 from dpsql.engines.duckdb.relations import Writer
@@ -43,7 +43,7 @@ def write(query: Query) -> str:
         return lay_out(body)
     tables = tuple(
         (
-            f"{quoted(s.name)} AS {'' if s.stored else 'NOT '}MATERIALIZED ",
+            f"{quote_name(s.name)} AS {'' if s.stored else 'NOT '}MATERIALIZED ",
             _query(s.query),
         )
         for s in found.values()
@@ -53,7 +53,7 @@ def write(query: Query) -> str:
 
 def write_rows(rows: TableRows) -> str:
     """The statement that gives the rows of a table, under the names of its columns."""
-    items = tuple((f"r.{name} AS {quoted(column)}",) for name, column in rows.columns)
+    items = tuple((f"r.{name} AS {quote_name(column)}",) for name, column in rows.columns)
     clauses = [
         Clause("SELECT", items),
         Clause("FROM", ((_query(rows.query), " AS r"),)),
@@ -104,7 +104,7 @@ def _query(query: Query) -> Text:
             joined = (c for o in others for c in (Clause("UNION ALL"), *o.clauses))
             return Text((*first.clauses, *joined))
         case CommonTable(name=name):
-            return Text((Clause("SELECT", (("*",),)), Clause("FROM", ((quoted(name),),))))
+            return Text((Clause("SELECT", (("*",),)), Clause("FROM", ((quote_name(name),),))))
         case _:
             assert_never(query)
 
@@ -167,7 +167,7 @@ def _select(select: Select) -> Text:
 def _from(source: From) -> Iterator[str | Text]:
     match source:
         case Alias(query=CommonTable(name=name), alias=alias):
-            yield f"{quoted(name)} AS {alias}"
+            yield f"{quote_name(name)} AS {alias}"
         case Alias(query=query, alias=alias):
             yield _query(query)
             yield f" AS {alias}"
@@ -195,10 +195,10 @@ def _led(source: JoinPath) -> Iterator[str | Text]:
     for number, step in enumerate(source.path):
         parent = f"o{number}"
         pairs = zip(columns, step.key, strict=True)
-        match = " AND ".join(f"{holder}.{a} = {parent}.{quoted(b)}" for a, b in pairs)
-        yield f" JOIN {quoted(step.references)} AS {parent} ON {match}"
+        match = " AND ".join(f"{holder}.{a} = {parent}.{quote_name(b)}" for a, b in pairs)
+        yield f" JOIN {quote_name(step.references)} AS {parent} ON {match}"
         following = source.path[number + 1 : number + 2]
-        holder, columns = parent, tuple(quoted(c) for s in following for c in s.columns)
+        holder, columns = parent, tuple(quote_name(c) for s in following for c in s.columns)
 
 
 def _every_group(node: EveryGroup) -> Text:

@@ -18,7 +18,7 @@ from dpsql.ir.expressions import (
     Expression,
     Shape,
     Window,
-    children,
+    child_expressions,
 )
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.binder import Binder
@@ -100,7 +100,7 @@ def _holds_identifier(node: Expression) -> bool:
         return node.identifier
     if isinstance(node, Call) and node.shape.kind is Kind.BOOLEAN:
         return False
-    parts = children(node)
+    parts = child_expressions(node)
     if isinstance(node, Case):
         parts = (*(value for _, value in node.whens), node.otherwise)
     return any(map(_holds_identifier, parts))

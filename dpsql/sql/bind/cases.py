@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dpsql.catalog.function import common_kind, name_of_type
 from dpsql.catalog.functions import Mismatch
-from dpsql.catalog.functions.conditional import joined, optional_as
+from dpsql.catalog.functions.conditional import join_domains, optional_as
 from dpsql.ir.domain import ANYTHING
 from dpsql.ir.expressions import NULL, Case, Expression, Shape
 from dpsql.policy.types import Kind
@@ -60,7 +60,7 @@ def make_case(
     except Mismatch as mismatch:
         raise refuse("DP201", node, str(mismatch), "All values of a CASE have one type.") from None
     nullable = any(optional_as(v, kind) for v in values)
-    domain = joined(values, kind) if kind is not Kind.NULL else ANYTHING
+    domain = join_domains(values, kind) if kind is not Kind.NULL else ANYTHING
     return Case(
         whens, otherwise, Shape(kind, nullable, domain, name_of_type(kind, values)), span_of(node)
     )

@@ -89,7 +89,7 @@ def _grouped(subquery: Subquery, around: Relation, context: Context) -> _Found |
         unit = unit_of(inner, keys)
         keys, fields = (*keys, *unit), (*fields, *unit)
     whole = fields + relation.fields
-    state = privacy.grouped(inner.privacy, keys, whole)
+    state = privacy.group_privacy(inner.privacy, keys, whole)
     made: Relation = Aggregate(
         inner, keys, relation.calls, whole, state, relation.span,
         called=context.called(*(f.name for f in fields)),

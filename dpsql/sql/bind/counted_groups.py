@@ -35,7 +35,7 @@ from dpsql.ir.relations import (
     Sort,
     with_arguments,
 )
-from dpsql.ir.relations import walk as rows
+from dpsql.ir.relations import walk_relations as rows
 from dpsql.sql.bind import privacy
 from dpsql.sql.narrow import conjunction, narrow
 
@@ -94,7 +94,7 @@ def groups_of(relation: Relation) -> Groups | None:
         case Aggregate(input=below, keys=keys, sets=(), terms=None) if keys:
             if not isinstance(below.privacy, Private):
                 return _coarser(groups_of(below), keys, relation.fields, relation.key_names)
-            state = privacy.grouped(below.privacy, keys, relation.fields)
+            state = privacy.group_privacy(below.privacy, keys, relation.fields)
             if isinstance(state, Private) or any(
                 isinstance(r, Join) and r.whole for r in rows(below)
             ):

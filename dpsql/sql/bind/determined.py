@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dpsql.ir.expressions import Column, Expression
 from dpsql.ir.relations import Private, Relation, Scan
 from dpsql.sql.bind import privacy
-from dpsql.sql.bind.join_rules import equalities, scans, told
+from dpsql.sql.bind.join_rules import equalities, known_conditions, scans
 
 
 def unit_of(relation: Relation, keys: Iterable[Expression]) -> tuple[Column, ...]:
@@ -24,12 +24,12 @@ def unit_of(relation: Relation, keys: Iterable[Expression]) -> tuple[Column, ...
     state, keys = relation.privacy, tuple(keys)
     if not isinstance(state, Private) or not state.key or privacy.groups_by_unit(state, keys):
         return ()
-    known = equalities(told(relation))
+    known = equalities(known_conditions(relation))
     equal = known.closure(frozenset(k.number for k in keys if isinstance(k, Column)))
     below = scans(relation)
     if not any(set(columns) <= equal for scan in below for columns in _determining(scan)):
         return ()
-    visible = [*relation.fields, *(f for s in below if not s.lean for f in s.unit_fields)]
+    visible = [*relation.fields, *(f for s in below if not s.skip_unit_path for f in s.unit_fields)]
     found = [next((f for f in visible if f.number in part), None) for part in state.key]
     return tuple(f for f in found if f is not None) if None not in found else ()
 

@@ -20,5 +20,5 @@ def without_repeats(
     called = context.called(*(f.name for f in outputs))
     if not isinstance(relation.privacy, Private):
         return Distinct(relation, outputs, relation.privacy, span, called)
-    state = privacy.grouped(relation.privacy, outputs, outputs)
+    state = privacy.group_privacy(relation.privacy, outputs, outputs)
     return Aggregate(relation, outputs, (), outputs, state, span, called=called)

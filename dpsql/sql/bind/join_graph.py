@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from dpsql.ir.expressions import Call, Column, Expression, columns, conjuncts
-from dpsql.ir.relations import Join, Private, Relation, Scan, written
+from dpsql.ir.relations import Join, Private, Relation, Scan, written_columns
 from dpsql.sql.bind.join_rules import (
     covers_key,
     declared_same,
@@ -93,7 +93,7 @@ def _lean(leaves: list[_Leaf], conditions: list[Expression]) -> list[_Leaf]:
             )
             and not compared & _numbers(scan.unit_fields)
         ):
-            kept.append(replace(leaf, relation=replace(scan, lean=True)))
+            kept.append(replace(leaf, relation=replace(scan, skip_unit_path=True)))
         else:
             kept.append(leaf)
     return kept
@@ -149,7 +149,7 @@ class _Graph:
 
     def _usable(self, current: Relation, leaf: Relation) -> list[Expression]:
         """Conditions that need both sides and nothing else."""
-        mine, theirs = written(current).keys(), written(leaf).keys()
+        mine, theirs = written_columns(current).keys(), written_columns(leaf).keys()
         found = []
         for condition in self.conditions:
             needed = _numbers(columns(condition))
@@ -170,7 +170,7 @@ class _Graph:
 
 def _anchors(relation: Relation) -> bool:
     """Whether the chain can start here: a private relation that finds its own unit."""
-    lean = isinstance(relation, Scan) and relation.lean
+    lean = isinstance(relation, Scan) and relation.skip_unit_path
     return isinstance(relation.privacy, Private) and not lean
 
 

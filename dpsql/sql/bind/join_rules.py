@@ -20,8 +20,8 @@ from dpsql.ir.relations import (
     Scan,
     Sort,
     Values,
-    walk,
-    written,
+    walk_relations,
+    written_columns,
 )
 from dpsql.policy.types import Kind, Scalar
 from dpsql.sql.bind import privacy
@@ -68,18 +68,18 @@ def _exact(one: Column, other: Column) -> bool:
     return len(kinds) == 1 or Kind.NULL in kinds or all(kind.temporal for kind in kinds)
 
 
-def told(relation: Relation) -> list[Expression]:
+def known_conditions(relation: Relation) -> list[Expression]:
     """Conditions that hold for every row: of inner joins, semi joins and filters straight below."""
     match relation:
         case Join(kind="inner" | "cross" | "semi", left=left, right=right, condition=condition):
-            below = told(left) + told(right)
+            below = known_conditions(left) + known_conditions(right)
             return below if condition is None else [condition, *below]
         case Join(kind="left" | "anti", left=left):
-            return told(left)
+            return known_conditions(left)
         case Filter(input=below, predicate=predicate):
-            return [predicate, *told(below)]
+            return [predicate, *known_conditions(below)]
         case Project(input=below) | Sort(input=below):
-            return told(below)
+            return known_conditions(below)
         case _:
             return []
 
@@ -203,7 +203,7 @@ def _read_as(column: Column, other: Column) -> Expression:
 
 def _keys(relation: Relation, state: Private) -> tuple[Column, ...]:
     """The unit's key in the rows of a relation, shown or not; none where a part is not there."""
-    there, shown = written(relation), {f.number for f in relation.fields}
+    there, shown = written_columns(relation), {f.number for f in relation.fields}
     parts = [sorted(part & there.keys(), key=lambda n: (n not in shown, n)) for part in state.key]
     return tuple(there[part[0]] for part in parts) if all(parts) else ()
 
@@ -231,10 +231,10 @@ def _most_met(public: Relation, known: Equalities) -> int:
     """How many rows of a public relation meet a row of the other side; 0 when nothing bounds it."""
     own = {f.number for f in public.fields}
     matched = {n for pair in known.pairs if set(pair) - own for n in pair} & own
-    return min((most for columns, most in shared(public) if columns <= matched), default=0)
+    return min((most for columns, most in find_fan_outs(public) if columns <= matched), default=0)
 
 
-def shared(relation: Relation) -> list[tuple[set[int], int]]:
+def find_fan_outs(relation: Relation) -> list[tuple[set[int], int]]:
     """How many rows of a public or released relation share values of columns, at most."""
     match relation:
         case Scan(table=table, fields=fields):
@@ -250,7 +250,7 @@ def shared(relation: Relation) -> list[tuple[set[int], int]]:
             columns = zip(fields, zip(*rows, strict=True), strict=False)
             return [({f.number}, 1) for f, values in columns if _all_different(f, values)]
         case Filter(input=below) | Project(input=below) | Sort(input=below) | Limit(input=below):
-            return shared(below)
+            return find_fan_outs(below)
         case _:
             return []
 
@@ -304,9 +304,13 @@ def joined_on_unit(relation: Join) -> bool:
     assert isinstance(right, Private)
     own = [] if relation.condition is None else [relation.condition]
     inner = relation.kind in ("inner", "semi")
-    known = equalities([*own, *told(relation.left), *told(relation.right)] if inner else own)
+    known = equalities(
+        [*own, *known_conditions(relation.left), *known_conditions(relation.right)]
+        if inner
+        else own
+    )
     pairs = [*known.pairs, *imply_equal_units(relation.left, relation.right, known)]
-    for below in walk(relation) if inner else ():
+    for below in walk_relations(relation) if inner else ():
         if isinstance(below, Join) and below.kind in ("inner", "cross"):
             pairs += imply_equal_units(below.left, below.right, known)
     return units_agree(left, right, Equalities(pairs))

@@ -30,7 +30,7 @@ from dpsql.ir.relations import (
     Windowed,
 )
 from dpsql.policy.types import Kind, Scalar
-from dpsql.sql.bind.join_rules import equalities, told
+from dpsql.sql.bind.join_rules import equalities, known_conditions
 from dpsql.sql.bind.scope import Scope, spell_name
 from dpsql.sql.clauses import bounds_of, clause_of
 
@@ -74,7 +74,7 @@ def _check_unit(clause: Clause, below: Relation, scope: Scope) -> None:
         return
     names = [exp.to_identifier(name, quoted=quoted) for name, quoted in clause.unit]
     node = exp.column(names[-1], table=names[0] if len(names) == 2 else None)
-    known = equalities(told(below))
+    known = equalities(known_conditions(below))
     parts = [known.closure(part) for part in state.key]
     if len(parts) == 1 and scope.knows(node):
         found = scope.resolve(node)

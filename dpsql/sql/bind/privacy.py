@@ -12,7 +12,9 @@ from dpsql.ir.expressions import Column, Expression
 from dpsql.ir.relations import Privacy, Private, Public, Released
 
 
-def grouped(privacy: Privacy, keys: Iterable[Expression], fields: tuple[Column, ...]) -> Privacy:
+def group_privacy(
+    privacy: Privacy, keys: Iterable[Expression], fields: tuple[Column, ...]
+) -> Privacy:
     """GROUP BY. Grouping that includes the unit stays private; any other is the frontier.
 
     Claim: in the first case each result row is computed from one unit's rows alone. In the second the result will be

@@ -328,7 +328,7 @@ class _Grouped(_Plain):
         counting = over_rows(Counting(self.relation, self.keys + self.levels.constants, calls))
         keys, calls = counting.keys, counting.calls
         relation = as_inner_calendar_join(counting.relation, keys, calls)
-        state = privacy.grouped(relation.privacy, keys, fields)
+        state = privacy.group_privacy(relation.privacy, keys, fields)
         return Aggregate(
             relation, keys, calls, fields, state,
             span_of(self.select.args.get("group") or self.select.expressions[0]),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.catalog.function import name_of_type
-from dpsql.catalog.functions.time import moved
+from dpsql.catalog.functions.time import add_interval
 from dpsql.ir import domain as d
 from dpsql.ir.expressions import Expression, Interval, Literal, Shape
 from dpsql.ir.relations import Values
@@ -59,7 +59,10 @@ def _values(start: Expression, end: Expression, step: Expression) -> list[Scalar
 
 
 def _times(first: dt.date, last: dt.date, step: Interval) -> list[Scalar] | None:
-    at, limit = moved(first, replace(step, count=0), 1), moved(last, replace(step, count=0), 1)
+    at, limit = (
+        add_interval(first, replace(step, count=0), 1),
+        add_interval(last, replace(step, count=0), 1),
+    )
     if step.count == 0 or at is None or limit is None:
         return None
     found: list[Scalar] = []
@@ -67,5 +70,5 @@ def _times(first: dt.date, last: dt.date, step: Interval) -> list[Scalar] | None
         found.append(at)
         if len(found) > MOST_SERIES_ROWS:
             break
-        at = moved(at, step, 1)
+        at = add_interval(at, step, 1)
     return found

@@ -11,7 +11,7 @@ from dpsql.catalog.function import common_kind, name_of_type
 from dpsql.catalog.functions import Mismatch
 from dpsql.ir.domain import hull
 from dpsql.ir.expressions import Column, Shape
-from dpsql.ir.relations import Aggregate, Filter, Private, Relation, Union, written
+from dpsql.ir.relations import Aggregate, Filter, Private, Relation, Union, written_columns
 from dpsql.policy.types import Kind
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.context import Context, Output, refuse
@@ -98,7 +98,7 @@ def _with_unit(
             there = not_null(key)
             relation = Filter(relation, there, relation.fields, state, place)
     if not every:
-        grouped = privacy.grouped(state, fields, fields)
+        grouped = privacy.group_privacy(state, fields, fields)
         called = context.called(*(f.name for f in fields))
         relation = Aggregate(relation, fields, (), fields, grouped, place, called=called)
     return Output(relation, fields)
@@ -128,7 +128,7 @@ def _key_column(relation: Relation, part: frozenset[int]) -> Column:
     for field in relation.fields:
         if field.number in part:
             return field
-    known = written(relation)
+    known = written_columns(relation)
     return known[min(part & known.keys())]
 
 

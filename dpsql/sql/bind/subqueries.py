@@ -25,7 +25,7 @@ from dpsql.ir.relations import (
     Sort,
     expressions,
     inputs,
-    walk,
+    walk_relations,
 )
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.binder import Binder
@@ -116,7 +116,7 @@ def free_columns(relation: Relation) -> set[int]:
     """
     made: set[int] = set()
     used: set[int] = set()
-    for part in walk(relation):
+    for part in walk_relations(relation):
         read = {c.number for e in expressions(part) for c in columns(e)}
         below = {f.number for part_below in inputs(part) for f in part_below.fields}
         made |= {f.number for f in part.fields} - read - below

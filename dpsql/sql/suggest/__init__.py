@@ -46,7 +46,9 @@ Ask = Callable[[Source], object]
 """Plans a statement; raises ``Refused`` where it is not answered."""
 
 
-def suggested(refused: Refused, source: Source, ask: Ask, visible: Sequence[str]) -> Refused:
+def suggest_statement(
+    refused: Refused, source: Source, ask: Ask, visible: Sequence[str]
+) -> Refused:
     """The same refusal, with the nearest statement that is answered, if one was found in time."""
     first = refused.first
     if len(source.text) > LONGEST or is_sql(first.instead):

@@ -71,8 +71,8 @@ def is_answered(sql: str, dialect: str = "postgres", *, strict: bool = False) ->
     """Whether there is an answer; whatever else than a refusal is raised fails the test."""
     source = Source(sql, dialect)
     try:
-        plan = pipeline.planned(source, seen(strict=strict), evaluator())
-        found = pipeline.priced(plan, source, ANALYST)
+        plan = pipeline.make_plan(source, seen(strict=strict), evaluator())
+        found = pipeline.price_plan(plan, source, ANALYST)
     except Refused:
         return False
     for part in found.parts:

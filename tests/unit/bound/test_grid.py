@@ -9,7 +9,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from dpsql.bound.grid import FINE_BITS, Grid, ends, grid, is_whole
+from dpsql.bound.grid import FINE_BITS, Grid, grid, grid_ends, is_whole
 from dpsql.bound.rows import steps_of
 from dpsql.catalog.statistic import Total
 from dpsql.engines.duckdb.terms import Scope, term
@@ -35,7 +35,7 @@ def _total(low: object, high: object) -> Total:
 
 def _values(total: Total, at: Grid) -> list[float]:
     """Both ends, halves of steps, and what is next to each of them."""
-    low, high = ends(total)
+    low, high = grid_ends(total)
     step = 2.0**-at.shift
     inside = [low + (high - low) * i / 97 for i in range(98)]
     halves = [(math.floor(x / step) + 0.5) * step for x in inside]
@@ -65,7 +65,7 @@ def test_steps_are_between_the_ends_of_the_grid(
     values = _values(total, at)
     found = _steps(_text(total, at), values)
     assert all(at.low <= n + at.centre <= at.high for n in found)
-    low, high = ends(total)
+    low, high = grid_ends(total)
     for x, n in zip(values, found, strict=True):
         if low <= x <= high:
             assert n + at.centre == math.floor(x * 2.0**at.shift + 0.5)

@@ -11,9 +11,9 @@ from support.measured import flat, opened, plan_of, request, text_of
 
 from dpsql.bound import OneRow, PreparedRows
 from dpsql.bound.copies import companion, copy_of
-from dpsql.bound.reading import reading
+from dpsql.bound.reading import match_copies
 from dpsql.engines.duckdb.write import write_rows
-from dpsql.policy.companion import Shelf, facts, key_of
+from dpsql.policy.companion import PreparedCopies, declared_key, facts
 from dpsql.policy.model import Column, Table
 from dpsql.policy.types import Kind
 from dpsql.price.price import price
@@ -26,11 +26,13 @@ ROWS = WORLDS["rows"]
 LINES = "lineitem JOIN orders USING (order_id)"
 
 
-def shelf(world: World, *without: str) -> Shelf:
+def shelf(world: World, *without: str) -> PreparedCopies:
     """Copies of all private tables; all keys are unique but those of some."""
     private = {t.name: t for t in opened(world).policy.tables.values() if not t.public}
-    keyed = frozenset(name for name, t in private.items() if key_of(t) and name not in without)
-    return Shelf({name: companion(t) for name, t in private.items()}, keyed)
+    keyed = frozenset(
+        name for name, t in private.items() if declared_key(t) and name not in without
+    )
+    return PreparedCopies({name: companion(t) for name, t in private.items()}, keyed)
 
 
 def text_of_copy(table: Table) -> str:
@@ -39,7 +41,7 @@ def text_of_copy(table: Table) -> str:
 
 def ranked(sql: str, world: World = FAR, *without: str) -> str | None:
     """The table whose ranks bound the first measurement."""
-    found = reading(plan_of(sql, world).measurements[0], shelf(world, *without))
+    found = match_copies(plan_of(sql, world).measurements[0], shelf(world, *without))
     assert found is not None
     return None if found.ranked is None else found.ranked.table.name
 
@@ -110,9 +112,9 @@ def test_nested_joins_keep_keys() -> None:
 
 def test_without_copies_nothing_is_read_from_them() -> None:
     measurement = plan_of("SELECT COUNT(*) FROM lineitem", FAR).measurements[0]
-    assert reading(measurement, Shelf()) is None
-    other = Shelf({"orders": companion(opened(FAR).policy.tables["orders"])})
-    assert reading(measurement, other) is None
+    assert match_copies(measurement, PreparedCopies()) is None
+    other = PreparedCopies({"orders": companion(opened(FAR).policy.tables["orders"])})
+    assert match_copies(measurement, other) is None
 
 
 def priced(sql: str, world: World = FAR, groups: int = 7) -> PricedMeasurement:
@@ -183,5 +185,5 @@ def test_the_key_of_a_unit_is_copied_where_it_is_elsewhere() -> None:
 
 def test_a_table_without_a_key_has_none() -> None:
     columns = {"a": Column("a", "bigint", Kind.INTEGER)}
-    assert key_of(Table("t", columns, "u", max_rows_per_unit=3, unit_columns=("a",))) == ()
-    assert key_of(Table("t", columns, "u", unit_columns=("a",))) == ("a",)
+    assert declared_key(Table("t", columns, "u", max_rows_per_unit=3, unit_columns=("a",))) == ()
+    assert declared_key(Table("t", columns, "u", unit_columns=("a",))) == ("a",)

@@ -10,7 +10,7 @@ from shop import catalog, outcome, refusal
 
 from dpsql.checks import bounded_values, identifiers, known_aggregates, unit_windows
 from dpsql.diagnostics.refusal import Refused
-from dpsql.ir.relations import Aggregate, Windowed, walk
+from dpsql.ir.relations import Aggregate, Windowed, walk_relations
 from dpsql.sql.bind import Bound, bind
 from dpsql.sql.parse import Source, parse
 
@@ -148,7 +148,7 @@ def bound(text: str) -> Bound:
 
 
 def first(query: Bound, kind: type[T]) -> T:
-    return next(r for r in walk(query.relation) if isinstance(r, kind))
+    return next(r for r in walk_relations(query.relation) if isinstance(r, kind))
 
 
 def without_places(text: str) -> Bound:

@@ -30,7 +30,7 @@ from dpsql.engines.duckdb.guard import (
     Guard,
     Unsafe,
     casts,
-    parsed,
+    parse_statement,
     statement,
     sums,
     terms,
@@ -141,7 +141,7 @@ def needed(plan: PricedPlan) -> set[Part]:
         patch.setattr(casts, "SURE", sure)
         for sql, over_public in texts:
             guard.check(sql, over_public=over_public)
-            found |= set(parts_of(parsed(sql)))
+            found |= set(parts_of(parse_statement(sql)))
     return found
 
 
@@ -467,7 +467,7 @@ def test_what_passes_by_its_data_does_not_pass_by_its_text(monkeypatch: pytest.M
         if few is None:
             raise Unsafe("by its text alone")
 
-    monkeypatch.setattr(guards, "measured", measured)
+    monkeypatch.setattr(guards, "check_measurement", measured)
     monkeypatch.setattr(guard._seen, "of", lambda _, tables: (tables, ()))
     sql = "SELECT count(*) AS p0 FROM orders"
     guard.check(sql)

@@ -371,8 +371,8 @@ def test_a_fault_is_noticed(fault: str, monkeypatch: pytest.MonkeyPatch) -> None
     if fault == "no check":
         monkeypatch.setattr(sys.modules[__name__], "walk", lambda *_: None)
     else:
-        monkeypatch.setattr(nodes, "listed", _any_schema)
-        monkeypatch.setattr(nodes, "nothing", lambda *_: ())
+        monkeypatch.setattr(nodes, "check_listed_name", _any_schema)
+        monkeypatch.setattr(nodes, "require_empty", lambda *_: ())
         for name in ("_CALL", "_WINDOW"):
             monkeypatch.setattr(nodes, name, lambda *_: ())
     with pytest.raises(AssertionError):

@@ -18,7 +18,7 @@ from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.duckdb.guard import Guard, Unsafe
-from dpsql.policy.companion import RANK, Shelf
+from dpsql.policy.companion import RANK, PreparedCopies
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 
@@ -49,7 +49,7 @@ def test_what_was_prepared_is_read(policy: Policy) -> None:
     assert sorted(shelf.copies) == PRIVATE
     assert shelf.keyed == {"customers"}
     assert said == ()
-    assert copies.read(policy, None) == (Shelf(), ())
+    assert copies.read(policy, None) == (PreparedCopies(), ())
     with Service.open(policy.path, clock=noon) as opened:
         session = opened.session()
         (part,) = session.prepare(QUERY).parts
@@ -87,13 +87,13 @@ def test_copies_of_a_database_that_has_changed_are_not_read(policy: Policy) -> N
     stamp = policy.source.path.stat().st_mtime_ns + 10**9
     os.utime(policy.source.path, ns=(stamp, stamp))
     shelf, (why,) = copies.read(policy, written)
-    assert shelf == Shelf()
+    assert shelf == PreparedCopies()
     assert "has changed" in why
 
 
 def test_copies_of_another_format_are_not_read(policy: Policy) -> None:
     shelf, (why,) = copies.read(policy, '{"format": 0}')
-    assert shelf == Shelf()
+    assert shelf == PreparedCopies()
     assert "another version" in why
 
 

@@ -19,7 +19,7 @@ from dpsql.ir.expressions import Call, Shape, integer
 from dpsql.ir.relations import Filter
 from dpsql.ir.statements import Read, RowValue, TableRows
 from dpsql.plan.table_scans import scan_all, stored_columns
-from dpsql.policy.companion import HEAVY
+from dpsql.policy.companion import OVER_LIMIT_CATALOG
 from dpsql.policy.model import Limits, Table
 from dpsql.policy.types import Kind
 
@@ -96,7 +96,7 @@ def test_rows_are_kept_in_memory_for_all_who_have_the_database_open(
     rows = TableRows(read, (("c0", "customer_id"),))
     assert engine.keep(name, "orders", rows)
     assert other.keep(name, "orders", rows), "it is there"
-    count = f'SELECT count(*) AS p0 FROM {HEAVY}."orders ""x"""'
+    count = f'SELECT count(*) AS p0 FROM {OVER_LIMIT_CATALOG}."orders ""x"""'
     kept = next(unseal(other.measure(count, {})))
     there = "SELECT count(*) AS p0 FROM orders WHERE customer_id = 97"
     assert kept == next(unseal(other.measure(there, {})))

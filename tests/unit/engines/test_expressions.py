@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from dpsql.catalog.functions import FUNCTIONS
-from dpsql.engines.duckdb.constants import literal, quoted
-from dpsql.engines.duckdb.expressions import as_planned, called, expression, sort_list
+from dpsql.engines.duckdb.constants import literal, quote_name
+from dpsql.engines.duckdb.expressions import as_planned, expression, sort_list, write_call
 from dpsql.engines.duckdb.types import engine_type
 from dpsql.ir.expressions import (
     NULL,
@@ -91,7 +91,7 @@ def test_null_without_a_kind() -> None:
 
 
 def test_names_are_quoted_and_aliases_plain() -> None:
-    assert quoted('se"lect') == '"se""lect"'
+    assert quote_name('se"lect') == '"se""lect"'
     assert alias(Column(3, "SELECT", Shape(Kind.TEXT))) == "select_3"
     assert alias(Column(4, '"; DROP', Shape(Kind.TEXT))) == "drop_4"
     assert alias(Column(5, "日本", Shape(Kind.TEXT))) == "c_5"
@@ -113,7 +113,7 @@ def test_parameters() -> None:
 
 def test_quantiles_name_their_fraction() -> None:
     half = Aggregated("quantile_disc", (AMOUNT,), Shape(Kind.INTEGER), option="1/2")
-    assert called(half, NAMES) == "quantile_disc(t.amount, 0.5e0)"
+    assert write_call(half, NAMES) == "quantile_disc(t.amount, 0.5e0)"
 
 
 def test_intervals() -> None:
@@ -180,5 +180,5 @@ def test_frames_reach_beyond_the_largest_number(frame: Frame, words: str, descen
 )  # fmt: skip
 def test_aggregates_have_the_planned_type(function: str, kind: Kind) -> None:
     call = Aggregated(function, (AMOUNT,), Shape(kind))
-    text = as_planned(called(call, NAMES), call)
+    text = as_planned(write_call(call, NAMES), call)
     assert run(f"SELECT typeof({text}) FROM t") == [(engine_type(kind),)]

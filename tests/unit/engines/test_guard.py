@@ -23,14 +23,14 @@ from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.engines.duckdb import terms
 from dpsql.engines.duckdb.expressions import canonical
 from dpsql.engines.duckdb.groups import write_public
-from dpsql.engines.duckdb.guard import MOST_KNOWN, Guard, Unsafe, parsed
+from dpsql.engines.duckdb.guard import MOST_KNOWN, Guard, Unsafe, parse_statement
 from dpsql.engines.duckdb.guard.casts import SHORT, SURE
 from dpsql.engines.duckdb.guard.facts import KINDS
 from dpsql.engines.duckdb.guard.listed import Listed
-from dpsql.engines.duckdb.guard.statement import measured
+from dpsql.engines.duckdb.guard.statement import check_measurement
 from dpsql.ir.alternatives import Alternative, FewRows, OverLimitRowsKept, ValuesInRange
 from dpsql.plan.nodes import Plan
-from dpsql.policy.companion import HEAVY, Shelf, key_of
+from dpsql.policy.companion import OVER_LIMIT_CATALOG, PreparedCopies, declared_key
 from dpsql.policy.model import Policy
 from dpsql.policy.types import Kind
 from dpsql.price import search
@@ -98,11 +98,11 @@ def strict(world: World) -> World:
     )
 
 
-def _shelf(policy: Policy) -> Shelf:
+def _shelf(policy: Policy) -> PreparedCopies:
     """Copies of all private tables."""
     private = [t for t in policy.tables.values() if not t.public]
-    keyed = frozenset(t.name for t in private if key_of(t))
-    return Shelf({t.name: companion(t) for t in private}, keyed)
+    keyed = frozenset(t.name for t in private if declared_key(t))
+    return PreparedCopies({t.name: companion(t) for t in private}, keyed)
 
 
 def otherwise(mode: str, world: World, sql: str) -> Iterator[PricedMeasurement]:
@@ -111,10 +111,10 @@ def otherwise(mode: str, world: World, sql: str) -> Iterator[PricedMeasurement]:
     try:
         plan, parts = known(strict(world) if mode == "strict" else world, sql)
         if mode == "search":
-            found = search.priced(plan, replace(wanted, search=True))
+            found = search.price_with_searches(plan, replace(wanted, search=True))
             for level in (0, 60, 10**6) if found.searches else ():
                 levels = tuple(min(level, len(s.rungs) - 1) for s in found.searches)
-                yield from search.settled(found, levels).parts
+                yield from search.with_found_bounds(found, levels).parts
             yield from (part for one in found.searches for part in one.priced.parts)
         else:
             if mode == "prepared":
@@ -204,7 +204,7 @@ def test_what_is_kept_of_a_table_is_as_private() -> None:
             Guard(opened(world).policy, None, led(opened(world).policy)).check(sql)
     with pytest.raises(Unsafe):
         admitting(SHOP).check(
-            f'SELECT sum(TRY_CAST(t."amount" AS BIGINT)) AS p0 FROM {HEAVY}."kept of orders" AS t'
+            f'SELECT sum(TRY_CAST(t."amount" AS BIGINT)) AS p0 FROM {OVER_LIMIT_CATALOG}."kept of orders" AS t'
         )
 
 
@@ -249,7 +249,7 @@ def test_every_total_function_is_known(name: str) -> None:
         text = (
             f'SELECT count(*) AS p0 FROM "w" AS w WHERE hash({expression(node, names)}) IS NOT NULL'
         )
-        measured(parsed(text), tables)
+        check_measurement(parse_statement(text), tables)
 
 
 def _type(kind: str) -> str:
@@ -605,7 +605,7 @@ def test_units_of_two_kinds_do_not_meet(tmp_path: Path) -> None:
         'SELECT count(*) AS p0 FROM (SELECT a."i" FROM "a" AS a UNION ALL SELECT b."i" FROM "b" AS b) AS c',
     ):
         with pytest.raises(Unsafe, match="different kinds"):
-            measured(parsed(text), tables)
+            check_measurement(parse_statement(text), tables)
 
 
 def test_a_wrong_plan_is_an_incident_and_never_runs(

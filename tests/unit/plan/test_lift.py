@@ -10,13 +10,13 @@ from support.measured import text_of
 from support.shop import catalog, priced
 
 from dpsql.bound.copies import companion
-from dpsql.bound.reading import reading
+from dpsql.bound.reading import match_copies
 from dpsql.diagnostics.refusal import Refused
 from dpsql.engines.duckdb.guard import Guard, Unsafe
-from dpsql.ir.relations import Filter, Limit, Private, Scan, walk
-from dpsql.plan.lift import lifted
+from dpsql.ir.relations import Filter, Limit, Private, Scan, walk_relations
+from dpsql.plan.lift import lift_conditions
 from dpsql.plan.nodes import Lifted
-from dpsql.policy.companion import Shelf
+from dpsql.policy.companion import PreparedCopies
 from dpsql.reuse.pieces import pieces
 
 STRICT, UNSTEADY = "policies/strict.yaml", "policies/unsteady.yaml"
@@ -98,23 +98,23 @@ def test_what_is_kept_is_a_condition_over_other_rows() -> None:
     (measurement,) = plan.measurements
     assert isinstance(measurement.lifted, Lifted)
     assert measurement.lifted.kept is not None
-    assert not any(isinstance(r, Filter) for r in walk(measurement.lifted.input))
-    assert any(isinstance(r, Filter) for r in walk(measurement.input))
+    assert not any(isinstance(r, Filter) for r in walk_relations(measurement.lifted.input))
+    assert any(isinstance(r, Filter) for r in walk_relations(measurement.input))
 
 
 def test_what_is_not_known_is_refused() -> None:
     (measurement,) = priced(UNLIFTED["all rows"], policy=STRICT).plan.measurements
-    scan = next(r for r in walk(measurement.input) if isinstance(r, Scan))
+    scan = next(r for r in walk_relations(measurement.input) if isinstance(r, Scan))
     assert isinstance(scan.privacy, Private)
     cut = Limit(scan, 5, 0, scan.fields, scan.privacy)
     with pytest.raises(Refused, match="DP306"):
-        lifted(cut, count(100))
-    assert lifted(scan, count(100)) == Lifted(scan, None)
+        lift_conditions(cut, count(100))
+    assert lift_conditions(scan, count(100)) == Lifted(scan, None)
 
 
 def test_prepared_copies_are_not_read() -> None:
     policy = catalog(STRICT).policy
-    shelf = Shelf({"orders": companion(policy.tables["orders"])}, frozenset({"customers"}))
+    shelf = PreparedCopies({"orders": companion(policy.tables["orders"])}, frozenset({"customers"}))
     for name, read in ((STRICT, False), (UNSTEADY, True)):
         (measurement,) = priced("SELECT COUNT(*) FROM orders", policy=name).plan.measurements
-        assert (reading(measurement, shelf) is not None) is read
+        assert (match_copies(measurement, shelf) is not None) is read

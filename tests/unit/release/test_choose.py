@@ -24,7 +24,7 @@ from dpsql.policy.types import Kind, Scalar
 from dpsql.price.priced import Chosen
 from dpsql.privacy.mechanisms import Exponential
 from dpsql.release import choose
-from dpsql.release.choose import chosen, histograms, utilities
+from dpsql.release.choose import choose_values, histograms, utilities
 
 Counts = dict[int, int]
 NOTHING = Sensitivity(Fraction(1), Fraction(1))
@@ -121,7 +121,7 @@ def test_sums_beyond_64_bits_are_exact() -> None:
     of = item(Fraction(123_457, 10**6), shift=40)
     counts = {2: 1 << 60, 7: 3 << 60}
     assert expanded(counts, of) == [u * 2 * 10**6 for u in defined(counts, of)]
-    assert chosen(column(counts), of, Seeded(1)).to_pylist() == [2]
+    assert choose_values(column(counts), of, Seeded(1)).to_pylist() == [2]
 
 
 @pytest.mark.parametrize("bits", range(58, 72))
@@ -148,19 +148,23 @@ def rank(values: list[int], fraction: Fraction) -> int:
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12), fractions)
 def test_without_noise_it_is_the_discrete_quantile(values: list[int], fraction: Fraction) -> None:
     counts = {v: values.count(v) for v in values}
-    assert chosen(column(counts), item(fraction), Seeded(1)).to_pylist() == [rank(values, fraction)]
-    ends = chosen(column(counts, counts), item(fraction := Fraction(0), extreme=True), Seeded(1))
-    assert ends.to_pylist() == [min(values)] * 2
-    assert chosen(column(counts), item(Fraction(1), extreme=True), Seeded(1)).to_pylist() == [
-        max(values)
+    assert choose_values(column(counts), item(fraction), Seeded(1)).to_pylist() == [
+        rank(values, fraction)
     ]
+    ends = choose_values(
+        column(counts, counts), item(fraction := Fraction(0), extreme=True), Seeded(1)
+    )
+    assert ends.to_pylist() == [min(values)] * 2
+    assert choose_values(
+        column(counts), item(Fraction(1), extreme=True), Seeded(1)
+    ).to_pylist() == [max(values)]
 
 
 def test_extremes_stay_inside_what_many_rows_reach() -> None:
     """Under noise, a maximum is seldom a value above all rows, and of few rows it is the median."""
     many = dict.fromkeys(range(5), 1000)
     noisy = item(Fraction(1), extreme=True, scale=Fraction(10), high=4095)
-    found = np.array(chosen(column(*[many] * 400), noisy, Seeded(2)))
+    found = np.array(choose_values(column(*[many] * 400), noisy, Seeded(2)))
     assert np.mean(found > 4) <= 0.08
     assert set(found[found <= 4].tolist()) == {4}
     few = expanded({2: 3, 4: 1, 6: 3}, item(Fraction(1), extreme=True, scale=Fraction(1)))
@@ -169,7 +173,7 @@ def test_extremes_stay_inside_what_many_rows_reach() -> None:
 
 def test_empty_groups_have_values_of_the_whole_range() -> None:
     of = item(Fraction(1, 2))
-    found = chosen(column(*[None, {}] * 500), of, Seeded(3)).to_pylist()
+    found = choose_values(column(*[None, {}] * 500), of, Seeded(3)).to_pylist()
     assert set(found) == set(range(10))
 
 
@@ -193,18 +197,18 @@ def test_empty_groups_have_values_of_the_whole_range() -> None:
     ],
 )  # fmt: skip
 def test_values_have_the_type_of_their_column(of: Chosen, counts: Counts, expected: Any) -> None:
-    assert chosen(column(counts), of, Seeded(4)).to_pylist() == [expected]
+    assert choose_values(column(counts), of, Seeded(4)).to_pylist() == [expected]
 
 
 def test_values_are_anywhere_in_their_bin() -> None:
     doubles = item(Fraction(1, 2), kind=Kind.DOUBLE, low=0, high=4096)
-    found = chosen(column(*[{7: 5}] * 300), doubles, Seeded(5)).to_pylist()
+    found = choose_values(column(*[{7: 5}] * 300), doubles, Seeded(5)).to_pylist()
     width = float(doubles.buckets.width)
     assert 7 * width <= min(found) < 7.1 * width < 7.9 * width < max(found) < 8 * width
     wide = item(Fraction(1, 2), low=0, high=10**6)
     last = wide.buckets.count - 1
     start = last * int(wide.buckets.width)
-    found = chosen(column(*[{last: 5}] * 3000), wide, Seeded(6)).to_pylist()
+    found = choose_values(column(*[{last: 5}] * 3000), wide, Seeded(6)).to_pylist()
     assert (min(found), max(found)) == (start, 10**6)
 
 
@@ -225,13 +229,13 @@ def commonest(kind: Kind, members: tuple[Scalar, ...], scale: Fraction) -> Chose
 )
 def test_the_commonest_of_a_list(kind: Kind, members: tuple[Scalar, ...], expected: Any) -> None:
     of = commonest(kind, members, Fraction(1, 100))
-    assert chosen(column({0: 3, 1: 5}), of, Seeded(8)).to_pylist() == [expected]
+    assert choose_values(column({0: 3, 1: 5}), of, Seeded(8)).to_pylist() == [expected]
 
 
 def test_the_commonest_is_chosen_by_its_count() -> None:
     """Counts 2 and 0, 0 at scale 1: e squared to 1 to 1, whichever bins have rows."""
     of = commonest(Kind.INTEGER, (5, 6, 7), Fraction(1))
-    found = np.array(chosen(column(*[{1: 2}] * 20_000), of, Seeded(9)))
+    found = np.array(choose_values(column(*[{1: 2}] * 20_000), of, Seeded(9)))
     share = np.exp(2) / (np.exp(2) + 2)
     assert abs((found == 6).mean() - share) < 4 * np.sqrt(share * (1 - share) / 20_000)
     assert abs((found == 5).mean() - (found == 7).mean()) < 0.02
@@ -239,9 +243,9 @@ def test_the_commonest_is_chosen_by_its_count() -> None:
 
 def test_bins_may_come_in_any_order() -> None:
     of = item(Fraction(1, 2))
-    assert chosen(column({9: 1, 2: 5, 0: 1}, {3: 1}), of, Seeded(7)).to_pylist() == [2, 3]
+    assert choose_values(column({9: 1, 2: 5, 0: 1}, {3: 1}), of, Seeded(7)).to_pylist() == [2, 3]
     assert isinstance(of.buckets, Buckets)
-    assert chosen(pa.chunked_array([], column({}).type), of, Seeded(7)).to_pylist() == []
+    assert choose_values(pa.chunked_array([], column({}).type), of, Seeded(7)).to_pylist() == []
 
 
 @pytest.mark.parametrize("far", [10, 2**62 - 1])

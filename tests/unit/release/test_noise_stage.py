@@ -22,8 +22,8 @@ from dpsql.price.price import price
 from dpsql.price.priced import Halves, Noised
 from dpsql.price.request import Request
 from dpsql.privacy.mechanisms import DiscreteLaplace
-from dpsql.release.noise import HalfNoise, WrongShape, added, decoded, integers, noise
-from dpsql.release.postprocess import typed
+from dpsql.release.noise import HalfNoise, WrongShape, add_noise, decode_steps, integers, noise
+from dpsql.release.postprocess import cast_columns
 
 TINY = DiscreteLaplace(Fraction(1, 10**6))
 ONE = Sensitivity(Fraction(1), Fraction(1))
@@ -70,31 +70,31 @@ def test_what_is_not_whole_is_no_statistic(wrong: pa.Array) -> None:
 
 @pytest.mark.parametrize("value", [0, 2**60, 2**62, -(2**63), HUGE, -HUGE])
 def test_noise_is_added_exactly_at_any_size(value: int) -> None:
-    noisy = added(integers(column(value)), item(), Seeded(1))
+    noisy = add_noise(integers(column(value)), item(), Seeded(1))
     assert [int(v) for v in noisy] == [value]
 
 
 def test_a_wide_noise_does_not_wrap() -> None:
     wide = Noised(Rows(), 0, ONE, DiscreteLaplace(Fraction(2**38)))
     near = np.full(500, 2**63 - 1, dtype=np.int64)
-    exact = [int(v) for v in added(near, wide, Seeded(2))]
+    exact = [int(v) for v in add_noise(near, wide, Seeded(2))]
     drawn = [int(v) for v in wide.noise.sample(Seeded(2), 500)]
     assert exact == [2**63 - 1 + d for d in drawn]
 
 
 def test_whole_statistics_are_rounded_to_the_nearest_and_kept_in_64_bits() -> None:
     steps = np.array([0, 7, 8, -8, -9, 24])
-    assert decoded(steps, item(shift=4)).to_pylist() == [0, 0, 1, 0, -1, 2]
-    assert decoded(np.array([3, -3]), item(shift=-4)).to_pylist() == [48, -48]
+    assert decode_steps(steps, item(shift=4)).to_pylist() == [0, 0, 1, 0, -1, 2]
+    assert decode_steps(np.array([3, -3]), item(shift=-4)).to_pylist() == [48, -48]
     huge = np.array([HUGE, -HUGE, 5], dtype=object)
-    assert decoded(huge, item()).to_pylist() == [2**63 - 1, -(2**63) + 1, 5]
-    assert decoded(huge, item(shift=99)).to_pylist() == [6, -6, 0]
+    assert decode_steps(huge, item()).to_pylist() == [2**63 - 1, -(2**63) + 1, 5]
+    assert decode_steps(huge, item(shift=99)).to_pylist() == [6, -6, 0]
 
 
 def test_reals_are_steps_times_their_worth() -> None:
-    assert decoded(np.array([3, -5]), item(shift=1, whole=False)).to_pylist() == [1.5, -2.5]
+    assert decode_steps(np.array([3, -5]), item(shift=1, whole=False)).to_pylist() == [1.5, -2.5]
     huge = np.array([HUGE], dtype=object)
-    assert decoded(huge, item(shift=100, whole=False)).to_pylist() == [3.0]
+    assert decode_steps(huge, item(shift=100, whole=False)).to_pylist() == [3.0]
 
 
 def test_a_result_has_the_types_of_the_plan_whatever_the_engine_chose() -> None:
@@ -103,7 +103,7 @@ def test_a_result_has_the_types_of_the_plan_whatever_the_engine_chose() -> None:
     engine = pa.table(
         {"a": pa.array([1, None], pa.int32()), "b": pa.array([1.5, 2.0], pa.float64())}
     )
-    assert typed(engine, (whole, real)).schema == pa.schema(
+    assert cast_columns(engine, (whole, real)).schema == pa.schema(
         [("o0", pa.int64()), ("o1", pa.float64())]
     )
 

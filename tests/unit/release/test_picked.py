@@ -7,7 +7,7 @@ import pytest
 from support.services import service
 
 from dpsql.price.priced import PricedPlan
-from dpsql.release.picked import picked
+from dpsql.release.picked import pick_columns
 from dpsql.release.postprocess import PostProcessor
 from dpsql.release.postprocess_sql import write_output
 from dpsql.release.rows import schema
@@ -51,7 +51,7 @@ def _tables(priced: PricedPlan) -> dict[str, pa.Table]:
 def test_columns_are_taken_as_the_engine_would_return_them(sql: str) -> None:
     priced = _plan(sql)
     tables, columns = _tables(priced), priced.plan.columns
-    mine = picked(priced.plan.output, columns, tables)
+    mine = pick_columns(priced.plan.output, columns, tables)
     theirs = PostProcessor().run(write_output(priced.plan.output, columns), tables)
     assert mine is not None
     assert mine.to_pydict() == theirs.to_pydict()
@@ -60,12 +60,12 @@ def test_columns_are_taken_as_the_engine_would_return_them(sql: str) -> None:
 @pytest.mark.parametrize("sql", COMPUTED)
 def test_what_is_computed_sorted_or_cut_is_left_to_the_engine(sql: str) -> None:
     priced = _plan(sql)
-    assert picked(priced.plan.output, priced.plan.columns, _tables(priced)) is None
+    assert pick_columns(priced.plan.output, priced.plan.columns, _tables(priced)) is None
 
 
 def test_no_columns_are_left_to_the_engine() -> None:
     priced = _plan(TAKEN[0])
-    assert picked(priced.plan.output, (), _tables(priced)) is None
+    assert pick_columns(priced.plan.output, (), _tables(priced)) is None
 
 
 def _numbers(priced: PricedPlan, counts: list[int], totals: list[float]) -> dict[str, pa.Table]:
@@ -84,7 +84,7 @@ def test_sums_beside_a_count_are_the_engines_to_the_last_bit() -> None:
     counts = [0, -3, 7, 2**53 + 1, 2**62 + 3, 12345]
     totals = [0.1, -7.3e-12, 1e300, 0.3, -(2.0**60) - 2.0**9, 1 / 3]
     tables, columns = _numbers(priced, counts, totals), priced.plan.columns
-    mine = picked(priced.plan.output, columns, tables)
+    mine = pick_columns(priced.plan.output, columns, tables)
     theirs = PostProcessor().run(write_output(priced.plan.output, columns), tables)
     assert mine is not None
     assert [list(map(repr, c.to_pylist())) for c in mine.columns] == [
@@ -95,11 +95,11 @@ def test_sums_beside_a_count_are_the_engines_to_the_last_bit() -> None:
 def test_what_is_not_finite_is_left_to_the_engine() -> None:
     priced = _plan(SUMS)
     assert (
-        picked(priced.plan.output, priced.plan.columns, _numbers(priced, [1], [float("inf")]))
+        pick_columns(priced.plan.output, priced.plan.columns, _numbers(priced, [1], [float("inf")]))
         is None
     )
 
 
 def test_products_of_what_has_to_be_computed_are_left_to_the_engine() -> None:
     priced = _plan("SELECT country, SQRT(COUNT(*)) * 2.5e0 AS r FROM customers GROUP BY country")
-    assert picked(priced.plan.output, priced.plan.columns, _tables(priced)) is None
+    assert pick_columns(priced.plan.output, priced.plan.columns, _tables(priced)) is None

@@ -15,7 +15,7 @@ from dpsql import pipeline
 from dpsql.diagnostics.refusal import EngineFailed, Stopped
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
-from dpsql.execution import execution, released
+from dpsql.execution import execution, on_released_values
 from dpsql.policy.model import Latency
 from dpsql.reuse.single_flight import SingleFlight
 from dpsql.service import Service
@@ -181,6 +181,6 @@ def test_who_waits_for_what_is_noted_at_its_time_has_more_than_its_own(
             stack.enter_context(pytest.raises(Stopped))
         with single_flight.hold("a question"):
             assert own.ended
-            with released():
+            with on_released_values():
                 own.check()
     thread.join()

@@ -14,7 +14,7 @@ from dpsql import pipeline
 from dpsql.diagnostics.refusal import EngineFailed, Stopped, TooLarge
 from dpsql.engines.engine import Value
 from dpsql.engines.exact_rows import ExactRows
-from dpsql.execution import ended, interrupt, interrupt_all
+from dpsql.execution import has_ended, interrupt, interrupt_all
 from dpsql.price.priced import PricedPlan
 from dpsql.release.postprocess import PART, PostProcessor
 from dpsql.reuse.pieces import pieces
@@ -105,7 +105,7 @@ def _slow(
         stop(threading.get_ident())
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if ended():
+            if has_ended():
                 raise EngineFailed("stopped")
             time.sleep(0.005)
         return real(sql, values)
@@ -117,13 +117,13 @@ def test_what_is_stopped_before_it_is_charged_is_not_charged(
     opened: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last moment is after the public rows have been read."""
-    session, real = opened.session("analyst"), pipeline.known
+    session, real = opened.session("analyst"), pipeline.read_public_tables
 
     def known(*args: Any) -> object:
         interrupt(threading.get_ident())
         return real(*args)
 
-    monkeypatch.setattr(pipeline, "known", known)
+    monkeypatch.setattr(pipeline, "read_public_tables", known)
     with pytest.raises(Stopped) as stopped:
         session.execute(SMALL)
     assert "stored" not in str(stopped.value)

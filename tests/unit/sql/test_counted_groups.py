@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.services import session
 
-from dpsql.ir.relations import Aggregate, walk
+from dpsql.ir.relations import Aggregate, walk_relations
 
 GROUPS = "SELECT city, age, COUNT(*) AS people FROM customers GROUP BY city, age"
 
@@ -49,4 +49,4 @@ def test_other_statements_are_about_groups_that_are_answered(sql: str) -> None:
 def test_groups_of_single_units_stay_rows_of_units() -> None:
     sql = "SELECT COUNT(*) FROM (SELECT customer_id FROM orders GROUP BY customer_id) AS x"
     (part,) = session("shop", "shop", "analyst").prepare(sql).parts
-    assert any(isinstance(r, Aggregate) for r in walk(part.measurement.input))
+    assert any(isinstance(r, Aggregate) for r in walk_relations(part.measurement.input))

@@ -10,10 +10,10 @@ import duckdb
 import pytest
 
 from dpsql.catalog.functions import FUNCTIONS, Mismatch
-from dpsql.catalog.functions.conditional import as_kind, joined, optional_as
+from dpsql.catalog.functions.conditional import as_kind, join_domains, optional_as
 from dpsql.catalog.functions.time import truncate
 from dpsql.engines.duckdb.expressions import expression
-from dpsql.engines.duckdb.types import coerced, typed
+from dpsql.engines.duckdb.types import write_coerced, write_typed
 from dpsql.ir.domain import ANYTHING, Domain, hull, interval, members
 from dpsql.ir.expressions import NULL, Call, Column, Expression, Interval, Shape
 from dpsql.policy.types import Kind, Scalar
@@ -323,16 +323,16 @@ def test_a_date_beside_a_timestamp_is_cast_with_care() -> None:
 
 def test_kinds_of_parts() -> None:
     both = [column(Kind.INTEGER, 0, 5), literal(Fraction(5, 2))]
-    assert joined(both, Kind.DOUBLE) == interval(0, 5)
-    assert joined([NULL], Kind.NULL) == ANYTHING
+    assert join_domains(both, Kind.DOUBLE) == interval(0, 5)
+    assert join_domains([NULL], Kind.NULL) == ANYTHING
     assert as_kind(members([1, 2]), Kind.DOUBLE) == interval(1, 2, integral=True)
     assert as_kind(members([1, 2]), Kind.INTEGER) == members([1, 2])
     dates = members([date(2024, 1, 1), date(2024, 1, 2)])
     assert as_kind(dates, Kind.TIMESTAMP) == interval(datetime(2024, 1, 1), datetime(2024, 1, 2))
-    assert coerced("x", NUMBER, Kind.DOUBLE) == "TRY_CAST(x AS DOUBLE)"
-    assert coerced("NULL", NULL, Kind.DOUBLE) == "CAST(NULL AS DOUBLE)"
-    assert coerced("NULL", NULL, Kind.NULL) == "NULL"
-    assert typed("5", literal(5), Kind.INTEGER) == "CAST(5 AS BIGINT)"
+    assert write_coerced("x", NUMBER, Kind.DOUBLE) == "TRY_CAST(x AS DOUBLE)"
+    assert write_coerced("NULL", NULL, Kind.DOUBLE) == "CAST(NULL AS DOUBLE)"
+    assert write_coerced("NULL", NULL, Kind.NULL) == "NULL"
+    assert write_typed("5", literal(5), Kind.INTEGER) == "CAST(5 AS BIGINT)"
     assert optional_as(DAY, Kind.DATE)
 
 

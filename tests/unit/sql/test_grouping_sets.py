@@ -23,9 +23,9 @@ def test_private_rows_do_not_meet_one_group_twice(
     with pytest.raises(Refused) as refused:
         session.prepare(JOIN % sets)
     assert refused.value.code == "DP304"
-    shared = join_rules.shared
+    shared = join_rules.find_fan_outs
     monkeypatch.setattr(
-        join_rules, "shared", lambda r: shared(r) or [({f.number}, 1) for f in r.fields[:1]]
+        join_rules, "find_fan_outs", lambda r: shared(r) or [({f.number}, 1) for f in r.fields[:1]]
     )
     assert session.prepare(JOIN % sets + " -- were they taken for a key").parts
 

@@ -13,7 +13,7 @@ from support.shop import bound
 from dpsql.checks import private_subqueries
 from dpsql.diagnostics.refusal import EngineFailed, Refused
 from dpsql.ir.relations import subqueries as queries_in
-from dpsql.ir.relations import walk
+from dpsql.ir.relations import walk_relations
 from dpsql.service import Session
 from dpsql.sql.bind import subqueries
 
@@ -66,7 +66,7 @@ def test_an_order_by_nothing_is_none(session: Session, order: str) -> None:
 )
 def test_a_column_that_is_passed_on_is_still_of_the_query_around(inside: str) -> None:
     condition = bound(f"SELECT COUNT(*) FROM customers WHERE age > 1 OR city IN ({inside})")
-    inner = next(s for r in walk(condition.relation) for s in queries_in(r))
+    inner = next(s for r in walk_relations(condition.relation) for s in queries_in(r))
     assert subqueries.free_columns(inner.relation)
 
 

@@ -10,7 +10,7 @@ from shop import catalog, refusal
 from dpsql.diagnostics.refusal import NotAdmitted, Refusal, Refused, Stopped
 from dpsql.effort import limit_effort, limit_part, step
 from dpsql.sql.parse import Source
-from dpsql.sql.suggest import LONGEST, MOST_TRIED, suggested
+from dpsql.sql.suggest import LONGEST, MOST_TRIED, suggest_statement
 
 TABLES = tuple(sorted(catalog().visible))
 TEXT = "SELECT MY_FUNCTION(age), OTHER(city), COUNT(*) FROM customers WHERE age ~ 'a|b' ORDER BY 1"
@@ -31,7 +31,7 @@ def asks(outcome: Callable[[Source], object], text: str = TEXT) -> tuple[list[st
         found.append(source.text)
         return outcome(source)
 
-    return found, suggested(refused_of(text), Source(text), ask, TABLES)
+    return found, suggest_statement(refused_of(text), Source(text), ask, TABLES)
 
 
 def test_the_first_statement_that_is_answered_is_suggested() -> None:
@@ -113,7 +113,7 @@ def test_only_what_the_role_sees_is_named(text: str) -> None:
         told.append(source.text)
         raise Refused(Refusal("DP104", "no", "because"))
 
-    suggested(refused, Source(text), ask, ("customers",))
+    suggest_statement(refused, Source(text), ask, ("customers",))
     hidden = {"orders", "visits", "countries", "amount"}
     written = set(text.lower().split())
     assert not [t for t in told if (set(t.lower().split()) & hidden) - written]

@@ -14,15 +14,15 @@ from dpsql.engines.duckdb.allowlist.rules import (
     Rule,
     Scope,
     Task,
+    check_listed_name,
     choice,
     each,
     flag,
     form,
-    listed,
-    nothing,
     number,
     optional,
     record,
+    require_empty,
     text,
     words,
 )
@@ -117,8 +117,8 @@ _expression(
 )  # fmt: skip
 _STAR = record({
     "class": words("STAR"), "type": words("STAR"), "alias": text, **_PLACE, "relation_name": text,
-    "exclude_list": nothing, "replace_list": nothing, "columns": nothing, "expr": nothing,
-    "qualified_exclude_list": nothing, "rename_list": nothing,
+    "exclude_list": require_empty, "replace_list": require_empty, "columns": require_empty, "expr": require_empty,
+    "qualified_exclude_list": require_empty, "rename_list": require_empty,
 })  # fmt: skip
 _ITEM = choice("class", _items := {"STAR": _STAR})
 
@@ -140,15 +140,15 @@ def _column(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
 _expressions["COLUMN_REF"] = _column
 
 _TYPE = record({
-    "class": words("TYPE"), "type": words("TYPE"), "alias": text, **_PLACE, "catalog": nothing,
-    "schema": nothing, "type_name": text, "children": _ALL, "qualified_name": _checked,
+    "class": words("TYPE"), "type": words("TYPE"), "alias": text, **_PLACE, "catalog": require_empty,
+    "schema": require_empty, "type_name": text, "children": _ALL, "qualified_name": _checked,
 })  # fmt: skip
 
 
 def _type(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
     """A type of the listing, or a list of such; sizes are constants."""
     due = _TYPE(node, scope, listing)
-    listed("type", node, ("catalog", "schema", "type_name"), listing.types)
+    check_listed_name("type", node, ("catalog", "schema", "type_name"), listing.types)
     if any(child["class"] not in ("TYPE", "CONSTANT") for child in node["children"]):
         raise form("a type that is computed")
     return due
@@ -163,8 +163,8 @@ _expression(
 _ARGUMENT = record({"name": text, "expression": EXPRESSION})
 _CALL = record({
     "class": words("FUNCTION"), "type": words("FUNCTION"), "alias": text, **_PLACE,
-    "function_name": text, "schema": nothing, "catalog": nothing, "filter": _SOME,
-    "order_bys": _ORDERS, "distinct": flag, "is_operator": flag, "export_state": nothing,
+    "function_name": text, "schema": require_empty, "catalog": require_empty, "filter": _SOME,
+    "order_bys": _ORDERS, "distinct": flag, "is_operator": flag, "export_state": require_empty,
     "arguments": each(_ARGUMENT), "qualified_name": _checked,
 })  # fmt: skip
 
@@ -179,7 +179,7 @@ def _arguments(node: Any, name: str) -> None:
 def _call(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
     """A function or an aggregate, under its bare name however it was written."""
     due = _CALL(node, scope, listing)
-    name = listed("function", node, _CALLED, listing.functions)
+    name = check_listed_name("function", node, _CALLED, listing.functions)
     _arguments(node, name)
     return due
 
@@ -187,7 +187,7 @@ def _call(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
 def _rows(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
     """A function in FROM."""
     due = _CALL(node, scope, listing)
-    name = listed("function", node, _CALLED, listing.rows)
+    name = check_listed_name("function", node, _CALLED, listing.rows)
     _arguments(node, name)
     return due
 
@@ -199,17 +199,17 @@ _ENDS = words(
     " EXPR_PRECEDING_GROUPS EXPR_FOLLOWING_GROUPS"
 )
 _WINDOW = record({
-    "class": text, "alias": text, **_PLACE, "function_name": text, "schema": nothing,
+    "class": text, "alias": text, **_PLACE, "function_name": text, "schema": require_empty,
     "type": words(
         "WINDOW_AGGREGATE WINDOW_ROW_NUMBER WINDOW_RANK WINDOW_RANK_DENSE WINDOW_PERCENT_RANK"
         " WINDOW_CUME_DIST WINDOW_NTILE WINDOW_FIRST_VALUE WINDOW_LAST_VALUE WINDOW_NTH_VALUE"
         " WINDOW_LAG WINDOW_LEAD"
     ),
-    "catalog": nothing, "partitions": _ALL, "orders": each(_ORDER), "start": _ENDS, "end": _ENDS,
+    "catalog": require_empty, "partitions": _ALL, "orders": each(_ORDER), "start": _ENDS, "end": _ENDS,
     "start_expr": _SOME, "end_expr": _SOME, "offset_expr": _SOME, "default_expr": _SOME,
-    "ignore_nulls": nothing, "has_ignore_nulls": nothing, "filter_expr": _SOME,
+    "ignore_nulls": require_empty, "has_ignore_nulls": require_empty, "filter_expr": _SOME,
     "exclude_clause": words("NO_OTHER"), "distinct": flag, "arg_orders": each(_ORDER),
-    "arguments": each(record({"name": nothing, "expression": EXPRESSION})),
+    "arguments": each(record({"name": require_empty, "expression": EXPRESSION})),
     "qualified_name": _checked,
 })  # fmt: skip
 
@@ -217,7 +217,7 @@ _WINDOW = record({
 def _window(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
     """A function over a window."""
     due = _WINDOW(node, scope, listing)
-    listed("function", node, _CALLED, listing.windows)
+    check_listed_name("function", node, _CALLED, listing.windows)
     return due
 
 
@@ -229,11 +229,16 @@ _expression(
 
 # -- relations
 
-_FROM: dict[str, Rule] = {"type": text, "alias": text, "sample": nothing, **_PLACE}
+_FROM: dict[str, Rule] = {"type": text, "alias": text, "sample": require_empty, **_PLACE}
 _relations["EMPTY"] = record(_FROM)
 _relations["SUBQUERY"] = record({**_FROM, "subquery": _STATEMENT, "column_name_alias": each(text)})
 _relations["EXPRESSION_LIST"] = record(
-    {**_FROM, "values": each(_ALL), "expected_names": nothing, "expected_types": nothing}
+    {
+        **_FROM,
+        "values": each(_ALL),
+        "expected_names": require_empty,
+        "expected_types": require_empty,
+    }
 )
 _relations["TABLE_FUNCTION"] = record({
     **_FROM, "function": _rows, "column_name_alias": each(text),
@@ -259,13 +264,13 @@ _relations["JOIN"] = record({
     **_FROM, "left": RELATION, "right": RELATION, "condition": _SOME,
     "join_type": _join_type,
     "ref_type": words("REGULAR CROSS NATURAL"), "using_columns": each(text),
-    "delim_flipped": nothing, "duplicate_eliminated_columns": nothing, "is_implicit": flag,
-    "ranking_expression": nothing, "nearest_count": _one,
-    "nearest_order_type": words("ASCENDING"), "nearest_approx": nothing,
+    "delim_flipped": require_empty, "duplicate_eliminated_columns": require_empty, "is_implicit": flag,
+    "ranking_expression": require_empty, "nearest_count": _one,
+    "nearest_order_type": words("ASCENDING"), "nearest_approx": require_empty,
 })  # fmt: skip
 _TABLE = record({
     **_FROM, "schema_name": text, "table_name": text, "column_name_alias": each(text),
-    "catalog_name": nothing, "at_clause": nothing, "qualified_name": _checked,
+    "catalog_name": require_empty, "at_clause": require_empty, "qualified_name": _checked,
 })  # fmt: skip
 
 
@@ -285,7 +290,7 @@ _relations["BASE_TABLE"] = _table
 # -- queries
 
 _DEFINED = record({
-    "aliases": each(text), "query_node": QUERY, "key_targets": nothing, "payload_aggregates": nothing,
+    "aliases": each(text), "query_node": QUERY, "key_targets": require_empty, "payload_aggregates": require_empty,
     "materialized": words(
         "CTE_MATERIALIZE_DEFAULT CTE_MATERIALIZE_ALWAYS CTE_MATERIALIZE_NEVER"
     ),
@@ -295,16 +300,16 @@ _BODIES = {
     "SELECT_NODE": record({
         **_BODY, "select_list": each(_ITEM), "from_table": RELATION, "where_clause": _SOME,
         "group_expressions": _ALL, "group_sets": each(each(number)),
-        "aggregate_handling": words("STANDARD_HANDLING"), "having": _SOME, "sample": nothing,
-        "qualify": nothing,
+        "aggregate_handling": words("STANDARD_HANDLING"), "having": _SOME, "sample": require_empty,
+        "qualify": require_empty,
     }),
     "SET_OPERATION_NODE": record({
         **_BODY, "setop_type": words("UNION INTERSECT EXCEPT"), "setop_all": flag,
-        "left": nothing, "right": nothing, "children": each(QUERY),
+        "left": require_empty, "right": require_empty, "children": each(QUERY),
     }),
     "RECURSIVE_CTE_NODE": record({
-        **_BODY, "cte_name": text, "union_all": flag, "left": QUERY, "right": nothing,
-        "aliases": each(text), "key_targets": nothing,
+        **_BODY, "cte_name": text, "union_all": flag, "left": QUERY, "right": require_empty,
+        "aliases": each(text), "key_targets": require_empty,
     }),
 }  # fmt: skip
 

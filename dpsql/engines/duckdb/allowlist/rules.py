@@ -46,7 +46,7 @@ def flag(value: Any, _: Scope, __: Listing) -> Iterable[Task]:
     return ()
 
 
-def nothing(value: Any, _: Scope, __: Listing) -> Iterable[Task]:
+def require_empty(value: Any, _: Scope, __: Listing) -> Iterable[Task]:
     """What a field holds when its form of syntax is not used."""
     if value or type(value) is int:
         raise form(value)
@@ -108,7 +108,7 @@ def choice(tag: str, kinds: Mapping[str, Rule]) -> Rule:
     return rule
 
 
-def listed(
+def check_listed_name(
     what: str, node: Mapping[str, Any], fields: tuple[str, ...], names: frozenset[str]
 ) -> str:
     """The name of a node in lower case: it must be bare, and among these."""

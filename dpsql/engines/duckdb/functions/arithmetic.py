@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dpsql.catalog.ends import ends_as, exclude_zero
 from dpsql.catalog.function import common_kind
 from dpsql.engines.duckdb.forms import FunctionWriter
-from dpsql.engines.duckdb.types import as_double, typed
+from dpsql.engines.duckdb.types import as_double, write_typed
 from dpsql.ir.expressions import Expression, Literal
 from dpsql.policy.types import Kind
 
@@ -25,7 +25,7 @@ def _whole(texts: Sequence[str], args: tuple[Expression, ...]) -> list[str]:
     """Two operands of which at least one has 64 bits, so that the operation has; NULL has a type."""
     narrow = args[0] if all(isinstance(a, Literal) for a in args) else None
     wide = [a is narrow or a.shape.kind is Kind.NULL for a in args]
-    cast = [typed(t, a, Kind.INTEGER) for t, a in zip(texts, args, strict=True)]
+    cast = [write_typed(t, a, Kind.INTEGER) for t, a in zip(texts, args, strict=True)]
     return [c if w else t for t, c, w in zip(texts, cast, wide, strict=True)]
 
 
@@ -54,7 +54,7 @@ def _signed(form: str) -> FunctionWriter:
     """The least whole number has no counterpart above: there the form is NULL."""
 
     def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-        return form.format(typed(texts[0], args[0], args[0].shape.kind))
+        return form.format(write_typed(texts[0], args[0], args[0].shape.kind))
 
     return write
 

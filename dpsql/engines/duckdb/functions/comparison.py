@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dpsql.catalog.function import common_kind
 from dpsql.engines.duckdb.forms import FunctionWriter, infix, template
-from dpsql.engines.duckdb.types import as_double, coerced
+from dpsql.engines.duckdb.types import as_double, write_coerced
 from dpsql.ir.expressions import Expression
 from dpsql.policy.types import Kind
 
@@ -28,7 +28,7 @@ def _alike(texts: Sequence[str], args: tuple[Expression, ...]) -> list[str]:
     kind = common_kind(args, "a comparison")
     if kind is not Kind.TIMESTAMP:
         return list(texts)
-    return [coerced(t, a, kind) for t, a in zip(texts, args, strict=True)]
+    return [write_coerced(t, a, kind) for t, a in zip(texts, args, strict=True)]
 
 
 def _in(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
@@ -39,7 +39,7 @@ def _in(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
 def _in_list(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
     """The second argument is a whole list, already of constants that fit."""
     kind = common_kind(args, "IN")
-    value = coerced(texts[0], args[0], kind) if kind is Kind.TIMESTAMP else texts[0]
+    value = write_coerced(texts[0], args[0], kind) if kind is Kind.TIMESTAMP else texts[0]
     return f"({value} IN {texts[1]})"
 
 

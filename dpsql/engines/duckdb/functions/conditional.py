@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dpsql.catalog.function import common_kind
 from dpsql.engines.duckdb.forms import FunctionWriter
-from dpsql.engines.duckdb.types import coerced, engine_type, typed
+from dpsql.engines.duckdb.types import engine_type, write_coerced, write_typed
 from dpsql.ir.expressions import Expression
 from dpsql.policy.types import INSTANT, Kind, digits_of
 
@@ -16,7 +16,7 @@ def _choice(name: str) -> FunctionWriter:
 
     def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
         kind = common_kind(args, name.upper())
-        parts = ", ".join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
+        parts = ", ".join(write_coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
         return f"{name}({parts})"
 
     return write
@@ -25,7 +25,7 @@ def _choice(name: str) -> FunctionWriter:
 def _array(texts: Sequence[str], args: tuple[Expression, ...], order: str) -> str:
     """``order`` sorted: the values by size, which noise may have turned around."""
     kind = common_kind(args, "ARRAY")
-    parts = (coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
+    parts = (write_coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
     listed = f"[{', '.join(parts)}]"
     return f"list_sort({listed})" if order == "sorted" else listed
 
@@ -36,17 +36,17 @@ def _nullif(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
     if own is Kind.NULL:
         return "NULL"
     if kind is Kind.TIMESTAMP and own is not kind:
-        pair = ", ".join(coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
+        pair = ", ".join(write_coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
         return f"TRY_CAST(nullif({pair}) AS {engine_type(own)})"
-    other = coerced(texts[1], args[1], kind) if kind is Kind.TIMESTAMP else texts[1]
-    return f"nullif({typed(texts[0], args[0], own)}, {other})"
+    other = write_coerced(texts[1], args[1], kind) if kind is Kind.TIMESTAMP else texts[1]
+    return f"nullif({write_typed(texts[0], args[0], own)}, {other})"
 
 
 def cast(text: str, argument: Expression, target: Kind) -> str:
     """A value as another kind, NULL where it is none; numbers as PostgreSQL writes them in texts."""
     source, name = argument.shape.kind, argument.shape.type_name
     if source is target:
-        return typed(text, argument, target)
+        return write_typed(text, argument, target)
     written = _written(text, name) if target is Kind.TEXT else text
     found = f"TRY_CAST({written} AS {engine_type(target)})"
     if name == INSTANT and target is Kind.TEXT:

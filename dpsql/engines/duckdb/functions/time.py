@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from dpsql.catalog.functions.time import part_kind
 from dpsql.engines.duckdb.forms import FunctionWriter
-from dpsql.engines.duckdb.types import coerced, engine_type, typed
+from dpsql.engines.duckdb.types import engine_type, write_coerced, write_typed
 from dpsql.ir.expressions import Expression
 from dpsql.policy.types import Kind
 
 
 def _truncate(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    return f"TRY(date_trunc('{option}', {coerced(texts[0], args[0], Kind.TIMESTAMP)}))"
+    return f"TRY(date_trunc('{option}', {write_coerced(texts[0], args[0], Kind.TIMESTAMP)}))"
 
 
 def _extract(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    text = typed(texts[0], args[0], Kind.TIMESTAMP)
+    text = write_typed(texts[0], args[0], Kind.TIMESTAMP)
     if option == "second":
         return f"(extract('microsecond' FROM {text}) / 1e6)"
     # The cast is for constants: their NULL parts would be doubles.
@@ -24,35 +24,35 @@ def _extract(texts: Sequence[str], args: tuple[Expression, ...], option: str) ->
 
 
 def _to_timestamp(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    text = typed(texts[0], args[0], args[0].shape.kind)
+    text = write_typed(texts[0], args[0], args[0].shape.kind)
     return f"TRY(make_timestamp(TRY_CAST(round(CAST({text} AS DOUBLE) * 1e6) AS BIGINT)))"
 
 
 def _to_char(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    return f"TRY(strftime({coerced(texts[0], args[0], Kind.TIMESTAMP)}, '{option}'))"
+    return f"TRY(strftime({write_coerced(texts[0], args[0], Kind.TIMESTAMP)}, '{option}'))"
 
 
 def _shift(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    return f"TRY({coerced(texts[0], args[0], Kind.TIMESTAMP)} {option} {texts[1]})"
+    return f"TRY({write_coerced(texts[0], args[0], Kind.TIMESTAMP)} {option} {texts[1]})"
 
 
 def _days(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    first = typed(texts[0], args[0], Kind.DATE)
+    first = write_typed(texts[0], args[0], Kind.DATE)
     return f"TRY({first} {option} TRY_CAST({texts[1]} AS INTEGER))"
 
 
 def _difference(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    late, early = (typed(t, a, Kind.DATE) for t, a in zip(texts, args, strict=True))
+    late, early = (write_typed(t, a, Kind.DATE) for t, a in zip(texts, args, strict=True))
     return f"TRY({late} - {early})"
 
 
 def _to_zone(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    return _change_zone(typed(texts[0], args[0], Kind.TIMESTAMP), "UTC", option)
+    return _change_zone(write_typed(texts[0], args[0], Kind.TIMESTAMP), "UTC", option)
 
 
 def _from_zone(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
     """A time that clocks skip is moved on by what they skip; of two, the later is meant."""
-    return _change_zone(typed(texts[0], args[0], Kind.TIMESTAMP), option, "UTC")
+    return _change_zone(write_typed(texts[0], args[0], Kind.TIMESTAMP), option, "UTC")
 
 
 def _change_zone(text: str, before: str, after: str) -> str:

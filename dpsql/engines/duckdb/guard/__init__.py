@@ -31,12 +31,12 @@ from itertools import count
 from dpsql.effort import count_known, note_known, total
 from dpsql.engines.duckdb.guard.facts import Unsafe
 from dpsql.engines.duckdb.guard.listed import Listed, Place
-from dpsql.engines.duckdb.guard.listed import listed as _listed
+from dpsql.engines.duckdb.guard.listed import list_tables as _listed
 from dpsql.engines.duckdb.guard.parts import Node
 from dpsql.engines.duckdb.guard.seen import Holds, Seen
-from dpsql.engines.duckdb.guard.statement import measured, public
+from dpsql.engines.duckdb.guard.statement import check_measurement, public
 from dpsql.engines.duckdb.syntax_tree import TooDeep, Unreadable, query_tree
-from dpsql.policy.companion import HEAVY, Shelf
+from dpsql.policy.companion import OVER_LIMIT_CATALOG, PreparedCopies
 from dpsql.policy.model import Policy
 
 __all__ = ["Guard", "Unsafe"]
@@ -60,11 +60,11 @@ class Guard:
     """Checks statements over the tables of one policy."""
 
     def __init__(
-        self, policy: Policy, shelf: Shelf | None = None, holds: Holds | None = None
+        self, policy: Policy, shelf: PreparedCopies | None = None, holds: Holds | None = None
     ) -> None:
         """No statement is known yet; without ``holds`` nothing is known of the data."""
         self._seen = None if holds is None else Seen(policy, holds)
-        self._tables: Mapping[Place, Listed] = _listed(policy, shelf or Shelf())
+        self._tables: Mapping[Place, Listed] = _listed(policy, shelf or PreparedCopies())
         self._steady = policy.limits.strict_timing
         self._lock, self._number = threading.Lock(), next(_NUMBERS)
         self._known: dict[tuple[bytes, str], int] = {}
@@ -73,7 +73,7 @@ class Guard:
     def list_kept(self, name: str, table: str) -> None:
         """Let statements read what is kept of a table under a name."""
         with self._lock:
-            self._tables = {**self._tables, (HEAVY, name): self._tables["", table]}
+            self._tables = {**self._tables, (OVER_LIMIT_CATALOG, name): self._tables["", table]}
 
     def check(
         self, sql: str, *, form: bytes | None = None, over_public: bool = False,
@@ -92,7 +92,7 @@ class Guard:
             if steps is not None:
                 count_known((self._number, form), steps + 2 * len(sql))
                 return
-        tree, way, before = parsed(sql), ways[0], total()
+        tree, way, before = parse_statement(sql), ways[0], total()
         if over_public:
             public(tree, self._tables)
         else:
@@ -106,17 +106,17 @@ class Guard:
     def _measured(self, tree: Node, *, by_text: bool) -> str:
         """By its text alone; or, where that does not do, with what is seen of the data."""
         try:
-            measured(tree, self._tables, steady=self._steady)
+            check_measurement(tree, self._tables, steady=self._steady)
         except Unsafe:
             if self._seen is None or by_text:
                 raise
             tables, few = self._seen.of(tree, self._tables)
-            measured(tree, tables, steady=self._steady, few=few)
+            check_measurement(tree, tables, steady=self._steady, few=few)
             return "data"
         return "text"
 
 
-def parsed(sql: str) -> Node:
+def parse_statement(sql: str) -> Node:
     """The tree of a statement, without where its parts stand in the text."""
     try:
         return query_tree(sql, _without_places)

@@ -3,7 +3,7 @@
 Claim: a plain CAST of a column never fails: it is of a pair of kinds that never does, or of a number
     whose ends, as constants of the statement give them, are within the type.
 Assumes: the engine converts as its documentation says; pairs of kinds are tried on its edges by tests.
-Argument: ``total``; all others are TRY_CASTs, stand inside TRY, or are of constants.
+Argument: ``is_total_cast``; all others are TRY_CASTs, stand inside TRY, or are of constants.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SAME = {("uuid", TEXT), (DATE, TIME), ("timestamptz", TIME)}
 
 
 @memoize(Use.CACHED_CHECKS, 1024)
-def written(kind: str, text: str) -> Fact:
+def read_constant(kind: str, text: str) -> Fact:
     """A constant of the statement: of a kind of literal, with its text."""
     if kind not in _LITERALS:
         raise Unsafe(f"a constant of type {kind}")
@@ -111,7 +111,7 @@ def _one_double(child: Fact) -> bool:
     return held in (WHOLE, TRUTH) or child.canonical
 
 
-def total(node: Node, child: Fact, target: Fact) -> bool:
+def is_total_cast(node: Node, child: Fact, target: Fact) -> bool:
     """Whether a plain CAST cannot fail: a pair of the list, or a number that has room."""
     if node["type_expr"]["type_name"] in ("LIST", "STRUCT"):
         return False

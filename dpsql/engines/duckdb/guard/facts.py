@@ -94,7 +94,7 @@ def plain(kind: str) -> Fact:
     return Fact(kind)
 
 
-def sized(kind: str, size: int, bits: int = 63) -> Fact:
+def fact_of_size(kind: str, size: int, bits: int = 63) -> Fact:
     """A number between minus and plus ``size``; of anything else, that constants bound it."""
     return Fact(kind, -size, size, bits)
 
@@ -111,7 +111,7 @@ def kind_of(node: Node) -> Fact:
     return Fact(KINDS[name], bits=BITS.get(name, 0))
 
 
-def merged(found: list[Fact]) -> Fact:
+def merge_facts(found: list[Fact]) -> Fact:
     """What is certain of a value that is one of several."""
     if len(found) == 1:
         return found[0]
@@ -166,6 +166,6 @@ def alike(found: list[Fact]) -> None:
     raise Unsafe(f"{' beside '.join(sorted(kinds))}")
 
 
-def hidden(fact: Fact) -> Fact:
+def hide_fact(fact: Fact) -> Fact:
     """The same, of what must not name a group."""
     return fact if not fact.shown else replace(fact, shown=False)

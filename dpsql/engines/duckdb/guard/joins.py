@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from dpsql.engines.duckdb.guard.casts import separate
 from dpsql.engines.duckdb.guard.facts import Fact, Unsafe, alike, kind_of
-from dpsql.engines.duckdb.guard.parts import Node, conjuncts, equal, name_of, named
+from dpsql.engines.duckdb.guard.parts import Node, conjuncts, equal, find_column_names, name_of
 from dpsql.engines.duckdb.guard.rows import Columns, Rows
 from dpsql.engines.duckdb.guard.terms import MEASURED, PRIVATE, PUBLIC, Terms
 
 Pair = tuple[Fact, Fact]
 
 
-def joined(left: Rows, right: Rows, node: Node, terms: Terms, *, steady: bool) -> Rows:
+def join_rows(left: Rows, right: Rows, node: Node, terms: Terms, *, steady: bool) -> Rows:
     """The rows of a join; ``terms`` are over both sides."""
     kind, condition, using = node["join_type"], node["condition"], node["using_columns"]
     states = {left.state, right.state}
@@ -133,7 +133,7 @@ def _pairing(condition: Node | None, left: Rows) -> bool:
     return all(
         0 < len([t for t in tables if t in mine]) < len(tables)
         for part in conjuncts(condition)
-        for tables in [{names[0] for names in named(part)}]
+        for tables in [{names[0] for names in find_column_names(part)}]
     )
 
 

@@ -18,7 +18,7 @@ from dpsql.engines.duckdb.guard.facts import (
     End,
     Fact,
 )
-from dpsql.policy.companion import CATALOG, RANK, Companion, Shelf
+from dpsql.policy.companion import CATALOG, RANK, PreparedCopies, PreparedCopy
 from dpsql.policy.model import Policy, Table
 from dpsql.policy.types import Kind
 
@@ -93,7 +93,7 @@ Place = tuple[str, str]
 """A schema or catalog (empty for the source) and the name of a table there."""
 
 
-def listed(policy: Policy, shelf: Shelf) -> Mapping[Place, Listed]:
+def list_tables(policy: Policy, shelf: PreparedCopies) -> Mapping[Place, Listed]:
     """The tables of a policy, and their copies, by the names that a statement may use."""
     tables = {("", name): _table(policy, table) for name, table in policy.tables.items()}
     for name, copy in shelf.copies.items():
@@ -109,7 +109,7 @@ def _key_types(policy: Policy, name: str) -> tuple[str, ...]:
     return tuple(_HELD.get(word, word) for word in declared)
 
 
-def _copy(table: Listed, copy: Companion, key: tuple[str, ...]) -> Listed:
+def _copy(table: Listed, copy: PreparedCopy, key: tuple[str, ...]) -> Listed:
     """A copy has the columns of its table, and those that it was given."""
     steps = {s.name: (s.low, s.high) for s in copy.steps.values()}
     if not table.parts:

@@ -18,7 +18,7 @@ def arguments(node: Node) -> list[Node]:
     return [a.get("expression", a) for a in node["arguments"]]
 
 
-def between(condition: Node) -> Iterator[tuple[Node, Node, Node]]:
+def find_ranges(condition: Node) -> Iterator[tuple[Node, Node, Node]]:
     """What a condition puts between two constants: compared with one from either side.
 
     Equal parts of a tree are equal expressions: the places where they stand are not in it.
@@ -123,23 +123,23 @@ def conjuncts(node: Node) -> Iterator[Node]:
         yield node
 
 
-def everything(star: Node) -> bool:
+def is_plain_star(star: Node) -> bool:
     """Whether a ``*`` is all columns, each as it is."""
     changes = ("relation_name", "exclude_list", "replace_list", "columns", "expr",
                "qualified_exclude_list", "rename_list")  # fmt: skip
     return not any(star[change] for change in changes)
 
 
-def named(node: object) -> Iterator[list[str]]:
+def find_column_names(node: object) -> Iterator[list[str]]:
     """The names of every column in an expression."""
     if isinstance(node, dict):
         if node.get("class") == "COLUMN_REF":
             yield node["column_names"]
         for child in node.values():
-            yield from named(child)
+            yield from find_column_names(child)
     elif isinstance(node, list):
         for child in node:
-            yield from named(child)
+            yield from find_column_names(child)
 
 
 def equal(node: Node) -> Iterator[tuple[Node, Node]]:
@@ -165,7 +165,7 @@ def place_bits(args: list[Node]) -> int | None:
     return left if 0 < left < _HASH else None
 
 
-def marked(args: list[Node]) -> bool:
+def is_marked_bit(args: list[Node]) -> bool:
     """Whether a one of 128 bits is moved to a place that the first bits of a hash say."""
     one, by = args
     wide = one["class"] == "CAST" and one["type_expr"]["type_name"] == "HUGEINT"

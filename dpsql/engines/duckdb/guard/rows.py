@@ -79,7 +79,7 @@ class Rows:
         )
 
 
-def settled(rows: Rows, condition: Node | None) -> Rows:
+def apply_condition(rows: Rows, condition: Node | None) -> Rows:
     """The rows that a condition keeps, which may say that each has the whole key of its unit."""
     if condition is None or not rows.strays:
         return rows

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from dpsql.engines.duckdb.guard.facts import End
 from dpsql.engines.duckdb.guard.listed import Listed, Place
-from dpsql.engines.duckdb.guard.parts import Node, named
+from dpsql.engines.duckdb.guard.parts import Node, find_column_names
 from dpsql.engines.duckdb.guard.sizes import FEW
 from dpsql.policy.model import Column, Policy, Table
 from dpsql.policy.types import Kind
@@ -53,7 +53,7 @@ class Seen:
     def of(self, node: Node, tables: Mapping[Place, Listed]) -> tuple[Mapping[Place, Listed], bool]:
         """The tables with ends of the columns that a statement names, and whether each it reads is small."""
         read = {place for place in _read(node) if place in tables}
-        columns = {names[-1] for names in named(node)}
+        columns = {names[-1] for names in find_column_names(node)}
         found = dict(tables)
         for schema, name in read:
             table = None if schema else self._policy.tables[name]

@@ -133,7 +133,7 @@ def adds_exactly(fact: Fact) -> bool:
     return fact.whole and fact.bounded and fact.size * FEW <= 1 << 53
 
 
-def total(fact: Fact, rows: int) -> Ends:
+def sum_bounds(fact: Fact, rows: int) -> Ends:
     """The sum of so many numbers; ``Unsafe`` where it may leave 128 bits."""
     if not fact.bounded:
         return None, None

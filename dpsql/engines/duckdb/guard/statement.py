@@ -13,21 +13,28 @@ from dpsql.engines.duckdb.guard.facts import (
     WHOLE,
     Fact,
     Unsafe,
-    hidden,
+    hide_fact,
     kind_of,
-    merged,
+    merge_facts,
 )
 from dpsql.engines.duckdb.guard.identifiers import made_of
-from dpsql.engines.duckdb.guard.joins import joined, state_of
+from dpsql.engines.duckdb.guard.joins import join_rows, state_of
 from dpsql.engines.duckdb.guard.listed import Listed, Place
-from dpsql.engines.duckdb.guard.parts import Node, arguments, conjuncts, constant, everything, named
-from dpsql.engines.duckdb.guard.rows import Columns, Every, Rows, anew, apart, settled
+from dpsql.engines.duckdb.guard.parts import (
+    Node,
+    arguments,
+    conjuncts,
+    constant,
+    find_column_names,
+    is_plain_star,
+)
+from dpsql.engines.duckdb.guard.rows import Columns, Every, Rows, anew, apart, apply_condition
 from dpsql.engines.duckdb.guard.sums import AGGREGATES, COUNTING, OF_PUBLIC, present
 from dpsql.engines.duckdb.guard.terms import MEASURED, PRIVATE, PUBLIC, Terms
 from dpsql.engines.duckdb.guard.ties import refuse_ties
 
 
-def measured(
+def check_measurement(
     node: Node, tables: Mapping[Place, Listed], *, steady: bool = False, few: bool = False
 ) -> None:
     """Refuse what is not a measurement: keys, and whole numbers of bounded size, by group.
@@ -106,7 +113,9 @@ class _Walk:
         if states == {PRIVATE} and len({side.kind for side in sides}) > 1:
             raise Unsafe("rows of different kinds of unit in one relation")
         rows = [list(side.columns.items()) for side in sides]
-        columns = {name: merged([row[i][1] for row in rows]) for i, (name, _) in enumerate(rows[0])}
+        columns = {
+            name: merge_facts([row[i][1] for row in rows]) for i, (name, _) in enumerate(rows[0])
+        }
         hides = any(side.hides for side in sides)
         strays = any(side.strays for side in sides)
         return replace(
@@ -130,7 +139,7 @@ class _Walk:
             plain.condition(node["where_clause"])
             if self.steady and rows.state == PRIVATE and not _present(node["where_clause"]):
                 raise Unsafe("a condition that decides which private rows are read")
-        rows = settled(rows, node["where_clause"])
+        rows = apply_condition(rows, node["where_clause"])
         keys = [self._key(node, key) for key in node["group_expressions"]]
         facts = plain.facts(keys)
         _same(facts, rows.state)
@@ -167,7 +176,9 @@ class _Walk:
         if not (terms.groups == "all" and present(having)):
             terms.condition(having)
         aliases = {item["alias"].lower() for item in node["select_list"]}
-        if any(names[0].lower() in aliases for names in named(having) if len(names) == 1):
+        if any(
+            names[0].lower() in aliases for names in find_column_names(having) if len(names) == 1
+        ):
             raise Unsafe("a HAVING that reads the list of columns")
         return tuple(
             (part["left"], int(part["right"]["literal"]["text"]) + 1, None)
@@ -208,7 +219,7 @@ class _Walk:
     def _outputs(self, node: Node, rows: Rows, terms: Terms) -> Iterator[tuple[str, Fact]]:
         for position, item in enumerate(node["select_list"]):
             if item["class"] == "STAR":
-                if not everything(item):
+                if not is_plain_star(item):
                     raise Unsafe("a * that is not simply all columns")
                 yield from (pair for _, part in rows.sources for pair in part.items())
                 continue
@@ -218,7 +229,7 @@ class _Walk:
                 yield name, _unnested(item)
             else:
                 fact = terms.any({**item, "alias": ""} if terms.guarded else item)
-                yield name, fact if not rows.hides or _shown(item, rows) else hidden(fact)
+                yield name, fact if not rows.hides or _shown(item, rows) else hide_fact(fact)
 
     def _modifiers(self, node: Node, rows: Rows, columns: Columns, state: str) -> None:
         for modifier in node["modifiers"]:
@@ -283,7 +294,7 @@ class _Walk:
             raise Unsafe("VALUES of what is not a constant")
         terms = self._terms(Rows((), PUBLIC))
         rows = [terms.facts(row) for row in node["values"]]
-        columns = {f"col{i}": merged([row[i] for row in rows]) for i in range(len(rows[0]))}
+        columns = {f"col{i}": merge_facts([row[i] for row in rows]) for i in range(len(rows[0]))}
         return Rows((("", columns),), PUBLIC)
 
     def _series(self, node: Node) -> Rows:
@@ -295,12 +306,12 @@ class _Walk:
             raise Unsafe("a series between what is not constant")
         ends = self._terms(Rows((), PUBLIC)).facts(args[:2])
         (name,) = node["column_name_alias"]
-        return Rows(((node["alias"], {name: merged(ends)}),), PUBLIC)
+        return Rows(((node["alias"], {name: merge_facts(ends)}),), PUBLIC)
 
     def _join(self, node: Node) -> Rows:
         left, right = self._from(node["left"]), self._from(node["right"])
         both = Rows(left.sources + right.sources, state_of({left.state, right.state}))
-        return joined(left, right, node, self._terms(both), steady=self.steady)
+        return join_rows(left, right, node, self._terms(both), steady=self.steady)
 
 
 def _grouped(node: Node, keys: list[Node], columns: Columns) -> frozenset[str] | None:

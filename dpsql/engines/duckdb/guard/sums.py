@@ -17,11 +17,11 @@ from dpsql.engines.duckdb.guard.facts import (
     WHOLE,
     Fact,
     Unsafe,
+    fact_of_size,
     plain,
-    sized,
 )
 from dpsql.engines.duckdb.guard.parts import Node, conjuncts
-from dpsql.engines.duckdb.guard.sizes import FEW, OWN, ROWS, adds_exactly, total
+from dpsql.engines.duckdb.guard.sizes import FEW, OWN, ROWS, adds_exactly, sum_bounds
 
 COUNTING = ("count", "count_star", "count_if")
 AGGREGATES = {
@@ -40,11 +40,11 @@ OF_PUBLIC = {
     "regr_avgy": DOUBLE, "regr_sxx": DOUBLE, "regr_syy": DOUBLE, "regr_sxy": DOUBLE,
 }  # fmt: skip
 """Aggregates of public rows alone: they may fail, or choose among equals."""
-NOTHING = sized(WHOLE, 0, 31)
+NOTHING = fact_of_size(WHOLE, 0, 31)
 """The one thing that may stand for a number that is not there."""
 
 
-def aggregated(
+def aggregate_fact(
     name: str, found: list[Fact], groups: str, *, distinct: bool, few: bool = False
 ) -> Fact:
     """An aggregate over rows of one unit, of all, or of none."""
@@ -80,7 +80,7 @@ def aggregated(
 def _sum(first: Fact, rows: int, groups: str) -> Fact:
     if first.kind == WHOLE and not first.bounded and first.bits > 63:
         raise Unsafe("a sum that may overflow")
-    low, high = total(first, rows)
+    low, high = sum_bounds(first, rows)
     many = 0
     if groups == "unit" and not first.share:
         many = (BELOW if low is None or low < 0 else 0) | (ABOVE if high is None or high else 0)
@@ -93,7 +93,7 @@ def again(name: str, found: list[Fact], node: Node) -> Fact:
         raise Unsafe(f"{name} over numbers before their noise")
     (first,) = found
     if name == "sum" and first.exact and first.kind == WHOLE and not node["filter"]:
-        low, high = total(first, ROWS)
+        low, high = sum_bounds(first, ROWS)
         return Fact(WHOLE, low, high, 127, exact=True)
     if name == "list" and first.kind == LIST and _there(node["filter"]):
         return first

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from dpsql.effort import step
-from dpsql.engines.duckdb.guard.casts import cast, total, written
+from dpsql.engines.duckdb.guard.casts import cast, is_total_cast, read_constant
 from dpsql.engines.duckdb.guard.facts import (
     ABOVE,
     BELOW,
@@ -26,21 +26,21 @@ from dpsql.engines.duckdb.guard.facts import (
     Fact,
     Unsafe,
     alike,
+    fact_of_size,
     kind_of,
-    merged,
+    merge_facts,
     plain,
-    sized,
 )
 from dpsql.engines.duckdb.guard.parts import (
     Node,
     above,
     arguments,
-    between,
     between_zones,
     canonical,
     constant,
+    find_ranges,
+    is_marked_bit,
     is_microsecond_part,
-    marked,
     not_a_number,
     place_bits,
     shown_number,
@@ -52,7 +52,7 @@ from dpsql.engines.duckdb.guard.sums import (
     NOTHING,
     OF_PUBLIC,
     again,
-    aggregated,
+    aggregate_fact,
     linear,
 )
 
@@ -135,7 +135,7 @@ class Terms:
         return self.resolve(node["column_names"])
 
     def of_constant(self, node: Node) -> Fact:
-        return written(node["literal"]["kind"], node["literal"]["text"])
+        return read_constant(node["literal"]["kind"], node["literal"]["text"])
 
     def of_parameter(self, _: Node) -> Fact:
         return plain(NULL)
@@ -148,7 +148,7 @@ class Terms:
         target = kind_of(node["type_expr"])
         child = self.any(node["child"])
         given = constant(node["child"])
-        if not (node["try_cast"] or self.tried or given or total(node, child, target)):
+        if not (node["try_cast"] or self.tried or given or is_total_cast(node, child, target)):
             raise Unsafe(f"a CAST from {child.kind} to {target.kind} that may fail")
         if child.exact and target.kind != WHOLE:
             raise Unsafe("a number before its noise, as something else")
@@ -164,7 +164,7 @@ class Terms:
             exact = any(f.exact for f in found)
             if exact and not (found[0].exact and all(f == NOTHING for f in found[1:])):
                 raise Unsafe("a number before its noise, or another")
-            return merged(found)
+            return merge_facts(found)
         if name == "OPERATOR_NOT":
             self.condition(children[0])
             return plain(TRUTH)
@@ -197,11 +197,11 @@ class Terms:
             results.append(inner.fact(check["then_expr"]))
         beyond = tuple(b for check in node["case_checks"] for b in above(check["when_expr"]))
         inner = replace(self, guarded=(*self.guarded, *beyond)) if beyond else self
-        return merged([*results, inner.fact(node["else_expr"])])
+        return merge_facts([*results, inner.fact(node["else_expr"])])
 
     def between(self, condition: Node) -> Iterator[tuple[Node, End | None, End | None]]:
-        """What a condition puts between ends: see ``parts.between``."""
-        for value, low, high in between(condition):
+        """What a condition puts between ends: see ``parts.find_ranges``."""
+        for value, low, high in find_ranges(condition):
             yield value, self.fact(low).low, self.fact(high).high
 
     def of_subquery(self, node: Node) -> Fact:
@@ -245,7 +245,7 @@ class Terms:
         if any(f.exact for f in found) and not linear(name, found):
             raise Unsafe(f"{name} of numbers before their noise")
         if name in ("least", "greatest"):
-            return extreme(name, found, merged(found).kind)
+            return extreme(name, found, merge_facts(found).kind)
         ends = name == "abs" or (name == "round" and len(args) > 1)
         if ends and found[0].kind == WHOLE and not (self.tried or found[0].bounded):
             raise Unsafe(f"{name} of a whole number that may be the least, or the greatest")
@@ -285,7 +285,7 @@ class Terms:
             if self.groups != "free":
                 raise Unsafe(f"{name} over other rows than public ones")
             return plain(OF_PUBLIC[name] or found[0].kind)
-        return aggregated(name, found, self.groups, distinct=node["distinct"], few=self.few)
+        return aggregate_fact(name, found, self.groups, distinct=node["distinct"], few=self.few)
 
     def of_window(self, node: Node) -> Fact:
         name = node["function_name"]
@@ -306,7 +306,7 @@ class Terms:
             inner.condition(node["filter_expr"])
         inner.facts([n for n in (node["offset_expr"], node["default_expr"]) if n is not None])
         if name in AGGREGATES:
-            return aggregated(name, found, "unit" if private else "free", distinct=False)
+            return aggregate_fact(name, found, "unit" if private else "free", distinct=False)
         if name in PLACES:
             return Fact(WHOLE, 0, OWN if private else ROWS, 63, many=ABOVE)
         return plain(_WINDOWS[name] or found[0].kind)
@@ -338,15 +338,15 @@ def _result(name: str, kind: str, found: list[Fact]) -> Fact:
     many = ABOVE | BELOW if any(f.many for f in found) else 0
     match name:
         case "sign":
-            return sized(WHOLE, 1)
+            return fact_of_size(WHOLE, 1)
         case "bit_count":
-            return sized(WHOLE, 128)
+            return fact_of_size(WHOLE, 128)
         case "struct_pack":
             return Fact(LIST, exact=any(f.exact for f in found))
         case "row" | "list_value" | "list_sort":
             return Fact(kind, canonical=all(f.identical for f in found))
         case "epoch_us":
-            return sized(WHOLE, 1 << 60) if first.bounded else Fact(WHOLE, bits=63)
+            return fact_of_size(WHOLE, 1 << 60) if first.bounded else Fact(WHOLE, bits=63)
         case "abs" if first.bounded:
             return Fact(first.kind, 0, first.size, first.bits, many=many and ABOVE)
         case "round" if first.bounded and len(found) > 1:
@@ -383,7 +383,7 @@ def _bits(name: str, args: list[Node], found: list[Fact]) -> Fact:
         if left is None:
             raise Unsafe("a shift of what is no hash")
         return Fact(WHOLE, 0, (1 << left) - 1, 64)
-    if marked(args):
+    if is_marked_bit(args):
         return Fact(WHOLE, 0, 1 << 64, 127)
     if not all(map(constant, args)) or not 0 <= (other.low or 0) < one.bits:
         raise Unsafe("a shift that may be too far")
@@ -393,8 +393,8 @@ def _bits(name: str, args: list[Node], found: list[Fact]) -> Fact:
 
 def _moved(name: str, kinds: set[str], *, bounded: bool) -> Fact:
     if name == "-" and kinds == {DATE}:
-        return sized(WHOLE, 1 << 32) if bounded else Fact(WHOLE, bits=63)
+        return fact_of_size(WHOLE, 1 << 32) if bounded else Fact(WHOLE, bits=63)
     kind = TIME if SPAN in kinds else DATE if DATE in kinds else TIME
     if name == "-" and kinds == {TIME}:
         kind = SPAN
-    return sized(kind, 0, 0) if bounded else plain(kind)
+    return fact_of_size(kind, 0, 0) if bounded else plain(kind)
