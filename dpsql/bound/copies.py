@@ -24,9 +24,9 @@ from dpsql.ir.statements import (
     Term,
 )
 from dpsql.plan.table_scans import declared_column, scan_owned
-from dpsql.policy.companion import RANK, PreparedCopy, Steps, owners
 from dpsql.policy.model import Column as Declared
 from dpsql.policy.model import Table
+from dpsql.policy.prepared_copies import RANK, PreparedCopy, Steps, owners
 from dpsql.policy.types import Kind
 
 MOST_IN_FOUR_BYTES = 2**31 - 1

@@ -31,7 +31,7 @@ from dpsql.ir.relations import (
     with_inputs,
 )
 from dpsql.plan.nodes import Measurement
-from dpsql.policy.companion import PreparedCopies, PreparedCopy, declared_key
+from dpsql.policy.prepared_copies import PreparedCopies, PreparedCopy, declared_key
 from dpsql.policy.types import Kind
 from dpsql.sql.bind.join_rules import equalities, find_fan_outs
 

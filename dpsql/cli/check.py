@@ -21,9 +21,9 @@ from dpsql.engines.findings import find_broken_declarations, not_answered
 from dpsql.engines.verify import verify
 from dpsql.ledger.terms import below_spent, find_loosened_terms, terms_of
 from dpsql.policy.against_source import compare
-from dpsql.policy.companion import PreparedCopies
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy, Unit
+from dpsql.policy.prepared_copies import PreparedCopies
 from dpsql.service.views import describe_views
 
 

@@ -34,8 +34,8 @@ from dpsql.release.postprocess import PostProcessor
 from dpsql.serve import gauges, process
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
-from dpsql.serve.house import Certificate, ServiceEndpoint
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.endpoint import Certificate, ServiceEndpoint
+from dpsql.serve.pgwire.listener import Limits
 from dpsql.serve.pgwire.server import Server
 from dpsql.serve.reloads import Outcome, Reloads, read_again
 from dpsql.serve.upkeep import Upkeep
@@ -54,39 +54,39 @@ def run(chosen: argparse.Namespace) -> int:
     requires_tls = certificate is not None and not local and not chosen.allow_plain
     log = _log(chosen)
     with operator_log(chosen.policy[0], log, comments=chosen.log_comments), ExitStack() as opened:
-        reloads = Reloads(lambda: _reload(houses, server))
+        reloads = Reloads(lambda: _reload(endpoints, server))
         _hear(reloads)
         opened.callback(WORKERS.close)
         services = [opened.enter_context(_opened(path)) for path in chosen.policy]
-        houses = [
+        endpoints = [
             ServiceEndpoint(s, role_catalog, certificate=certificate, requires_tls=requires_tls)
             for s in services
         ]
-        for each in houses:
+        for each in endpoints:
             _introduce(each)
-        _share(houses)
+        _share(endpoints)
         WORKERS.check()
-        house = houses[0] if len(houses) == 1 else Databases(houses)
+        endpoint = endpoints[0] if len(endpoints) == 1 else Databases(endpoints)
         tls = None if certificate is None else certificate.context()
-        _allow_files(_limits(houses))
+        _allow_files(_limits(endpoints))
         server = Server(
-            house, tls=tls, limits=_limits(houses), reload=reloads.request,
+            endpoint, tls=tls, limits=_limits(endpoints), reload=reloads.request,
             stopping=process.end_within,
         )  # fmt: skip
-        http = _http(house, chosen, certificate, server)
+        http = _http(endpoint, chosen, certificate, server)
         opened.callback(reloads.close)
         upkeep = opened.enter_context(closing(Upkeep()))
-        gauges.connect(server, lambda: [house.world.service.policy for house in houses])
-        _loop(_serve(server, http, chosen, lambda: _begin(reloads, houses, upkeep)))
+        gauges.connect(server, lambda: [endpoint.snapshot.service.policy for endpoint in endpoints])
+        _loop(_serve(server, http, chosen, lambda: _begin(reloads, endpoints, upkeep)))
         _hear(reloads)  # the loop has put back what a process does at first: it ends
         record(Stopped())
     process.leave(ANSWERED)
 
 
-def _begin(reloads: Reloads, houses: Sequence[ServiceEndpoint], upkeep: Upkeep) -> None:
+def _begin(reloads: Reloads, endpoints: Sequence[ServiceEndpoint], upkeep: Upkeep) -> None:
     """What is done once clients can come."""
-    for house in houses:
-        policy = house.world.service.policy
+    for endpoint in endpoints:
+        policy = endpoint.snapshot.service.policy
         record(PolicyActive(policy.front.database, policy.version))
     started = datetime.now(UTC).timestamp()
     GAUGES.add("dpsql_start_time_seconds", lambda: started)
@@ -127,19 +127,19 @@ def _opened(path: Path) -> Service:
         raise
 
 
-def _introduce(house: ServiceEndpoint) -> None:
+def _introduce(endpoint: ServiceEndpoint) -> None:
     """Say what its owner should know before anyone connects."""
-    for role in house.locked_out:
+    for role in endpoint.locked_out:
         terminal.say(
             f'role "{role}" has no usable password and no user: nobody can log in as it '
             f"(dpsql user add NAME --role {role})", sys.stderr,
         )  # fmt: skip
-    for line in house.world.service.unprepared:
+    for line in endpoint.snapshot.service.unprepared:
         terminal.say(line, sys.stderr)
 
 
 def _http(
-    house: ServiceEndpoint | Databases,
+    endpoint: ServiceEndpoint | Databases,
     chosen: argparse.Namespace,
     proof: Certificate | None,
     main: Server,
@@ -151,14 +151,14 @@ def _http(
         server = importlib.import_module("dpsql.serve.http.server")
     except ModuleNotFoundError:
         raise Usage("HTTP needs more packages: pip install 'dpsql[http]'") from None
-    made = server.HttpServer(house, chosen.host, chosen.http_port, proof, main.traffic)
+    made = server.HttpServer(endpoint, chosen.host, chosen.http_port, proof, main.traffic)
     main.beside.append(made)
     return made
 
 
-def _limits(houses: Sequence[ServiceEndpoint]) -> Limits:
+def _limits(endpoints: Sequence[ServiceEndpoint]) -> Limits:
     """As the first policy says: one endpoint bears what it bears for all of them."""
-    return Limits.of(houses[0].world.service.policy.front.bounds)
+    return Limits.of(endpoints[0].snapshot.service.policy.front.bounds)
 
 
 def _allow_files(limits: Limits) -> None:
@@ -172,12 +172,12 @@ def _allow_files(limits: Limits) -> None:
         )
 
 
-def _share(houses: Sequence[ServiceEndpoint]) -> None:
+def _share(endpoints: Sequence[ServiceEndpoint]) -> None:
     """Give catalog queries, post-processing, and what is kept for clients their parts of the memory."""
-    shares = shares_of([house.world.service.policy for house in houses])
+    shares = shares_of([endpoint.snapshot.service.policy for endpoint in endpoints])
     WORKERS.resize(shares.workers, shares.catalog_worker)
     POOL.limit(shares.pool)
-    services = [house.world.service for house in houses]
+    services = [endpoint.snapshot.service for endpoint in endpoints]
     postprocessor = services[0].tools.postprocessor
     if postprocessor.memory != shares.postprocessing:
         postprocessor = PostProcessor(shares.postprocessing)
@@ -193,19 +193,19 @@ def _tell_owner(path: Path) -> None:
             terminal.say(line, sys.stderr)
 
 
-def _reload(houses: Sequence[ServiceEndpoint], server: Server) -> list[Outcome]:
+def _reload(endpoints: Sequence[ServiceEndpoint], server: Server) -> list[Outcome]:
     """Read policies and users again; what is wrong is said, and that policy stays as it was."""
-    outcomes = read_again(houses)
-    server.bear(_limits(houses))
+    outcomes = read_again(endpoints)
+    server.bear(_limits(endpoints))
     try:
-        _share(houses)
+        _share(endpoints)
     except Error as error:
         first = outcomes[0]
         record(ReloadFailed(first.database, first.version, str(error)))
         terminal.say(f"the memory is shared out as before: {error}", sys.stderr)
     for outcome in outcomes:
         if isinstance(outcome.error, DataBreaksPolicy):
-            _tell_owner(outcome.house.world.service.policy.path)
+            _tell_owner(outcome.endpoint.snapshot.service.policy.path)
         for problem in outcome.problems:
             terminal.say(f"not reloaded: {problem}", sys.stderr)
         if outcome.problems:

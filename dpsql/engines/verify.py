@@ -38,8 +38,8 @@ from dpsql.engines.lookups import LookUps
 from dpsql.ir.statements import Query
 from dpsql.plan.contents import content_lookups, with_contents
 from dpsql.plan.fan_outs import fan_out_lookups, with_fan_outs
-from dpsql.policy.companion import OVER_LIMIT_CATALOG, PreparedCopies, over_limit_name
 from dpsql.policy.model import Policy
+from dpsql.policy.prepared_copies import OVER_LIMIT_CATALOG, PreparedCopies, over_limit_name
 from dpsql.policy.source import SourceDescription
 
 N = TypeVar("N", bool, int)

@@ -14,8 +14,8 @@ from dpsql.effort import step
 from dpsql.ir.expressions import Aggregated, Column, Expression, SortKey, Subquery, Window
 from dpsql.ir.expressions import walk as parts
 from dpsql.ir.privacy_clause import Terms
-from dpsql.policy.companion import Steps
 from dpsql.policy.model import Table
+from dpsql.policy.prepared_copies import Steps
 from dpsql.policy.types import Scalar
 
 

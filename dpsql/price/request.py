@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from dpsql.policy.companion import PreparedCopies
+from dpsql.policy.prepared_copies import PreparedCopies
 
 Mechanism = Literal["auto", "laplace", "geometric", "gaussian"]
 

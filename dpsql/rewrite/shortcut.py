@@ -63,7 +63,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.ir.statements import CommonTable, Query
 from dpsql.plan.nodes import Measurement
-from dpsql.policy.companion import PreparedCopies, over_limit_name
+from dpsql.policy.prepared_copies import PreparedCopies, over_limit_name
 from dpsql.rewrite.draft import ROWS, Draft, every_group
 from dpsql.rewrite.drop_unit_path import find_path_columns
 

@@ -23,6 +23,7 @@ from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, value
 from dpsql.serve.pgwire.probing import ABOUT_TYPES, infer_parameters, sample
 from dpsql.serve.pgwire.replies import WireColumn
+from dpsql.serve.policy_snapshot import PolicySnapshot, Shared, Who
 from dpsql.serve.routes import Route, route
 from dpsql.serve.uses import (
     in_byte_order,
@@ -32,7 +33,6 @@ from dpsql.serve.uses import (
     wants_no_rows,
     with_limits,
 )
-from dpsql.serve.world import PolicySnapshot, Shared, Who
 from dpsql.service import Reply, Session
 from dpsql.service.settings import apply_hints
 from dpsql.sql.dialects.tables import DIALECTS
@@ -58,15 +58,15 @@ class RoleSession:
         """``now`` gives the newest reading of the policy; ``name`` chooses the session's account."""
         self._now, self._who, self._name, self._place = now, who, name, place
         self._taken: str | None = None
-        self._world, self._shared, self._session = self._opened()
+        self._snapshot, self._shared, self._session = self._opened()
         self._start = self._session.settings
 
     def _opened(self) -> tuple[PolicySnapshot, Shared, Session]:
-        world = self._now()
-        user = world.users.get(self._who.login)
+        snapshot = self._now()
+        user = snapshot.users.get(self._who.login)
         if user is None:
             raise Fatal(AUTHORIZATION, f'role "{self._who.login}" is not permitted to log in')
-        granted = world.service.policy.roles[user.role].access.may_become
+        granted = snapshot.service.policy.roles[user.role].access.may_become
         if self._taken is not None and self._taken not in {*granted, user.role}:
             raise WireError(
                 PRIVILEGE, f'permission denied to set role "{self._taken}"',
@@ -75,17 +75,17 @@ class RoleSession:
             )  # fmt: skip
         role = self._taken or user.role
         behind = None if role == user.role else user.role
-        session = world.service.session(role, self._name, behind=behind)
-        return world, world.shared(role), session
+        session = snapshot.service.session(role, self._name, behind=behind)
+        return snapshot, snapshot.shared(role), session
 
     def _is_stale(self) -> bool:
         """Whether there is a newer reading of the policy, or the role that was taken is not open."""
-        return self._now() is not self._world or self._taken not in (None, self._session.role)
+        return self._now() is not self._snapshot or self._taken not in (None, self._session.role)
 
     def _renewed(self) -> None:
         if self._is_stale():
             settings = self._session.settings
-            self._world, self._shared, self._session = self._opened()
+            self._snapshot, self._shared, self._session = self._opened()
             self._session.settings = settings
 
     def become(self, role: str | None) -> None:
@@ -93,7 +93,7 @@ class RoleSession:
         before, settings = self._taken, self._session.settings
         self._taken = role
         try:
-            self._world, self._shared, self._session = self._opened()
+            self._snapshot, self._shared, self._session = self._opened()
         except WireError:
             self._taken = before
             raise
@@ -227,7 +227,7 @@ class RoleSession:
     def _at_hand(self, ask: Run) -> Answer | None:
         if (made_up := self._shared.catalog_answers.get(self._catalog_key(ask))) is not None:
             return made_up
-        if self._world.service.data_changed:  # not even what is known is answered
+        if self._snapshot.service.data_changed:  # not even what is known is answered
             return None
         return self._shared.answers.get(self._answer_key(ask.query, ask.values))
 
@@ -275,7 +275,7 @@ class RoleSession:
         if not {r.code for r in refused.refusals} <= _ABOUT_ROWS:
             return False
         none = wants_no_rows(query.tokens) or reads_no_rows(query.tokens)
-        return none or self._world.service.policy.front.preview == "empty"
+        return none or self._snapshot.service.policy.front.preview == "empty"
 
     def _asked(self, ask: Run) -> Answer:
         query = ask.query

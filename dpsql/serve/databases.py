@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from dpsql.diagnostics.refusal import PolicyError
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.errors import NO_DATABASE, Fatal
 from dpsql.serve.pgwire.scram import Verifier
 from dpsql.serve.pgwire.startup import Admission, Endpoint
-from dpsql.serve.world import PolicySnapshot
+from dpsql.serve.policy_snapshot import PolicySnapshot
 
 
 class Unknown:
     """Who takes in those who ask for a database that does not exist: nobody enters.
 
-    It looks like one of the houses there are: an offer and iterations as that one has, and salts
+    It looks like one of the endpoints there are: an offer and iterations as that one has, and salts
     that are this name's own, as each policy's are. So nobody is told which names exist.
     """
 
     def __init__(self, like: ServiceEndpoint, database: str) -> None:
-        """``like`` is the house that it looks like."""
+        """``like`` is the endpoint that it looks like."""
         self._like, self._database = like, database
         self.encrypts, self.requires_tls = like.encrypts, like.requires_tls
         self.binding = like.binding
@@ -33,7 +33,7 @@ class Unknown:
 
     @property
     def cleartext(self) -> bool:
-        """As the house that it looks like."""
+        """As the endpoint that it looks like."""
         return self._like.cleartext
 
     def verifier(self, role: str) -> tuple[Verifier, bool]:
@@ -41,7 +41,7 @@ class Unknown:
         return self._like.decoy(f"{role}\0{self._database}"), False
 
     def admission(self, user: str) -> Admission:
-        """As the house that it looks like."""
+        """As the endpoint that it looks like."""
         return self._like.admission(user)
 
     def enter(self, role: str, database: str, session: str, place: Place) -> NoReturn:  # noqa: ARG002
@@ -63,28 +63,28 @@ class Databases(Unknown):
     A wrong name is led through a log-in that fails, as a wrong password does.
     """
 
-    def __init__(self, houses: Sequence[ServiceEndpoint]) -> None:
+    def __init__(self, endpoints: Sequence[ServiceEndpoint]) -> None:
         """Names are what the policies said when they were opened."""
-        super().__init__(houses[0], "")
-        self._houses = dict[str, ServiceEndpoint]()
-        for house in houses:
-            policy = house.world.service.policy
-            if policy.front.database in self._houses:
+        super().__init__(endpoints[0], "")
+        self._endpoints = dict[str, ServiceEndpoint]()
+        for endpoint in endpoints:
+            policy = endpoint.snapshot.service.policy
+            if policy.front.database in self._endpoints:
                 raise PolicyError(
                     f'{policy.path}: two policies have the database "{policy.front.database}"; '
                     "give one of them another name, with `database: name` in it"
                 )
-            self._houses[policy.front.database] = house
+            self._endpoints[policy.front.database] = endpoint
 
     @property
-    def worlds(self) -> Mapping[str, PolicySnapshot]:
+    def snapshots(self) -> Mapping[str, PolicySnapshot]:
         """The newest readings, by the name of their database."""
-        return {name: house.world for name, house in self._houses.items()}
+        return {name: endpoint.snapshot for name, endpoint in self._endpoints.items()}
 
     def at(self, database: str) -> Endpoint:
         """Who takes in those who ask for this database."""
-        found = self._houses.get(database)
+        found = self._endpoints.get(database)
         if found is not None:
             return found
-        chosen = self._like.luck(f"database {database}") % len(self._houses)
-        return Unknown(list(self._houses.values())[chosen], database)
+        chosen = self._like.luck(f"database {database}") % len(self._endpoints)
+        return Unknown(list(self._endpoints.values())[chosen], database)

@@ -12,8 +12,8 @@ from dpsql.diagnostics.operation.gauges import GAUGES
 from dpsql.engines.catalog.pool import WORKERS
 from dpsql.execution import execution, interrupt
 from dpsql.serve.lanes import Job
+from dpsql.serve.policy_snapshot import PolicySnapshot
 from dpsql.serve.traffic import Traffic
-from dpsql.serve.world import PolicySnapshot
 
 SECONDS = 1.0
 """In which each part must have answered."""
@@ -108,13 +108,13 @@ class Health:
         return {(part.name,): float(part.name not in self._failing) for part in self.parts}
 
     def _ledger(self) -> None:
-        for world in self._now().values():
-            world.service.ledger.probe(SECONDS)
+        for snapshot in self._now().values():
+            snapshot.service.ledger.probe(SECONDS)
 
     def _engine(self) -> None:
-        for world in self._now().values():
+        for snapshot in self._now().values():
             with execution(SECONDS):
-                world.service.tools.engine.probe()
+                snapshot.service.tools.engine.probe()
 
     def _lanes(self) -> None:
         lanes = (

@@ -19,7 +19,7 @@ from dpsql.diagnostics.operation.defects import defect
 from dpsql.diagnostics.operation.events import Reloaded, ReloadFailed, Result, record
 from dpsql.diagnostics.operation.gauges import GAUGES
 from dpsql.diagnostics.refusal import Error, PolicyError
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 
 PATIENCE = 2.0
 """Seconds that the end of the endpoint waits for a reading."""
@@ -29,7 +29,7 @@ PATIENCE = 2.0
 class Outcome:
     """What became of one policy."""
 
-    house: ServiceEndpoint
+    endpoint: ServiceEndpoint
     database: str
     version: str
     """Of the policy that is in force now."""
@@ -38,24 +38,24 @@ class Outcome:
     """What is wrong, each with its place; none where it was taken up."""
 
 
-def read_again(houses: Sequence[ServiceEndpoint]) -> list[Outcome]:
+def read_again(endpoints: Sequence[ServiceEndpoint]) -> list[Outcome]:
     """Read each policy and its users; what is wrong with one keeps no other from being read."""
-    return [_read_again(house) for house in houses]
+    return [_read_again(endpoint) for endpoint in endpoints]
 
 
-def _read_again(house: ServiceEndpoint) -> Outcome:
+def _read_again(endpoint: ServiceEndpoint) -> Outcome:
     start, problems = monotonic(), tuple[str, ...]()
     error: Exception | None = None
     try:
-        house.reload()
+        endpoint.reload()
     except PolicyError as wrong:
         error, problems = wrong, wrong.problems
     except (Error, OSError) as wrong:
         error, problems = wrong, (str(wrong),)
     except Exception as wrong:  # noqa: BLE001 (the other policies are still to be read)
         error, problems = wrong, (f"a defect in dpsql (incident {defect(wrong)})",)
-    policy = house.world.service.policy
-    outcome = Outcome(house, policy.front.database, policy.version, error, problems)
+    policy = endpoint.snapshot.service.policy
+    outcome = Outcome(endpoint, policy.front.database, policy.version, error, problems)
     if error is None:
         record(Reloaded(outcome.database, outcome.version, monotonic() - start))
     for problem in problems:

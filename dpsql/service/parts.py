@@ -10,8 +10,8 @@ from typing import Protocol
 from dpsql.ledger import metrics
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.pipeline import Tools
-from dpsql.policy.companion import PreparedCopies
 from dpsql.policy.model import Policy
+from dpsql.policy.prepared_copies import PreparedCopies
 from dpsql.policy.types import Scalar
 from dpsql.service.pace import Pace
 from dpsql.service.plan_cache import PlanCache

@@ -162,7 +162,7 @@ FAULTS = (
         "faces",
         (
             Edit(
-                "serve/world.py",
+                "serve/policy_snapshot.py",
                 "        return self._tokens.get(hash_token(token))",
                 "        return self._tokens.get(hash_token(token)) or next((u for t, u in self._tokens.items() if token and t.startswith(hash_token(token)[:1])), None)",
             ),

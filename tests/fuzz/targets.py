@@ -89,7 +89,7 @@ def _house() -> object:
     from support.services import real_service
 
     from dpsql.serve.catalog.catalog import role_catalog
-    from dpsql.serve.house import ServiceEndpoint
+    from dpsql.serve.endpoint import ServiceEndpoint
 
     service = real_service("shop", "shop", generous)
     return ServiceEndpoint(service, role_catalog)

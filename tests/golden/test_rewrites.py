@@ -19,7 +19,7 @@ from support.shop import ANALYST, PURE, catalog, priced
 import dpsql.rewrite
 from dpsql.bound.copies import companion
 from dpsql.engines.duckdb.statements import list_statements
-from dpsql.policy.companion import PreparedCopies
+from dpsql.policy.prepared_copies import PreparedCopies
 from dpsql.price.priced import PricedPlan
 from dpsql.price.request import Request
 from dpsql.price.show import show

@@ -32,8 +32,8 @@ from dpsql.bound import PreparedRows
 from dpsql.bound.copies import companion, copy_of
 from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.write import write_rows
-from dpsql.policy.companion import CATALOG, RANK, PreparedCopies, declared_key
 from dpsql.policy.model import Policy, Table
+from dpsql.policy.prepared_copies import CATALOG, RANK, PreparedCopies, declared_key
 from dpsql.price.priced import PricedMeasurement
 
 SALT = 7_001

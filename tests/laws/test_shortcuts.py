@@ -39,7 +39,7 @@ from dpsql.ir.alternatives import OverLimitRowsKept
 from dpsql.ir.expressions import Call, Shape
 from dpsql.ir.relations import Filter, Scan
 from dpsql.ir.statements import Query, TableRows
-from dpsql.policy.companion import OVER_LIMIT_CATALOG
+from dpsql.policy.prepared_copies import OVER_LIMIT_CATALOG
 from dpsql.policy.source import SourceDescription
 from dpsql.policy.types import Kind
 from dpsql.price.priced import PricedMeasurement

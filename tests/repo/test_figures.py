@@ -18,7 +18,7 @@ from dpsql.policy.shares import LEAST_REST, USUAL_REST, shares
 from dpsql.release import postprocess
 from dpsql.serve import health, throttle
 from dpsql.serve.pgwire import variables
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.pgwire.listener import Limits
 from dpsql.serve.traffic import MOST_WAITING, Traffic
 from dpsql.sql import parameters
 from dpsql.sql.bind import select

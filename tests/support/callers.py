@@ -9,7 +9,7 @@ import httpx
 
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 
@@ -41,4 +41,4 @@ def caller(service: Service, role: str) -> Caller:
     made, token = users.with_token("robot", role)
     users.write(service.policy.front.users, [made])
     house = ServiceEndpoint(service, role_catalog)
-    return Caller(Face(lambda: house.worlds).app(), token)
+    return Caller(Face(lambda: house.snapshots).app(), token)

@@ -20,8 +20,8 @@ from support.services import real_service
 
 from dpsql.ledger.charge import NANO
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import Certificate, ServiceEndpoint
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.endpoint import Certificate, ServiceEndpoint
+from dpsql.serve.pgwire.listener import Limits
 from dpsql.serve.pgwire.server import Server
 from dpsql.service import Service
 

@@ -9,7 +9,7 @@ import hmac
 import struct
 from collections.abc import Callable, Iterable
 
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.pgwire.machine import Machine, Phase
 
 NONCE = "fyko+d2lbbFgONRv9qkxdawL"

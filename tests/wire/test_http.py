@@ -29,7 +29,7 @@ from dpsql.cli import main
 from dpsql.diagnostics.refusal import Refused
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.http.openapi import ARROW, LARGEST_BODY, description
 from dpsql.serve.http.server import HttpServer, PromptProtocol
@@ -51,7 +51,7 @@ class World:
         ]
         users.write(self.service.policy.front.users, [user for user, _ in made])
         self.house = ServiceEndpoint(self.service, role_catalog)
-        app = Face(lambda: self.house.worlds).app()
+        app = Face(lambda: self.house.snapshots).app()
         self.nobody = Caller(app)
         self.robot, self.pure, self.owner = (Caller(app, token) for _, token in made)
 
@@ -383,7 +383,7 @@ def test_a_request_that_comes_slowly_is_asked_under_the_policy_of_its_end() -> N
             "type": "http", "method": "POST", "path": "/v1/query", "query_string": b"",
             "headers": [(b"authorization", token.encode())],
         }  # fmt: skip
-        asyncio.run(Face(lambda: world.house.worlds).app()(scope, receive, send))
+        asyncio.run(Face(lambda: world.house.snapshots).app()(scope, receive, send))
         return statuses
 
     def taken() -> None:

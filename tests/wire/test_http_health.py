@@ -21,7 +21,7 @@ from dpsql.diagnostics.refusal import EngineFailed
 from dpsql.engines.catalog.pool import WORKERS
 from dpsql.serve import health
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.http.openapi import description
 from dpsql.serve.lanes import Job
@@ -35,7 +35,7 @@ class Asked:
         self.service = real_service("shop", "shop", generous)
         self.traffic = Traffic()
         house = ServiceEndpoint(self.service, role_catalog)
-        self.face = Face(lambda: house.worlds, self.traffic)
+        self.face = Face(lambda: house.snapshots, self.traffic)
         self.app = self.face.app()
         self.go = threading.Event()
 

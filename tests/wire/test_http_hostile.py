@@ -15,7 +15,7 @@ from support.services import noon
 
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 
@@ -37,7 +37,7 @@ def caller(*, without: bool) -> Caller:
     user, token = users.with_token("robot", ROLE)
     users.write(service.policy.front.users, [user])
     house = ServiceEndpoint(service, role_catalog)
-    return Caller(Face(lambda: house.worlds).app(), token)
+    return Caller(Face(lambda: house.snapshots).app(), token)
 
 
 def said(client: Caller, sql: str) -> tuple[int, Any]:

@@ -18,7 +18,7 @@ from dpsql.diagnostics.refusal import PolicyError
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.service import Service
 
 COUNT, ORDERS = "SELECT count(*) FROM customers", "SELECT count(*) FROM orders"
@@ -215,7 +215,7 @@ def test_names_that_do_not_exist_look_like_each_of_those_that_do(
     houses: list[ServiceEndpoint],
 ) -> None:
     """Where one policy takes passwords over TLS and the other does not, so it is with wrong names."""
-    front = houses[1].world.service.policy.front
+    front = houses[1].snapshot.service.policy.front
     object.__setattr__(front, "cleartext", True)
     both = Databases(houses)
     assert {both.at(f"no{n}").cleartext for n in range(60)} == {True, False}
@@ -225,7 +225,7 @@ def test_names_that_do_not_exist_look_like_each_of_those_that_do(
 def test_a_salt_that_tells_a_name_would_be_noticed(
     houses: list[ServiceEndpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Databases, "at", lambda self, name: self._houses.get(name, houses[0]))
+    monkeypatch.setattr(Databases, "at", lambda self, name: self._endpoints.get(name, houses[0]))
     assert _told(Databases(houses)) != [(4, 0, True)] * 4
 
 

@@ -41,7 +41,7 @@ def robot(found: Endpoint) -> Caller:
     user, token = users.with_token("robot", ROLE)
     users.write(found.service.policy.front.users, [user])
     found.house.reload()
-    return Caller(Face(lambda: found.house.worlds).app(), token)
+    return Caller(Face(lambda: found.house.snapshots).app(), token)
 
 
 @pytest.mark.parametrize("change", [_rewritten, _replaced])

@@ -27,7 +27,7 @@ from dpsql.serve import users
 from dpsql.serve.catalog import catalog as catalog_module
 from dpsql.serve.catalog.catalog import macros, role_catalog
 from dpsql.serve.catalog.words import BARE, BUILTIN, ELSEWHERE
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 from dpsql.sql.parse import LONGEST_TEXT
@@ -236,7 +236,7 @@ def test_no_other_face_gets_anything(place: Place) -> None:
     user, token = users.with_token("robot", ROLE)
     users.write(place.service.policy.front.users, [user])
     house = ServiceEndpoint(place.service, role_catalog)
-    robot = Caller(Face(lambda: house.worlds).app(), token)
+    robot = Caller(Face(lambda: house.snapshots).app(), token)
     asked = everything[::3]
     said = [robot.post("/v1/query", json={"sql": sql}) for sql in asked]
     said += [robot.post("/v1/explain", json={"sql": sql}) for sql in asked[::3]]

@@ -18,10 +18,10 @@ from support.services import policy_file
 
 from dpsql.cli import main, serve
 from dpsql.serve import process
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.pgwire.listener import Limits
 
 BRIEF = """
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.pgwire.listener import Limits
 Limits.of = classmethod(lambda cls, bounds: cls(drain_seconds=0.3))
 """
 STUCK = """

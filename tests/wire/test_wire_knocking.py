@@ -20,7 +20,7 @@ from mistakes import HOSTILE, LONGEST, beyond_logins, hostile, luck_of, misspelt
 from talk import Client, FixedHouse, kinds, message, startup
 
 from dpsql.serve.pgwire.handshake import encrypted
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.pgwire.listener import Limits
 
 ASKS_FOR_TLS = struct.pack("!ii", 8, 80877103)
 _OPTIONS = (b"-c", b"--", b"-", b"-c-c", b"=", b"\\", b"\\ ", b"a=b", b"\\=", b"--a-b=", b"-" * 3000,

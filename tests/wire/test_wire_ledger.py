@@ -34,7 +34,7 @@ from dpsql.ledger.postgres import PostgresLedger
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.service import Service
 
@@ -81,7 +81,7 @@ class Here:
         self.sent += client.received
         errors = [fields(body) for kind, body in messages(said) if kind == "E"]
         wire = " ".join(f"{e['M']}; {e.get('H', '')}" for e in errors)
-        caller = Caller(Face(lambda: self._house.worlds).app(), self._token)
+        caller = Caller(Face(lambda: self._house.snapshots).app(), self._token)
         answer = caller.post("/v1/query", json={"sql": sql or COUNT.format(next(self._numbers))})
         self.sent += f"{answer.headers}".encode() + answer.content
         if answer.status_code == 200:

@@ -25,7 +25,7 @@ from dpsql.diagnostics.refusal import LedgerFailed, PolicyError
 from dpsql.ledger import failures, postgres_failures
 from dpsql.ledger.sqlite import SqliteLedger
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.service import Service, Session
 
 MARK = "7391"

@@ -244,7 +244,7 @@ def test_an_unknown_user_looks_like_some_user(
     known = [users.with_password(f"u{i}", ROLE, "x") for i in range(2)]
     both = {u.name: u for u in (*known, users.User("old", ROLE, Verifier.of("x", b"s" * 16)))}
     world = SimpleNamespace(users=both, looks=looks(u.verifier for u in both.values()))
-    monkeypatch.setattr(shop.house, "world", world)
+    monkeypatch.setattr(shop.house, "snapshot", world)
     counts = [shop.house.verifier(f"nobody{i}")[0].iterations for i in range(200)]
     assert set(counts) == {4096, users.MORE_ITERATIONS}
     assert 80 < counts.count(users.MORE_ITERATIONS) < 190

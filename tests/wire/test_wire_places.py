@@ -21,10 +21,10 @@ from talk import startup
 
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.server import HttpServer
 from dpsql.serve.newcomers import Newcomers
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.pgwire.listener import Limits
 from dpsql.serve.traffic import Traffic
 
 PLACES = 8

@@ -17,7 +17,7 @@ from dpsql.cli import main
 from dpsql.dbapi import Connection
 from dpsql.diagnostics.refusal import Refused
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.openapi import description
 from dpsql.service import Service
 

@@ -31,10 +31,10 @@ from dpsql.policy.load import load
 from dpsql.serve import reloads as module
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.lanes import Lane
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.pgwire.listener import Limits
 from dpsql.serve.pgwire.server import Server
 from dpsql.serve.reloads import Outcome, Reloads, read_again
 from dpsql.service import service
@@ -276,11 +276,11 @@ def test_half_of_a_policy_is_not_taken_up(found: Endpoint, monkeypatch: pytest.M
         monkeypatch.setattr(service, "load", meanwhile)
         with pytest.raises(PolicyError, match="was written while it was read"):
             found.house.reload()
-        assert "pure" in found.house.world.service.policy.roles
+        assert "pure" in found.house.snapshot.service.policy.roles
         assert found.service.ledger.terms() == terms
         monkeypatch.undo()
         found.house.reload()
-        assert "pure" in found.house.world.service.policy.roles
+        assert "pure" in found.house.snapshot.service.policy.roles
 
 
 def load_text(path: Path, text: str) -> object:
@@ -327,7 +327,7 @@ def test_who_is_removed_is_refused_at_the_next_statement(found: Endpoint) -> Non
     ]
     users.write(place, everyone)
     found.house.reload()
-    caller = Caller(Face(lambda: found.house.worlds).app(), token)
+    caller = Caller(Face(lambda: found.house.snapshots).app(), token)
     with _kept(found) as text:
         ann, bob = (psycopg.connect(found.dsn(user=u), autocommit=True) for u in ("ann", "bob"))
         for c in (ann, bob):
@@ -398,7 +398,7 @@ def test_catalogs_stay_where_a_reading_changes_nothing(*, changed: bool) -> None
     with contextlib.closing(real_service("shop", "shop")) as service:
         house = ServiceEndpoint(service, role_catalog)
         (role, *_) = service.policy.roles
-        before = house.world.shared(role)
+        before = house.snapshot.shared(role)
         if changed:
             path = service.policy.path
             text = path.read_text()
@@ -406,6 +406,6 @@ def test_catalogs_stay_where_a_reading_changes_nothing(*, changed: bool) -> None
             assert path.read_text() != text
         house.reload()
         house.reload()
-        after = house.world.shared(role)
+        after = house.snapshot.shared(role)
         assert after is not before
         assert (after.catalog is before.catalog) is not changed

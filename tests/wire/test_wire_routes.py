@@ -10,7 +10,7 @@ from support.services import policy_file
 from talk import Client, FixedHouse, errors, kinds, query
 
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.tokens import tokens
 from dpsql.serve.uses import tables
 from dpsql.service import Service

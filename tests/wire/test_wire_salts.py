@@ -15,7 +15,7 @@ from dpsql.ledger.tables import TableLedger
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
 from dpsql.serve.databases import Databases
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.pgwire.scram import Verifier
 from dpsql.serve.salts import Salts, looks
 from dpsql.service import Service

@@ -39,7 +39,7 @@ from dpsql.reuse import encoding
 from dpsql.reuse.encoding import from_bytes
 from dpsql.serve import users
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.reloads import read_again
 from dpsql.service import Service
@@ -228,7 +228,7 @@ def _by_http(service: Service, asked: list[str]) -> list[str]:
     made = [users.with_token(name, role) for name, role in (("robot", ROLE), ("boss", "boss"))]
     users.write(service.policy.front.users, [user for user, _ in made])
     house = ServiceEndpoint(service, role_catalog)
-    app = Face(lambda: house.worlds).app()
+    app = Face(lambda: house.snapshots).app()
     robot, boss = (Caller(app, token) for _, token in made)
     said = [robot.post("/v1/query", json={"sql": sql}) for sql in asked[:40] if sql.isascii()]
     said += [robot.post("/v1/explain", json={"sql": sql}) for sql in asked[:10]]
@@ -246,7 +246,7 @@ def test_no_client_is_told_a_folder(place: Path, caplog: pytest.LogCaptureFixtur
         (place / "policy.yaml").write_text("units: [")
         assert read_again([house])[0].problems
         said += [_talked(service, ASKED[:10]), *_by_http(service, ASKED[:10])]
-        app = Caller(Face(lambda: house.worlds).app())
+        app = Caller(Face(lambda: house.snapshots).app())
         said += [app.get(path).text for path in ("/healthz", "/readyz", "/openapi.json")]
     assert not any(place.name in text for text in said)
     assert f"{place}/policy.yaml" in caplog.text, "the log says where"

@@ -20,7 +20,7 @@ from talk import errors, message, query, startup
 
 from dpsql.engines.catalog import pool
 from dpsql.serve.pgwire.asking import Run
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.pgwire.listener import Limits
 
 QUICK = Limits(
     connections_per_role=2, startup_seconds=2, largest_message=50_000,

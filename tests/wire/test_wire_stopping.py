@@ -76,7 +76,7 @@ def open_faces() -> Iterator[tuple[Endpoint, int, str]]:
 @pytest.fixture
 def both(open_faces: tuple[Endpoint, int, str]) -> Iterator[Both]:
     where, port, token = open_faces
-    engine = where.house.world.service._engine
+    engine = where.house.snapshot.service._engine
     found = Both(where, port, token)
     yield found
     del engine.measure  # type: ignore[attr-defined]
@@ -190,10 +190,10 @@ def test_other_log_ins_are_answered_at_once(both: Both) -> None:
 
 def test_a_log_in_has_one_queue_over_both_faces(both: Both) -> None:
     house = both.where.house
-    user = house.world.users[ROLE]
-    assert both.where.server._room.login(house, ROLE) == _login(house.world, user)
+    user = house.snapshot.users[ROLE]
+    assert both.where.server._room.login(house, ROLE) == _login(house.snapshot, user)
     other = User("robot", ROLE, None)
-    assert _login(house.world, other) != _login(house.world, user), (
+    assert _login(house.snapshot, other) != _login(house.snapshot, user), (
         "a log-in, not the role it takes"
     )
 

@@ -25,9 +25,9 @@ from dpsql.serve.http.app import Face
 from dpsql.serve.pgwire.asking import Wait
 from dpsql.serve.pgwire.errors import PASSWORD as WRONG
 from dpsql.serve.pgwire.errors import Fatal
+from dpsql.serve.pgwire.listener import Limits
 from dpsql.serve.pgwire.machine import Machine
 from dpsql.serve.pgwire.messages import Secret
-from dpsql.serve.pgwire.room import Limits
 from dpsql.serve.throttle import PAIR, WAITING, Attempt, Throttle, TooMany
 from dpsql.serve.traffic import Traffic
 
@@ -274,7 +274,7 @@ def _asked(world: World, throttle: Throttle, token: str) -> tuple[int, list[floa
         waits.append(seconds)
         await sleep(0)
 
-    app = Face(lambda: world.house.worlds, Traffic(throttle=throttle)).app()
+    app = Face(lambda: world.house.snapshots, Traffic(throttle=throttle)).app()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpsql.serve.http.app.asyncio.sleep", wait)
         status = Caller(app, token).get("/v1/budget").status_code

@@ -20,7 +20,7 @@ from talk import Client, FixedHouse, kinds, message, parse, query, startup
 from dpsql.serve.lanes import Job
 from dpsql.serve.pgwire.asking import Backend, Encode, Pause, Prove, Read, Run
 from dpsql.serve.pgwire.connection import Connection
-from dpsql.serve.pgwire.room import Limits
+from dpsql.serve.pgwire.listener import Limits
 from dpsql.serve.pgwire.work import Work
 from dpsql.serve.traffic import Traffic
 

@@ -53,8 +53,8 @@ def _where(found: TracebackType | None) -> str:
 def _short(name: str) -> str:
     """The file within its package.
 
-    >>> _short("/somewhere/site-packages/dpsql/serve/house.py")
-    'serve/house.py'
+    >>> _short("/somewhere/site-packages/dpsql/serve/endpoint.py")
+    'serve/endpoint.py'
     """
     parts = PurePath(name).parts
     own = len(parts) - parts[::-1].index("dpsql") if "dpsql" in parts else len(parts) - 1

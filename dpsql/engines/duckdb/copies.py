@@ -26,8 +26,8 @@ from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb.constants import quote_name
 from dpsql.engines.duckdb.engine import IDENTITY, check_owner
 from dpsql.engines.duckdb.write import write_rows
-from dpsql.policy.companion import RANK, PreparedCopies, declared_key, facts
 from dpsql.policy.model import Policy, Table
+from dpsql.policy.prepared_copies import RANK, PreparedCopies, declared_key, facts
 
 FORMAT = 3
 DOCUMENT = quote_name("dpsql prepared")

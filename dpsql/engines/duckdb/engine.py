@@ -33,8 +33,8 @@ from dpsql.execution import check, has_ended, stoppable
 from dpsql.ir.statements import Query, TableRows
 from dpsql.memory.cache import Cache
 from dpsql.memory.pool import Use
-from dpsql.policy.companion import CATALOG, OVER_LIMIT_CATALOG
 from dpsql.policy.model import Limits
+from dpsql.policy.prepared_copies import CATALOG, OVER_LIMIT_CATALOG
 from dpsql.policy.source import SourceDescription, TableDescription
 
 LOCKED = {

@@ -19,8 +19,8 @@ from dpsql.engines.incident import record_incident
 from dpsql.engines.statement_chooser import StatementChooser
 from dpsql.ir.alternatives import Statement
 from dpsql.ir.statements import Query
-from dpsql.policy.companion import PreparedCopies
 from dpsql.policy.model import Policy
+from dpsql.policy.prepared_copies import PreparedCopies
 from dpsql.policy.source import SourceDescription
 
 

@@ -32,8 +32,8 @@ from dpsql.ir.relations import (
     Values,
     Windowed,
 )
-from dpsql.policy.companion import CATALOG, OVER_LIMIT_CATALOG, RANK, owners
 from dpsql.policy.model import ForeignKey
+from dpsql.policy.prepared_copies import CATALOG, OVER_LIMIT_CATALOG, RANK, owners
 from dpsql.policy.types import Kind
 
 

@@ -48,9 +48,9 @@ from dpsql.serve.pgwire.execute import parameter_count
 from dpsql.serve.pgwire.parameters import Value, items
 from dpsql.serve.pgwire.probing import ABOUT_TYPES, find_list_parameters, infer_parameters
 from dpsql.serve.pgwire.variables import DEFAULTS
+from dpsql.serve.policy_snapshot import Who
 from dpsql.serve.tokens import Token
 from dpsql.serve.uses import CATALOG_SCHEMAS, tables
-from dpsql.serve.world import Who
 from dpsql.service import Service
 from dpsql.service.views import ViewShape
 

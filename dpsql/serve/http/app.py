@@ -30,10 +30,10 @@ from dpsql.serve.http.logged import Logged
 from dpsql.serve.http.openapi import ARROW, DATABASE, description
 from dpsql.serve.http.question import Question, Unreadable, question
 from dpsql.serve.lanes import Closed, Job, Lane, TooBusy
+from dpsql.serve.policy_snapshot import PolicySnapshot
 from dpsql.serve.throttle import TooMany
 from dpsql.serve.traffic import Reason, Traffic
 from dpsql.serve.users import User
-from dpsql.serve.world import PolicySnapshot
 from dpsql.service import Session, plain
 
 Worlds = Mapping[str, PolicySnapshot]
@@ -86,10 +86,10 @@ class Face:
             known = await self._known(request)
             if isinstance(known, Response):
                 return known
-            world, user = known
-            call = _Call(world, user, asked, work)
-            job = Job(_login(world, user), call.run, call.interrupt)
-            seconds = world.service.policy.roles[user.role].access.statement_seconds
+            snapshot, user = known
+            call = _Call(snapshot, user, asked, work)
+            job = Job(_login(snapshot, user), call.run, call.interrupt)
+            seconds = snapshot.service.policy.roles[user.role].access.statement_seconds
             return await self._carried_out(request, self._traffic.data, job, seconds)
 
         return handle
@@ -101,8 +101,8 @@ class Face:
             known = await self._known(request)
             if isinstance(known, Response):
                 return known
-            world, user = known
-            job = Job(_login(world, user), lambda: _guarded(user, lambda: work(world, user)))
+            snapshot, user = known
+            job = Job(_login(snapshot, user), lambda: _guarded(user, lambda: work(snapshot, user)))
             return await self._carried_out(request, self._traffic.catalog, job, None)
 
         return handle
@@ -190,9 +190,9 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def _login(world: PolicySnapshot, user: User) -> Hashable:
+def _login(snapshot: PolicySnapshot, user: User) -> Hashable:
     """Whose turn it is: the same as over PostgreSQL's protocol."""
-    return str(world.service.policy.path), user.name
+    return str(snapshot.service.policy.path), user.name
 
 
 def _response(found: object) -> Response:
@@ -206,18 +206,20 @@ def _bearer(request: Request) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _known(worlds: Worlds, request: Request, bearer: str) -> tuple[PolicySnapshot, User] | Response:
+def _known(
+    snapshots: Worlds, request: Request, bearer: str
+) -> tuple[PolicySnapshot, User] | Response:
     """Who asks, under which policy: the one that is named, or the first that knows the token.
 
     Only who has a token of some policy is told that a database does not exist.
     """
-    fitting = {n: (w, user) for n, w in worlds.items() if (user := w.bearer(bearer)) is not None}
+    fitting = {n: (w, user) for n, w in snapshots.items() if (user := w.bearer(bearer)) is not None}
     named = request.headers.get(DATABASE, "")
-    if not fitting or (named in worlds and named not in fitting):
+    if not fitting or (named in snapshots and named not in fitting):
         return _unknown()
-    if not named or len(worlds) == 1:
+    if not named or len(snapshots) == 1:
         return next(iter(fitting.values()))
-    if named not in worlds:
+    if named not in snapshots:
         said = "there is no database of this name"
         return _wrong(404, said, f"{DATABASE} names it.", "Leave it out, or ask the owner.")
     return fitting[named]
@@ -226,15 +228,15 @@ def _known(worlds: Worlds, request: Request, bearer: str) -> tuple[PolicySnapsho
 class _Call:
     """A statement that is asked in a thread, and can be stopped there."""
 
-    def __init__(self, world: PolicySnapshot, user: User, asked: Question, work: Work) -> None:
-        self._world, self._user, self._asked, self._work = world, user, asked, work
+    def __init__(self, snapshot: PolicySnapshot, user: User, asked: Question, work: Work) -> None:
+        self._snapshot, self._user, self._asked, self._work = snapshot, user, asked, work
         self._session: Session | None = None
 
     def run(self) -> Response:
         return _guarded(self._user, self._run)
 
     def _run(self) -> Response:
-        session = self._world.service.session(self._user.role, self._asked.session)
+        session = self._snapshot.service.session(self._user.role, self._asked.session)
         for statement in self._asked.settings:
             session.execute(statement)
         self._session = session
@@ -279,16 +281,18 @@ def _explain(session: Session, asked: Question) -> Response:
     return JSONResponse({"plan": lines, "cost": told})
 
 
-def _budget(world: PolicySnapshot, user: User) -> Response:
-    return JSONResponse(plain.describe_remaining(world.service.session(user.role).budget()))
+def _budget(snapshot: PolicySnapshot, user: User) -> Response:
+    return JSONResponse(plain.describe_remaining(snapshot.service.session(user.role).budget()))
 
 
-def _metrics(world: PolicySnapshot, user: User) -> Response:
+def _metrics(snapshot: PolicySnapshot, user: User) -> Response:
     """For operators: they tell what every role has spent."""
-    if not world.service.policy.roles[user.role].owner:
+    if not snapshot.service.policy.roles[user.role].owner:
         why, instead = "They tell what every role has spent.", "Take the token of an owner's role."
         return _wrong(403, "metrics are for owners", why, instead)
-    return PlainTextResponse(world.service.metrics_text(), media_type="text/plain; version=0.0.4")
+    return PlainTextResponse(
+        snapshot.service.metrics_text(), media_type="text/plain; version=0.0.4"
+    )
 
 
 async def _healthy(_: Request) -> Response:

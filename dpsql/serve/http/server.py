@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 from dpsql.serve.databases import Databases
 from dpsql.serve.departure import has_left
 from dpsql.serve.draining import GOODBYE_SECONDS, drain
-from dpsql.serve.house import Certificate, ServiceEndpoint
+from dpsql.serve.endpoint import Certificate, ServiceEndpoint
 from dpsql.serve.http.app import Face
 from dpsql.serve.newcomers import Newcomers
 from dpsql.serve.pgwire.handshake import encrypted
@@ -169,7 +169,7 @@ class HttpServer:
 
     def __init__(
         self,
-        house: ServiceEndpoint | Databases,
+        endpoint: ServiceEndpoint | Databases,
         host: str,
         port: int,
         proof: Certificate | None,
@@ -177,7 +177,7 @@ class HttpServer:
     ) -> None:
         """Nothing is opened before ``start``."""
         self.traffic = traffic or Traffic()
-        self.face = Face(lambda: house.worlds, self.traffic)
+        self.face = Face(lambda: endpoint.snapshots, self.traffic)
         self._config = uvicorn.Config(
             self.face.app(), log_level="warning", http=PromptProtocol, access_log=False, lifespan="off", ws="none",
             proxy_headers=False,  # anybody may write them: an address is what a connection comes from

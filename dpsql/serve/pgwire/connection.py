@@ -17,9 +17,9 @@ from dpsql.serve.pgwire.asking import LARGE_RESULTS, TIMED, Ask, Backend, Pause,
 from dpsql.serve.pgwire.crowd import Seen
 from dpsql.serve.pgwire.errors import CANCELED, ENDED, STOPPING, Fatal, WireError
 from dpsql.serve.pgwire.handshake import FIRST_BYTE, encrypted
+from dpsql.serve.pgwire.listener import Listener
 from dpsql.serve.pgwire.machine import Machine, Phase
 from dpsql.serve.pgwire.presence import Presence
-from dpsql.serve.pgwire.room import Listener
 from dpsql.serve.pgwire.timers import Timers
 from dpsql.serve.pgwire.unread import Unread
 from dpsql.serve.pgwire.work import Work, shutting_down
@@ -47,7 +47,7 @@ class Connection(asyncio.Protocol):
         self._known: tuple[str, str] | None = None
         self._presence = Presence(self._loop)
         self.machine = Machine(
-            room.house, admit=room.admit, crowd=room,
+            room.endpoint, admit=room.admit, crowd=room,
             attempt=lambda name: room.traffic.throttle.attempt(self._presence.peer, name),
         )  # fmt: skip
 

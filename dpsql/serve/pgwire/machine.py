@@ -61,7 +61,7 @@ class Machine:
 
     def __init__(
         self,
-        house: Endpoint,
+        endpoint: Endpoint,
         *,
         admit: Callable[[Endpoint, str], int] = lambda *_: LARGEST_MESSAGE,
         crowd: Crowd | None = None,
@@ -72,9 +72,9 @@ class Machine:
         ``admit`` may refuse a role that has proved itself, or says how large its messages may be.
         ``attempt`` begins a log-in under a name.
         """
-        self._house, self._admit, self._crowd = house, admit, crowd or Nobody()
+        self._endpoint, self._admit, self._crowd = endpoint, admit, crowd or Nobody()
         self._attempt = attempt or (lambda name: Throttle().attempt(None, name))
-        self.home = house
+        self.home = endpoint
         """Who takes this client in, once it has said which database it wants."""
         self._frames = Frames()
         self._out: list[bytes] = []
@@ -221,7 +221,7 @@ class Machine:
         if message not in self._encryptions:
             raise m.unsupported_protocol(m.GSSENC if message.gss else m.SSL)
         self._encryptions.remove(message)
-        if message.gss or self._encrypted or not self._house.encrypts:
+        if message.gss or self._encrypted or not self._endpoint.encrypts:
             self._send(b"N")
             return
         if self._frames.waiting:
@@ -231,11 +231,11 @@ class Machine:
         self.phase = Phase.ENCRYPTING
 
     def _asked(self, message: m.Startup) -> None:
-        if self._house.requires_tls and not self._encrypted:
+        if self._endpoint.requires_tls and not self._encrypted:
             raise Fatal("28000", "this server takes encrypted connections only (sslmode=require)")
         self._wanted = startup.read_start_parameters(message)
         self._send(startup.negotiation(message))
-        self.home = self._house.at(self._wanted.database)
+        self.home = self._endpoint.at(self._wanted.database)
         self._login = Login(self.home, self._wanted, encrypted=self._encrypted)
         self._send(self._login.offer())
         self.phase = Phase.LOGIN
@@ -309,9 +309,9 @@ class Machine:
         asked = self._wanted
         try:
             largest = self._admit(self.home, asked.role)
-            process = self._house.process()
+            process = self._endpoint.process()
             while self._crowd.holds(process):
-                process = self._house.process()
+                process = self._endpoint.process()
             place = Place(process, self._crowd, self._variables)
             backend = self.home.enter(asked.role, asked.database, asked.session, place)
         except Exception as error:
@@ -322,7 +322,7 @@ class Machine:
         self.session = Session(backend, variables, process, owner)
         for name, value in variables.reported().items():
             self._send(replies.parameter_status(name, value))
-        self.key = process, startup.cancel_key(self._house, asked.minor)
+        self.key = process, startup.cancel_key(self._endpoint, asked.minor)
         self._send(replies.key_data(*self.key))
         self._frames.admit(largest, owner)
         self._login, self.phase, self._simple = None, Phase.READY, True

@@ -9,11 +9,11 @@ from dpsql.memory.cache import memoize
 from dpsql.memory.pool import Use
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire import oids
+from dpsql.serve.pgwire.client_log import query_with, setting_comments, with_comments
 from dpsql.serve.pgwire.copy_options import read_copy
 from dpsql.serve.pgwire.cursor import Cursor
 from dpsql.serve.pgwire.cursors import read_fetch, read_move
 from dpsql.serve.pgwire.errors import PRIVILEGE, UNSUPPORTED, WireError
-from dpsql.serve.pgwire.remarks import query_with, setting_comments, with_comments
 from dpsql.serve.tokens import Piece, statements
 from dpsql.sql.parse import LONGEST_TEXT
 

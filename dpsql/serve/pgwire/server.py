@@ -12,7 +12,7 @@ from ssl import SSLContext
 
 from dpsql.serve.draining import Face, drain
 from dpsql.serve.pgwire.connection import Connection
-from dpsql.serve.pgwire.room import Limits, Listener
+from dpsql.serve.pgwire.listener import Limits, Listener
 from dpsql.serve.pgwire.startup import Endpoint
 from dpsql.serve.traffic import Traffic
 
@@ -34,7 +34,7 @@ class Server:
 
     def __init__(
         self,
-        house: Endpoint,
+        endpoint: Endpoint,
         *,
         tls: SSLContext | None = None,
         limits: Limits,
@@ -49,7 +49,7 @@ class Server:
         self._reload, self._on_stop = reload, stopping
         self.traffic = traffic or Traffic()
         self._room = Listener(
-            house, self.traffic, limits, _now, tls, compare=hmac.compare_digest,
+            endpoint, self.traffic, limits, _now, tls, compare=hmac.compare_digest,
         )  # fmt: skip
         self.beside: list[Face] = []
         """Other faces, which are drained together with this one."""

@@ -131,14 +131,14 @@ def negotiation(startup: Startup) -> bytes:
 class Login:
     """One SCRAM exchange. An unknown role is led through it like any other, and fails at the end."""
 
-    def __init__(self, house: Endpoint, asked: Wanted, *, encrypted: bool) -> None:
+    def __init__(self, endpoint: Endpoint, asked: Wanted, *, encrypted: bool) -> None:
         """``asked`` says who it claims to be."""
-        verifier, self._exists = house.verifier(asked.role)
-        nonce = house.random(18).hex()
-        self._exchange = Exchange(verifier, nonce, house.binding if encrypted else None)
+        verifier, self._exists = endpoint.verifier(asked.role)
+        nonce = endpoint.random(18).hex()
+        self._exchange = Exchange(verifier, nonce, endpoint.binding if encrypted else None)
         self._role, self._begun = asked.role, False
         self._verifier = verifier
-        self._cleartext = encrypted and house.cleartext
+        self._cleartext = encrypted and endpoint.cleartext
 
     def offer(self) -> bytes:
         """The mechanisms; or the password itself, where a policy takes it and nobody listens."""
@@ -199,9 +199,9 @@ def own_settings(asked: Wanted) -> list[str]:
     ]
 
 
-def cancel_key(house: Endpoint, minor: int) -> bytes:
+def cancel_key(endpoint: Endpoint, minor: int) -> bytes:
     """What proves that a cancel request comes from the client itself."""
-    return house.random(_SHORT_KEY if minor < NEWEST_MINOR else _LONG_KEY)
+    return endpoint.random(_SHORT_KEY if minor < NEWEST_MINOR else _LONG_KEY)
 
 
 def wait_in_queue(attempt: Attempt) -> Generator[Wait, None, None]:

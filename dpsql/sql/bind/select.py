@@ -19,6 +19,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.sql.bind import privacy
 from dpsql.sql.bind.aggregate_calls import Calls
+from dpsql.sql.bind.calendar_joins import as_inner_calendar_join
 from dpsql.sql.bind.context import Context, Output, QueryBinder, refuse
 from dpsql.sql.bind.correlated import decorrelate
 from dpsql.sql.bind.counted_groups import Counting, over_rows
@@ -40,7 +41,6 @@ from dpsql.sql.bind.outputs import (
 from dpsql.sql.bind.scalars import Scalars
 from dpsql.sql.bind.scope import Scope, fold_name, same
 from dpsql.sql.bind.sources import bind_from
-from dpsql.sql.bind.spines import as_inner_calendar_join
 from dpsql.sql.bind.subqueries import unnest_conditions
 from dpsql.sql.bind.window_calls import Windows, sort_key
 from dpsql.sql.group_all import is_group_all

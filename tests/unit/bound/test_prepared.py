@@ -13,8 +13,8 @@ from dpsql.bound import OneRow, PreparedRows
 from dpsql.bound.copies import companion, copy_of
 from dpsql.bound.reading import match_copies
 from dpsql.engines.duckdb.write import write_rows
-from dpsql.policy.companion import PreparedCopies, declared_key, facts
 from dpsql.policy.model import Column, Table
+from dpsql.policy.prepared_copies import PreparedCopies, declared_key, facts
 from dpsql.policy.types import Kind
 from dpsql.price.price import price
 from dpsql.price.priced import PricedMeasurement

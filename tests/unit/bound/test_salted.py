@@ -18,7 +18,7 @@ from dpsql.bound.copies import copy_of
 from dpsql.engines.duckdb.terms import Scope, term
 from dpsql.engines.duckdb.write import write_rows
 from dpsql.ir.statements import Draw, Name
-from dpsql.policy.companion import RANK
+from dpsql.policy.prepared_copies import RANK
 from dpsql.price import price
 from dpsql.price.priced import PricedMeasurement
 

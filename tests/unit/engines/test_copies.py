@@ -18,9 +18,9 @@ from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb import copies
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.duckdb.guard import Guard, Unsafe
-from dpsql.policy.companion import RANK, PreparedCopies
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
+from dpsql.policy.prepared_copies import RANK, PreparedCopies
 
 QUERY = "SELECT channel, COUNT(*), SUM(amount) FROM orders GROUP BY channel"
 PRIVATE = ["customers", "orders", "visits"]

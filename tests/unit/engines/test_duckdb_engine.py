@@ -19,8 +19,8 @@ from dpsql.ir.expressions import Call, Shape, integer
 from dpsql.ir.relations import Filter
 from dpsql.ir.statements import Read, RowValue, TableRows
 from dpsql.plan.table_scans import scan_all, stored_columns
-from dpsql.policy.companion import OVER_LIMIT_CATALOG
 from dpsql.policy.model import Limits, Table
+from dpsql.policy.prepared_copies import OVER_LIMIT_CATALOG
 from dpsql.policy.types import Kind
 
 

@@ -30,8 +30,8 @@ from dpsql.engines.duckdb.guard.listed import Listed
 from dpsql.engines.duckdb.guard.statement import check_measurement
 from dpsql.ir.alternatives import Alternative, FewRows, OverLimitRowsKept, ValuesInRange
 from dpsql.plan.nodes import Plan
-from dpsql.policy.companion import OVER_LIMIT_CATALOG, PreparedCopies, declared_key
 from dpsql.policy.model import Policy
+from dpsql.policy.prepared_copies import OVER_LIMIT_CATALOG, PreparedCopies, declared_key
 from dpsql.policy.types import Kind
 from dpsql.price import search
 from dpsql.price.price import price

@@ -22,7 +22,7 @@ from dpsql.ledger.charge import NANO
 from dpsql.ledger.postgres import PostgresLedger
 from dpsql.ledger.store import RecallKey
 from dpsql.serve.catalog.catalog import role_catalog
-from dpsql.serve.house import ServiceEndpoint
+from dpsql.serve.endpoint import ServiceEndpoint
 from dpsql.serve.reloads import Reloads, read_again
 
 ACCOUNTS = (make_account("dataset", 10),)
@@ -97,11 +97,11 @@ def test_a_reload_fails_soon_and_the_next_one_is_right(ledger, network, monkeypa
         assert time.monotonic() - start < SOON
         (problem,) = outcomes.get(timeout=10).problems
         assert "does not answer; check the server" in problem
-        assert house.world.service is service
+        assert house.snapshot.service is service
         network.go_on()
         reloads.request()
         assert outcomes.get(timeout=10).problems == ()
-        assert house.world.service is not service
+        assert house.snapshot.service is not service
         reloads.close()
         own.close()
 

@@ -16,7 +16,7 @@ from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.ir.relations import Filter, Limit, Private, Scan, walk_relations
 from dpsql.plan.lift import lift_conditions
 from dpsql.plan.nodes import Lifted
-from dpsql.policy.companion import PreparedCopies
+from dpsql.policy.prepared_copies import PreparedCopies
 from dpsql.reuse.pieces import pieces
 
 STRICT, UNSTEADY = "policies/strict.yaml", "policies/unsteady.yaml"

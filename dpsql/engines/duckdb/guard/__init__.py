@@ -36,8 +36,8 @@ from dpsql.engines.duckdb.guard.parts import Node
 from dpsql.engines.duckdb.guard.seen import Holds, Seen
 from dpsql.engines.duckdb.guard.statement import check_measurement, public
 from dpsql.engines.duckdb.syntax_tree import TooDeep, Unreadable, query_tree
-from dpsql.policy.companion import OVER_LIMIT_CATALOG, PreparedCopies
 from dpsql.policy.model import Policy
+from dpsql.policy.prepared_copies import OVER_LIMIT_CATALOG, PreparedCopies
 
 __all__ = ["Guard", "Unsafe"]
 MOST_KNOWN = 2_000

@@ -18,8 +18,8 @@ from dpsql.engines.duckdb.guard.facts import (
     End,
     Fact,
 )
-from dpsql.policy.companion import CATALOG, RANK, PreparedCopies, PreparedCopy
 from dpsql.policy.model import Policy, Table
+from dpsql.policy.prepared_copies import CATALOG, RANK, PreparedCopies, PreparedCopy
 from dpsql.policy.types import Kind
 
 _HELD = {

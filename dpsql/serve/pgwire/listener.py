@@ -55,7 +55,7 @@ class Limits:
 class Listener:
     """What the connections of one endpoint have in common."""
 
-    house: Endpoint
+    endpoint: Endpoint
     traffic: Traffic
     limits: Limits
     clock: Callable[[], float]

@@ -9,7 +9,7 @@ from support.shop import priced, refusal
 
 from dpsql.diagnostics.refusal import Refused
 from dpsql.ir.expressions import Call, Literal
-from dpsql.sql.bind.spines import STRICT
+from dpsql.sql.bind.calendar_joins import STRICT
 
 WORLD = wild_world()
 DAYS = "(VALUES (DATE '2024-01-01'), (DATE '2024-01-02')) AS d(day)"

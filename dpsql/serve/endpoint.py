@@ -19,8 +19,8 @@ from dpsql.serve.pgwire.crowd import Place
 from dpsql.serve.pgwire.handshake import PROTOCOL_NAME
 from dpsql.serve.pgwire.scram import Verifier
 from dpsql.serve.pgwire.startup import Admission, Endpoint
+from dpsql.serve.policy_snapshot import Catalog, PolicySnapshot, Who
 from dpsql.serve.salts import Salts
-from dpsql.serve.world import Catalog, PolicySnapshot, Who
 from dpsql.service import Service
 
 
@@ -69,7 +69,7 @@ class ServiceEndpoint:
         self._salts = Salts(service.ledger.secret(), service.policy.front.database)
         self.encrypts, self.requires_tls = certificate is not None, requires_tls
         self.binding = None if certificate is None else certificate.binding()
-        self.world = self._read(service, None)
+        self.snapshot = self._read(service, None)
 
     def _read(self, service: Service, before: PolicySnapshot | None) -> PolicySnapshot:
         verifiers = {
@@ -84,14 +84,14 @@ class ServiceEndpoint:
 
         Sessions go on under the new reading with their next statement.
         """
-        world = self._read(self.world.service.reloaded(), self.world)
-        world.service.take_over()  # last: the ledger notes nothing that is not in force
-        self.world = world
+        snapshot = self._read(self.snapshot.service.reloaded(), self.snapshot)
+        snapshot.service.take_over()  # last: the ledger notes nothing that is not in force
+        self.snapshot = snapshot
 
     @property
-    def worlds(self) -> Mapping[str, PolicySnapshot]:
+    def snapshots(self) -> Mapping[str, PolicySnapshot]:
         """The newest reading, by the name of its database."""
-        return {self.world.service.policy.front.database: self.world}
+        return {self.snapshot.service.policy.front.database: self.snapshot}
 
     def at(self, database: str) -> Endpoint:  # noqa: ARG002 (one policy has every name)
         """Who takes in those who ask for this database."""
@@ -100,13 +100,13 @@ class ServiceEndpoint:
     @property
     def cleartext(self) -> bool:
         """Whether passwords themselves are taken, over TLS."""
-        return self.world.service.policy.front.cleartext
+        return self.snapshot.service.policy.front.cleartext
 
     @property
     def locked_out(self) -> list[str]:
         """Roles that nobody can log in as, for want of a usable password or a user."""
-        entered = {user.role for user in self.world.users.values()}
-        return [name for name in self.world.service.policy.roles if name not in entered]
+        entered = {user.role for user in self.snapshot.users.values()}
+        return [name for name in self.snapshot.service.policy.roles if name not in entered]
 
     def _of(self, role: str, password: str | None) -> Verifier | None:
         if not password:
@@ -120,13 +120,13 @@ class ServiceEndpoint:
 
         The same is computed for both, so time does not tell them apart either.
         """
-        found, decoy = self.world.users.get(role), self.decoy(role)
+        found, decoy = self.snapshot.users.get(role), self.decoy(role)
         known = None if found is None else found.verifier
         return known or decoy, known is not None
 
     def decoy(self, name: str) -> Verifier:
         """A verifier that nothing fits, which looks the same whenever the name is asked for."""
-        iterations, length = self._salts.look(name, self.world.looks)
+        iterations, length = self._salts.look(name, self.snapshot.looks)
         return Verifier(
             iterations, self._salts.salt(name, length), self.random(32), self.random(32)
         )
@@ -137,11 +137,11 @@ class ServiceEndpoint:
 
     def enter(self, role: str, database: str, session: str, place: Place) -> RoleSession:
         """A session of a user; the name of the database is the client's to choose."""
-        return RoleSession(lambda: self.world, Who(database, role), session, place)
+        return RoleSession(lambda: self.snapshot, Who(database, role), session, place)
 
     def admission(self, user: str) -> Admission:
         """What the policy says of a user's connections."""
-        found, policy = self.world.users.get(user), self.world.service.policy
+        found, policy = self.snapshot.users.get(user), self.snapshot.service.policy
         role = policy.roles.get(found.role) if found is not None else None
         if role is None:
             return Admission("", Access(), str(policy.path))
