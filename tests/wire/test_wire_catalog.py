@@ -252,3 +252,32 @@ def test_views_stand_beside_tables() -> None:
         assert len(conn.execute("SELECT COUNT(*) FROM web").fetchall()) == 1
         with pytest.raises(psycopg.Error, match="rows of"):
             conn.execute("SELECT amount FROM web")
+
+
+@pytest.mark.parametrize(
+    ("cast", "same"),
+    [
+        (
+            "CAST(lower(relname) || 'x' AS character varying(3))",
+            "(lower(relname) || 'x')::varchar(3)",
+        ),
+        ("CAST(relnatts + 1 AS double precision)", "(relnatts + 1)::float8"),
+        ("CAST(relname AS char(2))", "relname::char(2)"),
+    ],
+)
+def test_a_cast_of_more_than_one_word_is_written_in_either_way(
+    conn: psycopg.Connection, cast: str, same: str
+) -> None:
+    rows = conn.execute(
+        f"SELECT {cast}, {same} FROM pg_catalog.pg_class WHERE relname = 'orders'"
+    ).fetchall()
+    assert len(rows) == 1
+    assert rows[0][0] == rows[0][1]
+
+
+def test_a_hidden_column_is_that_of_the_one_relation(conn: psycopg.Connection) -> None:
+    """Without a table's name it is of the only one there is."""
+    [(bare, named, oid)] = conn.execute(
+        "SELECT tableoid, c.tableoid, 'pg_class'::regclass::oid FROM pg_class c WHERE relname = 'orders'"
+    ).fetchall()
+    assert bare == named == oid
