@@ -321,7 +321,7 @@ def _killed(folder: Path, world: World) -> Iterator[Finding]:
 
 def afresh(folder: Path) -> Iterator[Finding]:
     """Two processes that are asked the same for the first time draw other noise."""
-    world, told = shop.shop("afresh"), list[str]()
+    world, told = shop.shop("afresh", seconds=PATIENT), list[str]()
     for place in (folder / "one", folder / "other"):
         write(world, place)
         done = subprocess.run(
