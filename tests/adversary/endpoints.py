@@ -46,7 +46,7 @@ Kind = Literal[
     "conditions", "neighbours", "crowds", "words",
 ]  # fmt: skip
 ROUND: tuple[Kind, ...] = (
-    "encrypted", "waits", "accounts", "marks", "scripts", "words", "pressure", "marks", "crowds", "doors", "scripts", "generated",
+    "encrypted", "waits", "accounts", "words", "crowds", "doors", "marks", "scripts", "pressure", "marks", "scripts", "generated",
     "scripts", "neighbours", "scripts", "generated", "times", "marks", "scripts", "generated", "conditions", "scripts",
 )  # fmt: skip
 """What is done in turn."""
