@@ -48,6 +48,8 @@ class Hunt:
     seed: int
     ended: int | None
     finding: str = ""
+    attacked: str = "both"
+    """Where: inside one process, at endpoints, or both by turns."""
 
 
 def hunt(fault: Fault, folder: Path, command: str, seconds: float, seed: int) -> Hunt:
@@ -94,8 +96,17 @@ def _watched(fault: Fault, folder: Path, command: str, seconds: float, seed: int
     first = first or next(_lines(findings), "")
     return Hunt(
         fault.name, fault.area, bool(first), judge(first), round(took, 1), round(_worked() - worked, 1),
-        seed, process.returncode, first[:2_000],
+        seed, process.returncode, first[:2_000], attacked(command),
     )  # fmt: skip
+
+
+def attacked(command: str) -> str:
+    """Where a command looks.
+
+    >>> attacked("python -m tests.adversary --only inside"), attacked(COMMAND)
+    ('inside', 'both')
+    """
+    return command.partition("--only ")[2].partition(" ")[0] or "both"
 
 
 def _worked() -> float:
@@ -162,17 +173,17 @@ class State:
 
 
 def table(hunts: Iterable[Hunt], faults: Iterable[Fault] = ()) -> str:
-    """Fault, area, found by, seconds; and how many, the median and the slowest.
+    """Fault, area, where it was attacked, found by, seconds; and how many, the median and the slowest.
 
     Of ``faults`` those that nobody hunted are there too.
     """
     known = {hunt.fault: hunt for hunt in hunts}
     rows = [_row(hunt) for hunt in known.values()]
-    rows += [(f.name, f.area, "not tried", "", "") for f in faults if f.name not in known]
+    rows += [(f.name, f.area, "", "not tried", "", "") for f in faults if f.name not in known]
     rows.sort(key=lambda row: (row[1], row[0]))
-    head = ("fault", "area", "found by", "seconds", "of processors")
+    head = ("fault", "area", "attacked", "found by", "seconds", "of processors")
     lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
-    lines.insert(1, "|---|---|---|---|---|")
+    lines.insert(1, "|---|---|---|---|---|---|")
     found = sorted((one for one in known.values() if one.found), key=lambda one: one.seconds)
     said = f"{len(found)} of {len(rows)} found"
     if found:
@@ -186,7 +197,7 @@ def table(hunts: Iterable[Hunt], faults: Iterable[Fault] = ()) -> str:
 
 def _row(one: Hunt) -> tuple[str, ...]:
     by = (one.by or "yes") if one.found else "not found"
-    return one.fault, one.area, by, f"{one.seconds:.0f}", f"{one.work:.0f}"
+    return one.fault, one.area, one.attacked, by, f"{one.seconds:.0f}", f"{one.work:.0f}"
 
 
 def names(text: str) -> set[tuple[str, str]]:

@@ -80,11 +80,11 @@ def test_a_process_uses_the_planted_package(tmp_path: Path) -> None:
     state.keep(found)
     assert set(state.hunts().values()) == {found, missed}
     said = table(state.hunts().values())
-    assert "| an example | noise | bytes |" in said
-    assert "| another | noise | not found |" in said
+    assert "| an example | noise | both | bytes |" in said
+    assert "| another | noise | both | not found |" in said
     assert "1 of 2 found" in said
     more = table([found], [EXAMPLE, other])
-    assert "| another | noise | not tried |" in more
+    assert "| another | noise |  | not tried |" in more
     assert names(more) == {("an example", "noise"), ("another", "noise")}
 
 
