@@ -69,8 +69,8 @@ def watch(recorder: Recorder) -> Iterator[Recorder]:
             (DuckDB, "measure", _measure),
             (noising, "_noised", _noised),
             (noising, "_selected", _selected),
-            (noising, "added", _added),
-            (noising, "chosen", _chosen),
+            (noising, "add_noise", _added),
+            (noising, "choose_values", _chosen),
         ):
             stack.enter_context(patch.object(owner, name, wrapper(getattr(owner, name), recorder)))
         yield recorder
