@@ -11,6 +11,7 @@ import pytest
 from support.corpus import CORPUS, SHOP
 from support.measured import every_way, flat, plan_of, request, text_of
 
+from dpsql.bound import UnitTotals
 from dpsql.engines.duckdb import layout
 from dpsql.engines.duckdb.layout import WIDTH, Clause, Text, lay_out
 from dpsql.engines.duckdb.terms import Scope, bare, term
@@ -138,6 +139,17 @@ def test_lines_are_short_and_hold_the_same_words(sql: str) -> None:
         lines = write(statement_of(part).relation).split("\n")
         assert all(len(line) <= WIDTH + 2 for line in lines), "but for a comma and a bracket"
         assert flat("\n".join(lines)) == text_of(part)
+
+
+def test_a_mean_of_a_table_is_a_statement_that_can_be_read() -> None:
+    for part in every_way(plan_of("SELECT AVG(amount) FROM orders", SHOP), request(3, 1)):
+        if part.bounding.name == UnitTotals.name:
+            lines = write(statement_of(part).relation).splitlines()
+            assert len(lines) <= 12, "\n".join(lines)
+            assert max(map(len, lines)) <= WIDTH
+            assert not any("TRY_CAST" in line for line in lines), "the source has the types"
+            return
+    raise AssertionError("it may be bounded so")
 
 
 def test_a_constant_keeps_its_white_space() -> None:
