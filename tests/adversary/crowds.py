@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.adversary import shop
 from tests.adversary.accounts import BURDENED, SLOW, seen
+from tests.adversary.doors import tokens
 from tests.adversary.faces.protocol import FLUSH, ConnectionEnded, Conversation, bind, parse, query
 from tests.adversary.faces.server import Server
 from tests.adversary.faces.servers import Servers
@@ -126,7 +127,7 @@ def _talk(server: Server, world: World, role: int) -> Conversation:
 
 
 def crowd(folder: Path, servers: Servers) -> Iterator[Finding]:
-    """All of these, at one endpoint; the last keeps it busy until it is stopped."""
+    """All of these, at one endpoint, and many made-up tokens beside the one that there is."""
     world = replace(shop.shop("crowds", seconds=FOR_ALL, more=MORE), views=(BURDENED,))
     write(world, folder)
     server = servers.at(world, folder)
@@ -135,3 +136,4 @@ def crowd(folder: Path, servers: Servers) -> Iterator[Finding]:
     yield from long_requests(server, world, token)
     yield from left_open(server, world)
     yield from one_for_all(server, world)
+    yield from tokens(server, world)

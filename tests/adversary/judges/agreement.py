@@ -21,6 +21,8 @@ LEDGER_LINES = re.compile(r"^(recalled: |to pay: |left in |    recalled: )")
 FREE = {"0", "0.0"}
 LIMITS = frozenset({"DP402", "DP901", "DP902", "DP904"})
 """Errors that follow from the ledger or the clock, and not from the statement."""
+UNREAD = frozenset({"22P02", "22003", "22007", "22008"})
+"""A value that does not read as the type that PostgreSQL's protocol gives its parameter."""
 
 
 ALSO = re.compile(r"^Also DP\d{3}: .*\n", re.MULTILINE)
@@ -81,7 +83,8 @@ class Agreement:
                 if one.step.act == "set":
                     return None
                 continue
-            if {t.error.code for t in (one, other) if t.error is not None} & LIMITS:
+            codes = {t.error.code for t in (one, other) if t.error is not None}
+            if codes & LIMITS or (one.step.parameters and codes & UNREAD):
                 continue
             for what, how in differences(one, other):
                 meaning = f"{case.face} differ in {what}"
