@@ -29,7 +29,7 @@ Each fault was attacked with seed 1 until something was found. *Attacked* says w
 (`--only inside`), at endpoints (`--only endpoints`), or both by turns, which is what `make faults` does.
 *Seconds* are by the clock, for 240 to 400 at most, on a machine with two processors and five to twenty other programs that
 worked all the time: an attacker had a sixth to a half of one processor. *Of processors* is what it used of them in that
-time, and so about what an idle one would have taken. The adversary was widened between hunts, so not all of them met the
+time; waits for deadlines, of ten seconds or so, come on top. The adversary was widened between hunts, so not all of them met the
 same one: the last hunt of each fault counts. Some faults are found by what they cause beside what they were
 planted for. What was not found in that time may be found later.
 
