@@ -57,11 +57,18 @@ def bind_subquery(scalars: Binder, node: exp.Expr) -> Expression:
         return Subquery("scalar", None, text, output.relation, column, shape, place)
     value = scalars.bind(node.this)
     try:
-        common_kind((value, column), "IN")
+        kind = common_kind((value, column), "IN")
     except Mismatch as mismatch:
         raise refuse("DP201", node, str(mismatch), "Only like compares with like.") from None
+    relation = output.relation
     shape = Shape(Kind.BOOLEAN, value.shape.nullable or column.shape.nullable)
-    bound: Expression = Subquery("in", value, text, output.relation, column, shape, place)
+    if kind is Kind.TIMESTAMP and column.shape.kind is Kind.DATE and not _is_tied(relation):
+        moment = scalars.call(
+            "cast", (column,), node, kind.value
+        )  # a list has the type of what it is held against
+        column = context.column(column.name, moment.shape, identifier=column.identifier)
+        relation = Project(relation, (moment,), (column,), relation.privacy)
+    bound: Expression = Subquery("in", value, text, relation, column, shape, place)
     return scalars.call("not", (bound,), node) if node.args.get("negate") else bound
 
 
@@ -105,8 +112,12 @@ def _as_condition(part: Expression) -> tuple[Subquery | None, bool]:
 
 
 def _needs_join(subquery: Subquery) -> bool:
-    private = isinstance(subquery.relation.privacy, Private)
-    return private or bool(free_columns(subquery.relation))
+    return _is_tied(subquery.relation)
+
+
+def _is_tied(relation: Relation) -> bool:
+    """Whether rows of units, or of the query around, decide what is in it."""
+    return isinstance(relation.privacy, Private) or bool(free_columns(relation))
 
 
 def free_columns(relation: Relation) -> set[int]:
