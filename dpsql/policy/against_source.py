@@ -16,6 +16,7 @@ from dpsql.policy.source import (
     declared_as,
     is_read_as_held,
     keeps_apart,
+    may_not_fit,
     policy_type,
     whole_decimal,
     why_unread,
@@ -273,7 +274,7 @@ def _with_held_types(
 ) -> Iterator[tuple[str, Table]]:
     """The tables, whose columns tell whether the source has the type that statements read them as.
 
-    Both ends of a foreign key are read in one way: as they are stored, if either is of another type.
+    What does not fit into that type is read as NULL, so that such columns are nullable. Both ends of a foreign key are read in one way: as they are stored, if either is of another type.
     """
     held = {
         (name, column.name)
@@ -290,10 +291,14 @@ def _with_held_types(
     for _ in pairs:  # a column may be an end of several keys
         held -= {end for pair in pairs if not pair <= held for end in pair}
     for name, table in tables.items():
+        there = description.tables[name].columns
         columns = {
-            column.name: replace(column, held_as_read=(name, column.name) in held)
+            column.name: replace(
+                column, held_as_read=(name, column.name) in held,
+                nullable=column.nullable or may_not_fit(column.kind, there[column.name]),
+            )
             for column in table.columns.values()
-        }
+        }  # fmt: skip
         yield name, replace(table, columns=columns)
 
 

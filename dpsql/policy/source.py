@@ -27,6 +27,10 @@ _READ_AS = {
     Kind.DATE: "DATE", Kind.TIMESTAMP: "TIMESTAMP",
 }  # fmt: skip
 """The type of the engine as which statements read values of a kind."""
+_WIDER = {
+    Kind.INTEGER: ("HUGEINT", "UBIGINT", "UHUGEINT"), Kind.TIMESTAMP: ("TIMESTAMP_S", "TIMESTAMP_MS"),
+}  # fmt: skip
+"""Types of the engine with values beyond those of the type as which they are read."""
 _DIGITS = 18
 """Whole decimals of so many digits fit into a BIGINT."""
 _DECIMAL = re.compile(r"DECIMAL\( *([0-9]+) *, *([0-9]+) *\)")
@@ -132,6 +136,20 @@ def is_read_as_held(kind: Kind, engine_type: str) -> bool:
     (True, False)
     """
     return _READ_AS.get(kind) == engine_type.strip().upper()
+
+
+def may_not_fit(kind: Kind, engine_type: str) -> bool:
+    """Whether a column may hold values that are not of a kind: they are read as NULL.
+
+    >>> may_not_fit(Kind.INTEGER, "HUGEINT"), may_not_fit(Kind.DOUBLE, "HUGEINT")
+    (True, False)
+    >>> may_not_fit(Kind.INTEGER, "DECIMAL(18,0)"), may_not_fit(Kind.INTEGER, "DECIMAL(19,0)")
+    (False, True)
+    """
+    name = engine_type.strip().upper()
+    if kind is Kind.INTEGER and (found := _DECIMAL.fullmatch(name)):
+        return int(found[1]) > _DIGITS
+    return name in _WIDER.get(kind, ())
 
 
 def keeps_apart(engine_type: str) -> bool:

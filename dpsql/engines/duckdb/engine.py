@@ -165,7 +165,7 @@ class DuckDB:
         except Ended as ended:
             failure = ended
         except Exception as error:  # noqa: BLE001 (as above)
-            failure = record_incident("read public tables", error, sql)
+            failure = Stopped() if has_ended() else record_incident("read public", error, sql)
         self._local.relations.pop(sql, None)
         raise failure
 

@@ -159,6 +159,14 @@ def test_counting_takes_no_more_than_its_memory() -> None:
     assert counting.count("SELECT DISTINCT range AS v FROM range(2000000)") == 2_000_000
 
 
+def test_reading_public_rows_ends_with_its_statement(engine: DuckDB) -> None:
+    with execution(0.3), pytest.raises(Stopped):
+        engine.read_public(FOREVER)
+    assert engine.read_public("SELECT 1 AS one").num_rows == 1
+    with pytest.raises(EngineFailed):
+        engine.read_public("SELECT no_such_thing")
+
+
 def test_a_statement_is_interrupted_and_the_next_one_runs(engine: DuckDB) -> None:
     endless = "SELECT count(*) AS p0 FROM range(100000000000) AS r(i) WHERE hash(i) % 3 = 0"
     failed: list[float] = []

@@ -82,6 +82,12 @@ def test_columns_of_the_very_type_need_no_cast() -> None:
     }  # fmt: skip
 
 
+def test_columns_of_values_that_may_not_fit_are_nullable() -> None:
+    filled = compare(load(FIXTURES / "shop.yaml"), SourceDescription(SHOP))
+    assert filled.tables["visits"].columns["customer_id"].nullable, "it is a HUGEINT"
+    assert not filled.tables["orders"].columns["customer_id"].nullable, "DECIMAL(18,0) fits"
+
+
 def mismatches(policy: Policy, **tables: TableDescription) -> list[str]:
     with pytest.raises(SourceMismatch) as caught:
         compare(policy, SourceDescription({**SHOP, **tables}))
