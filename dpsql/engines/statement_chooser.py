@@ -57,8 +57,9 @@ class StatementChooser:
         match requirement:
             case RowsHaveUnits():
                 return self._finds_none(has_unowned_rows(table))
-            case UnitsWithinLimit():
-                return self._finds_none(units_over_limit(table))
+            case UnitsWithinLimit(most=most):  # looked up with the policy's own limit
+                within = most >= table.max_rows_per_unit
+                return within and self._finds_none(units_over_limit(table))
             case OverLimitRowsKept(name=name):
                 return name in self._facts.kept
             case ValuesInRange(column=column):
