@@ -57,16 +57,6 @@ class Reading:
         return _replaced(self.relation, self.ranked, most)
 
 
-def relation_to_read(
-    measurement: Measurement, reading: Reading | None, most_read: int | None
-) -> Relation:
-    """The rows of a measurement, from copies where there are some: at most so many of a unit, if any are."""
-    if reading is None:
-        assert most_read is None
-        return measurement.input
-    return reading.relation if most_read is None else reading.limited(most_read)
-
-
 def match_copies(measurement: Measurement, shelf: PreparedCopies) -> Reading | None:
     """How the measurement reads copies; None where there are none of its tables.
 

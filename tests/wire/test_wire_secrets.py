@@ -255,7 +255,7 @@ def test_no_client_is_told_a_folder(place: Path, caplog: pytest.LogCaptureFixtur
 FAULTY: dict[str, tuple[object, str]] = {
     "the engine runs": (DuckDB, "_relation"),
     "exact rows are opened": (noise_of, "integers"),
-    "a value is chosen": (noise_of, "chosen"),
+    "a value is chosen": (noise_of, "choose_values"),
 }
 """Where a failure could quote a row."""
 

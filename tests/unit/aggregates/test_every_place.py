@@ -198,17 +198,6 @@ def test_an_aggregate_that_is_not_recorded_is_refused() -> None:
                 assert not is_answered(place.format(call=f"{name}(x)"), dialect), name
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_what_no_record_says_of_strict_timing_is_refused(
-    place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = PLACES[place].format(call="SUM(x)")
-    assert is_answered(text, strict=True)
-    monkeypatch.setitem(AGGREGATES, "sum", replace(AGGREGATES["sum"], strict_timing=False))
-    assert is_answered(text)
-    assert not is_answered(text, strict=True)
-
-
 def test_a_record_that_claims_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second check is what would otherwise be met after the charge."""
     claimed = replace(AGGREGATES["corr"], per_unit=None)

@@ -10,9 +10,9 @@ from support.corpus import CORPUS, WORLDS, World
 from support.datasets import in_memory
 from support.measured import every_way, opened, plan_of, request, text_of
 
+from dpsql.engines.duckdb import relations as blocks
 from dpsql.engines.duckdb.guard import Guard, Unsafe
 from dpsql.engines.duckdb.guard.seen import strays
-from dpsql.sql import blocks
 
 RATINGS = WORLDS["ratings"]
 TRADE = World("far", "trade")

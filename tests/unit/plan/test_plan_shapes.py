@@ -14,6 +14,7 @@ from support.measured import exact, forced, opened, plan_of, request, text_of
 from dpsql.bound import NormClip, RowWeights
 from dpsql.bound.grid import _log2_up
 from dpsql.catalog.statistic import Total
+from dpsql.engines.duckdb.statements import list_statements
 from dpsql.ir.domain import interval, members
 from dpsql.ir.expressions import Shape
 from dpsql.plan.cells import _size
@@ -136,7 +137,7 @@ def test_a_histogram_is_clipped_by_the_norm_of_its_units_rows() -> None:
     "SELECT MODE(channel) FROM orders", "SELECT channel, QUANTILE(amount, 0.9), MAX(placed) FROM orders GROUP BY channel",
 ])  # fmt: skip
 def test_every_statistic_is_explained(sql: str) -> None:
-    text = show(priced(plan_of(sql, SHOP), request(3, 1)), text_of)
+    text = show(priced(plan_of(sql, SHOP), request(3, 1)), list_statements)
     assert "moved by at most" in text
     assert "cost: epsilon 1" in text
 

@@ -48,18 +48,29 @@ def numbers(session: Session, sql: str) -> list[float]:
     return [float(v) for v in session.execute(sql).table.column(1).to_pylist()]
 
 
+def below_zero(session: Session, sql: str) -> list[float]:
+    """Numbers of a stored answer of which one is below zero: a few groups may all have noise above."""
+    plain = numbers(session, sql)
+    session.execute("SET dpsql.fresh = on")
+    for _ in range(30):
+        if min(plain) < 0:
+            break
+        plain = numbers(session, sql)
+    session.execute("SET dpsql.fresh = off")
+    assert min(plain) < 0
+    return plain
+
+
 @pytest.mark.parametrize("sql", COUNTS)
 def test_counts_are_not_below_zero_and_no_farther_off(session: Session, sql: str) -> None:
-    plain = numbers(session, sql)
-    assert min(plain) < 0
+    plain = below_zero(session, sql)
     session.execute("SET dpsql.nonnegative = on")
     assert numbers(session, sql) == [max(0.0, v) for v in plain], "the same release, raised"
 
 
 @pytest.mark.parametrize("sql", OTHERS)
 def test_what_may_be_negative_stays(session: Session, sql: str) -> None:
-    plain = numbers(session, sql)
-    assert min(plain) < 0
+    plain = below_zero(session, sql)
     session.execute("SET dpsql.nonnegative = on")
     assert numbers(session, sql) == plain
 

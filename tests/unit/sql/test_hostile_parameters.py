@@ -14,11 +14,12 @@ from support.services import service
 
 from dpsql import dbapi
 from dpsql.diagnostics.refusal import Refused
+from dpsql.engines.duckdb import constants
 from dpsql.policy.types import Kind
 from dpsql.serve.lists import constant
 from dpsql.serve.pgwire.errors import WireError
 from dpsql.service import Session
-from dpsql.sql import parameters, placeholders, render
+from dpsql.sql import parameters, placeholders
 from dpsql.sql.bind import literals
 from dpsql.sql.parameters import UNKNOWN, builtin
 
@@ -104,7 +105,7 @@ def test_what_a_class_says_makes_no_statement_another(session: Session) -> None:
 def test_a_constant_is_written_from_its_value(
     kind: type, made: tuple[Any, ...], said: Kind, written: str
 ) -> None:
-    assert render.literal(_lying(kind)(*made), said) == written
+    assert constants.literal(_lying(kind)(*made), said) == written
 
 
 class _Claims:
@@ -170,7 +171,7 @@ def test_values_that_are_taken_as_they_come_are_noticed(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile = _lying(int)(5003)
-    for module in (literals, placeholders, render):
+    for module in (literals, placeholders, constants):
         monkeypatch.setattr(module, "builtin", lambda value: value)
     monkeypatch.setattr("dpsql.service.session.builtins", tuple)
     with pytest.raises(Exception):  # noqa: B017 (whatever then goes wrong first)
