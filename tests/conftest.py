@@ -33,6 +33,7 @@ EACH = 8
 COUNTED = ("tests/laws/test_shortcuts.py",)
 """All cases of these count: each is about data that breaks another declaration."""
 LONG = (
+    "test_mutation.py",  # it forks its worker, which has few threads and little memory at first only
     "test_selftest.py", "test_wire_hostile.py", "test_neighbours.py", "test_oracle.py", "test_guard.py",
     "test_adversary.py", "test_ledger_path.py", "test_hostile.py", "test_coverage_neighbours.py",
     "test_fuzz.py", "test_selftest_pairs.py", "test_strict_timing.py", "test_side_by_side.py",
