@@ -101,10 +101,10 @@ class Shortcut:
         within: tuple[Requirement, ...] = ()
         if self.spared:
             owned = (RowsHaveUnits(table.name),) if table.path else ()
-            if table.max_rows_per_unit > 1:  # that a unit has one row only is verified
-                most = table.max_rows_per_unit
-                within = (UnitsWithinLimit(table.name, most),)
-                apart = OverLimitRowsKept(table.name, most, over_limit_name(table))
+            most = table.max_rows_per_unit
+            several = most > 1  # that a unit has one row only is verified
+            within = (UnitsWithinLimit(table.name, most),) if several else ()
+            apart = OverLimitRowsKept(table.name, most, over_limit_name(table)) if several else None
         yield from self._listed((*owned, *within), WAYS, None)
         if self.apart and apart is not None:
             yield from self._listed((*owned, apart), WAYS_OVER_LIMIT, apart.name)
