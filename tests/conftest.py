@@ -25,8 +25,7 @@ UNCOUNTED = (
     "tests/wire/test_side_by_side.py", "tests/wire/test_wire_catalog_attacks.py",
 )  # fmt: skip
 IN_PART = (
-    "tests/grammar/", "tests/laws/", "tests/unit/engines/", "tests/unit/policy/", "tests/unit/sql/",
-    "tests/wire/",
+    "tests/grammar/", "tests/laws/", "tests/unit/engines/", "tests/unit/sql/", "tests/wire/",
 )  # fmt: skip
 EACH = 8
 """Tests that ask the same of one case after the other: the first case counts, and each eighth after it."""
