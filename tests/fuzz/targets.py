@@ -20,7 +20,7 @@ from support.measured import opened, request  # noqa: E402
 from dpsql.checks import run as check  # noqa: E402
 from dpsql.diagnostics.refusal import Refused  # noqa: E402
 from dpsql.engines.duckdb.guard import Guard  # noqa: E402
-from dpsql.engines.duckdb.statements import sql_of  # noqa: E402
+from dpsql.engines.duckdb.statements import list_statements  # noqa: E402
 from dpsql.ir.public_groups import Combinations, PublicGroups, RowList  # noqa: E402
 from dpsql.plan.build import build  # noqa: E402
 from dpsql.plan.nodes import PublicRows  # noqa: E402
@@ -80,7 +80,7 @@ def _planned(data: bytes, spoken: str) -> None:
         str(refused)
         return
     for part in priced.parts:
-        _guard().check(sql_of(part))
+        _guard().check(list_statements(part)[0].sql)
 
 
 @functools.cache

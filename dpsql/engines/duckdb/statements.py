@@ -66,11 +66,6 @@ def statement_text(query: Query) -> StatementText:
     return text
 
 
-def sql_of(part: PricedMeasurement) -> str:
-    """What the engine runs where nothing is known of the data."""
-    return statement_text(statement_for(part).relation).sql
-
-
 def list_statements(part: PricedMeasurement) -> tuple[RunsIf, ...]:
     """Every statement that may run for a measurement: its own, then the others in the order of choice."""
     made = statement_for(part)

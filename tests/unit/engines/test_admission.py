@@ -38,7 +38,7 @@ from dpsql.engines.duckdb.guard import (
 from dpsql.engines.duckdb.guard.facts import Fact
 from dpsql.engines.duckdb.guard.parts import Node
 from dpsql.engines.duckdb.guarded import Admitted, Guarded
-from dpsql.engines.duckdb.statements import sql_of
+from dpsql.engines.duckdb.statements import list_statements
 from dpsql.engines.statement_chooser import StatementChooser
 from dpsql.ir.alternatives import Alternative
 from dpsql.ir.expressions import Column, Shape
@@ -134,7 +134,7 @@ def needed(plan: PricedPlan) -> set[Part]:
     guard, found = Guard(shop().policy), set[Part]()
     sure = Noting(casts.SURE)
     sure.found = found
-    texts = [(sql_of(p), False) for p in plan.parts] + [
+    texts = [(list_statements(p)[0].sql, False) for p in plan.parts] + [
         (write_public(q), True) for q in plan.plan.publics
     ]
     with pytest.MonkeyPatch.context() as patch:
@@ -286,10 +286,12 @@ def answered_in_part(search: str) -> tuple[Service, Session, PricedPlan, str]:
     plan = session.prepare(TWO)
     sources = pipeline.match(plan, here.policy.answers_key, here.tools)
     [rest], families = sources.due.parts, {source.piece.family for source in sources.pieces}
-    assert sql_of(rest.priced) != sql_of(plan.parts[0]), "it is a statement of its own"
+    assert list_statements(rest.priced)[0].sql != list_statements(plan.parts[0])[0].sql, (
+        "it is a statement of its own"
+    )
     ledger.kept[:] = [kept for kept in ledger.kept if kept.key.family in families]
     ledger.charges.clear()
-    return here, session, plan, sql_of(rest.priced)
+    return here, session, plan, list_statements(rest.priced)[0].sql
 
 
 @contextmanager
@@ -454,7 +456,7 @@ def test_whether_a_statement_is_admitted_depends_on_no_data(holds: bool) -> None
         session.execute(f"SET dpsql.dialect = '{dialect}'")
         session.execute("EXPLAIN " + sql)
         for part in session.prepare(sql).parts:
-            here.tools.engine._guard.check(sql_of(part), by_text=True)
+            here.tools.engine._guard.check(list_statements(part)[0].sql, by_text=True)
 
 
 def test_what_passes_by_its_data_does_not_pass_by_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
