@@ -1,4 +1,7 @@
-"""A session: who, under which policy, with which ledger. The only way faces reach the pipeline."""
+"""Services and their sessions. Faces reach the pipeline only through a session.
+
+A service is one open policy, with its engine and its ledger. A session asks for one role.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An accuracy that is asked for, as the smallest epsilon that gives it."""
+"""Turns a requested accuracy into the smallest epsilon that gives it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SMALLEST = Fraction(1, 10**6)
 
 
 def widest_error(mine: Settings) -> Fraction | None:
-    """How far off an answer may be in one of 20 cases, as the settings say."""
+    """The largest half-width that the settings allow for a 95 % interval; None if they set none."""
     if mine.max_relative_error is None:
         return mine.max_error
     if mine.expected_size is None:
@@ -25,10 +25,10 @@ def widest_error(mine: Settings) -> Fraction | None:
 def cheapest(
     at: Callable[[Fraction], PricedPlan], best: PricedPlan, limit: Fraction, wanted: Fraction
 ) -> PricedPlan:
-    """The plan with the smallest epsilon whose every error is within what is wanted.
+    """The plan with the smallest epsilon at which every error is at most ``wanted``.
 
-    ``best`` is the one at the ``limit``. Where there is no number, as for values that are only shown,
-    an error says nothing, and the answer costs what it costs without one.
+    ``best`` is the plan at the ``limit``. If no column of it is a noised number (for example,
+    because values are only listed), an error has no meaning, and ``best`` is returned as it is.
     """
     if not any(part.noised for part in best.parts):
         return best
@@ -65,7 +65,7 @@ def _size_unknown(share: Fraction) -> Refusal:
 
 
 def error_unknown() -> Refusal:
-    """Why no error is promised under a search."""
+    """The refusal of a requested error while ``dpsql.search`` is on."""
     return Refusal(
         "DP401",
         "an error cannot be promised while bounds are searched for",

@@ -1,4 +1,4 @@
-"""Methods of a session that do the whole of a statement, or a part of it."""
+"""A decorator that puts a method of a session, and all that it calls, under one deadline."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 class Executes(Protocol):
-    """What carries out statements."""
+    """An object that carries out statements, such as a session."""
 
     def execution(self) -> AbstractContextManager[None]:
-        """The execution of one statement; inside another one it is part of that."""
+        """Enter the execution of one statement; a nested one is part of the outer one."""
         ...
 
 
@@ -23,7 +23,7 @@ S = TypeVar("S", bound=Executes)
 
 
 def one_execution(work: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """The method under one deadline, with all that it calls."""
+    """Run the method, and all that it calls, as one execution: under one deadline."""
 
     @wraps(work)
     def done(session: S, /, *args: P.args, **named: P.kwargs) -> T:

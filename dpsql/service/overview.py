@@ -1,11 +1,15 @@
-r"""SHOW TABLES and DESCRIBE: what a role may ask about, in the words of several databases.
+r"""SHOW TABLES and DESCRIBE list the tables, views and columns that a role may ask about.
 
-``SHOW TABLES`` and ``\d`` name its tables and views; ``DESCRIBE orders``, ``DESC orders``,
-``SHOW COLUMNS FROM orders`` and ``\d orders`` the columns of one.
+They are read in the syntax of several databases. ``SHOW TABLES`` and ``\d`` list the tables and
+views of the role. ``DESCRIBE orders``, ``DESC orders``, ``SHOW COLUMNS FROM orders`` and
+``\d orders`` list the columns of one of them.
 
-Claim: what they show follows from the policy and public tables, as ``dpsql.policy`` does, and costs nothing.
-Assumes: a table that the policy calls public is public: values that a column takes from it are shown.
-Argument: rows are made of ``own_tables.relations``, which asks no engine and writes nothing to the ledger.
+Claim: their answers depend only on the policy and on public tables, as those of ``dpsql.policy``
+    do. They cost nothing.
+Assumes: a table that the policy calls public is public: values that a column takes from it are
+    shown.
+Argument: the rows are made by ``own_tables.relations``, which asks no engine and writes nothing to
+    the ledger.
 """
 
 from __future__ import annotations
@@ -21,7 +25,11 @@ from dpsql.policy.types import Kind
 Row = Sequence[object]
 Columns = tuple[tuple[str, Kind], ...]
 SPACE = r"(?:\s|--[^\n]*+\n|/\*(?:[^*]|\*(?!/))*+\*/)"
-"""White space or a comment. Whatever repeats it is possessive: no text makes the reader try it twice."""
+"""White space or a comment.
+
+Every repetition of it is possessive, so that no text makes the regular expression backtrack into
+it.
+"""
 NAME = r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)'
 _TABLES = re.compile(rf"{SPACE}*+(?:show{SPACE}++tables|\\dt?)\s*+;?\s*+", re.IGNORECASE)
 _COLUMNS = re.compile(
@@ -51,14 +59,14 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked for: all relations, or the columns of one."""
+    """The subject of such a statement: all relations, or the columns of the one named."""
 
     name: str | None = None
     place: Span | None = None
 
 
 def overview_of(text: str) -> Wanted | None:
-    """What a statement of this kind asks for; None for any other.
+    """The subject of a statement of this kind; None for any other statement.
 
     >>> overview_of("SHOW TABLES;"), overview_of('desc public."Orders"').name
     (Wanted(name=None, place=None), 'Orders')
@@ -73,7 +81,7 @@ def overview_of(text: str) -> Wanted | None:
 
 
 def plain_name(written: str) -> str:
-    """A name without its quotes; without quotes it is in small letters."""
+    """The name without its quotes. A name that is not quoted is folded to lower case."""
     return written[1:-1].replace('""', '"') if written.startswith('"') else written.lower()
 
 

@@ -1,13 +1,17 @@
-"""dpsql's own tables: ``dpsql.budget``, ``.ledger``, ``.remaining``, ``.policy``, for free.
+"""dpsql's own tables: ``dpsql.budget``, ``.ledger``, ``.remaining`` and ``.policy``.
 
-They are public tables of a catalog of their own, bound and answered like any other: with WHERE,
-GROUP BY, joins and windows. No statement reads them and the data's tables at once.
+They are public tables of a catalog of their own. Statements over them are bound and answered like
+any other, with WHERE, GROUP BY, joins and windows, and cost nothing. No statement reads both them
+and tables of the data.
 
-Claim: what they hold follows from policy, public tables and ledger. A role sees the charges of no other role one
-    by one, unless the policy calls it an owner; what shared accounts have left, it sees.
+Claim: their rows depend only on the policy, on public tables and on the ledger. A role does not see
+    single charges of another role, unless the policy calls it an owner. It does see how much the
+    accounts that it shares with other roles have left.
 Assumes: each record of the ledger names the role that asked.
-Argument: ``ledger`` leaves out records of other roles. ``budget`` and ``remaining`` are made of the accounts that the
-    session is charged to, and ``policy`` of the tables and views that the role may see.
+Argument: ``ledger`` leaves out records of other roles, except for an owner. ``budget`` and
+    ``remaining`` are made of the accounts that the session is charged to; for an owner, ``budget``
+    has the accounts of all roles too. ``policy`` is made of the tables and views that the role may
+    see.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ from dpsql.sql.parse import Source, parse
 
 SCHEMA = "dpsql"
 NEWEST = 100_000
-"""As many records of the ledger are looked at, from the newest on."""
+"""The number of records that ``dpsql.ledger`` reads from the ledger: the newest ones."""
 CUT = f"dpsql.ledger reads the newest {NEWEST:,} records; the owner's dpsql audit has all"
 _NAMED = re.compile(rf'["`]?\b{SCHEMA}\b["`]?\s*\.|\b{ESTIMATE}\b', re.IGNORECASE)
 
@@ -93,7 +97,7 @@ BUDGET = _COLUMNS["budget"]
 
 
 def asked_for(source: Source) -> bool:
-    """Whether a statement is about these tables.
+    """Whether a statement reads these tables.
 
     >>> asked_for(Source("SELECT account FROM dpsql.budget WHERE left_epsilon < 1"))
     True
@@ -104,7 +108,10 @@ def asked_for(source: Source) -> bool:
 
 
 def catalog(whole: Catalog, source: Source) -> Catalog:
-    """These tables as what a statement may name, instead of those of the data."""
+    """A catalog in which a statement finds these tables, and none of the data.
+
+    Refuses an estimate for a table that is not a private table of this role.
+    """
     tables = whole.policy.tables
     known = sorted(t for t in whole.visible & tables.keys() if not tables[t].public)
     for name, place in estimated_tables(parse(source).tree):
@@ -135,7 +142,7 @@ class OwnTables:
     remaining: Callable[[], Iterator[Row]]
 
     def read_public(self, query: PublicQuery) -> pa.Table:
-        """The rows of a query. Only the tables that it reads are made."""
+        """The rows of a query. Only the tables that it reads are built."""
         makers: Mapping[str, Callable[[], Iterator[Row]]] = {
             "budget": lambda: map(budget_row, self.budget()),
             "ledger": lambda: _ledger(self.service, self.role),
@@ -148,7 +155,7 @@ class OwnTables:
 
 
 def _tables_of(query: PublicQuery) -> frozenset[str]:
-    """The names of the tables that a relation reads; groups of constants read none."""
+    """The names of the tables that a query reads; groups of constants read none."""
     if isinstance(query.source, PublicGroups):
         return frozenset()
     return frozenset(r.table.name for r in walk_relations(query.source) if isinstance(r, Scan))
@@ -163,35 +170,38 @@ def _table(name: str, rows: Iterator[Row]) -> pa.Table:
 
 
 def notes(plan: Plan, service: ServiceParts) -> tuple[str, ...]:
-    """What an answer from these tables leaves out."""
+    """The notes of an answer from these tables: whether records of the ledger were left out."""
     read = any("ledger" in _tables_of(public) for public in plan.publics)
     latest = service.ledger.latest(1) if read else ()
     return (CUT,) if latest and latest[0].seq > NEWEST else ()
 
 
 def budget_row(r: Remaining) -> Row:
-    """An account as a row of ``dpsql.budget``."""
+    """The row of ``dpsql.budget`` for an account."""
     numbers = (r.epsilon, r.delta, r.spent_epsilon, r.spent_delta, r.left_epsilon, r.left_delta)
     renews = None if r.renews is None else r.renews.replace(tzinfo=None)
     return [r.account, *(float(n) for n in numbers), renews]
 
 
 def tables_read(plan: Plan) -> frozenset[str]:
-    """The private tables that the measurements of a plan read, the way to their units included."""
+    """The private tables that the measurements of a plan read.
+
+    This includes the tables on the foreign-key paths that lead to their units.
+    """
     scans = [r for m in plan.measurements for r in walk_relations(m.input) if isinstance(r, Scan)]
     tables = [scan.table for scan in scans if not scan.table.public]
     return frozenset([t.name for t in tables] + [k.references for t in tables for k in t.path])
 
 
 def _ledger(service: ServiceParts, role: str) -> Iterator[Row]:
-    """The charges that the role may see, newest first. Of all others nothing stays in memory."""
+    """The charges that the role may see, newest first. No other charge is kept in memory."""
     holds: dict[int, list[object]] = {}
     everything = service.policy.roles[role].owner
     newest = service.ledger.latest(1)
     for record in service.ledger.events(newest[0].seq - NEWEST if newest else 0):
         check()
         if not record.intact:
-            service.ledger.latest(NEWEST)  # raises, and says what is damaged
+            service.ledger.latest(NEWEST)  # raises an error that names the damaged record
         content = record.content
         if record.hold in holds:
             holds[record.hold][_STATE] = content["state"]
@@ -203,7 +213,7 @@ def _ledger(service: ServiceParts, role: str) -> Iterator[Row]:
 
 _STATE = [name for name, _ in _COLUMNS["ledger"]].index("state")
 _ROW = 500
-"""Bytes of a charge in memory, without its statement."""
+"""The bytes that a charge takes in memory, apart from the text of its statement."""
 
 
 def _charge(hold: int, content: Mapping[str, Any]) -> list[object]:
@@ -221,7 +231,7 @@ def _charge(hold: int, content: Mapping[str, Any]) -> list[object]:
 
 
 def _policy(service: ServiceParts, role: str) -> Iterator[Row]:
-    """The tables and columns that the role sees, with what is public about their values."""
+    """The columns of the relations that the role sees, with their public values or ranges."""
     for relation in relations(service, role):
         for name, kind, nullable, values, about in relation.columns:
             shown = about or relation.description
@@ -231,7 +241,7 @@ def _policy(service: ServiceParts, role: str) -> Iterator[Row]:
 def relations(
     service: ServiceParts, role: str, temporary: Sequence[ViewShape] = ()
 ) -> Iterator[Relation]:
-    """The tables and views that the role sees, and temporary ones of its session."""
+    """The tables and views that the role sees, and the temporary views of its session."""
     visible = service.catalog(role).visible
     for table in service.policy.tables.values():
         if table.name in visible:
@@ -244,7 +254,10 @@ def relations(
 
 
 def _seen(column: Column, service: ServiceParts, visible: AbstractSet[str]) -> Column:
-    """The column as a role may know it: where its values are those of a hidden table, the values."""
+    """The column as the role may know it.
+
+    If its values come from a table that the role does not see, they are listed without that name.
+    """
     source = column.values_from
     if source is None or source[0] in visible:
         return column
@@ -252,7 +265,7 @@ def _seen(column: Column, service: ServiceParts, visible: AbstractSet[str]) -> C
 
 
 def _column(column: Column) -> Row:
-    """A column of a table, or of a view over it, which says the same of its type and its values."""
+    """The row of a column. A table and a view over it describe a column in the same words."""
     declared = type_name(column.declared) or column.declared
     return column.name, declared, column.nullable, _values(column), column.description or None
 

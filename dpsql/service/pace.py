@@ -1,14 +1,15 @@
-"""When answers leave: at multiples of a time, so that how long a query ran is told coarsely.
+"""Holds answers back until a multiple of a fixed time, so that run times are seen only coarsely.
 
-Claim: under ``fixed``, an answer leaves at the first multiple for whatever the engine does within
-    it, all statements of a question together, and an engine that takes longer is stopped then.
-    Under ``quantum`` what is told is the
-    number of multiples that it took. A client that interrupts learns no more: see ``execution``.
-    Nor does one that looks at the ledger from elsewhere, or asks there what is stored: what was
-    measured is noted in the ledger at a multiple, and not before.
-Assumes: what follows that (post-processing, sending) depends on released values.
-Argument: what was measured waits for the multiple before it is noted, and so does an error; under ``fixed`` the
-    deadline of the statement is the first multiple, and engines are stopped then (``execution``).
+Claim: Under ``fixed`` an answer leaves at the first multiple, whatever the engine does until then.
+    All engine statements of a question share this time, and an engine that takes longer is stopped
+    at the multiple. Under ``quantum`` a client learns the number of multiples that the question
+    took, and no more. A client that interrupts learns no more than that (see ``execution``).
+    Neither does a client that reads the ledger, or asks for stored answers, in another session:
+    a measurement is noted in the ledger at a multiple, and not before.
+Assumes: the steps after the multiple (post-processing, sending) depend on released values only.
+Argument: a measurement waits for the multiple before it is noted, and so does an error. Under
+    ``fixed`` the deadline of the statement is the first multiple, and engines are stopped at the
+    deadline (``execution``).
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ Wait = Callable[[], None]
 
 
 class Pace:
-    """Holds back what is ready, an answer or an error, until it may leave."""
+    """Holds back an answer or an error that is ready until it may leave."""
 
     def __init__(
         self, latency: Latency | None, watch: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = rest,
     ) -> None:  # fmt: skip
-        """No latency: everything leaves at once."""
+        """If ``latency`` is None, everything leaves at once."""
         self._latency, self._watch, self._sleep = latency, watch, sleep
 
     @contextmanager
     def kept(self) -> Iterator[Wait]:
-        """Wait for a multiple of the policy's time after the block was entered, in it or at its end.
+        """Wait once, until a multiple of the policy's time has passed since the block was entered.
 
-        What it gives waits for that, once: what follows depends on nothing that is private.
+        The block gets a function that waits. If the block does not call it, the wait is at the end
+        of the block. After the wait, nothing in the block may depend on private values.
         """
         begun, waits = self._watch(), self._latency is not None
 

@@ -1,4 +1,4 @@
-"""What a session uses of the service that made it (``service.Service``)."""
+"""The parts of a service (``service.Service``) that its sessions use."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from dpsql.sql.bind.context import Catalog
 
 
 class Budgeted(Protocol):
-    """A session, as far as others ask for its accounts."""
+    """A session, seen only as the holder of accounts."""
 
     def budget(self) -> tuple[Remaining, ...]:
-        """What each account of the session has left."""
+        """The balance of each account of the session."""
         ...
 
 
 class ServiceParts(Protocol):
-    """What is open under one policy."""
+    """The parts that are open under one policy."""
 
     policy: Policy
     ledger: Ledger
@@ -43,17 +43,17 @@ class ServiceParts(Protocol):
     views: dict[str, ViewShape]
 
     def catalog(self, role: str, now: datetime | None = None) -> Catalog:
-        """What a role may see at this moment."""
+        """The tables, views and public values that a role may see now."""
         ...
 
     def check_data(self) -> None:
-        """Refuse every question once the data is not what was verified."""
+        """Refuse every question once the data is no longer the data that was verified."""
         ...
 
     def execution(self, login: str) -> AbstractContextManager[None]:
-        """What a thread does for one statement of a login."""
+        """Enter the execution of one statement of a login."""
         ...
 
     def session(self, role: str) -> Budgeted:
-        """A session of a role."""
+        """A new session of a role."""
         ...

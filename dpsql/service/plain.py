@@ -1,4 +1,4 @@
-"""A reply in plain values, for JSON and for programs: the same words in every face."""
+"""Writes a reply in plain Python values and as JSON, with the same words for every face."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsql.service.reply import Remaining, Reply
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Names that tell columns apart.
+    """The names, with numbers appended so that no two are equal.
 
     >>> distinct(["n", "n", "n_2"])
     ('n', 'n_3', 'n_2')
@@ -31,7 +31,7 @@ def distinct(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def with_distinct_names(reply: Reply) -> pa.Table:
-    """The table under names that tell its columns apart."""
+    """The table of the reply, with column names that are made distinct."""
     return reply.table.rename_columns(list(distinct([c.name for c in reply.columns])))
 
 
@@ -50,14 +50,15 @@ def intervals(reply: Reply) -> dict[str, list[tuple[float | None, float | None]]
 
 
 def cost(reply: Reply) -> dict[str, float]:
-    """What the answer cost."""
+    """The epsilon and delta that the answer cost."""
     return {"epsilon": float(reply.cost.epsilon), "delta": float(reply.cost.delta)}
 
 
 def describe_remaining(accounts: Iterable[Remaining]) -> dict[str, Any]:
-    """What each account has left, and of how much, by its kind; those of tables by name.
+    """Each account's total and remaining budget, by kind of account; accounts of tables by name.
 
-    A service account that has taken another role is charged as well: ``service_account``.
+    If a service account has taken another role, its own accounts are charged as well. They are
+    listed under ``service_account``.
     """
     told: dict[str, Any] = {"tables": {}}
     for r in accounts:
@@ -83,12 +84,15 @@ def _left(r: Remaining) -> dict[str, Any]:
 
 
 def to_json(reply: Reply) -> str:
-    """The reply as one JSON object, with notes where there are any. Dates are ISO; what JSON has no number for is null."""
+    """The reply as one JSON object.
+
+    ``notes`` are there only if there are any. Dates are in ISO form. NaN and infinities are null.
+    """
     return "".join(json_pieces(reply))
 
 
 def json_pieces(reply: Reply, at_once: int = 10_000) -> Iterator[str]:
-    """The same, so many rows at a time."""
+    """The text of ``to_json`` in pieces of at most ``at_once`` rows."""
     columns = [{"name": c.name, "type": c.type} for c in reply.columns]
     yield f'{{"columns": {_json(columns)}, "rows": ['
     yield from _listed_json(reply.table.columns, reply.table.num_rows, at_once)
@@ -112,7 +116,7 @@ def json_pieces(reply: Reply, at_once: int = 10_000) -> Iterator[str]:
 def _listed_json(
     columns: Sequence[pa.Array | pa.ChunkedArray], count: int, at_once: int
 ) -> Iterator[str]:
-    """The rows of some columns, each a list, with commas between them."""
+    """The rows as JSON lists with commas between them, ``at_once`` rows at a time."""
     for start in range(0, count, at_once):
         values = [column.slice(start, at_once).to_pylist() for column in columns]
         found = zip(*values, strict=True) if values else [()] * min(at_once, count - start)
@@ -129,13 +133,13 @@ def _value(value: Any) -> Any:
         return None
     if isinstance(value, list):
         return [_value(v) for v in value]
-    if isinstance(value, Decimal):  # of so few digits that its double is written the same
+    if isinstance(value, Decimal):  # it has so few digits that its double is written the same
         return float(value)
     return value.isoformat() if isinstance(value, date) else value
 
 
 def write_list(value: Any) -> str:
-    """A list as PostgreSQL writes it, for places that have no lists of their own.
+    """A list in PostgreSQL's text form, for outputs that have no lists.
 
     >>> write_list([1, None, 0.5])
     '{1,NULL,0.5}'

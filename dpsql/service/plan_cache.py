@@ -1,6 +1,6 @@
-"""What a service remembers: plans by what fixes them, and answers by what they were made of.
+"""A service's caches of priced plans, and of plans under the bounds that searches found.
 
-Both are pure functions of what is in their keys, so remembering them changes nothing but time.
+Both kinds are pure functions of their keys, so a cache changes nothing but the time that it saves.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ LONGEST_TEXT = 20_000
 
 
 class ObservedClock(datetime):
-    """A time that notes whether anything about it was asked."""
+    """A time that records whether any of its attributes was read."""
 
     asked = False
 
     def __getattribute__(self, name: str) -> object:
-        """Any attribute at all counts as a question."""
+        """Reading any attribute counts."""
         if name not in ("asked", "__class__", "__dict__"):
             object.__setattr__(self, "asked", True)
         return super().__getattribute__(name)
 
 
 def moment(now: datetime) -> ObservedClock:
-    """The same time, watched."""
+    """The same time, as one that records whether it is read."""
     return ObservedClock(
         now.year, now.month, now.day, now.hour, now.minute, now.second, now.microsecond, now.tzinfo
     )
@@ -41,11 +41,11 @@ def moment(now: datetime) -> ObservedClock:
 class PlanCache:
     """Priced plans by role, settings, text and parameters, under one policy.
 
-    A statement that asks what time it is, is planned anew each time.
+    A statement whose plan depends on the current time is not cached: it is planned anew each time.
     """
 
     def __init__(self) -> None:
-        """Nothing is remembered yet."""
+        """Both caches are empty at first."""
         self._plans = Cache[Hashable, PricedPlan](Use.CACHED_PLANS, MOST_PLANS)
         self._settled = Cache[Hashable, tuple[PricedPlan, PricedPlan]](Use.CACHED_PLANS, MOST_PLANS)
 
@@ -55,7 +55,7 @@ class PlanCache:
         now: datetime,
         make: Callable[[datetime], PricedPlan],
     ) -> PricedPlan:
-        """The plan for ``about``: role, settings, text, parameters."""
+        """The plan for ``about`` (role, settings, text, parameters), made if it is not cached."""
         role, settings, text, parameters = about
         if len(text) > LONGEST_TEXT:
             return make(now)
@@ -70,7 +70,7 @@ class PlanCache:
         return found
 
     def settled(self, base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
-        """The plan under the bounds that its searches found."""
+        """The plan ``base`` under ``levels``, the bounds that its searches found."""
         key = id(base), levels
         found = self._settled.get(key)
         if found is None or found[0] is not base:

@@ -1,9 +1,11 @@
-"""How many aggregates a role may still ask of a table: Snowflake's estimate, from the ledger.
+"""Estimates how many aggregates a role may still ask of a table, as Snowflake's estimate does.
 
-Claim: it follows from policy and ledger; no data is read, and nothing is spent.
-Assumes: nothing of the data. It is an estimate: nobody else spends meanwhile, and a query has one aggregate.
-Argument: an aggregate costs what one query may; the account that admits the fewest speaks for all.
-    An answer that is recalled costs nothing, and several aggregates in one query share its price.
+Claim: the estimate depends on the policy and the ledger only. It reads no data and spends nothing.
+Assumes: nothing of the data. The number is an estimate: it supposes that nobody else spends
+    meanwhile, and that each query has one aggregate.
+Argument: each aggregate is taken to cost the most that one query may cost. The account that admits
+    the fewest of them gives the number. The true number may be larger: an answer that is recalled
+    costs nothing, and several aggregates in one query share its price.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dpsql.privacy.accounting import rho_of_pure
 from dpsql.privacy.cost import Cost
 
 MOST = 10**9
-"""No larger number is told."""
+"""The largest number that is shown."""
 _WINDOWS: dict[Window | None, str] = {
     None: "NEVER", "day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "year": "YEARLY",
 }  # fmt: skip
@@ -31,7 +33,7 @@ def estimates(
     epsilon: Fraction,
     balances: Callable[[str], Sequence[Balance]],
 ) -> Iterator[Sequence[object]]:
-    """A row for each private table: its name, how many aggregates, and of which budget."""
+    """A row for each private table: its name, the number of aggregates, the budget they leave."""
     price = Charge.of(Cost(epsilon, Fraction(0), rho_of_pure(epsilon)))
     for name in sorted(tables):
         if not policy.tables[name].public:
@@ -43,7 +45,7 @@ def estimates(
 
 
 def _affordable(balance: Balance, price: Charge) -> int:
-    """How often the account admits the price, one after the other."""
+    """How many charges of this price the account admits, one after the other."""
 
     def admitted(count: int) -> bool:
         dear = Charge(*(count * number for number in price.numbers))
@@ -57,7 +59,7 @@ def _affordable(balance: Balance, price: Charge) -> int:
 
 
 def _per(policy: Policy, role: str, balance: Balance) -> Window | None:
-    """How often the account is renewed."""
+    """The window after which the account is renewed; None if it never is."""
     known = policy.roles[role]
     match balance.account.holder:
         case "dataset":

@@ -1,4 +1,4 @@
-"""What a statement gives back, for every face to render."""
+"""The reply to a statement, as every face gets it to render."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from dpsql.release.rows import ARROW, OutputColumn
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """One account, for people: whose it is, what it had, what is spent, what is left, when it renews.
+    """The balance of one account: its holder, total, spent and left budget, and its next renewal.
 
-    ``service`` marks the role and the session of a service account that has taken another role.
+    ``service`` marks the role account and the session account of a service account that has taken
+    another role.
     """
 
     account: str
@@ -37,11 +38,11 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Rows with their intervals, what they cost, and what remains.
+    """Rows with their intervals, their cost, and the remaining budget.
 
     ``tag`` is the command's name (SELECT, SET, SHOW, EXPLAIN). ``table`` has one column for each
     of ``columns``, by position. ``intervals`` maps positions to lower and upper ends. ``notes`` say
-    what of it is the policy's word and not the data's.
+    which parts of the answer come from the policy and not from the data.
     """
 
     tag: str
@@ -53,19 +54,20 @@ class Reply:
     budget: Callable[[], tuple[Remaining, ...]] = tuple
     notes: tuple[str, ...] = ()
     timely: bool = False
-    """Whether the same words may ask something else a moment later: they name the time."""
+    """Whether the statement reads the current time, so that its text may ask for something else
+    later."""
 
     tables: frozenset[str] = frozenset()
-    """The private tables that it reads: whose accounts pay for it."""
+    """The private tables that the statement reads. Their accounts are charged for it."""
 
     @property
     def remaining(self) -> tuple[Remaining, ...]:
-        """What each account has left, looked up when asked: most clients never do."""
+        """The balance of each account. It is looked up only here, since most clients never ask."""
         return self.budget()
 
 
 def made(tag: str, columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[object]]) -> Reply:
-    """A reply of dpsql's own making, such as SHOW's."""
+    """A reply with rows that dpsql makes itself, such as that of SHOW."""
     arrays = [
         pa.array([row[i] for row in rows], ARROW[kind]) for i, (_, kind) in enumerate(columns)
     ]

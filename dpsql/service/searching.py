@@ -1,10 +1,10 @@
-"""Searches for bounds, before the answers that they are for: see ``price.search``.
+"""Runs searches for bounds before the answers that use the bounds (see ``price.search``).
 
-Claim: whether a search is made, what it costs, and what the answer costs, depends on no row that
-    was not paid for.
-Assumes: ``price.search`` fixes the price of searches and answer before any of them runs.
-Argument: searches are fixed by statement, policy and settings, and are paid and stored like any
-    query; the answer's share of the budget is the same whatever they find.
+Claim: whether a search is made, its cost, and the cost of the answer depend on the rows only
+    through results that were paid for.
+Assumes: ``price.search`` fixes the price of the searches and of the answer before any of them runs.
+Argument: the searches are fixed by statement, policy and settings. They are paid and stored like
+    any query. The answer's share of the budget is the same whatever they find.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpsql.service.parts import ServiceParts
 
 
 def with_stored_bounds(base: PricedPlan, service: ServiceParts) -> PricedPlan:
-    """The plan under its bounds, where all of them are stored; it costs nothing to know them."""
+    """The plan under its bounds if all of them are stored, which costs nothing; else ``base``."""
     found = [
         answer_from_store(s.priced, service.policy.answers_key, service.tools)
         for s in base.searches
@@ -38,10 +38,11 @@ def with_stored_bounds(base: PricedPlan, service: ServiceParts) -> PricedPlan:
 def with_found_bounds(
     base: PricedPlan, payer: Payer, service: ServiceParts
 ) -> Iterator[tuple[PricedPlan, Cost]]:
-    """The plan under bounds that are found now, and what finding them cost.
+    """The plan under bounds that are found now, and the cost of finding them.
 
-    Refuses what search and answer may cost together, before either is paid. Where answers leave at
-    multiples of a time, what became of the searches is noted behind the block, with the answer.
+    Searches and answer are refused together, before either is paid, if their joint cost is more
+    than a query may cost or more than the accounts have left. If answers leave at multiples of a
+    time, the outcome of the searches is noted in the ledger after the block, with the answer.
     """
     later: list[Act] | None = None if service.policy.latency is None else []
     again = replace(payer, fresh=False, later=later)  # a bound that is stored is good enough
@@ -67,11 +68,11 @@ def _searched(base: PricedPlan, payer: Payer, service: ServiceParts) -> tuple[Pr
 
 
 def _under(base: PricedPlan, levels: tuple[int, ...], service: ServiceParts) -> PricedPlan:
-    """The plan under bounds that were found; as it is, were that plan refused.
+    """The plan under the bounds that were found, or ``base`` if that plan would be refused.
 
-    Claim: once a search is paid, nothing refuses the answer that it was for.
+    Claim: once a search is paid, the answer that it was made for is not refused.
     Assumes: the accounts held enough for both when the search was paid.
-    Argument: ``base`` was admitted before, has the same price, and bounds that hold for all data.
+    Argument: ``base`` was admitted before. It has the same price, and its bounds hold for all data.
     """
     try:
         found = service.plans.settled(base, levels)
@@ -82,5 +83,5 @@ def _under(base: PricedPlan, levels: tuple[int, ...], service: ServiceParts) -> 
 
 
 def _level(release: Release) -> int:
-    """The rung that was found."""
+    """The level that a search found: the one value that it released."""
     return int(release.table.column(0)[0].as_py())

@@ -1,4 +1,4 @@
-"""Everything that is open under one policy: source, ledger, entropy, clock."""
+"""The service: the source, ledger, entropy and clock that are open under one policy."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def _now() -> datetime:
 
 
 class Service:
-    """One policy at work. Open it once; sessions of any role share it and its ledger."""
+    """One open policy. Open it once; sessions of all roles share it and its ledger."""
 
     def __init__(
         self, policy: Policy, engine: SourceEngine, ledger: Ledger, *,
         clock: Clock = _now, entropy: Randomness | None = None, facts: Facts | None = None,
         postprocessor: PostProcessor | None = None,
     ) -> None:  # fmt: skip
-        """Fit the parts together; ``open`` does it for a policy file.
+        """Assemble the parts; ``open`` makes them for a policy file.
 
-        ``facts`` is what was found when the data was compared with the policy; it is compared now
-        where they are not given.
+        ``facts`` is the outcome of comparing the data with the policy. If it is None, they are
+        compared now.
         """
         self.policy = policy
         self.clock = clock
@@ -71,7 +71,7 @@ class Service:
         self._engine = engine
         self.data_changed = False
         self.read_from: tuple[int, int, int] | None = (
-            None  # the policy's file, where it was read again
+            None  # which version of the policy's file a reload read
         )
         self.stored_facts: FactsFile | None = None
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
@@ -104,7 +104,7 @@ class Service:
                 found = cls(checked, engine, ledger, clock=clock, facts=facts)
                 adopt(checked, ledger, clock())
                 found.stored_facts = stored
-                found.tools.postprocessor.open()  # not only when somebody has paid
+                found.tools.postprocessor.open()  # so that it fails now, not after a charge
                 return found
             except BaseException:
                 ledger.close()
@@ -114,12 +114,13 @@ class Service:
             raise
 
     def reloaded(self) -> Self:
-        """The same source and ledger under the policy as its file is now, compared with the data anew.
+        """A new service with the same source and ledger, under the policy as its file is now.
 
-        Raises when the file cannot be used, when the data breaks it, or when it wants another source,
-        ledger or engine: those are opened once. Then this service goes on as it was; but once the
-        database is another than was opened and verified, it answers nothing more. What is returned may
-        answer after ``take_over``.
+        The data is compared with the policy anew. Raises if the file cannot be used, if the data
+        breaks a declaration, or if the file names another source, ledger or engine, since those are
+        opened once. This service then goes on as before, with one exception: if the database is no
+        longer the one that was opened and verified, it answers nothing more. The new service may
+        answer after its ``take_over``.
         """
         written = _written(self.policy.path)
         if not self._engine.unchanged():
@@ -133,7 +134,7 @@ class Service:
             if getattr(policy, what) != getattr(self.policy, what):
                 name = what.partition("_")[0]
                 raise SourceMismatch(f"{policy.path}: another `{name}` needs a restart")
-        if policy.front.database != self.policy.front.database:  # clients are led by it
+        if policy.front.database != self.policy.front.database:  # clients connect by this name
             raise SourceMismatch(f"{policy.path}: another `database` needs a restart")
         engine = self._engine
         source = engine.describe()
@@ -151,8 +152,8 @@ class Service:
     def take_over(self) -> None:
         """Note in the ledger that this policy is in force from now on.
 
-        Raises, with nothing noted, when its file was written since it was read: half of a policy can be a
-        policy, with fewer limits.
+        Raises, and notes nothing, if the policy's file was written since it was read: a file that
+        is half written can be a valid policy with fewer limits.
         """
         path = self.policy.path
         if self.read_from is None or _written(path) != self.read_from:
@@ -164,9 +165,9 @@ class Service:
     def session(
         self, role: str | None = None, name: str = "default", *, behind: str | None = None
     ) -> Session:
-        """A session of a role; the only role is taken when none is named.
+        """A session of a role. The role may be None if the policy has only one.
 
-        ``behind`` is the role that logged in and has taken this one: its accounts are charged too.
+        ``behind`` is the role that logged in and has taken this one. Its accounts are charged too.
         """
         if role is None and len(self.policy.roles) == 1:
             role = next(iter(self.policy.roles))
@@ -177,12 +178,12 @@ class Service:
         return Session(self, role, name, behind)
 
     def share_postprocessor(self, postprocessor: PostProcessor) -> None:
-        """Run what is asked from now on in an engine that other services use too."""
+        """Use this post-processor, which other services use too, for all later statements."""
         self.tools = replace(self.tools, postprocessor=postprocessor)
 
     @contextmanager
     def execution(self, login: str) -> Iterator[None]:
-        """What a thread does for one statement of a login, under one deadline and one bound on memory."""
+        """Enter the execution of one statement of a login: one deadline, one bound on memory."""
         limits, latency = self.policy.limits, self.policy.latency
         step = 0.0 if latency is None else latency.seconds
         with (
@@ -192,7 +193,7 @@ class Service:
             yield
 
     def check_data(self) -> None:
-        """Refuse every question once the data is not what was verified: what a reload has found out."""
+        """Refuse every question once a reload has found that the data is not what was verified."""
         if self.data_changed:
             raise Refused(
                 Refusal(
@@ -204,17 +205,17 @@ class Service:
             )
 
     def catalog(self, role: str, now: datetime | None = None) -> Catalog:
-        """What a role may see at this moment."""
+        """The tables, views and public values that a role may see now."""
         tables = self.policy.roles[role].tables
         visible = frozenset(self.policy.tables) | frozenset(self.policy.views)
         visible = visible if tables is None else tables
         return Catalog(self.policy, now or self.clock(), visible, self.public_values)
 
     def metrics_text(self) -> str:
-        """What an operator watches, in Prometheus' text form: of the policy, its ledger, and the process.
+        """The metrics of the policy, its ledger and the process, in Prometheus' text form.
 
-        Accounts are those of the policy (the data set, tables, roles and their standing sessions),
-        so the number of lines does not grow with the names that clients give to sessions.
+        Only accounts that the policy fixes are listed (the data set, tables, roles and their
+        default sessions). So the number of lines does not grow with the session names of clients.
         """
         policy, now = self.policy, self.clock()
         found = {
@@ -234,7 +235,7 @@ class Service:
         )  # fmt: skip
 
     def _ledger_lines(self, accounts: Sequence[Account]) -> list[str]:
-        """Of accounts and ledger; a ledger that cannot be read hides nothing else."""
+        """The lines of accounts and ledger; if it cannot be read, only the line that says so."""
         try:
             balances, size = self.ledger.balances(accounts), self.ledger.size()
         except LedgerFailed:
@@ -242,23 +243,23 @@ class Service:
         return [*metrics.of_accounts(balances), *metrics.of_ledger(size)]
 
     def close(self) -> None:
-        """Close the ledger, whatever becomes of the source, and the source."""
+        """Close the ledger, and then the source, even if closing the ledger fails."""
         try:
             self.ledger.close()
         finally:
             self.tools.engine.close()
 
     def __enter__(self) -> Self:
-        """Use as a context manager."""
+        """Return the service; the end of the block closes it."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close on the way out."""
+        """Close the service."""
         self.close()
 
 
 def _written(path: Path) -> tuple[int, int, int] | None:
-    """Which file it is, how long, and when it was written; None where there is none."""
+    """The file's inode, its size, and the time of its last write; None if there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -267,7 +268,7 @@ def _written(path: Path) -> tuple[int, int, int] | None:
 
 
 def _public_values(policy: Policy, engine: Guarded) -> Mapping[tuple[str, str], tuple[Scalar, ...]]:
-    """The values of each ``values_from``: read from public tables, once."""
+    """The values of each ``values_from``. They are read from public tables, once."""
     wanted = {
         c.values_from: c.kind
         for table in policy.tables.values()

@@ -1,4 +1,7 @@
-"""A session: settings, statements, answers. One for each connection; the account is durable."""
+"""A session answers statements under its settings.
+
+Each connection has a session of its own. The accounts that it charges are durable.
+"""
 
 from __future__ import annotations
 
@@ -60,12 +63,12 @@ Parameters = Sequence[Scalar | float | None]
 
 
 class Session:
-    """Statements of one role under one session account."""
+    """Answers the statements of one role under one session account."""
 
     def __init__(
         self, service: ServiceParts, role: str, name: str, behind: str | None = None
     ) -> None:
-        """``Service.session`` makes it."""
+        """Called by ``Service.session``."""
         self._service, self._name, self._behind = service, name, behind
         self._role: Role = service.policy.roles[role]
         self._limit = self._role.query
@@ -83,28 +86,28 @@ class Session:
 
     @property
     def settings(self) -> s.Settings:
-        """Its settings as they are now."""
+        """The current settings."""
         return self._settings
 
     @settings.setter
     def settings(self, settings: s.Settings) -> None:
-        """Its temporary views are counted for as long as it has them."""
+        """Replace the settings, and count the memory of the temporary views among them."""
         if settings.views != self._settings.views:
             self._hold.resize(sum(size_of(v.name, v.sql) for v in settings.views))
         self._settings = settings
 
     def views(self) -> tuple[ViewShape, ...]:
-        """The temporary views of this session that can be read, and what they look like."""
+        """The shapes of those temporary views of this session that can be read."""
         views = self.settings.views
         return temporary.shapes(views, self._service.catalog(self.role)) if views else ()
 
     @property
     def role(self) -> str:
-        """Whose budget is charged."""
+        """The role whose budget is charged."""
         return self._role.name
 
     def execution(self) -> AbstractContextManager[None]:
-        """Everything that this thread does inside is one statement's: it has one deadline."""
+        """Enter the execution of one statement. The thread has one deadline for all of it."""
         return self._service.execution(self._behind or self.role)
 
     @one_execution
@@ -136,17 +139,17 @@ class Session:
         return self._query(text, parameters, intervals=intervals)
 
     def own_columns(self, text: str) -> tuple[tuple[str, Kind], ...] | None:
-        """The columns of a statement over dpsql's own tables; None when it is about something else."""
+        """The columns of a statement over dpsql's own tables; None for any other statement."""
         if not own_tables.asked_for(Source(text, self.settings.dialect)):
             return None
         return tuple((c.name, c.shape.kind) for c in self.prepare(text).plan.columns)
 
     def interrupt(self, thread: int, *, at_once: bool = False) -> None:
-        """Stop a statement that another thread carries out, whatever it does for it.
+        """Stop the statement that another thread carries out, at whatever step it is.
 
-        The statement fails, and what it was charged stays charged. Under ``latency`` it is stopped at
-        the next multiple, unless ``at_once``, which is not for clients: when they stop something
-        then tells how long it ran.
+        The statement fails, and its charge stays. Under ``latency`` it is stopped at the next
+        multiple, unless ``at_once`` is set. A client must not stop a statement at once, because the
+        outcome would tell it how long the statement ran.
         """
         interrupt(thread, at_once=at_once)
 
@@ -154,10 +157,10 @@ class Session:
     def prepare(
         self, text: str, parameters: Parameters = (), *, suggest: bool = True
     ) -> PricedPlan:
-        """The priced plan of a query: no data is read, nothing is spent.
+        """The priced plan of a query. No data is read, and nothing is spent.
 
-        Bounds that were searched for are in it, where they are stored. Without ``suggest`` a refusal
-        does not look for the nearest statement that is answered.
+        The plan has the bounds that searches found, if they are stored. Without ``suggest``, a
+        refusal does not look for a similar statement that would be answered.
         """
         who = self.role, self._behind
         mine = s.apply_hints(self.settings, text)
@@ -185,7 +188,7 @@ class Session:
         return with_suggestion(lambda asked: self._asked(asked, catalog, mine), source, catalog)
 
     def _asked(self, source: Source, catalog: Catalog, mine: s.Settings) -> PricedPlan:
-        """The priced plan of a statement, or of one that may be suggested in its place."""
+        """The priced plan of a statement, or of another that a refusal may suggest in its place."""
         if own_tables.asked_for(source):
             catalog = own_tables.catalog(catalog, source)
         wanted, request = widest_error(mine), self._request(mine)
@@ -199,13 +202,16 @@ class Session:
         found = at(request.epsilon)
         if wanted is not None and found.parts:
             found = cheapest(at, found, request.epsilon, wanted)
-        if not own_tables.asked_for(source):  # those no engine reads
+        if not own_tables.asked_for(source):  # no engine reads dpsql's own tables
             admit(found, self._service.tools)
         return found
 
     @one_execution
     def explain(self, text: str, parameters: Parameters = ()) -> str:
-        """Plan, generated SQL, sensitivity, mechanism, scale, expected error, cost, remainder."""
+        """The text of EXPLAIN: plan, generated SQL, sensitivity, mechanism, scale, error, cost.
+
+        It ends with the remaining budget of each account. No data is read, and nothing is spent.
+        """
         with limit_effort():
             priced = self.prepare(text, parameters)
             lines = [show(priced, list_statements)]
@@ -221,7 +227,7 @@ class Session:
 
     @one_execution
     def sources(self, priced: PricedPlan) -> AnswerSources | None:
-        """What a plan would be given from the store, and what the rest costs; None if it is free."""
+        """The parts of a plan that the store has, and the cost of the rest; None if it is free."""
         if not priced.parts:
             return None
         tools, key = self._service.tools, self._service.policy.answers_key
@@ -230,7 +236,10 @@ class Session:
 
     @one_execution
     def price(self, statements: Iterable[str]) -> tuple[StatementPrice, ...]:
-        """What statements cost one after the other; what is not answered says why. Spends nothing."""
+        """The prices of statements that are asked one after the other. Spends nothing.
+
+        A statement that would be refused has its refusal instead.
+        """
         service, before = self._service, self.settings
         rehearsal = Rehearsal(
             service.ledger, service.policy.answers_key, service.tools.postprocessor
@@ -251,7 +260,7 @@ class Session:
         return tuple(found)
 
     def budget(self) -> tuple[Remaining, ...]:
-        """What each account of this session has left; those of tables that the role sees too."""
+        """The balance of each account of this session, and of each table that the role sees."""
         seen = self._service.catalog(self.role).visible & self._service.policy.tables.keys()
         accounts = self._accounts(seen)
         return tuple(self._left_in(b) for b in self._service.ledger.balances(accounts))
@@ -296,7 +305,7 @@ class Session:
         return with_interval_columns(reply) if self.settings.intervals else reply
 
     def _own(self, priced: PricedPlan) -> Reply:
-        """The answer to a statement over dpsql's own tables."""
+        """Answer a statement over dpsql's own tables."""
         service, post = self._service, self._service.tools.postprocessor
         reader = own_tables.OwnTables(service, self.role, self._all_budgets, post, self._remaining)
         tools = Finishing(reader, post)
@@ -305,7 +314,7 @@ class Session:
         return Reply("SELECT", release.columns, release.table, notes=notes)
 
     def _remaining(self) -> Iterator[Sequence[object]]:
-        """How many aggregates may still be asked of each table, at what one query may cost."""
+        """The rows of ``dpsql.remaining``: an estimate for each table that the role sees."""
         service = self._service
         tables = service.catalog(self.role).visible & service.policy.tables.keys()
 
@@ -317,7 +326,7 @@ class Session:
         return estimates(service.policy, self.role, tables, self._limit.epsilon, balances)
 
     def _all_budgets(self) -> tuple[Remaining, ...]:
-        """The accounts of this session; of all roles, for an owner, each once whoever logged in."""
+        """The accounts of this session; for an owner, those of all roles too, each of them once."""
         mine = self.budget()
         if not self._role.owner:
             return mine
@@ -370,7 +379,7 @@ class Session:
 
 
 def with_interval_columns(reply: Reply) -> Reply:
-    """The reply with ``<name>_low`` and ``<name>_high`` behind each column that has an interval."""
+    """The reply with ``<name>_low`` and ``<name>_high`` after each column that has an interval."""
     columns, arrays = [], []
     for i, column in enumerate(reply.columns):
         columns.append(column)

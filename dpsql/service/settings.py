@@ -1,4 +1,4 @@
-"""What an analyst may set, each with its reader. Nothing here turns noise off."""
+"""The settings of an analyst, each with the function that reads it. None turns noise off."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from dpsql.sql.dialects.tables import DIALECTS
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A session's choices; None leaves a matter to the policy.
+    """The settings of a session; None leaves the choice to the policy.
 
-    ``bounding`` is for audits from inside: no statement sets it, since it has no reader below.
+    ``bounding`` is for audits inside the process. No statement can set it, since it has no reader
+    in ``SETTINGS``.
     """
 
     epsilon: Fraction | None = None
@@ -41,7 +42,7 @@ class Settings:
     consistent: bool = False
     empty_groups: EmptyGroups = "auto"
     views: tuple[TemporaryView, ...] = ()
-    """Temporary ones, which ``dpsql.service.temporary`` makes."""
+    """The temporary views of the session, which ``dpsql.service.temporary`` makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ HINTS = (
     "epsilon", "delta", "max_error", "max_relative_error", "expected_size", "mechanism", "search",
     "empty_groups",
 )  # fmt: skip
-"""What a comment in front of a statement may set for that statement."""
+"""The settings that a comment in front of a statement may set for that statement."""
 _SHOW = re.compile(r"\s*show\s+dpsql\s*\.\s*(\w+)\s*;?\s*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*explain\s+(.+)", re.IGNORECASE | re.DOTALL)
 
@@ -166,9 +167,9 @@ def apply_set(settings: Settings, text: str) -> Settings | None:
 
 
 def apply_hints(settings: Settings, text: str) -> Settings:
-    """The settings for one statement: those that comments in front of it name are its own.
+    """The settings for one statement: those of the session, changed by comments in front of it.
 
-    Only what a single answer costs, how exact it is and which groups take part can be said there.
+    A comment can set only the cost of the answer, its accuracy, and which groups take part.
 
     >>> apply_hints(Settings(), "/* dpsql.max_error = 50 */ SELECT 1").max_error
     Fraction(50, 1)
@@ -185,7 +186,7 @@ def apply_hints(settings: Settings, text: str) -> Settings:
 
 
 def _parts(text: str) -> list[str]:
-    """What comments in front of a statement set; those about other things are passed over."""
+    """The assignments in comments in front of a statement. All other comments are skipped."""
     parts, at = list[str](), 0
     while (found := _COMMENT.match(text, at)) is not None:
         if found[1] is not None and _HINT.match(found[1]):

@@ -1,14 +1,14 @@
-"""Temporary views: queries that a session names, for as long as it lasts.
+"""Temporary views: queries to which a session gives a name for as long as the session lasts.
 
-They are text of the session's settings: whatever is remembered under settings knows them, a rollback
-takes them back, and DISCARD drops them.
+The text of the views is part of the session's settings. So every cache that has the settings in its
+key distinguishes them, a rollback restores them, and DISCARD drops them.
 
-Claim: a question over such a view is refused, priced and recalled as if it were written out. The view hides no table
-    or view that the session may see.
-Assumes: a name means the same in any letters, as ``str.casefold`` has it.
-Argument: where the view is named, its text is bound in its place, over what the session may see
-    (``sql.bind.views``). A name that the session sees already is refused. So is a view that comes to read itself, where
-    it is read.
+Claim: a question over such a view is refused, priced and recalled as if the view's text stood in
+    its place. The view hides no table or view that the session may see.
+Assumes: two names are the same name if ``str.casefold`` makes them equal.
+Argument: where a statement names the view, its text is bound in place of the name, over the tables
+    and views that the session may see (``sql.bind.views``). A view cannot be created under a name
+    that the session sees already. A view that has come to read itself is refused where it is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpsql.sql.bind.context import Catalog
 from dpsql.sql.parse import LONGEST_NAME, Source, parse
 
 MOST, LONGEST = 32, 20_000
-"""Views of a session, and the characters of each."""
+"""The most views that a session may have, and the most characters that each may have."""
 _CREATE = re.compile(
     rf"{SPACE}*+create{SPACE}++(or{SPACE}++replace{SPACE}++)?temp(?:orary)?{SPACE}++view{SPACE}++"
     rf"({NAME}){SPACE}++as(?={SPACE}|\()(.+)",
@@ -43,35 +43,36 @@ _DISCARD = re.compile(r"\s*+discard\s++(?:all|temp|temporary)\s*+;?\s*+", re.IGN
 
 
 def by_name(views: tuple[TemporaryView, ...]) -> dict[str, TemporaryView]:
-    """The views as a catalog has them."""
+    """The views by their names, as a catalog holds them."""
     return {view.name: view for view in views}
 
 
 def shapes(views: tuple[TemporaryView, ...], catalog: Catalog) -> tuple[ViewShape, ...]:
-    """What those views look like that can be read."""
+    """The shapes of those views that can be read."""
     found = []
     mine = by_name(views)
     with limit_effort():
         for view in views:
             try:
                 found.append(_shape(view, mine, catalog))
-            except Refused:  # what it reads is gone
+            except Refused:  # a table or view that it reads is gone
                 continue
     return tuple(found)
 
 
 def _shape(view: TemporaryView, views: Mapping[str, TemporaryView], catalog: Catalog) -> ViewShape:
-    """What a view looks like beside others; refused if it cannot be read."""
+    """The shape of a view among ``views``; refused if it cannot be read."""
     beside = replace(catalog, temporary=views)
     with limit_effort():
-        bind(parse(Source(view.sql, view.dialect)), beside)  # errors have places in its own text
+        # Bound on its own first, so that the position of an error is one in the view's text.
+        bind(parse(Source(view.sql, view.dialect)), beside)
         return shape_of(view.name, beside)
 
 
 def with_views(settings: Settings, text: str, catalog: Catalog) -> tuple[str, Settings] | None:
-    """The tag and the settings after CREATE TEMP VIEW, DROP VIEW or DISCARD; None for anything else.
+    """The tag and the settings after CREATE TEMP VIEW, DROP VIEW or DISCARD; else None.
 
-    ``catalog`` is what the session may see without its own views.
+    ``catalog`` has everything that the session may see except its own views.
     """
     if _DISCARD.fullmatch(text):
         return "DISCARD", replace(settings, views=())
@@ -89,7 +90,8 @@ def with_views(settings: Settings, text: str, catalog: Catalog) -> tuple[str, Se
 
 
 def _created(settings: Settings, view: TemporaryView, catalog: Catalog, *, again: bool) -> Settings:
-    # Of names that the session may not see it hears nothing: see test_temporary_views.
+    # Only visible names are taken: a refusal must not tell that a hidden table has that name (see
+    # test_temporary_views).
     taken = {name.casefold() for name in catalog.visible}
     others = tuple(v for v in settings.views if v.name.casefold() != view.name.casefold())
     if view.name.casefold() in taken or view.name.lower().startswith("pg_"):

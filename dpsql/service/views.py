@@ -1,4 +1,4 @@
-"""The policy's views, checked once when it is opened: what they are made of, or why they cannot be."""
+"""Checks the policy's views once, when the policy is opened, and describes their columns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dpsql.sql.parse import Source, parse
 
 @dataclass(frozen=True, slots=True)
 class ViewShape:
-    """What a view looks like to those who may see it.
+    """The shape of a view: its columns, and whose rows it has.
 
-    ``about`` says in words whose rows it has. ``unit`` is None where they are no unit's.
+    ``unit`` is None if the view's rows belong to no unit. ``about`` says the same in words.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ViewShape:
 def describe_views(
     policy: Policy, public_values: Mapping[tuple[str, str], tuple[Scalar, ...]], now: datetime
 ) -> dict[str, ViewShape]:
-    """Every view of the policy; a ``PolicyError`` says what keeps any of them from being one."""
+    """The shapes of all views of the policy. Raises a ``PolicyError`` that lists what is wrong."""
     everything = frozenset(policy.tables) | frozenset(policy.views)
     catalog = Catalog(policy, now, everything, public_values)
     found, problems = {}, []
@@ -54,7 +54,7 @@ def describe_views(
 
 
 def shape_of(name: str, catalog: Catalog) -> ViewShape:
-    """What a view looks like; refused if it cannot be read."""
+    """The shape of a view; refused if it cannot be read."""
     bound = _read("*", name, catalog)
     state = bound.relation.privacy
     check(_read("COUNT(*)", name, catalog) if isinstance(state, Private) else bound)
@@ -85,7 +85,7 @@ def _column(column: Bound_) -> Column:
 
 
 def twice(view: ViewShape) -> list[str]:
-    """What is wrong with the names of its columns: no two may be one to somebody."""
+    """Says which column names occur twice when case is ignored, as some clients ignore it."""
     folded = [c.name.casefold() for c in view.columns]
     names = dict.fromkeys(c.name for c in view.columns if folded.count(c.name.casefold()) > 1)
     return [f'has two columns called "{name}"; rename one: ... AS another' for name in names]
