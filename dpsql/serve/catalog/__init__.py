@@ -1,1 +1,1 @@
-"""PostgreSQL's catalog as a client sees it: made from the policy, never from the data."""
+"""PostgreSQL's catalog as clients see it. It is made from the policy, never from the data."""

@@ -1,7 +1,8 @@
-"""Casts that a column ends in: they say what PostgreSQL calls its type, where the engine has no such type.
+"""Keeps the type of a column that ends in a cast to a type that the engine does not have.
 
-The engine would answer a text. So the outermost one of such casts becomes a call of a macro that packs
-the value with the type's name, and ``shown`` takes it out again.
+The engine would answer such a cast as text. So the outermost of these casts is replaced by a call
+of a macro, which packs the value into a struct named after the type. ``packed_oid`` and
+``unpack_column`` read the type and the value from the struct.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ _OIDS: Mapping[str, int] = MappingProxyType({
     "regnamespace": oids.REGNAMESPACE, "void": oids.VOID,
 })  # fmt: skip
 _BY_NAME = frozenset({"regclass", "regtype", "regnamespace"})
-"""Only of constants: of columns a name is looked up for each row, once."""
+"""Types for which only constants are packed. For columns, the rewrite looks up each row's name."""
 _NAMED = frozenset({
     "current_user", "session_user", "user", "current_role", "current_schema", "current_catalog",
     "current_database ( )", "current_schema ( )",
 })  # fmt: skip
-"""What PostgreSQL has as a name without a cast."""
+"""Expressions that have the type ``name`` in PostgreSQL without a cast."""
 _COMBINES = frozenset({"union", "intersect", "except", "distinct"})
 
 
 def pack_casts(tokens: Sequence[Token]) -> list[Token]:
-    """The statement with the last casts of its columns as calls.
+    """The statement with calls in place of the last casts of its columns.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> " ".join(t.text for t in pack_casts(read("SELECT '1'::jsonb AS a, b::text FROM t")))
@@ -72,7 +73,10 @@ def _packed_item(written: Sequence[Token]) -> Sequence[Token]:
 
 
 def _is_primary(operand: Sequence[Token]) -> bool:
-    """Whether a cast is of all of it: a value, a name, a call, brackets, or a cast of these."""
+    """Whether a cast after these tokens applies to all of them.
+
+    It does for a value, a name, a call, a bracketed expression, or a cast of one of these.
+    """
     depth, after_value = 0, False
     for token in operand:
         depth -= token.text in (")", "]")
@@ -89,7 +93,7 @@ _WITHIN = frozenset({".", "::", "(", ")", "[", "]"})
 
 
 def _with_colons(item: Sequence[Token]) -> Sequence[Token]:
-    """``CAST(x AS type)`` in the other way of writing it."""
+    """The item with ``x::type`` in place of ``CAST(x AS type)``."""
     if [t.word for t in item[:2]] != ["cast", "("] or item[-1].text != ")":
         return item
     depth, split = 0, 0
@@ -107,7 +111,7 @@ def _with_colons(item: Sequence[Token]) -> Sequence[Token]:
 
 
 def _call(item: Sequence[Token], cast: int) -> Sequence[Token]:
-    """The macro of the type; nothing where the engine has the type, or its name is not asked for."""
+    """A call of the type's macro; empty if such a cast is not packed."""
     wanted = [t for t in item[cast + 1 :] if t.name != "pg_catalog" and t.text != "."]
     words = " ".join(t.text.lower() for t in wanted if t.kind == "word")
     sizes = [t for t in wanted if t.kind == "number"]
@@ -123,7 +127,7 @@ def _call(item: Sequence[Token], cast: int) -> Sequence[Token]:
 
 
 def _macro(token: Token, name: str) -> Token:
-    """Of a kind that no client can write: what clients call must be listed."""
+    """A token of a kind that no client can write, since functions of clients must be listed."""
     return token._replace(kind="macro", text=f"pgx_as_{name}")
 
 
@@ -132,7 +136,7 @@ def _op(token: Token, text: str) -> Token:
 
 
 def packed_oid(kind: str) -> int | None:
-    """The type of a column that was packed; None of any other."""
+    """The PostgreSQL type of a packed column; None for any other column."""
     return _OIDS.get(_packed(kind))
 
 
@@ -142,7 +146,7 @@ def _packed(kind: str) -> str:
 
 
 def unpack_column(array: pa.ChunkedArray, kind: str) -> list[Any]:
-    """The values of a column that was packed, as their type is written."""
+    """The values of a packed column, as their type is written."""
     name = _packed(kind)
     read = _READ.get(name, _as_it_is)
     return [None if v is None else read(v, f"pgx_{name}") for v in array.to_pylist()]
@@ -157,7 +161,7 @@ def _named(value: Mapping[str, Any], key: str) -> Any:
 
 
 def _json(value: Mapping[str, Any], key: str) -> str | None:
-    """JSON as it was written, if it is JSON."""
+    """The text as it was written. Refused if it is not JSON."""
     text: str | None = value[key]
     if text is not None:
         _read(text)
@@ -165,7 +169,7 @@ def _json(value: Mapping[str, Any], key: str) -> str | None:
 
 
 def _jsonb(value: Mapping[str, Any], key: str) -> str | None:
-    """JSON in PostgreSQL's own writing: keys by their length, blanks behind commas and colons."""
+    """JSON as PostgreSQL writes jsonb: keys ordered by length, blanks after commas and colons."""
     text: str | None = value[key]
     try:
         return None if text is None else json.dumps(_ordered(_read(text)), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The catalog of one role: made once, asked by token-rewritten SQL, answered for free."""
+"""The catalog of one role. It is made once, and answers rewritten queries without a charge."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ from dpsql.service.views import ViewShape
 _DATA = Path(__file__).parent / "data"
 _DATABASE_OID = 5
 SHAPES = "pgx_shapes"
-"""Where the policy's tables are, without rows: only ``shape`` names it."""
+"""The schema of the policy's tables without rows. Only ``shape`` names it."""
 _VIEW = re.compile(r"CREATE VIEW (?:main\.)?([\w.]+)")
 _NOTHING = "pgx_nothing"
 """A table without rows, with a column of each type."""
 MANY_NAMES = frozenset({"pg_catalog.pg_proc"})
-"""Relations with so many names that theirs are kept as text."""
+"""Relations with so many names that these are stored as text."""
 
 
 @cache
@@ -81,7 +81,7 @@ def _statements(file: str) -> list[str]:
 
 @cache
 def macros() -> frozenset[str]:
-    """PostgreSQL's functions that are defined here."""
+    """The macros that define PostgreSQL's functions here."""
     text = (_DATA / "functions.sql").read_text()
     return frozenset(re.findall(r"CREATE MACRO (pg[ft]_\w+)\(", text))
 
@@ -92,7 +92,7 @@ def _own(name: str) -> str:
 
 
 def _names_in(table: pa.Table, relation: str) -> set[str]:
-    """Every name in the rows of a relation."""
+    """The values of all columns of type ``name`` in the rows of a relation."""
     kinds = dict(relations()[relation])
     found: set[str] = set()
     for column in table.column_names:
@@ -102,9 +102,10 @@ def _names_in(table: pa.Table, relation: str) -> set[str]:
 
 
 def _made(names: Iterable[str], filled: Container[str]) -> Iterator[str]:
-    """Types, and a relation for each that is not a view of ours.
+    """Statements that make the types, and PostgreSQL's relations except those of views.sql.
 
-    Each column of a table has a copy of its enumeration, so relations without rows are views.
+    Each column of a table has a copy of its enumeration. To save memory, relations without rows are
+    views.
     """
     views = set(re.findall(_VIEW, (_DATA / "views.sql").read_text() + _DATABASES))
     letters = ", ".join(quote_text(chr(c)) for c in range(32, 127))
@@ -129,7 +130,10 @@ def _made(names: Iterable[str], filled: Container[str]) -> Iterator[str]:
 
 @cache
 def _postgres_rows() -> Mapping[str, pa.Table]:
-    """Small files, read one after the other: threads would keep memory for each."""
+    """The rows of PostgreSQL's own relations.
+
+    The files are small, and read one after the other, since each thread would keep memory.
+    """
     return {
         f'"{path.stem}"': pq.ParquetFile(path).read(use_threads=False)
         for path in sorted(_DATA.glob("*.parquet"))
@@ -138,7 +142,7 @@ def _postgres_rows() -> Mapping[str, pa.Table]:
 
 @cache
 def _postgres_streams() -> Mapping[str, bytes]:
-    """The same, as it is sent to who answers."""
+    """The same rows, in the form in which they are sent to the process that answers."""
     return {name: stream(table) for name, table in _postgres_rows().items()}
 
 
@@ -163,7 +167,10 @@ def _table(rows: Sequence[Row]) -> pa.Table:
 
 
 def _empty_table(name: str, columns: Sequence[Column]) -> str:
-    """A table without rows: it tells what a statement's columns would be."""
+    """The statement that makes a table of the policy without rows.
+
+    A query over it tells the columns that a statement would have.
+    """
     return f"CREATE TABLE {SHAPES}.{_name(name)} ({', '.join(f'{_name(c.name)} {_stored(c)}' for c in columns)})"
 
 
@@ -184,10 +191,10 @@ CREATE VIEW pg_database AS SELECT {_DATABASE_OID}::UINTEGER AS oid, pgf_current_
 
 
 class RoleCatalog:
-    """What a role sees of PostgreSQL's catalog. Processes that hold it are told when first asked."""
+    """PostgreSQL's catalog as a role sees it. The processes that answer get it on first use."""
 
     def __init__(self, policy: Policy, role: str, views: Mapping[str, ViewShape]) -> None:
-        """Nothing is made yet."""
+        """The content is made on the first query."""
         self._policy, self._role, self._views = policy, role, views
         self._lock = threading.Lock()
         self._content: Content | None = None
@@ -196,14 +203,14 @@ class RoleCatalog:
         self._own_tables = {t for t in named if shown is None or t in shown}
 
     def has(self, name: str) -> bool:
-        """Whether a catalog relation is called this; the policy's own tables come first."""
+        """Whether this is a catalog relation. A table of the policy with this name comes first."""
         return name not in self._own_tables and f"pg_catalog.{name}" in relations()
 
     def columns(
         self, query: Query, who: Who, values: Sequence[Value] | None,
         views: Sequence[ViewShape] = (),
     ) -> Description:  # fmt: skip
-        """What a catalog query takes and returns."""
+        """The columns and the parameter types of a catalog query."""
         if values is not None:
             return Description(self.answer(query, who, values, None, views).columns)
         count = parameter_count(query, ())
@@ -219,7 +226,7 @@ class RoleCatalog:
         return Description(found.columns, types)
 
     def _takes(self, query: Query, who: Who, values: Sequence[Value]) -> bool:
-        """Whether the catalog can do something with values of these types."""
+        """Whether the catalog accepts values of these types."""
         try:
             self.answer(query, who, values)
         except WireError as error:
@@ -232,9 +239,10 @@ class RoleCatalog:
         self, query: Query, who: Who, values: Sequence[Value], place: Place | None = None,
         views: Sequence[ViewShape] = (),
     ) -> Answer:  # fmt: skip
-        """The rows of a catalog query; without a place it is only described, and stops nobody.
+        """The rows of a catalog query.
 
-        ``views`` are the temporary ones of the session that asks.
+        Without a ``place`` the query is only described, and its functions stop no statement.
+        ``views`` are the temporary views of the session that asks.
         """
         numbers: dict[str, int] = {}
         for named in tables(query.tokens):
@@ -247,7 +255,7 @@ class RoleCatalog:
         return self._run(query, tokens, who, values, numbers, place or Place(), views)
 
     def interrupt(self, thread: int) -> None:
-        """Stop what another thread asks."""
+        """Stop the query that another thread runs."""
         WORKERS.interrupt(thread)
 
     def shape(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
@@ -348,7 +356,7 @@ def _answer(query: Query, found: CatalogRows) -> Answer:
 
 
 def _shown(array: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
-    """Functions with their names; decimals of any scale without the zeros that fill them up."""
+    """A column as it is sent: functions with their names, decimals without trailing zeros."""
     if packed_oid(kind) is not None:
         return pa.array(unpack_column(array, kind))
     if kind == PROCEDURE_TYPE:
@@ -362,13 +370,13 @@ def _shown(array: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array:
 
 
 def _short(value: Decimal) -> Decimal:
-    """The same number without zeros at its end; ``normalize`` would round it."""
+    """The same number without trailing zeros; ``normalize`` would round it."""
     text = f"{value:f}"
     return Decimal(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
 def _plain(value: Value) -> Any:
-    """A value as the engine takes it: a decimal as it is, or not at all."""
+    """A value as the engine takes it. A decimal is passed exactly, or refused."""
     if not isinstance(value, Decimal):
         return value
     if not value.is_finite():

@@ -1,7 +1,7 @@
-"""What a client may not write in a catalog query, whatever the engine would make of it.
+"""Refuses words that a client may not write in a catalog query.
 
-Looked at before anything is rewritten: behind a rewrite, names of its own can be told from a
-client's no longer.
+The check comes before the rewrite, since after it the rewrite's own names cannot be told from those
+of the client.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dpsql.serve.tokens import Token
 
 _NAMES = ("word", "quoted")
 MOST_NESTED = 4
-"""Calls of macros, one in the other: each holds its arguments' text up to four times."""
+"""The deepest nesting of macro calls, each of which copies its arguments up to four times."""
 MOST_BRACKETS = 50
-"""One in the other: what is between them is read again for each."""
+"""The deepest nesting of brackets, each of which has its content read once more."""
 MOST_WORDS = 40_000
-"""Words, numbers and signs of a statement: so many are rewritten in about a second."""
+"""The most words, numbers and signs of a statement. The rewrite of so many takes about a second."""
 
 
 def check_size(tokens: Sequence[Token]) -> None:
-    """Refuse what would take long to rewrite, in the process that serves everybody.
+    """Refuse statements that would take long to rewrite in the process that serves all clients.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> check_size(read("SELECT " + "(" * 50 + "1" + ")" * 50))
@@ -71,7 +71,7 @@ def check_words(tokens: Sequence[Token]) -> None:
 
 
 def check_depth(tokens: Sequence[Token], macros: Collection[str]) -> None:
-    """Refuse calls of macros that are nested so that the engine would write them out for minutes."""
+    """Refuse macro calls that are nested so deeply that their expansion would take minutes."""
     opened, depth = list[bool](), 0
     for at, token in enumerate(tokens):
         if token.text == "(":
@@ -90,7 +90,7 @@ def _own(token: Token, *, called: bool) -> WireError:
 
 
 def _check_schema(tokens: Sequence[Token], at: int) -> None:
-    """A function is PostgreSQL's own, and values have no methods."""
+    """Refuse calls in schemas other than PostgreSQL's own, and method calls on values."""
     if at < 2 or tokens[at - 2].kind not in _NAMES:
         raise _error(SYNTAX, f'syntax error at or near "{tokens[at].text}"', tokens[at])
     schema = tokens[at - 2]

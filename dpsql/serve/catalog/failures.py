@@ -1,4 +1,4 @@
-"""What the engine of the catalog says of a statement that fails, as PostgreSQL says it."""
+"""Translates failures of the catalog's engine into PostgreSQL's error codes and messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAID = (
     (r"same number of result columns", "42601", _COUNTS),
     (r"Subquery returns \d+ columns", "42601", "subquery must return only one column"),
 )
-"""What its words tell beyond its kind; the first that fits."""
+"""Patterns in the engine's message that tell more than its kind. The first that matches is used."""
 _STATES = {
     "syntax": ("42601", "the catalog query does not parse"),
     "unknown": ("42883", "the catalog query names a function or type that does not exist"),
@@ -47,7 +47,10 @@ _RESOURCES = {
         "Send it again when they have ended.",
     ),
 }
-"""Catalog queries are computed from the policy alone, in a process with so much time and memory."""
+"""Failures of the process that runs catalog queries, with limited time and memory.
+
+They may be told to clients, since these queries read the policy alone.
+"""
 RESOURCES = frozenset(state for state, _, _ in _RESOURCES.values())
 _NOT_LISTED = {
     "function": (NO_FUNCTION, "function {} does not exist"),
@@ -56,7 +59,7 @@ _NOT_LISTED = {
     "column": (NO_COLUMN, 'column "{}" does not exist'),
     "form": (UNSUPPORTED, "the catalog does not answer this form of SQL"),
 }
-"""What a statement is refused for before the engine runs it; the name is the client's."""
+"""Reasons to refuse a statement before the engine runs it. The name is the client's own."""
 _OF_VALUES = ("conversion", "binding")
 _MISSING = re.compile(
     r"(\w{5}) ((?:relation|type|function|schema|role|configuration parameter) \".*\" does not exist)$"
@@ -66,11 +69,17 @@ _COLUMN = re.compile(
 )
 _LONGEST_NAME = 63
 _LONGEST = 1_000
-"""Of its words, which may quote what a client has sent: more are not searched for a name."""
+"""The most characters of the engine's message that are searched for a name.
+
+The message may quote a long text of the client.
+"""
 
 
 def translate_failure(failure: CatalogFailed, written: Collection[str] = ()) -> WireError:
-    """In words of our own. Of the engine's, only a name that the client has ``written`` is told."""
+    """The error that a client gets for a failure, in words of our own.
+
+    Of the engine's words, only a name that the client has ``written`` is repeated.
+    """
     if failure.kind in _NOT_LISTED:
         state, said = _NOT_LISTED[failure.kind]
         return WireError(state, said.format(failure.words[:_LONGEST_NAME]))

@@ -1,4 +1,4 @@
-"""Forms of SQL that the catalog's engine does not have, in tokens of forms that it has."""
+"""Replaces forms of SQL that the catalog's engine does not have by forms that it has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dpsql.serve.tokens import Token
 
 
 def plain_forms(tokens: Sequence[Token]) -> list[Token]:
-    """The statement without these forms; what each of them means stays the same.
+    """The statement without these forms, and with the same meaning.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> def shown(sql): return " ".join(t.text for t in plain_forms(read(sql)))
@@ -32,11 +32,11 @@ def plain_forms(tokens: Sequence[Token]) -> list[Token]:
 
 
 Form = tuple[list[Token], int]
-"""What stands for a form, and where it ends; 0 where there is none."""
+"""The replacement of a form, and the position after the form; 0 if there is no form."""
 
 
 def _without_columns(tokens: Sequence[Token], at: int) -> Form:
-    """``EXISTS (SELECT FROM a)``: whether there are rows."""
+    """``EXISTS (SELECT FROM a)``: a select list is added."""
     wanted = _words(tokens, at - 2, 2) == ["exists", "("] and _words(tokens, at + 1, 1) == ["from"]
     return (
         ([tokens[at], tokens[at]._replace(kind="number", text="1")], at + 1) if wanted else ([], 0)
@@ -44,7 +44,7 @@ def _without_columns(tokens: Sequence[Token], at: int) -> Form:
 
 
 def _any_of_rows(tokens: Sequence[Token], at: int) -> Form:
-    """``a = ANY(ARRAY(SELECT ..))``, which is ``a = ANY(SELECT ..)``."""
+    """``a = ANY(ARRAY(SELECT ..))``, which becomes ``a = ANY(SELECT ..)``."""
     if _words(tokens, at + 1, 4) != ["(", "array", "(", "select"]:
         return [], 0
     end = _closing(tokens, at + 3)
@@ -60,7 +60,7 @@ def _substring(tokens: Sequence[Token], at: int) -> Form:
 
 
 def _unnest(tokens: Sequence[Token], at: int) -> Form:
-    """``unnest(a, b)`` in FROM: lists side by side."""
+    """``unnest(a, b)`` in FROM: a query with one column for each list."""
     end = _closing(tokens, at + 1) if _words(tokens, at + 1, 1) == ["("] else 0
     arguments = _arguments(tokens[at + 2 : end]) if end else []
     if len(arguments) < 2:
@@ -81,12 +81,15 @@ _READERS: dict[str, Callable[[Sequence[Token], int], Form]] = {
 
 
 def _matched(inside: Sequence[Token]) -> list[Token]:
-    """``substring(a from 'b(c)')``: the part of a text that a pattern's brackets match, or all of it."""
+    """``substring(a from 'b(c)')``: the part of the text that the brackets of the pattern match.
+
+    If the pattern has no brackets, it is the part that the whole pattern matches.
+    """
     if len(inside) < 3 or inside[-2].word != "from" or inside[-1].kind not in ("string", "escape"):
         return []
     pattern = inside[-1]
     group = "1" if "(" in pattern.value else "0"
-    # Of a kind that no client can write.
+    # A token of this kind cannot be written by a client.
     name = pattern._replace(kind="macro", text="pgx_matched")
     return [
         name, _op(pattern, "("), *plain_forms(inside[:-2]), _op(pattern, ","), pattern,
@@ -95,7 +98,7 @@ def _matched(inside: Sequence[Token]) -> list[Token]:
 
 
 def _side_by_side(token: Token, lists: Sequence[Sequence[Token]], *, numbered: bool) -> list[Token]:
-    """A query of the lists' elements, each list a column; and of their number, if it is wanted."""
+    """A query of the lists' elements: a column for each list, and one of row numbers if wanted."""
     found = [_op(token, "("), _word(token, "SELECT")]
     for each in lists:
         found += [_word(token, "unnest"), _op(token, "("), *each, _op(token, ")"), _op(token, ",")]
@@ -112,7 +115,7 @@ def _side_by_side(token: Token, lists: Sequence[Sequence[Token]], *, numbered: b
 
 
 def _arguments(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """What stands between the commas of a call."""
+    """The arguments of a call: the tokens between its commas."""
     starts, depth = [0], 0
     for at, token in enumerate(tokens):
         depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
@@ -123,7 +126,7 @@ def _arguments(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 
 def _closing(tokens: Sequence[Token], opening: int) -> int:
-    """Where the bracket at ``opening`` is closed; 0 where it is not."""
+    """The position of the bracket that closes the one at ``opening``; 0 if there is none."""
     depth = 0
     for at in range(opening, len(tokens)):
         depth += (tokens[at].text == "(") - (tokens[at].text == ")")

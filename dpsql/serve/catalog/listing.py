@@ -1,7 +1,8 @@
-"""What statements about the catalog may name in the engine that holds it.
+"""The closed list of names that catalog statements may use in the engine that holds the catalog.
 
-Clients write PostgreSQL's names, and the rewrite what stands for them; both are checked in the
-engine's own tree, so what a rewrite lets through by mistake does not run either.
+Clients write PostgreSQL's names, and the rewrite replaces some of them. The result is checked on
+the tree that the engine itself parsed. So a name that the rewrite lets through by mistake does not
+run either.
 """
 
 from __future__ import annotations
@@ -29,14 +30,18 @@ _REWRITTEN = frozenset({
     *(f"pgx_{kind}_name" for kind in REG - {"regprocedure"}),
     *(f"pgx_as_{name}" for name in _SHOWN),
 })  # fmt: skip
-"""What only a rewrite writes. Clients are kept from these names before."""
+"""Functions that only the rewrite writes. Clients that write these names are refused earlier."""
 _ROWS = frozenset({"unnest", "generate_series"})
 
 
 def make_listing(
     relations: Iterable[str], macros: Iterable[str], shapes: str, own: Iterable[tuple[str, str]]
 ) -> Listing:
-    """``relations`` are ``schema.name``; ``own`` are the policy's tables, each with a column."""
+    """The list of all names that are allowed.
+
+    ``relations`` are ``schema.name``. ``own`` has a pair of table and column for each column of the
+    policy's tables, which are in the schema ``shapes``.
+    """
     named = {_place(name) for name in relations}
     own = list(own)
     kept = frozenset(macros)

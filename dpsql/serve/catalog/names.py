@@ -1,4 +1,4 @@
-"""What PostgreSQL calls a column that a query does not name."""
+"""The names that PostgreSQL gives to columns that a query does not name."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ def column_names(tokens: Sequence[Token], deep: int = 0) -> list[str | None]:
 
 
 def shown_names(tokens: Sequence[Token], found: Sequence[str]) -> list[str]:
-    """The names of all columns; ``found`` are the engine's, of which a star's columns keep theirs.
+    """The names of all columns. ``found`` are the engine's names, which the columns of a star keep.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> shown_names(read("SELECT *, pg_typeof(1) FROM t"), ["a", "b", "pgf_pg_typeof(1)"])
     ['a', 'b', 'pg_typeof']
-    >>> shown_names(read("SELECT * FROM (SELECT pg_typeof(1), 1 + 1) t"), ["pgf_pg_typeof(1)", "(1 + 1)"])
+    >>> inner = "SELECT pg_typeof(1), 1 + 1"
+    >>> shown_names(read(f"SELECT * FROM ({inner}) t"), ["pgf_pg_typeof(1)", "(1 + 1)"])
     ['pg_typeof', '?column?']
     """
     items = column_names(tokens)
@@ -63,7 +64,7 @@ def shown_names(tokens: Sequence[Token], found: Sequence[str]) -> list[str]:
 
 
 def _of_engine(name: str, written: Collection[str]) -> str:
-    """A name that a relation or the client gave; of an expression, the function that was written."""
+    """The engine's name if a relation or the client gave it; else the function that was called."""
     if name in written or (name.isidentifier() and not name.startswith(OWN)):
         return name
     called = _CALLED.match(name)
@@ -74,7 +75,7 @@ _CALLED = re.compile(r"(?:pg[ftx]_)?(\w+)\(")
 
 
 def select_items(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Where each item of the outermost select list begins and ends."""
+    """The first token of each item of the outermost select list, and the token after it."""
     start = _select_list(tokens)
     if start is None:
         return []
@@ -92,7 +93,7 @@ def select_items(tokens: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 def _of_values(tokens: Sequence[Token]) -> list[str | None]:
-    """``column1`` and so on, as many as the first row has."""
+    """The names ``column1`` and so on, as many as the first row of VALUES has items."""
     depth, count = 0, 1
     for token in tokens[1:]:
         depth += (token.text in "([") - (token.text in ")]")
@@ -103,7 +104,7 @@ def _of_values(tokens: Sequence[Token]) -> list[str | None]:
 
 
 def _select_list(tokens: Sequence[Token]) -> int | None:
-    """Where the list behind the first outermost SELECT begins."""
+    """The first token of the list after the first outermost SELECT."""
     depth = 0
     lead = 0
     while lead < len(tokens) and tokens[lead].text == "(":
@@ -123,7 +124,7 @@ def _name(item: Sequence[Token], deep: int) -> str | None:
 
 
 def body(item: Sequence[Token]) -> int:
-    """How much of an item is its expression; the rest, if there is any, is its alias."""
+    """The number of tokens of an item's expression. The tokens after it are the alias."""
     depth = 0
     for at, token in enumerate(item):
         depth += (token.text in "([") - (token.text in ")]")
@@ -145,11 +146,11 @@ def _implicit(item: Sequence[Token]) -> bool:
 
 
 DEEPEST = 10
-"""Brackets, one within the other, that are looked into; each level is read again for the next."""
+"""The deepest brackets in which a name is looked for, since each level is read once more."""
 
 
 def _expression(item: Sequence[Token], deep: int = 0) -> str:
-    """As what was cast is called, or else as the type of the last cast."""
+    """The name of the operand that is cast, or else the type of the last cast."""
     casts = _casts(item)
     inner = item[: casts[-1]] if casts else item
     name = UNNAMED if deep > DEEPEST or not inner else _bare(inner, deep)
@@ -193,7 +194,7 @@ def _called(item: Sequence[Token], deep: int) -> str:
 
 
 def _written_out(inside: Sequence[Token], deep: int) -> str:
-    """What ``x AS type`` between brackets is called: as x, or else as the type."""
+    """The name of ``CAST(x AS type)``: that of x, or else that of the type."""
     at = max(
         (i for i, (d, t) in enumerate(_levels(inside)) if d == 0 and t.word == "as"), default=0
     )
@@ -239,12 +240,12 @@ def _levels(item: Sequence[Token]) -> list[tuple[int, Token]]:
 
 
 def outer_cast(item: Sequence[Token]) -> int | None:
-    """Where the last cast of the whole expression is, if the expression ends in its type."""
+    """The position of the last cast of the whole expression, if the expression ends in its type."""
     return None if _operates(item) else _cast(item, len(item))
 
 
 def _casts(item: Sequence[Token]) -> list[int]:
-    """Where the casts are that the whole expression ends in, from the last to the first."""
+    """The positions of the casts at the end of the whole expression, from the last to the first."""
     found, at = list[int](), None if _operates(item) else _cast(item, len(item))
     while at is not None:
         found.append(at)
@@ -257,7 +258,10 @@ def _operates(item: Sequence[Token]) -> bool:
 
 
 def _cast(item: Sequence[Token], stop: int) -> int | None:
-    """Where the cast is whose type ends there: it is looked for as far as types are long."""
+    """The position of the cast whose type ends at ``stop``; None if there is none.
+
+    It is looked for over as many tokens as the longest type has.
+    """
     for at in range(stop - 2, max(stop - _LONGEST_TYPE - 2, 0), -1):
         if item[at].text == "::":
             named = item[at + 1 : stop]
@@ -269,4 +273,4 @@ def _cast(item: Sequence[Token], stop: int) -> int | None:
 
 
 _LONGEST_TYPE = 8
-"""Tokens of a type's name."""
+"""The most tokens of a type's name."""

@@ -1,4 +1,4 @@
-"""What is written so far of a statement for the catalog's engine, and parts of it taken back."""
+"""Takes operands back out of the pieces that are written so far for the catalog's engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dpsql.serve.pgwire.errors import SYNTAX, WireError
 
 
 def take_operand(out: list[str]) -> str:
-    """Take back the primary expression that was written last."""
+    """Remove the primary expression that was written last, and return its text."""
     if not out:
         raise WireError(SYNTAX, "syntax error at or near a cast")
     start = len(out) - 1
@@ -41,5 +41,5 @@ def _is_name(text: str) -> bool:
 
 
 def last_name(operand: str) -> str:
-    """The column that an operand ends in."""
+    """The name of the column with which an operand ends."""
     return operand.rpartition(". ")[2].strip('"')

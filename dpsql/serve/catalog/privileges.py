@@ -1,4 +1,7 @@
-"""``has_table_privilege('orders', 'select')`` and its like: a name that nothing has is an error."""
+"""Casts the names in calls such as ``has_table_privilege('orders', 'select')``.
+
+So a name that does not exist is an error, as in PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ _ABOUT: Mapping[str, tuple[str, int]] = MappingProxyType({
     "has_table_privilege": ("regclass", 2), "has_any_column_privilege": ("regclass", 2),
     "has_column_privilege": ("regclass", 3), "has_schema_privilege": ("regnamespace", 2),
 })  # fmt: skip
-"""The kind of what is asked about, and its place from the end: a role may come before it."""
+"""The kind of object that each function is about, and the position of its name from the end.
+
+It is counted from the end because a role may come before it.
+"""
 
 
 def cast_names(tokens: Sequence[Token]) -> list[Token]:
-    """The statement with the names in these calls cast to what they name.
+    """The statement with the names in these calls cast to the kinds of objects that they name.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> " ".join(t.text for t in cast_names(read("SELECT has_table_privilege('a', 'select')")))
@@ -31,10 +37,13 @@ def cast_names(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _kinds(tokens: Sequence[Token]) -> dict[int, str]:
-    """What the names in such calls name, by their place. Brackets are matched once, for all calls."""
+    """The kinds of objects named in such calls, by the positions of the names.
+
+    Brackets are matched once, for all calls.
+    """
     found: dict[int, str] = {}
     opened: list[list[int]] = []
-    """Of each bracket that is open, where its arguments begin."""
+    """For each open bracket, the positions at which its arguments begin."""
     for at, token in enumerate(tokens):
         if token.text in ("(", "["):
             opened.append([at + 1])

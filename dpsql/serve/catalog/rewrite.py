@@ -1,7 +1,7 @@
-"""Catalog queries as clients write them, in the words of the engine that holds the catalog.
+"""Rewrites catalog queries of clients into the SQL of the engine that holds the catalog.
 
-A rewrite of tokens, not of meaning: schemas and types are mapped, every function must be listed,
-and what is left must be one SELECT over relations that exist here.
+The rewrite works on tokens and does not analyse the query. It maps schemas and types, and requires
+each function to be listed. The result must be one SELECT over relations that exist here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dpsql.serve.tokens import Token
 
 _HIDDEN = frozenset({"tableoid", "xmin"})
 _FROZEN = 2
-"""The transaction of rows that are older than all others."""
+"""The number that PostgreSQL gives as transaction to rows that are older than all others."""
 _CONSTANT = re.compile(r"'(?:[^']|'')*+'|NULL")
 _EXPANDED = re.compile(r"\( pgf__pg_expandarray \((.*)\) \)", re.DOTALL)
 _NUMBERED = (
@@ -41,14 +41,14 @@ _NUMBERED = (
 
 
 class Rewrite:
-    """One query on its way; ``result`` is what the engine is given."""
+    """The rewrite of one query. ``result`` returns the text for the engine."""
 
     def __init__(
         self, tokens: Sequence[Token], macros: frozenset[str], numbers: Mapping[str, int]
     ) -> None:
         """``macros`` are PostgreSQL's functions that the catalog defines itself.
 
-        ``numbers`` has the oid of each relation, by what its columns are qualified with.
+        ``numbers`` has the oid of each relation, by the name with which its columns are qualified.
         """
         self._in, self._macros, self._at = list(tokens), macros, 0
         self._numbers = numbers
@@ -56,7 +56,7 @@ class Rewrite:
         self.out: list[str] = []
 
     def result(self) -> str:
-        """The whole query."""
+        """Rewrite the whole query."""
         while self._at < len(self._in):
             self._one()
         return " ".join(self.out)
@@ -93,7 +93,7 @@ class Rewrite:
             self.out.append(BARE[token.word])
             self._at += 1
         else:
-            # A word of the engine's own: PostgreSQL has it for times with a zone only.
+            # A reserved word of the engine. PostgreSQL reserves it for AT TIME ZONE only.
             reserved = token.word == "at" and following != "time"
             self.out.append('"at"' if reserved else token.text)
             self._at += 1
@@ -101,13 +101,13 @@ class Rewrite:
                 self._subscript()
 
     def _own_relation(self) -> int | None:
-        """The oid of the relation whose hidden column is asked for here."""
+        """The oid of the relation whose hidden column is named at this place."""
         if self._peek(-1) == ".":
             return self._numbers.get(self._in[self._at - 2].name)
         return next(iter(self._numbers.values())) if len(self._numbers) == 1 else None
 
     def _hidden(self, name: str) -> None:
-        """A column that every relation has and none shows: its oid, and who wrote the row."""
+        """Write a hidden column, which every relation has: its oid, or the row's transaction."""
         number = self._own_relation() if name == "tableoid" else _FROZEN
         if self._peek(-1) == ".":
             del self.out[-2:]
@@ -120,14 +120,14 @@ class Rewrite:
         return self._at >= 2 and self._in[self._at - 2].name in SCHEMAS
 
     def _schema(self, name: str) -> None:
-        """``pg_catalog.`` goes; ``information_schema.`` stays before a table, under another name."""
+        """Drop ``pg_catalog.``, and replace ``information_schema.`` before a relation."""
         self._at += 2
         called = self._peek(1) == "("
         if name == "information_schema" and not called and self._peek(-3) != "::":
             self.out += [INFORMATION, "."]
 
     def _call(self, name: str) -> None:
-        """A function that is listed, or an alias with its columns."""
+        """Write the name of a listed function, or an alias that a list of columns follows."""
         before = self._in[self._at - 1] if self._at else None
         words = before is not None and before.kind in ("word", "quoted")
         alias = before is not None and (
@@ -149,7 +149,7 @@ class Rewrite:
         self._at += 1
 
     def _before_is_from(self) -> bool:
-        """Whether rows are wanted of the function here."""
+        """Whether the function at this place is in FROM, and so must return rows."""
         at = self._at - 1
         if at > 0 and self._in[at].text == "." and self._in[at - 1].name in SCHEMAS:
             at -= 2
@@ -171,7 +171,7 @@ class Rewrite:
         return behind[:1] == ["as"] and behind[1:] in (["("], ["materialized"], ["not"])
 
     def _closing(self, opening: int) -> int:
-        """Where the bracket at ``opening`` is closed."""
+        """The position of the bracket that closes the one at ``opening``."""
         depth = 0
         for at in range(opening, len(self._in)):
             depth += (self._in[at].text in ("(", "[")) - (self._in[at].text in (")", "]"))
@@ -180,7 +180,7 @@ class Rewrite:
         raise WireError(SYNTAX, "syntax error at end of input")
 
     def _subscript(self) -> None:
-        """Vectors count from zero."""
+        """Write the subscript of a vector, plus one: PostgreSQL's vectors count from zero."""
         closing = self._closing(self._at)
         inner = self._inside(self._at + 1, closing)
         self.out[-1] += f"[({inner}) + 1]"
@@ -207,7 +207,7 @@ class Rewrite:
     # -- syntax that the engine does not have
 
     def like(self) -> bool:
-        """A backslash escapes in PostgreSQL's patterns, whether or not ESCAPE says so."""
+        """Add ESCAPE to LIKE: in PostgreSQL's patterns a backslash escapes without it."""
         end = self._pattern_end(self._at + 1)
         if end == self._at + 1 or (end < len(self._in) and self._in[end].word == "escape"):
             return False
@@ -217,7 +217,7 @@ class Rewrite:
         return True
 
     def _pattern_end(self, at: int) -> int:
-        """Behind the operand that begins here: constants, names, calls and casts, joined by ||."""
+        """The position after a pattern: constants, names, calls and casts, joined by ||."""
         wanted = True
         while at < len(self._in):
             token = self._in[at]
@@ -233,7 +233,7 @@ class Rewrite:
         return at
 
     def dot(self) -> bool:
-        """``(composite).*``: one column for each of its parts."""
+        """Rewrite ``(composite).*``: one column for each of its fields."""
         if self._peek(1) != "*" or not self.out or self.out[-1] != ")":
             return False
         operand = take_operand(self.out)
@@ -243,7 +243,7 @@ class Rewrite:
         return True
 
     def operator(self) -> bool:
-        """``OPERATOR(pg_catalog.~)``."""
+        """Rewrite ``OPERATOR(pg_catalog.~)`` to the operator itself."""
         if self._peek(1) != "(":
             return False
         closing = self._closing(self._at + 1)
@@ -254,7 +254,7 @@ class Rewrite:
         return True
 
     def ordinality(self) -> bool:
-        """``WITH ORDINALITY``: our own functions number their rows themselves."""
+        """Drop ``WITH ORDINALITY`` after our own functions, which number their rows themselves."""
         if self._peek(1) != "ordinality" or not self._counted:
             return False
         self._counted = False
@@ -262,7 +262,7 @@ class Rewrite:
         return True
 
     def collate(self) -> bool:
-        """``COLLATE pg_catalog."default"``: there is one order here. It may be a name, too."""
+        """Drop ``COLLATE pg_catalog."default"``: there is one order. Quote a name ``collate``."""
         if self._peek(-1) in ("as", "."):
             self.out.append('"collate"')
             self._at += 1
@@ -271,7 +271,7 @@ class Rewrite:
         return True
 
     def cast_call(self) -> bool:
-        """``CAST(x AS type)``."""
+        """Rewrite ``CAST(x AS type)``."""
         if self._peek(1) != "(":
             return False
         opening = self._at + 1
@@ -292,7 +292,7 @@ class Rewrite:
         return True
 
     def double_colon(self) -> bool:
-        """``x::type``."""
+        """Rewrite ``x::type``."""
         before = self._in[self._at - 1] if self._at else None
         constant = before is not None and before.kind in ("string", "param", "number")
         self._at += 1
@@ -300,7 +300,7 @@ class Rewrite:
         return True
 
     def _cast(self, stop: int, *, constant: bool) -> None:
-        """The type at this place, applied to the operand that was written last."""
+        """Read the type at this place, and apply it to the operand that was written last."""
         name, array = self._type(stop)
         operand = take_operand(self.out)
         if CAST.get(name) == "VARCHAR" and last_name(operand) in PROCEDURES and not array:
@@ -315,7 +315,7 @@ class Rewrite:
         self.out.append(f"CAST({operand} AS {engine}{'[]' if array else ''})")
 
     def _reg(self, name: str, operand: str, *, array: bool, constant: bool, stop: int) -> str:
-        """An oid where it is compared, a name where it is shown."""
+        """A cast to a reg type: an oid if it is compared, and a name if it is shown."""
         kind = "regproc" if name == "regprocedure" else name
         if array:
             return self._reg_list(kind, operand, stop)
@@ -327,7 +327,7 @@ class Rewrite:
         return f"pgx_{kind}_name({operand})" if shown else f"pgx_{kind}({operand})"
 
     def _reg_list(self, kind: str, operand: str, stop: int) -> str:
-        """Oids where they are compared, names where they become texts."""
+        """A cast to a list of a reg type: oids if they are compared, names if they become texts."""
         if operand.startswith("["):
             return "[" + ", ".join(f"pgx_{kind}({c})" for c in _CONSTANT.findall(operand)) + "]"
         if self._becomes_text(0) or self._becomes_text(self._behind_brackets(stop)):
@@ -335,12 +335,12 @@ class Rewrite:
         return f"CAST({operand} AS UINTEGER[])"
 
     def _becomes_text(self, ahead: int) -> bool:
-        """Whether a cast to a list of texts stands there."""
+        """Whether a cast to a list of texts or names begins at this distance."""
         after = [self._peek(ahead + n) for n in range(4)]
         return after in (["::", "text", "[", "]"], ["::", "name", "[", "]"])
 
     def _behind_brackets(self, stop: int) -> int:
-        """How far it is to what stands behind the call that this place is in."""
+        """The distance to the token after the call that encloses this place."""
         depth, ahead = 0, 0
         while self._at + ahead < stop and depth >= 0:
             depth += (self._peek(ahead) in ("(", "[")) - (self._peek(ahead) in (")", "]"))
@@ -365,7 +365,7 @@ class Rewrite:
 
 
 def quote_text(value: str) -> str:
-    """A text constant of the engine."""
+    """The text as a constant of the engine."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -388,5 +388,5 @@ _READERS: dict[str, Callable[[Rewrite], bool]] = {
 def rewrite_query(
     tokens: Sequence[Token], macros: frozenset[str], numbers: Mapping[str, int]
 ) -> str:
-    """The query as the engine is given it."""
+    """The query as text for the engine."""
     return Rewrite(plain_forms(pack_casts(cast_names(tokens))), macros, numbers).result()

@@ -1,4 +1,7 @@
-"""Catalog rows made from a policy: tables, columns, keys, comments. Never a count, never a statistic."""
+"""Makes catalog rows from a policy: tables, columns, keys, comments.
+
+No row holds a count or a statistic of the data.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,15 @@ Rows = dict[str, list[Row]]
 
 PUBLIC_SCHEMA, PG_CLASS = 2200, 1259
 OWNER, PUBLIC_OWNER = 10, 6171
-"""Who owns everything: nobody can log in as it, and nobody who logs in is it."""
+"""The oids of the role that owns everything and of ``pg_database_owner``.
+
+Nobody can log in as one of these roles.
+"""
 _FIRST_OWN_OID = 16384
 
 
 def oid(*path: str) -> int:
-    """A number that stays the same as long as the name does: clients send them back."""
+    """The oid of a name. It depends on the name alone, since clients send oids back later."""
     digest = hashlib.sha256("\0".join(path).encode()).digest()
     return _FIRST_OWN_OID + int.from_bytes(digest[:4], "big") % (2**31 - _FIRST_OWN_OID)
 
@@ -31,7 +37,7 @@ def oid(*path: str) -> int:
 def policy_rows(
     policy: Policy, role: str, settings: Mapping[str, str], views: Mapping[str, ViewShape]
 ) -> Rows:
-    """Every row that is not PostgreSQL's own, for one role."""
+    """All rows that one role sees, except PostgreSQL's own."""
     tables = policy.roles[role].tables
     visible = [t for t in policy.tables.values() if tables is None or t.name in tables]
     names = {t.name for t in visible}
@@ -76,7 +82,7 @@ def _server(rows: Rows, role: str, settings: Mapping[str, str]) -> None:
 
 
 def owner(role: str) -> str:
-    """The name of the owner, which is not the role's."""
+    """The name of the owner, which differs from that of the role."""
     return "dpsql" if role != "dpsql" else "dpsql_owner"
 
 
@@ -107,7 +113,7 @@ def _table(rows: Rows, table: Table, role: str, *, linked: bool, letter: str = "
 
 
 def _rights(role: str) -> list[str]:
-    """What the owner and the role may do with a table: the role reads."""
+    """The privileges on a table: the owner has all of them, and the role may read."""
     all_of_it, reader = owner(role), f'"{role}"' if not role.isidentifier() else role
     return [f"{all_of_it}=arwdDxt/{all_of_it}", f"{reader}=r/{all_of_it}"]
 
@@ -119,7 +125,7 @@ def _view(rows: Rows, view: ViewShape, role: str) -> None:
 
 
 def temporary_rows(views: Sequence[ViewShape]) -> list[list[str | None]]:
-    """The columns of a session's own views, as its statements are told of them; any may be NULL there."""
+    """The columns of a session's temporary views, as its statements get them. All are nullable."""
     return [
         [view.name, str(oid("temporary", view.name)), column.name, *map(str, pg_type(column)),
          str(position), "f"]
@@ -234,7 +240,7 @@ def _about_table(policy: Policy, table: Table) -> str:
 
 
 def _about_column(column: Column, visible: AbstractSet[str]) -> str:
-    """What the policy says of a column, without the names of tables that are not visible."""
+    """The policy's description of a column, without the names of tables that are not visible."""
     parts = [column.description] if column.description else []
     if column.identifier:
         parts.append("identifier: never shown, never grouped by")

@@ -1,4 +1,4 @@
-"""What the catalog is told of the session that asks: its number, its own sessions, whom it stops."""
+"""Connects catalog queries with sessions: the session's number, its settings, whom it may stop."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from dpsql.serve.pgwire.crowd import LONGEST_SHOWN, Place, Seen
 from dpsql.serve.pgwire.errors import BAD_VALUE, WireError
 
 MOST, LONGEST = 100, 20_000
-"""What one statement may set or be warned of, and the length of a setting: rows without end call these."""
+"""The most settings or warnings of one statement, and the most characters of a setting.
+
+A statement may call these functions once for each of very many rows.
+"""
 EFFECTIVE = frozenset({"pg_cancel_backend", "pg_terminate_backend", "set_config"})
 
 
 def about(place: Place, named: Collection[str]) -> Mapping[str, Variable]:
-    """The variables of a statement that names these. What it does not name it is not told."""
+    """The variables of a statement that names these words. Those it does not name are empty."""
     return {
         "process": place.process if "pg_backend_pid" in named else 0,
         "settings": _settings(place) if "current_setting" in named else (),
@@ -29,7 +32,7 @@ def _settings(place: Place) -> list[list[str | None]]:
 
 
 def _row(seen: Seen) -> list[str | None]:
-    """In the order of the view pg_stat_activity."""
+    """The session as a row, in the order of the view pg_stat_activity."""
     return [
         str(seen.process), seen.login, seen.database, seen.application, seen.address,
         None if seen.port is None else str(seen.port), _moment(seen.begun), _moment(seen.asked),
@@ -42,23 +45,23 @@ def _moment(seconds: float | None) -> str | None:
 
 
 class Deeds:
-    """What pg_cancel_backend, pg_terminate_backend and set_config do in one statement."""
+    """Carries out pg_cancel_backend, pg_terminate_backend and set_config for one statement."""
 
     def __init__(self, place: Place) -> None:
-        """Nothing is done yet."""
+        """Nothing is done at first."""
         self._place = place
         self.warnings: list[str] = []
         self.settings: list[Setting] = []
 
     def set(self, name: str, value: str, *, local: bool) -> str:
-        """Kept until the statement has succeeded: then its session takes it."""
+        """Keep a setting. The session takes it once the statement has succeeded."""
         if len(self.settings) >= MOST or len(name) + len(value) > LONGEST:
             raise WireError(BAD_VALUE, "too many or too long settings")
         self.settings.append(Setting(name, value, local))
         return value
 
     def stop(self, process: int, *, ends: bool) -> bool:
-        """Stop a session that may be stopped; of another's no more is said than of none."""
+        """Stop a session if this one may. Others get the same warning as numbers of no session."""
         found = self._place.stop(process, ends=ends)
         if not found and len(self.warnings) < MOST:
             self.warnings.append(f"PID {process} is not a PostgreSQL backend process")

@@ -1,4 +1,8 @@
-"""A session's own views in its catalog: the relations that have them too, and who is sent there."""
+"""Shows a session's temporary views in its catalog.
+
+Some relations have a copy that lists temporary views too. Statements of sessions with such views
+are rewritten to read the copies.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,11 @@ from dpsql.serve.tokens import Token
 from dpsql.serve.uses import tables
 
 _BELOW = re.compile(r"(FROM|JOIN) (pg_class|pg_attribute|pg_namespace)\b")
-"""What the views of views.sql read of relations that have a session's views."""
+"""The relations in views.sql that must be replaced by copies with the session's views."""
 
 
 def temporary_copies(statements: Sequence[str]) -> Iterator[str]:
-    """The views over tables and columns again, over those of the session too."""
+    """Copies of the catalog's views over tables and columns, which list the session's views too."""
     for name, schema in WITH_TEMPORARY.items():
         own = f"{INFORMATION}.{name}" if schema == "information_schema" else name
         start = f"CREATE VIEW {own} AS "
@@ -25,7 +29,7 @@ def temporary_copies(statements: Sequence[str]) -> Iterator[str]:
 
 
 def with_temporary(tokens: Sequence[Token]) -> list[Token]:
-    """The statement over relations that have temporary views too."""
+    """The statement with relations replaced by their copies that list temporary views."""
     found = list(tokens)
     for named in reversed(tables(tokens)):
         if WITH_TEMPORARY.get(named.name) == (named.schema or "pg_catalog"):

@@ -1,9 +1,9 @@
-"""Types between PostgreSQL's catalog and the engine that holds it.
+"""Maps types between PostgreSQL's catalog and the engine that holds it.
 
-The engine has no names for PostgreSQL's types, so each travels as a physical type that nothing
-else has: an oid as UINTEGER, a vector of oids as UBIGINT[], a function as DECIMAL(10,0), a "char"
-and a name as enumerations (of every name there is, in order). What a query does with a column then
-tells what PostgreSQL would call the result.
+The engine has no names for PostgreSQL's types. So each of them is stored as a physical type that no
+other one uses: an oid as UINTEGER, a vector of oids as UBIGINT[], a function as DECIMAL(10,0), a
+"char" and a name as enumerations (of all names that occur, in order). The engine's type of a result
+then determines its PostgreSQL type.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsql.serve.pgwire import oids
 
 CHAR_TYPE, NAME_TYPE, PROCEDURE_TYPE = "pg_char", "pg_name", "DECIMAL(10,0)"
 UNBOUNDED = "DECIMAL(38,10)"
-"""What stands for a numeric of any precision."""
+"""The engine's type for a numeric of any precision."""
 
 STORED: Mapping[str, str] = MappingProxyType({
     "oid": "UINTEGER", "regproc": PROCEDURE_TYPE, "name": NAME_TYPE, "regclass": "UINTEGER", "regtype": "UINTEGER",
@@ -27,14 +27,14 @@ STORED: Mapping[str, str] = MappingProxyType({
     "_text": "VARCHAR[]", "_char": "VARCHAR[]", "_name": "VARCHAR[]", "_aclitem": "VARCHAR[]",
     "_regtype": "UINTEGER[]", "timestamptz": "TIMESTAMPTZ",
 })  # fmt: skip
-"""How columns of the catalog are stored; every other type is text."""
+"""The engine's types for columns of the catalog. Columns of all other types are text."""
 
 PROCEDURES = frozenset({
     "typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze",
     "typsubscript", "amhandler", "aggfnoid", "aggtransfn", "aggfinalfn", "oprcode", "oprrest",
     "oprjoin", "prosupport", "rngcanonical", "rngsubdiff", "conproc", "amproc",
 })  # fmt: skip
-"""Columns that name a function; as text they are its name."""
+"""Columns that refer to a function. A cast to text gives the name of the function."""
 
 CAST: Mapping[str, str] = MappingProxyType({
     "oid": "UINTEGER", "xid": "UINTEGER", "cid": "UINTEGER", "name": "VARCHAR", "text": "VARCHAR",
@@ -51,7 +51,7 @@ CAST: Mapping[str, str] = MappingProxyType({
     "cardinal_number": "INTEGER", "regclass": "UINTEGER", "regtype": "UINTEGER",
     "regproc": "UINTEGER", "regnamespace": "UINTEGER", "regrole": "UINTEGER", "unknown": "VARCHAR",
 })  # fmt: skip
-"""What a cast in a catalog query becomes."""
+"""The engine's types for casts in catalog queries."""
 
 _SEEN: Mapping[str, int] = MappingProxyType({
     "BOOLEAN": oids.BOOL, "TINYINT": oids.INT2, "UTINYINT": oids.INT2, "SMALLINT": oids.INT2,
@@ -66,11 +66,11 @@ _SEEN: Mapping[str, int] = MappingProxyType({
 
 
 _CHARS = "ENUM('', ' ', '!',"
-"""How the enumeration of single characters begins."""
+"""The beginning of the enumeration of single characters, as the engine writes it."""
 
 
 def oid_of(engine_type: str) -> int:
-    """What PostgreSQL calls a result of this engine type.
+    """The oid of the PostgreSQL type for a result of this engine type.
 
     >>> oid_of("UINTEGER"), oid_of("DECIMAL(3,1)"), oid_of("STRUCT(x INTEGER)"), oid_of("DATE[]")
     (26, 1700, 25, 1182)
@@ -92,11 +92,11 @@ _SHAPES: Mapping[str, str] = MappingProxyType({
     "boolean": "BOOLEAN", "bigint": "BIGINT", "double": "DOUBLE", "date": "DATE",
     "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ",
 })  # fmt: skip
-"""What stands for columns of a policy's types in tables without rows; for all others text does."""
+"""The engine's types for columns of the policy in tables without rows. All others are text."""
 
 
 def shape_of(name: str) -> str:
-    """How the engine stores a column of the type or kind of this name.
+    """The engine's type for a policy column of the type or kind of this name.
 
     >>> shape_of("decimal(12, 2)"), shape_of("bigint[]"), shape_of("text")
     ('DECIMAL(38,10)', 'BIGINT[]', 'VARCHAR')

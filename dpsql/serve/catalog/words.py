@@ -1,18 +1,18 @@
-"""The words of catalog queries: which are functions, which are never names, what stands for what."""
+"""The words of catalog queries: functions, words that are never names, and replacements."""
 
 from __future__ import annotations
 
 INFORMATION = "pgx_information"
-"""Where the information schema is kept."""
+"""The schema of the engine that holds the information schema."""
 TEMPORARY = "pgx_temporary"
-"""Where relations are that have a session's temporary views too."""
+"""The schema of the engine for relations that list a session's temporary views too."""
 WITH_TEMPORARY = {
     "pg_class": "pg_catalog", "pg_attribute": "pg_catalog", "pg_namespace": "pg_catalog", "pg_views": "pg_catalog",
     "tables": "information_schema", "columns": "information_schema", "views": "information_schema",
 }  # fmt: skip
-"""These, with their schemas."""
+"""Those relations, with the schemas in which clients find them."""
 OWN = ("pgf_", "pgt_", "pgx_")
-"""How names begin that only a rewrite writes: functions, schemas and tables that stand behind the catalog."""
+"""The prefixes of names that only a rewrite writes: internal functions, schemas and tables."""
 SCHEMAS = ("pg_catalog", "information_schema")
 VECTORS = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes", "partattrs"})
 REG = frozenset({"regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole"})
@@ -42,7 +42,10 @@ BUILTIN = frozenset({
     "string_agg", "strpos", "substr", "substring", "sum", "to_json", "translate", "trim", "trunc",
     "unnest", "upper",
 })  # fmt: skip
-"""The engine's own functions that catalog queries may call: total, and of their arguments only."""
+"""The engine's own functions that catalog queries may call.
+
+They are total, and depend on their arguments only.
+"""
 ELSEWHERE = {
     "clock_timestamp": "now", "statement_timestamp": "now", "transaction_timestamp": "now",
     "json_build_object": "json_object", "jsonb_build_object": "json_object",
@@ -53,4 +56,4 @@ MISSING = {
     "regclass": "42P01 relation", "regtype": "42704 type", "regproc": "42883 function",
     "regnamespace": "3F000 schema", "regrole": "42704 role",
 }  # fmt: skip
-"""What is said of a name that nothing has."""
+"""The SQLSTATE, and the kind of object, in the error for a name that does not exist."""
