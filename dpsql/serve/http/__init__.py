@@ -1,1 +1,4 @@
-"""The same service over HTTP, for programs that want answers with their cost. No rules of its own."""
+"""The service over HTTP, for programs that want answers with their cost.
+
+This face adds no rules of its own.
+"""

@@ -1,4 +1,4 @@
-"""The application: a request becomes a statement of one session, its reply a response."""
+"""The HTTP application. It runs each request as a statement of a session, and sends its reply."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _UNKNOWN = {"WWW-Authenticate": "Bearer"}
 
 
 class Face:
-    """Handlers over the newest readings of the policies."""
+    """The handlers of all paths, over the newest snapshots of the policies."""
 
     def __init__(self, now: Callable[[], Worlds], traffic: Traffic | None = None) -> None:
-        """``now`` gives the newest readings, by the names of their databases."""
+        """``now`` gives the newest snapshots, by the names of their databases."""
         self._now, self._traffic = now, traffic or Traffic()
         self._health = Health(now, self._traffic)
         self._stops: set[asyncio.Future[Reason]] = set()
-        """For each request that is being carried out, who hears that it should stop."""
+        """For each request that is carried out, a future that is set when it should stop."""
 
     def app(self) -> Logged:
         """The application, as a server runs it."""
@@ -82,7 +82,7 @@ class Face:
                 return _wrong(
                     error.status, error.headline, "The request was not read.", error.instead
                 )
-            # a body may take long: the policy that is asked is today's
+            # A body may take long to arrive, so the user and the policy are looked up again.
             known = await self._known(request)
             if isinstance(known, Response):
                 return known
@@ -108,13 +108,16 @@ class Face:
         return handle
 
     async def _ready(self, _: Request) -> Response:
-        """For whoever sends clients here. It says which part does not work, and nothing of it."""
+        """Answer a readiness probe. It names the parts that do not work, and tells nothing more."""
         failing = await self._health.failing()
         told = {"ready": not failing, "failing": list(failing)}
         return JSONResponse(told, 503 if failing else 200)
 
     async def _known(self, request: Request) -> tuple[PolicySnapshot, User] | Response:
-        """Who asks, under which policy; a wrong token is told so later the more there were."""
+        """The policy and the user of a request, or the response that refuses it.
+
+        The refusal of a wrong token is delayed by the earlier failures of the address.
+        """
         bearer = _bearer(request)
         known = _known(self._now(), request, bearer)
         if not isinstance(known, Response):
@@ -132,7 +135,10 @@ class Face:
     async def _carried_out(
         self, request: Request, lane: Lane, job: Job, seconds: float | None
     ) -> Response:
-        """What a job of a lane answers; it is stopped when its time is up or its client is gone."""
+        """Run a job in a lane, and return its response.
+
+        The job is stopped when its time is up or its client has left.
+        """
         connection = getattr(request.state, "connection", None)
         if connection is not None and connection.gone():
             return _stopped("disconnect")
@@ -164,7 +170,7 @@ class Face:
         return _stopped(stop.result() if stop.done() else "shutdown")
 
     def interrupt(self) -> None:
-        """Stop all that is being carried out: the process ends."""
+        """Stop all requests that are carried out, since the process ends."""
         for stop in list(self._stops):
             _say(stop, "shutdown")
 
@@ -175,7 +181,7 @@ def _say(stop: asyncio.Future[Reason], reason: Reason) -> None:
 
 
 async def _left(request: Request, connection: Any) -> None:
-    """Wait until the client is gone, also where it has sent more than is read of it now."""
+    """Wait until the client has left, also if it has sent more than the server reads now."""
     told = asyncio.get_running_loop().create_task(_disconnected(request))
     try:
         while not (await asyncio.wait({told}, timeout=LOOK_SECONDS))[0]:
@@ -191,7 +197,7 @@ async def _disconnected(request: Request) -> None:
 
 
 def _login(snapshot: PolicySnapshot, user: User) -> Hashable:
-    """Whose turn it is: the same as over PostgreSQL's protocol."""
+    """The login by which lanes give turns: the same as over PostgreSQL's protocol."""
     return str(snapshot.service.policy.path), user.name
 
 
@@ -201,7 +207,7 @@ def _response(found: object) -> Response:
 
 
 def _bearer(request: Request) -> str:
-    """The token of a request; empty where it has none."""
+    """The token of a request; empty if it has none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
@@ -209,9 +215,9 @@ def _bearer(request: Request) -> str:
 def _known(
     snapshots: Worlds, request: Request, bearer: str
 ) -> tuple[PolicySnapshot, User] | Response:
-    """Who asks, under which policy: the one that is named, or the first that knows the token.
+    """The policy that the request names, or else the first that knows the token, and the user.
 
-    Only who has a token of some policy is told that a database does not exist.
+    Only a client with a token of some policy is told that a database does not exist.
     """
     fitting = {n: (w, user) for n, w in snapshots.items() if (user := w.bearer(bearer)) is not None}
     named = request.headers.get(DATABASE, "")
@@ -226,7 +232,7 @@ def _known(
 
 
 class _Call:
-    """A statement that is asked in a thread, and can be stopped there."""
+    """A statement that is carried out in a thread, where it can be stopped."""
 
     def __init__(self, snapshot: PolicySnapshot, user: User, asked: Question, work: Work) -> None:
         self._snapshot, self._user, self._asked, self._work = snapshot, user, asked, work
@@ -248,7 +254,7 @@ class _Call:
 
 
 def _guarded(user: User, work: Callable[[], Response]) -> Response:
-    """Whatever goes wrong is told in the same words as everywhere, and nothing of a row is."""
+    """Turn any error into a response with the words of all faces. It tells nothing of any row."""
     try:
         return work()
     except Refused as refused:
@@ -286,7 +292,7 @@ def _budget(snapshot: PolicySnapshot, user: User) -> Response:
 
 
 def _metrics(snapshot: PolicySnapshot, user: User) -> Response:
-    """For operators: they tell what every role has spent."""
+    """The metrics, for roles of owners only, since they tell how much each role has spent."""
     if not snapshot.service.policy.roles[user.role].owner:
         why, instead = "They tell what every role has spent.", "Take the token of an owner's role."
         return _wrong(403, "metrics are for owners", why, instead)
@@ -319,7 +325,10 @@ def _busy(lane: Lane) -> Response:
 
 
 def _stopped(reason: Reason) -> Response:
-    """What had not begun was not charged; whether it had is not known here."""
+    """The response to a statement that was stopped.
+
+    A statement that had not begun was not charged, but it is not known here whether it had begun.
+    """
     if reason == "timeout":
         why, instead = "The policy says how long a statement may take.", "Ask for less at once."
         return _wrong(504, "the statement took too long", f"{why} {_CHARGED}", instead)

@@ -1,7 +1,7 @@
-"""Answers and requests as bytes, counted in the pool until they are read.
+"""The bytes of requests and answers, counted in the memory pool until they are read.
 
-An answer is written piece by piece, so that it is in memory once, and given to the client as that
-reads; each piece is dropped when it has been sent.
+An answer is written piece by piece, so that it is in memory only once. It is sent as fast as the
+client reads, and each piece is dropped when it has been sent.
 """
 
 from __future__ import annotations
@@ -23,28 +23,31 @@ from dpsql.serve.http.question import Unreadable
 from dpsql.service import Reply, plain
 
 FEW = 1 << 16
-"""Bytes of a request from which it is counted."""
+"""Requests of more bytes than this are counted."""
 ROWS = 10_000
-"""Rows that are written at one time."""
+"""The number of rows that are written at one time."""
 PIECE = 1 << 18
-"""Bytes that are given to the client at one time."""
+"""The number of bytes that are sent to the client at one time."""
 SEND_SECONDS = 60.0
-"""For so long a client may take nothing of an answer."""
+"""The longest time in which a client may receive nothing of an answer."""
 
 
 class Body:
-    """Bytes that are counted as they are added, and until they are taken. Also a file to write to."""
+    """A queue of bytes that are counted from when they are added until they are taken.
+
+    It can be used as a file to write to.
+    """
 
     closed = False
 
     def __init__(self, owner: Hashable) -> None:
-        """Nothing is in it yet. ``owner`` is whose memory it is."""
+        """The queue is empty at first. Its memory is counted for ``owner``."""
         self._pieces: deque[bytes] = deque()
         self._hold = Hold(POOL, Use.HTTP, owner)
         self.size = 0
 
     def write(self, data: bytes | pa.Buffer) -> int:
-        """Add a piece; ``Full`` if there is no memory for it."""
+        """Add bytes. Raises ``Full`` if there is no memory for them."""
         with memoryview(data) as view:
             self._hold.resize(self._hold.bytes + view.nbytes)
             self._pieces += (bytes(view[at : at + PIECE]) for at in range(0, view.nbytes, PIECE))
@@ -52,15 +55,15 @@ class Body:
             return view.nbytes
 
     def drop(self) -> None:
-        """Nobody takes the rest."""
+        """Drop the rest, which nobody takes."""
         self._pieces.clear()
         self._hold.release()
 
     def flush(self) -> None:
-        """There is nothing behind it."""
+        """Do nothing, as writes are not buffered."""
 
     async def take(self) -> AsyncIterator[bytes]:
-        """Each piece, which is in it no more."""
+        """Yield each piece, and remove it from the queue."""
         while self._pieces:
             piece = self._pieces.popleft()
             yield piece
@@ -68,16 +71,16 @@ class Body:
 
 
 class Prompt(StreamingResponse):
-    """Sent to a client that reads; one that takes nothing for a time is let go."""
+    """A response that ends the connection if the client receives nothing for some time."""
 
     def __init__(self, body: Body, media_type: str) -> None:
-        """The whole body is there."""
+        """``body`` is complete."""
         length = {"content-length": str(body.size)}
         super().__init__(body.take(), media_type=media_type, headers=length)
         self._body = body
 
     async def stream_response(self, send: Send) -> None:
-        """As there, each piece in time; what is left in the end is dropped."""
+        """Send each piece in time, as the base class does, and drop what remains at the end."""
         try:
             await self._stream(send)
         finally:
@@ -96,9 +99,9 @@ class Prompt(StreamingResponse):
 
 
 def make_response(reply: Reply, owner: Hashable, *, arrow: bool) -> Response:
-    """The reply as a response; ``Full`` if there is no memory for it."""
+    """The response that carries a reply. Raises ``Full`` if there is no memory for it."""
     body = Body(owner)
-    rows = POOL.hold(Use.HTTP, table_size(reply.table), owner, reply.table)  # until it is written
+    rows = POOL.hold(Use.HTTP, table_size(reply.table), owner, reply.table)  # until all is written
     if arrow:
         _write_arrow(reply, body)
     else:
@@ -109,7 +112,7 @@ def make_response(reply: Reply, owner: Hashable, *, arrow: bool) -> Response:
 
 
 def _write_arrow(reply: Reply, body: Body) -> None:
-    """One IPC stream; what it cost is in the schema's metadata."""
+    """Write the reply as one IPC stream. Cost and notes are in the metadata of the schema."""
     told = {"cost": plain.cost(reply), "recalled": reply.recalled, "notes": list(reply.notes)}
     table = plain.with_distinct_names(reply).replace_schema_metadata({"dpsql": json.dumps(told)})
     with pa.ipc.new_stream(body, table.schema) as writer:
@@ -117,7 +120,7 @@ def _write_arrow(reply: Reply, body: Body) -> None:
 
 
 async def received(request: Request, owner: Hashable) -> tuple[bytes, Hold]:
-    """The body of a request, as long as it is short enough; and what counts it."""
+    """The body of a request, and the hold that counts it. Refused if the body is too long."""
     body, hold = bytearray(), Hold(POOL, Use.HTTP, owner)
     try:
         async for piece in request.stream():

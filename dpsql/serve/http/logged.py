@@ -1,9 +1,10 @@
-"""Each request as an event of the operator's log: who asked which path, and how it ended.
+"""Records each HTTP request as an event of the operator's log: its login, its path, its outcome.
 
-Claim: nothing that a client writes into a request is logged but its method, its path, and who it proves to
-    be.
+Claim: of a request, only the method, the path and the login that the client has proved are logged,
+    and nothing else that the client has written.
 Assumes: the application sets ``login`` only once it is proved.
-Argument: methods and paths are those that exist, else "other". Query strings, headers and bodies are not read.
+Argument: a method or path that does not exist is logged as "other". Query strings, headers and
+    bodies are not read.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from dpsql.diagnostics.operation.events import HttpRequest, record
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 OTHER = "other"
 UNANSWERED = 499
-"""Stands for a request whose client had gone before it was answered."""
+"""The status of a request whose client had left before it was answered."""
 
 
 class Logged:
-    """The application, whose requests are recorded."""
+    """The application, with a record of each request."""
 
     def __init__(self, app: ASGIApp, paths: Collection[str]) -> None:
-        """``paths`` are those that exist."""
+        """``paths`` are the paths that exist."""
         self._app, self._paths = app, frozenset(paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer a request, and record it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""What the HTTP face takes and gives, for programs: the OpenAPI description."""
+"""The OpenAPI description of the requests and responses of the HTTP face."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _asking(about: str, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def description() -> dict[str, Any]:
-    """The whole description."""
+    """The whole OpenAPI description."""
     text = {"text/plain": {"schema": {"type": "string"}}}
     arrow = {ARROW: {"schema": {"type": "string", "format": "binary"}}}
     return {

@@ -1,4 +1,4 @@
-"""A request's body as a statement to ask. Only what is described is read."""
+"""Reads the body of a request as a statement. Keys that the description lacks are refused."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dpsql.sql.parameters import MOST_PARAMETERS
 
 _LARGEST = 2**63
 MOST_BRACKETS = 1_000
-"""Lists and objects in a body; what is described has three."""
+"""The most lists and objects in a body."""
 _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One statement, what goes into it, and how the answer is wanted."""
+    """One statement with its parameters, its settings, and the wanted form of the answer."""
 
     sql: str
     parameters: tuple[Any, ...] = ()
@@ -29,22 +29,22 @@ class Question:
     settings: tuple[str, ...] = ()
     arrow: bool = False
     owner: Hashable = None
-    """Whose memory the request and its answer are."""
+    """The login for which the memory of request and answer is counted."""
     hold: Hold | None = None
-    """Counts the request."""
+    """The hold that counts the memory of the request."""
 
 
 class Unreadable(Exception):
-    """A request that is not what the description says."""
+    """A request that does not fit the description."""
 
     def __init__(self, status: int, headline: str, instead: str) -> None:
-        """Hold what is said of it."""
+        """``headline`` and ``instead`` are told to the client."""
         self.status, self.headline, self.instead = status, line(headline), line(instead)
         super().__init__(self.headline)
 
 
 def question(body: bytes, *, arrow: bool) -> Question:
-    """The question that a body is."""
+    """Read a body as a question."""
     if _brackets(body) > MOST_BRACKETS:
         raise _bad(
             f"the body has more than {MOST_BRACKETS} lists and objects",
@@ -64,13 +64,13 @@ def question(body: bytes, *, arrow: bool) -> Question:
 
 
 def _brackets(body: bytes) -> int:
-    """How many lists and objects there are, without reading them.
+    """The number of lists and objects in a body, counted without parsing it.
 
-    While they are made, the garbage collector looks through all objects of the process again and
-    again, and everybody waits: for 0.2 seconds with a body of lists.
+    While a parser makes very many of them, the garbage collector scans all objects of the process
+    again and again, and all clients wait: for 0.2 seconds with a body of lists.
     """
     found = body.count(b"[") + body.count(b"{")
-    if found > MOST_BRACKETS:  # in texts there may be as many as one likes
+    if found > MOST_BRACKETS:  # brackets inside texts do not count
         plain = _TEXT.sub(b"", body)
         found = plain.count(b"[") + plain.count(b"{")
     return found
@@ -92,7 +92,7 @@ def _parameters(given: Any) -> tuple[Any, ...]:
 
 
 def _is_parameter(value: Any) -> bool:
-    """Whether it is a value, or a list of values for ANY or ALL."""
+    """Whether this is a value, or a list of values for ANY or ALL."""
     return all(map(_is_value, value)) if isinstance(value, list) else _is_value(value)
 
 
@@ -109,7 +109,7 @@ def _session(given: Any) -> str:
 
 
 def _settings(given: Any) -> tuple[str, ...]:
-    """The SET statements that they stand for."""
+    """The SET statements that the given settings stand for."""
     if not isinstance(given, dict):
         raise _bad('"settings" is not an object', '"settings": {"epsilon": 0.05}')
     found = []

@@ -1,4 +1,4 @@
-"""The HTTP face beside the PostgreSQL one, on the same event loop."""
+"""The HTTP server. It runs on the same event loop as the PostgreSQL face."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ GRACE_SECONDS = 4.0
 
 
 class PromptProtocol(H11Protocol):
-    """A connection. A request comes whole within some seconds, or not at all.
+    """A connection. It is closed if a request does not arrive whole within ``seconds``.
 
-    Between requests a connection may rest for as long as ``timeout_keep_alive`` says. While nobody
-    is known to ask something it is a newcomer, which gives way to others.
+    Between requests a connection may be idle for ``timeout_keep_alive``. While it carries out no
+    request of a known user it is a newcomer, which others may displace.
     """
 
     seconds = 30.0
@@ -41,7 +41,7 @@ class PromptProtocol(H11Protocol):
     _made = _lost = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
-        """The first request is due, or has come while the TLS handshake ended."""
+        """Await the first request, part of which may have come as the TLS handshake ended."""
         if self._lost:
             return
         self._made = True
@@ -55,7 +55,7 @@ class PromptProtocol(H11Protocol):
             self.data_received(early)
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request, or its end."""
+        """Read a part of a request, or its end."""
         if not self._made:
             self._early += data
             return
@@ -66,7 +66,7 @@ class PromptProtocol(H11Protocol):
             self._rested()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """Note that the client has left."""
         self._lost = True
         self._rested()
         if self._closing is not None:
@@ -76,26 +76,26 @@ class PromptProtocol(H11Protocol):
             super().connection_lost(exc)
 
     def enter(self) -> None:
-        """Somebody who is known has asked something: until it is answered, the place is theirs."""
+        """Note a request of a known user. Nobody displaces the connection until it is answered."""
         self.newcomers.discard(self)
 
     def gone(self) -> bool:
-        """Whether the client is gone, also while nothing is read of it."""
+        """Whether the client has left, also while nothing is read from its connection."""
         return self._lost or has_left(self.transport)
 
     def on_response_complete(self) -> None:
-        """Nobody is known any more, until the next request."""
+        """Become a newcomer again until the next request."""
         self.newcomers.discard(self)
         if not self._lost:
             self.newcomers.add(self, self._peer, begun=True)
         super().on_response_complete()
 
     def give_way(self) -> None:
-        """Another newcomer needs the place."""
+        """Close at once, since another newcomer needs the place."""
         self.transport.abort()
 
     def leave(self) -> None:
-        """Close when no request is being carried out; soon, whatever the client does."""
+        """Close once no request is carried out, and soon after that whatever the client does."""
         if not self.transport.is_closing():
             with contextlib.suppress(h11.LocalProtocolError):
                 self.shutdown()
@@ -113,10 +113,10 @@ class PromptProtocol(H11Protocol):
 
 
 class Handshake(asyncio.Protocol):
-    """A client before its TLS handshake is done: a newcomer too."""
+    """A connection during its TLS handshake. It is a newcomer too."""
 
     def __init__(self, tls: ssl.SSLContext, prompt: PromptProtocol, open_: set[Handshake]) -> None:
-        """``prompt`` goes on when the handshake is done."""
+        """``prompt`` takes over when the handshake is done."""
         self._tls, self._prompt, self._open = tls, prompt, open_
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -126,13 +126,13 @@ class Handshake(asyncio.Protocol):
     def connection_made(  # type: ignore[override]  # no loop calls it with another transport
         self, transport: asyncio.Transport
     ) -> None:
-        """The client speaks first."""
+        """Wait for the client, which speaks first."""
         self._transport = transport
         self._open.add(self)
         self._prompt.newcomers.add(self, transport.get_extra_info("peername"))
 
     def data_received(self, data: bytes) -> None:
-        """The client begins; what follows is read by whoever shakes hands."""
+        """Begin the handshake, which reads all that follows the client's first bytes."""
         if self._shaking is None and self._transport is not None:
             self._transport.pause_reading()
             self._shaking = self._loop.create_task(self._shake(self._transport, data))
@@ -148,7 +148,7 @@ class Handshake(asyncio.Protocol):
             self._prompt.connection_made(found)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
-        """The client has gone before it began."""
+        """Note that the client has left before the handshake began."""
         self._over()
 
     def _over(self) -> None:
@@ -157,7 +157,7 @@ class Handshake(asyncio.Protocol):
         self._prompt.newcomers.discard(self)
 
     def give_way(self) -> None:
-        """It took too long, another newcomer needs the place, or nobody is taken in any more."""
+        """Close: it took too long, the place is needed, or no more connections are accepted."""
         if self._shaking is not None:
             self._shaking.cancel()
         elif self._transport is not None:
@@ -165,7 +165,7 @@ class Handshake(asyncio.Protocol):
 
 
 class HttpServer:
-    """Listening for HTTP clients on one address."""
+    """Listens for HTTP clients on one address."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class HttpServer:
         self.face = Face(lambda: endpoint.snapshots, self.traffic)
         self._config = uvicorn.Config(
             self.face.app(), log_level="warning", http=PromptProtocol, access_log=False, lifespan="off", ws="none",
-            proxy_headers=False,  # anybody may write them: an address is what a connection comes from
+            proxy_headers=False,  # any client may write them, so only the socket's address counts
             timeout_keep_alive=30,
             ssl_certfile=None if proof is None else proof.chain,
             ssl_keyfile=None if proof is None else proof.key,
@@ -191,7 +191,7 @@ class HttpServer:
         self._ticking: asyncio.TimerHandle | None = None
 
     async def start(self) -> int:
-        """Listen; the port that was taken (0 asks for any)."""
+        """Listen, and return the port. The port 0 asks for any free one."""
         family = socket.AF_INET6 if ":" in self._where[0] else socket.AF_INET
         sock = socket.create_server(self._where, family=family)
         self._config.load()
@@ -211,35 +211,35 @@ class HttpServer:
         return made
 
     def _tick(self) -> None:
-        """The date that responses have, each second."""
+        """Set the date of responses, once a second."""
         self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
         self._ticking = asyncio.get_running_loop().call_later(1.0, self._tick)
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of clients that are connected."""
         return len(self._state.connections) + len(self._shaking)
 
     def deafen(self) -> None:
-        """Take nobody in any more."""
+        """Accept no more connections."""
         if self._server is not None:
             self._server.close()
         if self._ticking is not None:
             self._ticking.cancel()
 
     def leave(self) -> None:
-        """Close the connections for which no request is being carried out."""
+        """Close the connections that carry out no request."""
         for shaking in list(self._shaking):
             shaking.give_way()
         for connection in self._connections():
             connection.leave()
 
     def interrupt(self) -> None:
-        """Stop what is being carried out, and tell its clients."""
+        """Stop the requests that are carried out, and tell their clients."""
         self.face.interrupt()
 
     def abort(self) -> None:
-        """Close what is left at once."""
+        """Close the remaining connections at once."""
         for connection in self._connections():
             connection.transport.abort()
 
@@ -247,5 +247,5 @@ class HttpServer:
         return [c for c in self._state.connections if isinstance(c, PromptProtocol)]
 
     async def stop(self) -> None:
-        """Drain this face alone, with all that it shares."""
+        """Drain this face alone, and the parts that it shares with others."""
         await drain([self], self.traffic, GRACE_SECONDS, lambda: False)
