@@ -1,1 +1,1 @@
-"""The PostgreSQL protocol: a machine of tables without I/O, and a thin asyncio shell around it."""
+"""The PostgreSQL protocol: a table-driven machine without I/O, and asyncio code around it."""

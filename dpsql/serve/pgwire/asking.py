@@ -1,4 +1,4 @@
-"""What the machine asks for, and what it is given. Each request is carried out elsewhere."""
+"""The requests of the protocol's machine and their results. Other code carries the requests out."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from dpsql.serve.tokens import TOKEN
 from dpsql.sql.parse import LONGEST_TEXT
 
 _REMEMBERED = 20_000
-"""Bytes of an encoded answer that are worth keeping for the next client."""
+"""The most bytes of an encoded answer that are kept for the next client."""
 MOST_ENCODED = 2
-"""Ways of encoding an answer that are kept: drivers ask for text, or for binary."""
+"""The most encodings of an answer that are kept: drivers ask for text or for binary."""
 PIECE = 1 << 20
-"""Bytes of rows that are made into messages at one time; a longer row goes alone."""
+"""The bytes of rows that are encoded at one time. A longer row is encoded alone."""
 _HEAD, _FIELD = 7, 44
-"""Bytes of a row as a message, and of each of its fields, beside texts: at most."""
+"""The most bytes of a row as a message, and of each of its fields, apart from texts."""
 
 
 class Setting(NamedTuple):
-    """What ``set_config`` was asked to set; ``local`` is for this transaction only."""
+    """A setting that ``set_config`` sets. If it is ``local``, it is for this transaction only."""
 
     name: str
     value: str
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 @dataclass(slots=True)
 class Answer:
-    """Rows that were released or made up by dpsql, with what to say about them."""
+    """Rows that dpsql released or made itself, with notices, notes and warnings about them."""
 
     columns: tuple[WireColumn, ...]
     table: pa.Table
@@ -52,28 +52,28 @@ class Answer:
     warnings: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
     size: int = 0
-    """The bytes of its rows, once they were counted."""
+    """The bytes of the rows; 0 before they are counted."""
     hold: Hold | None = None
-    """Counts the memory of its rows for as long as somebody reads them."""
+    """The hold that counts the memory of the rows for as long as somebody reads them."""
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.table.num_rows)
 
     def counted(self) -> int:
-        """The bytes of its rows."""
+        """The bytes of the rows, counted on the first call."""
         if not self.size:
             self.size = table_size(self.table)
         return self.size
 
     def bytes_of(self, start: int, stop: int) -> int:
-        """About how many bytes so many rows are as messages."""
+        """About how many bytes the rows from ``start`` to ``stop`` take as messages."""
         part = self.table.slice(start, stop - start)
         return int(part.nbytes + part.num_rows * (_HEAD + 8 * part.num_columns))
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Where to cut rows, so that each piece is about as long as a client reads at a time."""
+        """Ranges of rows, each of which takes about as many bytes as are sent at one time."""
         while start < stop:
             end = min(stop, start + CHUNK)
             while end - start > 1 and self.bytes_of(start, end) > PIECE:
@@ -83,12 +83,12 @@ class Answer:
 
     @property
     def most_encoded(self) -> int:
-        """Bytes that all rows may take as messages, where they are remembered."""
+        """The most bytes that one kept encoding of all rows may take."""
         each = _HEAD + _FIELD * len(self.columns)
         return min(_REMEMBERED, self.count * each + int(self.table.nbytes))
 
     def rows(self, formats: tuple[int, ...]) -> bytes:
-        """Every row as messages, remembered while it is small."""
+        """All rows as messages. A small encoding is kept."""
         known = self.encoded.get(formats)
         if known is None:
             known = data_rows(self.table, self.columns, formats)
@@ -99,17 +99,17 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a statement takes and returns, known without touching data."""
+    """The columns and the parameter types of a statement, found without reading data."""
 
     columns: tuple[WireColumn, ...]
     oids: tuple[int, ...] = ()
 
 
 class Backend(Protocol):
-    """A role's session, as the machine sees it."""
+    """The operations of a role's session that the machine needs."""
 
     def describe(self, query: Query, oids: Sequence[int]) -> Description:
-        """Columns and parameter types, before values are known."""
+        """The columns and parameter types of a query, before its values are known."""
         ...
 
     def columns(
@@ -119,30 +119,30 @@ class Backend(Protocol):
         ...
 
     def run(self, ask: Run) -> Answer:
-        """The answer to a query: what is charged is charged here."""
+        """Answer a query. This is the step in which it is charged."""
         ...
 
     def known(self, ask: Run) -> Answer | None:
-        """The same answer if it is at hand and free."""
+        """The same answer if it is cached and free; else None."""
         ...
 
     def light(self, query: Query, *, at_once: bool) -> bool | None:
-        """Whether a query reads no data: no long work of others may keep it waiting.
+        """Whether a query reads no data, so that it must not wait behind long statements.
 
-        None where that cannot be seen ``at_once``, as others wait meanwhile.
+        None if ``at_once`` is set and the check would take long while other connections wait.
         """
         ...
 
     def interrupt(self, thread: int) -> None:
-        """Stop what is being carried out in another thread; what was charged stays charged."""
+        """Stop the statement that another thread carries out. Its charge stays."""
         ...
 
     def own(self, text: str) -> Answer:
-        """One of dpsql's own commands."""
+        """Run one of dpsql's own commands."""
         ...
 
     def become(self, role: str | None) -> None:
-        """Take another role, or (None) the one that logged in; refused unless the policy grants it."""
+        """Take another role, or for None the one that logged in; refused unless it is granted."""
         ...
 
     @property
@@ -151,19 +151,19 @@ class Backend(Protocol):
         ...
 
     def settings(self) -> object:
-        """The role and dpsql's settings as they are now."""
+        """The current role and dpsql's current settings."""
         ...
 
     def take_back(self, own: Mapping[str, Any]) -> None:
-        """Give each of dpsql's settings that is named the value of what ``settings`` gave."""
+        """Set each of the named settings of dpsql back to its value in an earlier ``settings``."""
         ...
 
     def restore(self, settings: object | None) -> None:
-        """Back to earlier settings, or to those that the session began with."""
+        """Go back to earlier settings; for None, to those that ``begin`` has noted."""
         ...
 
     def begin(self) -> None:
-        """The settings as they are now are what the session began with."""
+        """Make the current settings the ones to which ``restore(None)`` goes back."""
         ...
 
 
@@ -175,20 +175,20 @@ class DescribeQuery:
     oids: tuple[int, ...]
 
     def perform(self, backend: Backend) -> Description:
-        """Carry it out; may take a while."""
+        """Carry out the request. It may take some time."""
         return backend.describe(self.query, self.oids)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Ask for columns, with values at hand."""
+    """Ask for columns, given the values of the parameters."""
 
     query: Query
     values: tuple[Value, ...]
     oids: tuple[int, ...]
 
     def perform(self, backend: Backend) -> tuple[WireColumn, ...]:
-        """Carry it out; may take a while."""
+        """Carry out the request. It may take some time."""
         return backend.columns(self.query, self.values, self.oids)
 
 
@@ -202,7 +202,7 @@ class Run:
     notices: bool = True
 
     def perform(self, backend: Backend) -> Answer:
-        """Carry it out; may take a while, and may be charged."""
+        """Carry out the request. It may take some time, and may be charged."""
         return backend.run(self)
 
 
@@ -213,13 +213,16 @@ class RunOwn:
     text: str
 
     def perform(self, backend: Backend) -> Answer:
-        """Carry it out."""
+        """Carry out the request."""
         return backend.own(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Encode:
-    """Ask for a part of an answer as messages; pauses until the client has taken what was sent."""
+    """Ask for a part of an answer as messages.
+
+    The machine goes on once the client has taken what was sent before.
+    """
 
     answer: Answer
     start: int
@@ -227,14 +230,14 @@ class Encode:
     formats: tuple[int, ...]
 
     def perform(self, backend: Backend) -> bytes:  # noqa: ARG002 (every request has this shape)
-        """Carry it out."""
+        """Carry out the request."""
         part = self.answer.table.slice(self.start, self.stop - self.start)
         return data_rows(part, self.answer.columns, self.formats)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodeCopy:
-    """Ask for a part of an answer as the lines of a COPY; pauses as ``Encode`` does."""
+    """Ask for a part of an answer as the lines of a COPY. It waits as ``Encode`` does."""
 
     copy: Copy
     answer: Answer
@@ -242,7 +245,7 @@ class EncodeCopy:
     stop: int
 
     def perform(self, backend: Backend) -> bytes:  # noqa: ARG002 (every request has this shape)
-        """Carry it out."""
+        """Carry out the request."""
         return encode_copied_rows(
             self.copy, self.answer.columns, self.answer.table, self.start, self.stop
         )
@@ -255,7 +258,7 @@ class Read:
     text: str
 
     def perform(self, backend: Backend) -> Statements:  # noqa: ARG002 (as above)
-        """Carry it out. Only one statement at a time has tokens."""
+        """Carry out the request. Only one statement at a time has tokens in memory."""
         hold = POOL.hold(Use.READING, TOKEN * min(len(self.text), LONGEST_TEXT))
         try:
             return script.read_script(self.text)
@@ -265,38 +268,38 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Prove:
-    """Ask whether a password is the right one, which takes long on purpose. Nobody has entered yet."""
+    """Ask whether a password is the right one, before the log-in. The check is slow on purpose."""
 
     verifier: Verifier
     password: str
 
     def perform(self, backend: Backend) -> bool:  # noqa: ARG002 (as above)
-        """Carry it out."""
+        """Carry out the request."""
         return self.verifier.fits(self.password)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pause:
-    """Ask to go on when others have had their turn and the client has taken what was sent."""
+    """Ask to go on after the turns of others, once the client has taken what was sent."""
 
     def perform(self, backend: Backend) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wait:
-    """Ask to go on after some seconds. No worker waits meanwhile."""
+    """Ask to go on after some seconds. No thread of a lane waits meanwhile."""
 
     seconds: float
 
     def perform(self, backend: Backend) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
 
 LARGE_RESULTS = (Encode, EncodeCopy)
-"""Results that wait until the client has taken what was sent."""
+"""Requests whose results wait until the client has taken what was sent."""
 TIMED = (DescribeQuery, Columns, Run)
-"""What a statement timeout ends."""
+"""Requests that a statement timeout ends."""
 Ask = DescribeQuery | Columns | Run | RunOwn | Encode | EncodeCopy | Read | Prove | Pause | Wait
 Steps = Generator[Ask, Any, Any]
-"""A conversation that pauses at each request and is resumed with its result."""
+"""A generator that yields each request and is resumed with its result."""

@@ -1,6 +1,7 @@
-"""Comments that set something for one statement: read where a script is split, and kept with its query.
+"""Keeps comments that set something for one statement together with the statement's query.
 
-What they may set, and to what, is decided by the service: here they are only told from others.
+They are found where a script is split. This module only tells them from other comments. The service
+decides what they may set, and to which values.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _EXPLAIN = "explain"
 
 
 def setting_comments(gap: str) -> str:
-    """Those of the comments between two tokens that set something.
+    """The comments between two tokens that set something.
 
     >>> setting_comments("; -- one\\n /* two */ /* dpsql.epsilon = 0.1 */ ")
     '/* dpsql.epsilon = 0.1 */ '
@@ -27,7 +28,7 @@ def setting_comments(gap: str) -> str:
 
 
 def with_comments(command: c.Command, comments: str) -> c.Command:
-    """The command with these in front of its query: none but a query can have them."""
+    """The command with these comments in front of its query. Refused if it has no query."""
     if not comments:
         return command
     if isinstance(command, c.Query):
@@ -44,5 +45,5 @@ def with_comments(command: c.Command, comments: str) -> c.Command:
 
 
 def query_with(query: c.Query, comments: str) -> c.Query:
-    """The query with these in front."""
+    """The query with these comments in front of it."""
     return replace(query, text=comments + query.text) if comments else query

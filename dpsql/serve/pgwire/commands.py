@@ -1,4 +1,4 @@
-"""The statements that a session itself carries out, as values. Everything else is a query."""
+"""The commands that a session carries out, as values. Every other statement is a query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpsql.serve.tokens import Token, tokens_of
 
 
 def highest(tokens: Iterable[Token]) -> int:
-    """The number of the last parameter that is named."""
+    """The highest number of a parameter among the tokens; 0 if there is none."""
     return max(
         (int(t.text[1:]) for t in tokens if t.kind == "param" and len(t.text) < 7), default=0
     )
@@ -17,29 +17,30 @@ def highest(tokens: Iterable[Token]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """SELECT and its like: answered by the catalog or by the service.
+    """A query, such as a SELECT. The catalog or the service answers it.
 
-    It is its text: the tokens take fifty times as much memory, and are read again when they are needed.
+    Only the text is kept. The tokens take fifty times as much memory, and are read again when they
+    are needed.
     """
 
     text: str
     highest: int | None = field(default=None, compare=False)
-    """The number of its last parameter, where it was looked for when it was read."""
+    """The number of its last parameter, if it was found when the statement was read."""
 
     @property
     def parameters(self) -> int:
-        """How many parameters it names."""
+        """The number of its parameters."""
         return highest(self.tokens) if self.highest is None else self.highest
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """Everything but spaces and comments."""
+        """The tokens of the text, without white space and comments."""
         return tokens_of(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """SET, RESET and SHOW of dpsql's own settings, and EXPLAIN: the service carries them out."""
+    """SET, RESET and SHOW of dpsql's own settings, and EXPLAIN. The service carries them out."""
 
     text: str
     returns_rows: bool
@@ -50,14 +51,14 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A transaction starts."""
+    """BEGIN or START TRANSACTION."""
 
     tag: str = "BEGIN"
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A transaction ends; ``commit`` unless it has failed."""
+    """The end of a transaction: a commit (a rollback if it has failed), or a rollback."""
 
     commit: bool
     chain: bool = False
@@ -86,7 +87,7 @@ class RollbackTo:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """A session variable; None takes it back to its default."""
+    """SET of a session variable. The value None stands for its default."""
 
     name: str
     value: str | None
@@ -125,7 +126,7 @@ class Discard:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """A cursor over a query. ``scroll`` is None when nothing is said."""
+    """DECLARE CURSOR over a query. ``scroll`` is None if neither SCROLL nor NO SCROLL is given."""
 
     name: str
     query: Query
@@ -135,7 +136,10 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """FETCH or MOVE. ``direction`` is forward, backward, absolute or relative; no count is ALL."""
+    """FETCH or MOVE.
+
+    ``direction`` is forward, backward, absolute or relative. The count None stands for ALL.
+    """
 
     cursor: str
     direction: str
@@ -152,7 +156,7 @@ class CloseCursor:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """SQL's PREPARE."""
+    """The PREPARE statement of SQL."""
 
     name: str
     oids: tuple[int, ...]
@@ -161,7 +165,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class ExecutePrepared:
-    """SQL's EXECUTE, with constants as values."""
+    """The EXECUTE statement of SQL, with constants as values."""
 
     name: str
     values: tuple[str | None, ...]
@@ -189,7 +193,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Accepted without effect: there is nothing here that it could do."""
+    """A command that is accepted without effect, since there is nothing that it could change."""
 
     tag: str
 
@@ -202,7 +206,7 @@ Command = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A command and where it begins in the text that the client sent."""
+    """A command, and the position at which it begins in the text that the client sent."""
 
     command: Command
     offset: int = 0

@@ -1,4 +1,4 @@
-"""Comments in front of statements, in which tools name who asks; logged with ``--log-comments``."""
+"""Logs comments in front of statements, in which tools name their users (``--log-comments``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COMMENT = re.compile(r"\s*+(?:--([^\n]*+)|/\*(.*?)\*/)", re.DOTALL)
 
 
 def clean(text: str) -> str:
-    """One line of bounded length, without characters that a terminal or a reader of logs would obey.
+    """One line of bounded length, without control characters for a terminal or a reader of logs.
 
     >>> clean("Excel\\n2026 ERROR \\x1b[2J")
     'Excel 2026 ERROR  [2J'
@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """The comment with which a script begins.
+    """The comment with which a script begins; empty if there is none.
 
     >>> comment("/* user 7 */ SELECT 1"), comment("SELECT 1 -- x")
     ('user 7', '')

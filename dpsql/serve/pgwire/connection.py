@@ -1,4 +1,7 @@
-"""One connection: a socket's callbacks around a ``Machine``. Requests run in the threads of lanes."""
+"""One connection: the callbacks of a socket around a ``Machine``.
+
+The machine's requests run in the threads of lanes.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,10 @@ HIGH_WATER = 1 << 18
 
 
 class Connection(asyncio.Protocol):
-    """Feeds the machine, sends what it says, and fetches what it asks for."""
+    """Feeds bytes to the machine, sends its messages, and has its requests carried out."""
 
     def __init__(self, room: Listener) -> None:
-        """Not connected yet."""
+        """The connection is not made yet."""
         self._room = room
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -52,7 +55,7 @@ class Connection(asyncio.Protocol):
         )  # fmt: skip
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is here; also called again when TLS has begun."""
+        """Begin with a new client. It is called again when TLS has begun."""
         first = self._transport is None
         self._transport = cast("asyncio.Transport", transport)
         if not first:
@@ -61,7 +64,7 @@ class Connection(asyncio.Protocol):
         raw = transport.get_extra_info("socket")
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # who vanished is noticed
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # to notice vanished clients
         self._room.open.add(self)
         if self._room.traffic.draining:
             self.machine.refuse(Fatal(STOPPING, "the database system is shutting down"))
@@ -72,7 +75,7 @@ class Connection(asyncio.Protocol):
         self._timers.set("start", self._room.limits.startup_seconds, self.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the client; TLS may begin with the first, without having been asked for."""
+        """Take bytes of the client. The first of them may begin TLS without a request for it."""
         first, self._silent = self._silent, False
         if self.machine.idle:
             self._presence.wake()
@@ -83,24 +86,24 @@ class Connection(asyncio.Protocol):
             return
         with self._room.traffic.turns.turn(self._login()):
             if self._room.traffic.turns.has_had_turn(self._login()):
-                self.machine.pause()  # others first, whichever of its connections it comes by
+                self.machine.pause()  # other logins come first, over all connections of this one
             self.machine.receive(data)
             self._settle()
 
     def _login(self) -> Hashable:
-        """Whose turn it is; before a log-in, that of an address."""
+        """The login that gets a turn for this connection; before the log-in, the address."""
         if self._known is None and self.machine.session is not None:
             self._known = self._room.login(self.machine.home, self.machine.role)
         return self._known or origin(self._presence.peer)
 
     def eof_received(self) -> bool:
-        """The client is done."""
+        """Let the transport close, as the client has closed its side."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
-        """The client is gone: what it asked for is not begun, or is stopped where it runs.
+        """Clean up after a client that has left. Its statements are not begun, or are stopped.
 
-        What was charged stays charged, and what was measured by then is stored.
+        Charges that were made stay, and answers that were measured by then are stored.
         """
         self._room.open.discard(self)
         self._room.traffic.newcomers.discard(self)
@@ -117,14 +120,14 @@ class Connection(asyncio.Protocol):
         self._transport = None
 
     def pause_writing(self) -> None:
-        """The client reads slowly: answers wait, and nothing more is read of it."""
+        """Let answers wait and read nothing more, since the client reads slowly."""
         self._writable = False
         self._reads()
         self._await_reader()
         self._count_unsent()
 
     def resume_writing(self) -> None:
-        """The client has read what was sent."""
+        """Go on, since the client has read what was sent."""
         self._writable = True
         self._unread.release()
         self._timers.cancel("send")
@@ -134,13 +137,13 @@ class Connection(asyncio.Protocol):
             self._deliver(result, None)
 
     def _count_unsent(self) -> None:
-        """Count what waits for the client to read; who leaves too much waiting is let go."""
+        """Count the bytes that wait for the client. Close the connection if they are too many."""
         ready = None if self._held is None else self._held[0]
         if self._transport is not None and not self._unread.fits(self._transport, ready):
             self.abort()
 
     def _await_reader(self, before: int | None = None) -> None:
-        """Close a connection whose client takes nothing, for as long as the endpoint bears that."""
+        """Close the connection if the client receives nothing for ``send_seconds``."""
         if self._transport is None:
             return
         waiting = self._transport.get_write_buffer_size()
@@ -151,7 +154,7 @@ class Connection(asyncio.Protocol):
         self._timers.set("send", seconds, lambda: self._await_reader(waiting))
 
     def _settle(self) -> None:
-        """Send what there is to send, and see to what the machine wants next."""
+        """Send the machine's messages, and do what it asks for next."""
         machine, transport = self.machine, self._transport
         if transport is None:
             return
@@ -161,7 +164,7 @@ class Connection(asyncio.Protocol):
         if machine.phase is Phase.LOGIN:
             self._room.traffic.newcomers.begin(self)
         if machine.phase is Phase.READY and self._entering:
-            self._entered()  # before the client is told: it may cancel from then on
+            self._entered()  # before the client is told, since it may cancel from then on
         if data:
             transport.write(data)
         if machine.phase is Phase.ENCRYPTING:
@@ -175,7 +178,7 @@ class Connection(asyncio.Protocol):
         self._watch()
 
     def _reads(self, *, wanted: bool = True) -> None:
-        """Read on, unless enough has been read that waits, or the client does not read itself."""
+        """Read on, unless enough bytes wait already or the client does not read its answers."""
         wanted &= self._writable and self.machine.hungry
         if wanted != self._reading and self._transport is not None and not self._shaking:
             self._reading = wanted
@@ -187,14 +190,14 @@ class Connection(asyncio.Protocol):
                 self._timers.set("look", LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
-        """See whether the client is still there: nothing is read of it that would say so."""
+        """Check whether the client has left, as nothing is read that would tell."""
         if self._transport is not None and self._writable and has_left(self._transport):
             self.abort()
         else:
             self._timers.set("look", LOOK_SECONDS, self._look)
 
     def _entered(self) -> None:
-        """The log-in is over: the deadline goes, cancelling is possible."""
+        """End the log-in: remove its deadline, and allow the session's key to cancel."""
         self._entering = False
         self._room.traffic.newcomers.discard(self)
         self._timers.cancel("start")
@@ -211,10 +214,10 @@ class Connection(asyncio.Protocol):
             record(LoggedIn(process, machine.role, machine.database, application, address))
 
     def _encrypt(self, transport: asyncio.Transport, hello: bytes = b"") -> None:
-        """Shake hands; until then nothing is read, or the client's hello would be lost.
+        """Begin the TLS handshake. Nothing is read before it, or the client's hello would be lost.
 
-        What arrives between the handshake and the task's next step came encrypted: it waits.
-        ``hello`` is what a client began with that did not ask first.
+        Bytes that arrive after the handshake and before the task's next step came encrypted, and
+        wait. ``hello`` has the first bytes of a client that began TLS without a request.
         """
         if self._shaking is not None:
             return
@@ -229,7 +232,7 @@ class Connection(asyncio.Protocol):
                 transport.abort()
             self._shaking = None
             if found is None:
-                self.abort()  # nobody else says that the connection is lost: it was not made
+                self.abort()  # asyncio will not report a loss, as the connection was not made
                 return
             self._transport = found
             self.machine.encrypted()
@@ -250,13 +253,13 @@ class Connection(asyncio.Protocol):
             self._await_reader()
 
     def _carry_out(self, ask: Ask) -> None:
-        """Have a request carried out; an answer may take so long."""
+        """Have a request carried out in a lane, with a statement timeout if it can have one."""
         if isinstance(ask, Pause):
             self._work.ask = ask
             self._room.traffic.turns.rest(self._login(), lambda: self._go_on(ask))
             return
         if not self._reading and self._transport is not None and has_left(self._transport):
-            self.abort()  # it sent much, and has gone: nothing of that is begun
+            self.abort()  # the client has left: none of its waiting statements is begun
             return
         if isinstance(ask, Wait):
             self._wait(ask)
@@ -276,7 +279,7 @@ class Connection(asyncio.Protocol):
             self._timers.set("statement", seconds, lambda: self.interrupt(said, "timeout"))
 
     def _wait(self, ask: Wait) -> None:
-        """Nothing is held meanwhile but the place of one that has not logged in."""
+        """Wait before a log-in goes on. Meanwhile only the place of a newcomer is taken."""
         self._work.ask = ask
         self._timers.set("start", ask.seconds + self._room.limits.startup_seconds, self.abort)
         self._timers.set("attempt", ask.seconds, lambda: self._worked(ask, None, None))
@@ -290,7 +293,7 @@ class Connection(asyncio.Protocol):
         return self.machine.home.admission(self.machine.role).access
 
     def _worked(self, ask: Ask, result: object, error: BaseException | None) -> None:
-        """What was asked for is here; what is large waits for the client to read."""
+        """Take the result of a request. A large one waits until the client has read."""
         if self.machine.phase is Phase.CLOSED:
             return
         if isinstance(ask, (*LARGE_RESULTS, Pause)) and not self._writable and error is None:
@@ -309,12 +312,12 @@ class Connection(asyncio.Protocol):
         self._settle()
 
     def interrupt(self, said: str, reason: Reason) -> None:
-        """Answer now that the statement was cancelled, and stop the engine."""
+        """Tell the client that its statement is cancelled, and stop the engine."""
         if self._halt(reason):
             self._deliver(None, WireError(CANCELED, said, hint=_STORED))
 
     def _halt(self, reason: Reason) -> bool:
-        """Stop what runs, if something does. Nobody waits for its result any more."""
+        """Stop the running request, if there is one. Its result is dropped."""
         if self.machine.idle or self._work.ask is None or self.machine.session is None:
             return False
         self._held = None
@@ -322,11 +325,11 @@ class Connection(asyncio.Protocol):
         return True
 
     def seen(self) -> Seen | None:
-        """What pg_stat_activity says of this connection, once it has logged in."""
+        """This connection as pg_stat_activity shows it; None before it has logged in."""
         return self._presence.describe(self.machine, self._room.clock)
 
     def stop(self, *, ends: bool) -> None:
-        """Cancel what runs here, or end the session; may be said in any thread."""
+        """Cancel the running statement, or end the session. May be called in any thread."""
         if ends:
             self._loop.call_soon_threadsafe(self._end)
         else:
@@ -334,12 +337,12 @@ class Connection(asyncio.Protocol):
             self._loop.call_soon_threadsafe(self.interrupt, said, "cancel")
 
     def _end(self) -> None:
-        """End the session as its role asked; what it was charged stays charged."""
+        """End the session, as another session of its login asked. Its charges stay."""
         said = Fatal(ENDED, "terminating connection due to administrator command")
         self._say_goodbye("terminate", said)
 
     def end_for_good(self) -> None:
-        """The process ends: stop what runs, and say so."""
+        """Stop the running statement and tell the client, since the process ends."""
         self._say_goodbye("shutdown", shutting_down())
 
     def _say_goodbye(self, reason: Reason, said: Fatal) -> None:
@@ -360,17 +363,17 @@ class Connection(asyncio.Protocol):
             self._timers.cancel("idle")
 
     def abort(self) -> None:
-        """Close at once, and give the place back: in a handshake nobody else would."""
+        """Close at once, and give the place back, which asyncio does not do in a handshake."""
         if self._shaking is not None:
             self._shaking.cancel()
         if self._transport is not None:
             self._transport.abort()
         self.connection_lost(None)
 
-    give_way = abort  # another one that has not logged in needs the place
+    give_way = abort  # another newcomer needs the place
 
     def leave(self) -> None:
-        """Close when nothing is being carried out; at once where nobody has logged in."""
+        """Close once no statement is carried out, or at once if nobody has logged in."""
         if self._entering:
             self.abort()
         elif self._transport is None or not self._at_rest():

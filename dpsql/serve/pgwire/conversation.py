@@ -1,4 +1,4 @@
-"""The simple and the extended protocol: what each message does. One handler for each, in one table."""
+"""The handlers of all messages of the simple and the extended protocol, in one table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpsql.serve.pgwire.transaction import Status
 
 
 def _query(session: Session, message: m.SimpleQuery) -> Steps:
-    """A script: its statements one after the other, up to the first that fails."""
+    """Run the statements of a script one after the other, up to the first that fails."""
     session.note(message.text)
     session.names.portals.pop("", None)
     session.names.prepared.pop("", None)
@@ -47,7 +47,7 @@ def _query(session: Session, message: m.SimpleQuery) -> Steps:
 
 
 def _read_script(session: Session, text: str) -> Steps:
-    """The statements of a script; a long one is read by a worker."""
+    """The statements of a script. A long script is read in a thread of a lane."""
     comments.record_comment(session.process, text)
     if len(text) > script.LONG:
         return (yield asking.Read(text))
@@ -55,7 +55,7 @@ def _read_script(session: Session, text: str) -> Steps:
 
 
 def _statement(session: Session, command: c.Command) -> Steps:
-    """One statement of a script. A script is a transaction of its own: cursors may be declared."""
+    """Run one statement of a script. As a script is a transaction, it may declare cursors."""
     transaction = session.transaction
     idle = transaction.status is Status.IDLE
     if transaction.script is None or not idle or not isinstance(command, _BLOCK_ONLY):
@@ -72,7 +72,7 @@ _BLOCK_ONLY = (c.Declare, c.Savepoint, c.Release, c.RollbackTo)
 
 
 def _end_script(session: Session, *, committed: bool) -> None:
-    """The transaction of a script ends with it, unless the script opened a real one."""
+    """End the transaction of a script, unless the script has begun a transaction block."""
     transaction = session.transaction
     try:
         if transaction.script is not None and transaction.status is Status.IDLE:
@@ -135,7 +135,7 @@ def _bind(session: Session, message: m.Bind) -> Steps:
 
 
 def _check_results(session: Session, portal: Portal) -> Steps:
-    """Whether there is a format for each column, looked at before anything is charged."""
+    """Check that there is a format for each column, before anything is charged."""
     if len(portal.results) <= 1:
         return
     if isinstance(portal.command, c.Query):
@@ -153,7 +153,7 @@ def _wanted(prepared: Prepared) -> int:
 
 
 def _described(session: Session, prepared: Prepared) -> Steps:
-    """Parameter types and columns of a prepared statement, worked out once."""
+    """Describe a prepared statement, if that was not done before."""
     command = prepared.command
     if isinstance(command, c.Query) and not prepared.described:
         found = yield asking.DescribeQuery(command, prepared.oids)
@@ -164,9 +164,10 @@ def _described(session: Session, prepared: Prepared) -> Steps:
 
 
 def _described_again(session: Session, prepared: Prepared) -> Steps:
-    """Under other settings: a client that knows columns by name and type must get these.
+    """Describe a statement again after settings have changed. Refused if its columns changed.
 
-    Refused before anything is charged, as PostgreSQL does.
+    A client that knows the earlier columns must get the same. The refusal is as PostgreSQL's, and
+    comes before anything is charged.
     """
     assert isinstance(prepared.command, c.Query)
     found = yield asking.DescribeQuery(prepared.command, prepared.oids)
@@ -211,13 +212,13 @@ def _execute(session: Session, message: m.Execute) -> Steps:
     elif portal.done:
         raise WireError("55000", f'portal "{message.portal}" cannot be run')
     else:
-        yield from _check_results(session, portal)  # the statement it names may be another now
+        yield from _check_results(session, portal)  # its name may be that of another statement now
         portal.done = True
         yield from execute(session, portal.command, announce=False, formats=portal.results)
 
 
 def _read(session: Session, portal: Portal, limit: int) -> Steps:
-    """The next rows of a portal. It was paid for once; reading on is free."""
+    """Send the next rows of a portal. It is charged once; reading on is free."""
     session.transaction.check()
     assert isinstance(portal.command, c.Query)
     session.note(portal.command.text)
@@ -243,7 +244,7 @@ def _close(session: Session, message: m.Close) -> None:
 
 
 def _nothing(*_: object) -> None:
-    """What is queued is sent anyway, as soon as it can be."""
+    """Do nothing, since queued messages are sent as soon as possible anyway."""
 
 
 _HANDLERS: dict[type, Callable[..., Steps | None]] = {
@@ -259,14 +260,17 @@ _HANDLERS: dict[type, Callable[..., Steps | None]] = {
 
 
 def handle(session: Session, message: m.Message) -> Steps:
-    """What a message asks for, step by step."""
+    """Carry out a message, step by step."""
     steps = _HANDLERS[type(message)](session, message)
     if steps is not None:
         yield from steps
 
 
 def end_script(session: Session) -> None:
-    """The end of a script or of a series: portals of an idle session are gone."""
+    """End a script, or a series up to Sync.
+
+    Outside a transaction block this closes all portals but cursors WITH HOLD.
+    """
     if session.transaction.status is Status.IDLE:
         session.names.end_block(committed=True)
     session.report()

@@ -1,4 +1,4 @@
-"""Reading COPY: only a query TO STDOUT, as text, CSV or binary."""
+"""Reads COPY statements. Only COPY of a query TO STDOUT, as text, CSV or binary, is allowed."""
 
 from __future__ import annotations
 

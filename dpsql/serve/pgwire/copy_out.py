@@ -1,4 +1,7 @@
-"""COPY TO STDOUT: rows as lines of text, as CSV, or as PostgreSQL's binary file, by columns."""
+"""Encodes rows for COPY TO STDOUT: as lines of text, as CSV, or as PostgreSQL's binary file.
+
+The encoding works on whole columns.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _ESCAPES = (
 def encode_copied_rows(
     copy: Copy, columns: Sequence[WireColumn], table: pa.Table, start: int, stop: int
 ) -> bytes:
-    """Rows ``start`` to ``stop`` of a COPY, with what comes before the first and after the last."""
+    """Rows ``start`` to ``stop`` of a COPY, with the header or the trailer if they are due."""
     part, last = table.slice(start, stop - start), stop == table.num_rows
     if copy.format == "binary":
         return _binary(columns, part, first=start == 0, last=last)
@@ -42,7 +45,10 @@ _TEXT = 25
 
 
 def _binary(columns: Sequence[WireColumn], part: pa.Table, *, first: bool, last: bool) -> bytes:
-    """A tuple of the file is laid out as a DataRow is. The header travels with the first."""
+    """Rows of the binary file, which are laid out as DataRow messages are.
+
+    The header of the file is sent in one message with the first row.
+    """
     formats = [1] * len(columns)
     pieces = [data_rows(part, columns, formats, kind=b"d")]
     if first:
@@ -88,7 +94,7 @@ def _text(copy: Copy) -> Callable[[pa.Array], pa.Array]:
 
 
 def _csv(copy: Copy, *, alone: bool) -> Callable[[pa.Array], pa.Array]:
-    """Quoted where it must be: ``\\.`` too, when it would be ``alone`` on its line."""
+    """A function that quotes values where needed; also ``\\.``, if it is ``alone`` on its line."""
     delimiter, quote, null = copy.delimiter or ",", copy.quote, copy.null or ""
 
     def write(values: pa.Array) -> pa.Array:

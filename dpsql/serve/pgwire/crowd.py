@@ -1,7 +1,7 @@
-"""The sessions of an endpoint as one of them sees them: its own, and which of them it may stop.
+"""The sessions of an endpoint that one of them may see and stop.
 
-A session sees what the same login has opened; one that has taken another role sees those that have
-taken the same. Nobody is shown what somebody else asks.
+A session sees the sessions of its own login. If it has taken another role, it sees only those of
+them that have taken the same role. No session sees statements of another login.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 LONGEST_SHOWN = 1_024
-"""Characters of a statement in pg_stat_activity, as PostgreSQL has it."""
+"""The most characters of a statement in pg_stat_activity, as in PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One session as pg_stat_activity shows it; moments are seconds since 1970."""
+    """One session as pg_stat_activity shows it. Times are in seconds since 1970."""
 
     process: int
     login: str
@@ -31,14 +31,14 @@ class Seen:
     state: str
     text: str
     home: object = None
-    """Whose log-in it is: another policy may have one of the same name."""
+    """The endpoint to which the login belongs, as another policy may have a login of that name."""
 
 
 class Crowd(Protocol):
-    """Who is connected."""
+    """All sessions of an endpoint."""
 
     def seen(self) -> Sequence[Seen]:
-        """Every session that has logged in."""
+        """All sessions that have logged in."""
         ...
 
     def holds(self, process: int) -> bool:
@@ -46,33 +46,33 @@ class Crowd(Protocol):
         ...
 
     def stop(self, process: int, *, ends: bool) -> None:
-        """Cancel what a session runs, or end the session."""
+        """Cancel the statement that a session runs, or end the session."""
         ...
 
 
 class Nobody:
-    """A crowd of none: faces without connections of their own."""
+    """A crowd without sessions, for faces that have no connections of their own."""
 
     def seen(self) -> Sequence[Seen]:
-        """No session."""
+        """No sessions."""
         return ()
 
     def holds(self, process: int) -> bool:  # noqa: ARG002 (the crowd's signature)
-        """No session has one."""
+        """Always False."""
         return False
 
     def stop(self, process: int, *, ends: bool) -> None:
-        """There is nobody to stop."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a session stands in the crowd."""
+    """A session's place among all sessions: its number, the others, and its variables."""
 
     process: int = 0
     crowd: Crowd = field(default_factory=Nobody)
     settings: Callable[[], Mapping[str, str]] = dict
-    """The session's variables as they are now."""
+    """Returns the current variables of the session."""
 
     def own(self) -> list[Seen]:
         """The sessions that this one may see."""
@@ -81,7 +81,10 @@ class Place:
         return [s for s in everyone if mine is not None and _sees(mine, s)]
 
     def stop(self, process: int, *, ends: bool) -> bool:
-        """Stop a session of its own; False for any other number, whether or not it is another's."""
+        """Stop a session that this one may see. Returns False for any other number.
+
+        The result does not tell whether another login has a session of that number.
+        """
         if all(s.process != process for s in self.own()):
             return False
         self.crowd.stop(process, ends=ends)

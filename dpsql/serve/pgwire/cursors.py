@@ -1,4 +1,4 @@
-"""Where FETCH and MOVE go: how they are read, and arithmetic on positions. There are no rows."""
+"""Reads FETCH and MOVE, and computes the positions to which they go. It handles no rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from dpsql.serve.pgwire.errors import WireError
 
 
 class Reach(NamedTuple):
-    """Rows ``start`` to ``stop`` (from one, stop included, in steps of 1 or -1), and where it ends."""
+    """The rows from ``start`` to ``stop``, and the position of the cursor after them.
+
+    Rows are counted from one. ``stop`` is included, and ``step`` is 1 or -1.
+    """
 
     start: int
     stop: int
@@ -19,12 +22,12 @@ class Reach(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows that is."""
+        """The number of rows."""
         return max(0, (self.stop - self.start) * self.step + 1)
 
 
 def reach(fetch: Fetch, position: int, total: int) -> Reach:
-    """What a FETCH reads from a cursor at ``position`` of ``total`` rows.
+    """The rows that a FETCH reads from a cursor at ``position`` of ``total`` rows.
 
     >>> reach(Fetch("c", "forward", 2, False), 0, 5)
     Reach(start=1, stop=2, step=1, position=2)
@@ -62,7 +65,7 @@ def _backward(position: int, count: int) -> Reach:
 
 
 def check_scroll(fetch: Fetch, reached: Reach, position: int, *, scroll: bool) -> None:
-    """A cursor declared NO SCROLL only goes forward."""
+    """Refuse to move a cursor backward that is declared NO SCROLL."""
     if not scroll and reached.position < position:
         raise WireError(
             "55000", f'cursor "{fetch.cursor}" can only scan forward',
@@ -71,12 +74,12 @@ def check_scroll(fetch: Fetch, reached: Reach, position: int, *, scroll: bool) -
 
 
 def read_fetch(cursor: Cursor) -> Fetch:
-    """FETCH, behind its first word."""
+    """Read FETCH after its first word."""
     return _fetched(cursor, moves=False)
 
 
 def read_move(cursor: Cursor) -> Fetch:
-    """MOVE, behind its first word."""
+    """Read MOVE after its first word."""
     return _fetched(cursor, moves=True)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong, as the fields of an error message."""
+"""Errors as the fields of PostgreSQL's error messages."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ LIMIT, NO_DATABASE, NO_MEMORY = "54000", "3D000", "53200"
 NO_COLUMN, NO_RELATION, NO_SCHEMA = "42703", "42P01", "3F000"
 STOPPING = "57P03"
 ENDED = "57P01"
-"""A session was ended by its own role: the one code that drivers may take as a reason to reconnect."""
+"""The session was ended by its own role. Only this code tells drivers that they may reconnect."""
 
 
 _OWN_CODE = re.compile(r"DP[0-9]{3}(?=:)")
 
 
 class WireError(Exception):
-    """An error with its SQLSTATE and fields, cut. ``position`` counts characters from one."""
+    """An error with its SQLSTATE and fields, which are cut to a bounded length.
+
+    ``position`` counts characters from one.
+    """
 
     def __init__(
         self, sqlstate: str, message: str, detail: str = "", hint: str = "",
         position: int | None = None,
     ) -> None:  # fmt: skip
-        """Hold the fields."""
+        """Cut the fields, and keep them."""
         self.sqlstate, self.message = sqlstate, line(message)
         self.detail, self.hint = (
             "\n".join(cut_lines(detail.split("\n"), STATEMENT)),
@@ -45,7 +48,7 @@ class WireError(Exception):
 
     @property
     def code(self) -> str:
-        """The code of a refusal or failure of dpsql's own; the SQLSTATE of any other."""
+        """The DP code if the error is dpsql's own; else the SQLSTATE."""
         found = _OWN_CODE.match(self.message)
         return self.sqlstate if found is None else found[0]
 
@@ -55,7 +58,7 @@ class Fatal(WireError):
 
 
 def wire_error(error: BaseException, offset: int = 0) -> WireError:
-    """Any exception as what a client is told. Nothing of it depends on a row."""
+    """The error that a client gets for an exception. Nothing in it depends on a row."""
     if isinstance(error, WireError):
         return error
     if isinstance(error, Refused):
@@ -78,7 +81,7 @@ def wire_error(error: BaseException, offset: int = 0) -> WireError:
 
 
 def no_memory(error: Full, hint: str = "") -> WireError:
-    """What is told to whom the pool has no memory for."""
+    """The error for a client for which the pool has no memory."""
     return WireError(
         NO_MEMORY, f"out of memory: dpsql has no room for {error.size} bytes of {error.use.value}",
         "What clients hold at one time shares a part of `endpoint.memory`, one login's at most half of it.",
@@ -87,6 +90,6 @@ def no_memory(error: Full, hint: str = "") -> WireError:
 
 
 def _why(refused: Refused) -> str:
-    """Why, and what else is wrong with the statement."""
+    """The reason of the first refusal, and the other refusals of the statement."""
     others = [r for r in refused.refusals if r is not refused.first]
     return "\n".join([refused.why, *(f"Also {r.code}: {r.headline}. {r.why}" for r in others)])

@@ -1,4 +1,4 @@
-"""Carrying out commands: one small generator for each, found in one table."""
+"""Carries out commands. Each kind has one small generator, in one table."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ from dpsql.serve.pgwire.variables import REPORTED
 from dpsql.sql.parameters import MOST_PARAMETERS
 
 SAVED = 600
-"""Bytes of a savepoint beside its name and the values of settings."""
+"""Bytes of a savepoint, apart from its name and the values of settings."""
 IN_FAILED_BLOCK = (c.End, c.RollbackTo)
 
 
 def execute(
     session: Session, command: c.Command, *, announce: bool = True, formats: Sequence[int] = ()
 ) -> Steps:
-    """Carry out a command; ``announce`` its columns before its rows, as the simple protocol does."""
+    """Carry out a command.
+
+    ``announce`` sends its columns before its rows, as the simple protocol does.
+    """
     if not isinstance(command, IN_FAILED_BLOCK):
         session.transaction.check()
     tag = _DOING[type(command)](session, command, announce, formats)
@@ -87,7 +90,7 @@ def _end(session: Session, command: c.End, *_: object) -> str:
 
 
 def end(session: Session, *, committed: bool) -> None:
-    """What a transaction leaves behind: its settings if it succeeded, cursors if they are held."""
+    """End a transaction. Its settings stay if it is committed, and its cursors if they are held."""
     transaction, lasted = session.transaction, session.transaction.lasts
     before = transaction.before or transaction.script
     if committed:
@@ -129,7 +132,7 @@ def _rollback_to(session: Session, command: c.RollbackTo, *_: object) -> str:
 
 
 def text_answer(tag: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Answer:
-    """Rows of text made up here."""
+    """An answer of rows of text that are made here."""
     arrays = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(names))]
     columns = tuple(column(name, TEXT) for name in names)
     return Answer(
@@ -138,7 +141,7 @@ def text_answer(tag: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -
 
 
 def answer_show(session: Session, command: c.Show) -> Answer:
-    """What SHOW answers."""
+    """The answer to SHOW."""
     if command.name == "all":
         rows = [[name, value, ""] for name, value in sorted(session.variables.all().items())]
         return text_answer("SHOW", ("name", "setting", "description"), rows)
@@ -271,7 +274,7 @@ def prepared_query(
 
 
 def parameter_count(query: c.Query, oids: Sequence[int]) -> int:
-    """How many parameters a query takes."""
+    """The number of parameters of a query."""
     count = max(query.parameters, len(oids))
     if count > MOST_PARAMETERS:
         raise WireError(
@@ -283,7 +286,7 @@ def parameter_count(query: c.Query, oids: Sequence[int]) -> int:
 
 
 def read_values(texts: Sequence[str | None], oids: Sequence[int]) -> tuple[Any, ...]:
-    """Constants of SQL as parameters."""
+    """The values of constants in SQL, read as parameters of these types."""
     return tuple(
         parameter_value(None if t is None else t.encode(), 0, oid)
         for t, oid in zip(texts, oids, strict=True)
@@ -318,7 +321,7 @@ def _nothing(_: Session, command: c.Nothing, *__: object) -> str:
 
 
 def columns_of(session: Session, command: c.Command | None) -> Steps:
-    """What a command would return, or None; nothing is run that could be charged."""
+    """The columns that a command would return, or None. Nothing is run that could be charged."""
     found: tuple[WireColumn, ...] | None = None
     if isinstance(command, c.Fetch) and not command.moves:
         found = yield from session.columns(cursor(session, command.cursor))

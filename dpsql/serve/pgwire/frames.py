@@ -1,4 +1,4 @@
-"""Bytes to whole messages, with limits. Nothing here knows what a message means."""
+"""Splits received bytes into whole messages, within limits. It does not interpret the messages."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from dpsql.serve.pgwire.errors import PROTOCOL, Fatal, no_memory
 LARGEST_BEFORE_LOGIN = 10_000
 LARGEST_MESSAGE = 16 << 20
 FEW, ENOUGH = 1 << 16, 1 << 18
-"""Bytes from which what was received is counted, and from which no more is read ahead."""
+"""The bytes from which the buffer is counted, and those from which no more is read ahead."""
 _LENGTH = struct.Struct("!i")
 
 
 class Frames:
-    """Bytes received and not yet read. Where they are many, they are counted in the pool."""
+    """The buffer of received bytes. If they are many, they are counted in the memory pool."""
 
     def __init__(self) -> None:
-        """Empty; ``largest`` bounds each message, and grows with the log-in."""
+        """The buffer is empty. ``largest`` bounds each message, and grows with the log-in."""
         self._buffer = bytearray()
         self._read = 0
         self.largest = LARGEST_BEFORE_LOGIN
         self._hold = Hold(POOL, Use.RECEIVED, None)
 
     def admit(self, largest: int, owner: Hashable) -> None:
-        """Somebody has logged in, who may send longer messages, and whose memory they are."""
+        """After a log-in, allow longer messages, and count their memory for the login."""
         self._hold.release()
         self.largest, self._hold = largest, Hold(POOL, Use.RECEIVED, owner)
 
     def feed(self, data: bytes) -> None:
-        """Add what arrived; where there is no memory for that, the connection ends."""
+        """Add bytes that arrived. Ends the connection if there is no memory for them."""
         if self._read > FEW:
             del self._buffer[: self._read]
             self._read = 0
@@ -47,14 +47,14 @@ class Frames:
             raise Fatal(told.sqlstate, told.message, told.detail, told.hint) from None
 
     def drop(self) -> None:
-        """Nothing more is read: give the memory back."""
+        """Drop the buffer, and give its memory back."""
         self._buffer, self._read = bytearray(), 0
         if self._hold.bytes:
             self._hold.release()
 
     @property
     def hungry(self) -> bool:
-        """Whether more is to be received: little waits, or the message that is next is not whole."""
+        """Whether more should be received: few bytes wait, or the next message is not whole."""
         if self.waiting < ENOUGH:
             return True
         (length,) = _LENGTH.unpack_from(self._buffer, self._read + 1)
@@ -62,11 +62,11 @@ class Frames:
 
     @property
     def waiting(self) -> int:
-        """How many bytes are there."""
+        """The number of bytes that wait to be read."""
         return len(self._buffer) - self._read
 
     def startup(self) -> bytes | None:
-        """A message of the start-up phase, which has a length and no type; None until it is whole."""
+        """The next message of the start-up phase, which has no type; None until it is whole."""
         return self._whole(0, 8)
 
     def message(self) -> tuple[int, bytes] | None:

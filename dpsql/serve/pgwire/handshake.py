@@ -1,4 +1,4 @@
-"""The change from a plain connection to an encrypted one."""
+"""Changes a plain connection into an encrypted one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from ssl import SSLContext
 from typing import cast
 
 PROTOCOL_NAME = "postgresql"
-"""What both sides must agree on (ALPN) when TLS begins without having been asked for."""
+"""The protocol on which both sides must agree (ALPN) if TLS begins without a request."""
 FIRST_BYTE = b"\x16"
 GOODBYE_SECONDS = 10.0
-"""For so long a closed connection waits for its client to say good-bye too, as TLS wants it."""
+"""The time for which a closed connection waits for the client to close TLS too."""
 
 
 async def encrypted(
@@ -20,24 +20,24 @@ async def encrypted(
     hello: bytes,
     agrees: str | None = PROTOCOL_NAME,
 ) -> asyncio.Transport | None:
-    """Shake hands; None, or an ``OSError``, when that fails.
+    """Carry out the TLS handshake. Returns None or raises ``OSError`` if it fails.
 
-    ``hello`` is what a client began with that did not ask first; where ``agrees`` says so, it must
-    want to speak that protocol.
+    ``hello`` has the first bytes of a client that began TLS without a request. Such a client must
+    agree on the protocol ``agrees``, unless that is None.
     """
     handshake = asyncio.get_running_loop().create_task(_begin(transport, protocol, tls))
     try:
-        await asyncio.sleep(0)  # it has begun: what it scheduled comes before this
+        await asyncio.sleep(0)  # so that the callbacks it schedules come before _hand_on
         if hello:
             asyncio.get_running_loop().call_soon(_hand_on, transport, hello)
         found = await handshake
     finally:
-        handshake.cancel()  # without this task nobody waits for it
+        handshake.cancel()  # if this task was cancelled, nobody waits for the handshake
     if found is None or found.is_closing():
         return None
     agreed = found.get_extra_info("ssl_object").selected_alpn_protocol()
     if hello and agrees is not None and agreed != agrees:
-        found.abort()  # whoever is there did not mean to talk to this server
+        found.abort()  # the client did not mean to talk to a PostgreSQL server
         return None
     return found
 
@@ -45,7 +45,7 @@ async def encrypted(
 async def _begin(
     transport: asyncio.Transport, protocol: asyncio.Protocol, tls: SSLContext
 ) -> asyncio.Transport | None:
-    """Not where the connection is lost by now: the handshake would wait for its end for ever."""
+    """Begin the handshake, unless the connection is lost: it would then wait for ever."""
     if transport.is_closing():
         return None
     return await asyncio.get_running_loop().start_tls(
@@ -54,7 +54,7 @@ async def _begin(
 
 
 def _hand_on(transport: asyncio.Transport, data: bytes) -> None:
-    """Bytes that were read already go to whoever reads now, if somebody does."""
+    """Pass bytes that were read already to the protocol that reads now."""
     if transport.is_closing():
         return
     reader = cast("asyncio.BufferedProtocol", transport.get_protocol())

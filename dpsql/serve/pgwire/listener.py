@@ -1,4 +1,4 @@
-"""What the connections of one endpoint have in common: limits, lanes, and who is there."""
+"""The parts that all connections of one endpoint share: limits, lanes, and the open sessions."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from dpsql.serve.pgwire.connection import Connection
 
 _FIRST_WORD = 100
-"""Characters in which the first word of a command is looked for."""
+"""The number of characters in which the first word of a command is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one endpoint bears."""
+    """The limits of one endpoint."""
 
     connections: int = 1_000
-    """Of those who have logged in."""
+    """The most connections that have logged in."""
     connections_per_role: int = 800
     startup_seconds: float = 15.0
     idle_seconds: float = 0.0
-    """0: a session may be idle for ever."""
+    """The longest time for which a session may be idle; 0 for any time."""
     send_seconds: float = 60.0
-    """For so long a client may take nothing of what is sent to it."""
+    """The longest time in which a client may receive nothing of what is sent to it."""
     largest_message: int = LARGEST_MESSAGE
     drain_seconds: float = 4.0
-    """For so long statements go on when the endpoint is told to stop; then they are stopped."""
+    """The time for which statements go on when the endpoint ends, before they are stopped."""
 
     @classmethod
     def of(cls, bounds: Bounds) -> Limits:
-        """As a policy has them."""
+        """The limits that a policy sets."""
         return cls(
             connections=bounds.connections,
             startup_seconds=bounds.startup_seconds,
@@ -53,20 +53,20 @@ class Limits:
 
 @dataclass(slots=True)
 class Listener:
-    """What the connections of one endpoint have in common."""
+    """The parts that all connections of one endpoint share."""
 
     endpoint: Endpoint
     traffic: Traffic
     limits: Limits
     clock: Callable[[], float]
-    """Seconds since 1970."""
+    """Returns the time in seconds since 1970."""
     tls: SSLContext | None = None
     open: set[Connection] = field(default_factory=set)
     keys: dict[int, Connection] = field(default_factory=dict)
     compare: Callable[[bytes, bytes], bool] = lambda a, b: a == b
 
     def admit(self, home: Endpoint, user: str) -> int:
-        """The largest message of a role; refused when there are as many connections as there may be."""
+        """The size of the largest message of a user. Refused if there are too many connections."""
         wanted = home.admission(user)
         machines = [c.machine for c in self.open if c.machine.session is not None]
         if len(machines) >= self.limits.connections:
@@ -79,7 +79,7 @@ class Listener:
         return wanted.access.message_bytes or self.limits.largest_message
 
     def lane(self, ask: Ask, backend: Backend, *, at_once: bool) -> Lane | None:
-        """Which threads carry out a request; None where that is not seen at once."""
+        """The lane that carries out a request; None if ``at_once`` is set and that is not known."""
         if isinstance(ask, Prove):
             return self.traffic.proofs
         if isinstance(ask, RunOwn):
@@ -92,7 +92,7 @@ class Listener:
         return self.traffic.catalog if light else self.traffic.data
 
     def _own(self, text: str) -> Lane:
-        """What is set or shown keeps nobody waiting; EXPLAIN plans as a query does."""
+        """The lane of one of dpsql's own commands. EXPLAIN plans as a query does."""
         words = text[:_FIRST_WORD].lower().split()
         match words[0] if words else "":
             case "set" | "reset":
@@ -103,11 +103,11 @@ class Listener:
                 return self.traffic.data
 
     def login(self, home: Endpoint, user: str) -> tuple[str, str]:
-        """Whose turn it is that something of this user is done: the same over every face."""
+        """The login by which lanes and loop give turns to a user: the same over all faces."""
         return home.admission(user).policy, user
 
     def seen(self) -> list[Seen]:
-        """Every session that has logged in."""
+        """All sessions that have logged in."""
         return [seen for c in list(self.keys.values()) if (seen := c.seen()) is not None]
 
     def holds(self, process: int) -> bool:
@@ -115,7 +115,10 @@ class Listener:
         return process in self.keys
 
     def stop(self, process: int, *, ends: bool) -> None:
-        """Cancel what a session runs, or end it. Said by a worker, done by the loop."""
+        """Cancel the statement of a session, or end the session.
+
+        A thread of a lane calls this, and the event loop does it.
+        """
         found = self.keys.get(process)
         if found is not None:
             found.stop(ends=ends)

@@ -1,12 +1,12 @@
-"""The protocol machine: bytes in, bytes and requests out. There is no I/O and no clock in it.
+"""The protocol machine. It takes bytes, and gives bytes and requests, without I/O and clock.
 
-House rules:
+It keeps these rules:
 
-1. ``_TAKEN`` says which messages each phase takes; everything else is a protocol violation.
-2. A handler is a generator. When it asks for something, the machine stops reading until ``resume``
-   or ``fail`` brings the result; what arrives meanwhile waits in ``Frames``.
-3. Whatever goes wrong while a message is handled becomes one error message. After it, the simple
-   protocol goes on, and the extended protocol skips to the next Sync.
+1. ``_TAKEN`` lists the messages that each phase takes. Any other message is a protocol violation.
+2. A handler is a generator. When it yields a request, the machine stops reading until ``resume``
+   or ``fail`` brings the result. Bytes that arrive meanwhile wait in ``Frames``.
+3. Any error while a message is handled becomes one error message. After it, the simple protocol
+   goes on, and the extended protocol skips to the next Sync.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dpsql.serve.throttle import Attempt, Throttle
 
 
 class Phase(enum.Enum):
-    """Where a connection is."""
+    """The phase of a connection."""
 
     STARTUP = "waiting for the first message"
     ENCRYPTING = "waiting for the TLS handshake"
@@ -57,7 +57,7 @@ _TAKEN: dict[Phase, tuple[type, ...]] = {
 
 
 class Machine:
-    """One connection. Feed it with ``receive``; then send what ``take`` gives and mind ``ask``."""
+    """One connection. After ``receive``, ``take`` has bytes to send, and ``ask`` a request."""
 
     def __init__(
         self,
@@ -67,15 +67,15 @@ class Machine:
         crowd: Crowd | None = None,
         attempt: Callable[[str], Attempt] | None = None,
     ) -> None:
-        """Waiting for the first message.
+        """Wait for the first message.
 
-        ``admit`` may refuse a role that has proved itself, or says how large its messages may be.
-        ``attempt`` begins a log-in under a name.
+        ``admit`` refuses a user who has proved the password, or returns the size of the largest
+        message. ``attempt`` begins a log-in under a name.
         """
         self._endpoint, self._admit, self._crowd = endpoint, admit, crowd or Nobody()
         self._attempt = attempt or (lambda name: Throttle().attempt(None, name))
         self.home = endpoint
-        """Who takes this client in, once it has said which database it wants."""
+        """The endpoint of the client's database, once the client has named it."""
         self._frames = Frames()
         self._out: list[bytes] = []
         self._steps: Steps | None = None
@@ -93,31 +93,31 @@ class Machine:
 
     @property
     def role(self) -> str:
-        """Who it is, or claims to be."""
+        """The login that the client claims, or has proved."""
         return "" if self._wanted is None else self._wanted.role
 
     @property
     def database(self) -> str:
-        """What it has connected to."""
+        """The database that the client has named."""
         return "" if self._wanted is None else self._wanted.database
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is being carried out."""
+        """Whether no message is being carried out."""
         return self._steps is None
 
     @property
     def backlog(self) -> int:
-        """How much was received and not yet read."""
+        """The number of bytes that were received and not yet read."""
         return self._frames.waiting
 
     @property
     def hungry(self) -> bool:
-        """Whether more is to be received before what is there has been read."""
+        """Whether more bytes should be received before the waiting ones have been read."""
         return self._frames.hungry
 
     def drop(self) -> None:
-        """The client is gone: nothing that it sent or was to be sent is kept."""
+        """Drop all received and unsent bytes, since the client has left."""
         self._close()
         self._frames.drop()
         self._out.clear()
@@ -130,7 +130,7 @@ class Machine:
         self._read_on(data)
 
     def take(self) -> bytes:
-        """What is to be sent now."""
+        """The bytes to send now."""
         if self.session is not None and self.session.out:
             self._out += self.session.out
             self.session.out.clear()
@@ -139,25 +139,25 @@ class Machine:
         return data
 
     def encrypting(self) -> None:
-        """A handshake came first, without having been asked for: nothing is read before it is done."""
+        """Wait for a TLS handshake that began without a request. Nothing is read before its end."""
         assert self.phase is Phase.STARTUP
         self.phase = Phase.ENCRYPTING
 
     def encrypted(self) -> None:
-        """The TLS handshake is done."""
+        """Go on after the TLS handshake."""
         assert self.phase is Phase.ENCRYPTING
         self._encrypted, self.phase = True, Phase.STARTUP
         self._read_on()
 
     def resume(self, result: object) -> None:
-        """What was asked for is here."""
+        """Go on with the result of the request."""
         self._rested()
         if self._steps is not None:
             self._run(lambda steps: steps.send(result))
         self._read_on()
 
     def fail(self, error: BaseException) -> None:
-        """What was asked for cannot be had."""
+        """Go on with the error of the request."""
         self._rested()
         self._run(lambda steps: steps.throw(error))
         self._read_on()
@@ -175,9 +175,9 @@ class Machine:
         self._close()
 
     def _read_on(self, data: bytes = b"") -> None:
-        """Messages one after the other, until one is not whole or waits for something.
+        """Handle messages one after the other, until one is not whole or waits for a request.
 
-        After some work others have their turn, however much has been sent at once.
+        After some work other connections have their turn, however much this one has sent.
         """
         try:
             self._frames.feed(data)
@@ -200,7 +200,7 @@ class Machine:
             self.refuse(Fatal(error.sqlstate, error.message))
 
     def pause(self) -> None:
-        """Let others have their turn before this one goes on."""
+        """Let other connections have their turn before this one goes on."""
         if self._steps is None and self.session is not None and self._reading():
             self.ask = self.ask or Pause()
 
@@ -217,7 +217,7 @@ class Machine:
             self._asked(message)
 
     def _encryption(self, message: m.Encrypt) -> None:
-        """Each encryption may be asked for once, and none after TLS has begun."""
+        """Answer a request for encryption. Each kind may come once, and none after TLS began."""
         if message not in self._encryptions:
             raise m.unsupported_protocol(m.GSSENC if message.gss else m.SSL)
         self._encryptions.remove(message)
@@ -282,9 +282,10 @@ class Machine:
             self._send((yield from self._login.step(message.body))[0])
 
     def _prove(self, login: Login, message: m.Secret, attempt: Attempt) -> Steps:
-        """Look at a proof, after the delay that log-ins of this name from this address have.
+        """Check a proof, after the delay of log-ins of this name from this address.
 
-        Whichever failed while a worker looked at this one delay what is said of it, right or wrong.
+        If other tries fail during the check, the result is delayed too, whether it is right or
+        wrong.
         """
         yield from startup.wait_in_queue(attempt)
         before, wrong, reply = attempt.failures, None, b""
@@ -294,7 +295,7 @@ class Machine:
             wrong = error
         late = attempt.delay if attempt.failures > before else 0.0
         if wrong is not None and wrong.sqlstate == PASSWORD:
-            attempt.fail(self.database)  # now: a client that leaves while it waits has failed too
+            attempt.fail(self.database)  # before the delay: a client that leaves then counts too
         if late:
             yield Wait(late)
         if wrong is not None:
@@ -304,7 +305,7 @@ class Machine:
         yield from self._enter()
 
     def _enter(self) -> Steps:
-        """The role has proved itself: open its session and say what a client waits for."""
+        """Open the session after a right proof, and send the messages that a client expects."""
         assert self._wanted is not None
         asked = self._wanted
         try:
@@ -332,7 +333,7 @@ class Machine:
         return {} if self.session is None else self.session.variables.all()
 
     def _settings(self, statements: list[str]) -> Steps:
-        """Options such as -c dpsql.epsilon=0.1, before the first ReadyForQuery."""
+        """Apply options such as -c dpsql.epsilon=0.1, before the first ReadyForQuery."""
         session = self.session
         assert session is not None
         for statement in statements:
@@ -355,7 +356,7 @@ class Machine:
             self._run(next)
 
     def _run(self, step: Callable[[Steps], Ask]) -> None:
-        """Carry a handler on to its next request, its end or its failure."""
+        """Run a handler up to its next request, its end or its failure."""
         assert self._steps is not None
         try:
             self.ask = step(self._steps)
@@ -380,7 +381,7 @@ class Machine:
         if self.phase is Phase.SKIPPING:
             return
         assert self.session is not None
-        if error.sqlstate != CANCELED:  # who stopped it has said so
+        if error.sqlstate != CANCELED:  # the stop itself is recorded already
             process, place = self.session.process, error.position or 0
             record(StatementRefused(error.code, self.role, "postgres", process, place))
         self.session.transaction.failed()

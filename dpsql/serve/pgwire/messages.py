@@ -1,4 +1,4 @@
-"""What clients send: one class for each message, one table from type byte to reader."""
+"""The messages of clients: a class for each, and a table of readers by type byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """A portal of a prepared statement with values."""
+    """Make a portal of a prepared statement with values."""
 
     portal: str
     statement: str
@@ -49,7 +49,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Run a portal, for at most ``rows`` rows (0: all)."""
+    """Run a portal, for at most ``rows`` rows; 0 stands for all."""
 
     portal: str
     rows: int
@@ -57,7 +57,7 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Forget a portal, or a statement."""
+    """Close a portal, or a prepared statement."""
 
     of_statement: bool
     name: str
@@ -65,7 +65,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Send what is waiting."""
+    """Send the messages that are waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    """Good-bye."""
+    """End the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,14 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A step of the log-in; what it holds is read by the exchange."""
+    """A step of the log-in. The SCRAM exchange reads its body."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """The first message: protocol version and what the client wants."""
+    """The first message: the protocol version and the client's start-up parameters."""
 
     minor: int
     parameters: dict[str, str]
@@ -132,7 +132,7 @@ Message = (
 
 
 class _Reader:
-    """Fields of a message in order; running out of bytes is a protocol violation."""
+    """Reads the fields of a message in order. A missing byte is a protocol violation."""
 
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
@@ -171,7 +171,7 @@ class _Reader:
 
 
 def decode_text(raw: bytes) -> str:
-    """UTF-8, or the error PostgreSQL gives."""
+    """Decode UTF-8. Raises the error that PostgreSQL gives if it is malformed."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -234,7 +234,7 @@ _UNREAD = {ord("d"), ord("c"), ord("f")}
 
 
 def read_message(kind: int, body: bytes) -> Message:
-    """The message of a type byte and its body."""
+    """Read the message of a type byte and its body."""
     if kind == ord("p"):
         return Secret(body)
     if kind in _UNREAD:
@@ -249,7 +249,7 @@ def read_message(kind: int, body: bytes) -> Message:
 
 
 def read_startup(body: bytes) -> Startup | Cancel | Encrypt:
-    """The first message of a connection."""
+    """Read the first message of a connection."""
     (code,) = struct.unpack_from("!I", body)
     rest = body[4:]
     if code == CANCEL:
@@ -264,7 +264,7 @@ def read_startup(body: bytes) -> Startup | Cancel | Encrypt:
 
 
 def unsupported_protocol(code: int) -> Fatal:
-    """The error for a version, or a request of the start-up phase, that is not taken."""
+    """The error for a version, or a request of the start-up phase, that is not supported."""
     said = f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}"
     return Fatal("0A000", f"{said}: server supports {PROTOCOL_3}.0 to {PROTOCOL_3}.{NEWEST_MINOR}")
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's type numbers, and which of them the kinds of dpsql are."""
+"""PostgreSQL's type numbers, and their mapping from dpsql's kinds."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, UUID = (
 )
 
 NUMBERED = (REGPROC, REGCLASS, REGTYPE, REGNAMESPACE)
-"""Types that are a name as text and a number in binary."""
+"""Types that are written as a name in text and as a number in binary."""
 
 SIZES: Mapping[int, int] = MappingProxyType({
     BOOL: 1, CHAR: 1, NAME: 64, INT8: 8, INT2: 2, INT4: 4, REGPROC: 4, OID: 4, FLOAT4: 4,
     FLOAT8: 8, DATE: 4, TIME: 8, TIMESTAMP: 8, TIMESTAMPTZ: 8, INTERVAL: 16, UUID: 16,
     REGCLASS: 4, REGTYPE: 4, REGNAMESPACE: 4, VOID: 4,
 })  # fmt: skip
-"""Bytes of a value; types that are not listed vary."""
+"""The bytes of a value. Types that are not listed have values of varying length."""
 
 ELEMENTS: Mapping[int, int] = MappingProxyType({
     1000: BOOL, 1002: CHAR, 1003: NAME, 1005: INT2, 1007: INT4, 1009: TEXT, 1014: BPCHAR,
     1015: VARCHAR, 1016: INT8, 1021: FLOAT4, 1022: FLOAT8, 1028: OID, 1115: TIMESTAMP,
     1182: DATE, 1185: TIMESTAMPTZ, 1231: NUMERIC, 2951: UUID, INT2VECTOR: INT2, OIDVECTOR: OID,
 })  # fmt: skip
-"""What arrays are made of."""
+"""The element type of each array type."""
 
 ARRAYS: Mapping[int, int] = MappingProxyType(
     {element: array for array, element in sorted(ELEMENTS.items(), reverse=True) if array >= 1000}
@@ -68,7 +68,7 @@ NAMES: Mapping[str, int] = MappingProxyType({
     "date": DATE, "timestamp": TIMESTAMP, "timestamptz": TIMESTAMPTZ, "time": TIME, "uuid": UUID,
     "regclass": TEXT, "regtype": TEXT, "interval": INTERVAL, "json": JSON,
 })  # fmt: skip
-"""Type names of SQL, as far as parameters and PREPARE use them."""
+"""The type names of SQL that parameters and PREPARE use."""
 
 
 _NARROW: Mapping[str, int] = MappingProxyType({
@@ -77,7 +77,9 @@ _NARROW: Mapping[str, int] = MappingProxyType({
 
 
 def of_type(name: str, kind: Kind, type_name: str) -> WireColumn:
-    """The description of a column of a kind, or of a type that says more: in answers and the catalog.
+    """The description of a column of a kind, or of a declared type that is more precise.
+
+    Answers and the catalog use the same description.
 
     >>> of_type("price", Kind.DOUBLE, "decimal(12, 2)")
     WireColumn(name='price', oid=1700, size=-1, modifier=786438)

@@ -1,4 +1,4 @@
-"""Values of parameters as clients send them, in text and in binary format."""
+"""Reads values of parameters as clients send them, in text and in binary format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Value = Any
 
 
 def spread(formats: Sequence[int], count: int) -> tuple[int, ...]:
-    """The format of each of ``count`` items: none given means text, one given means all."""
+    """The format of each of ``count`` items. None given means text; one given is for all items."""
     if len(formats) == count:
         return tuple(formats)
     assert len(formats) <= 1, "check_formats comes first"
@@ -29,7 +29,7 @@ def spread(formats: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def check_formats(formats: Sequence[int], count: int, *, results: bool) -> None:
-    """Refuse a Bind whose formats do not fit, in PostgreSQL's words."""
+    """Refuse a Bind with a wrong number of formats, in PostgreSQL's words."""
     if len(formats) > 1 and len(formats) != count:
         given = f"bind message has {len(formats)}"
         raise WireError(
@@ -41,7 +41,7 @@ def check_formats(formats: Sequence[int], count: int, *, results: bool) -> None:
 
 
 def value(raw: bytes | None, code: int, oid: int) -> Value:
-    """One parameter."""
+    """Read the value of one parameter."""
     if raw is None:
         return None
     if code == 0:
@@ -88,7 +88,7 @@ def _date(text: str) -> dt.date:
 
 
 def _moment(text: str) -> dt.datetime:
-    """With a zone it is moved to UTC, which is the zone of every session."""
+    """Read a timestamp. One with a zone is converted to UTC, the zone of every session."""
     zone = _ZONE.search(text) if ":" in text else None
     at = dt.datetime.fromisoformat(_ZONE.sub("", text) if zone else text)
     if zone is None or zone[1] == "Z":
@@ -105,7 +105,10 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> Decimal:
-    """Exact, and so of a size that arithmetic bears: an exponent makes a few letters a huge number."""
+    """Read an exact number of bounded size.
+
+    With an exponent, a few characters could stand for a number too large for exact arithmetic.
+    """
     if len(text) > _MOST_DIGITS:
         raise ValueError
     found = Decimal(text)
@@ -118,7 +121,7 @@ _MOST_DIGITS = 1000
 
 
 def _bytes(text: str) -> bytes:
-    r"""In hexadecimal, or as text with escapes.
+    r"""Read bytes that are written in hexadecimal, or as text with escapes.
 
     >>> _bytes("\\x00ff"), _bytes("a\\\\b\\001")
     (b'\x00\xff', b'a\\b\x01')
@@ -165,7 +168,7 @@ def _later(raw: bytes) -> dt.datetime:
 
 def _clock(raw: bytes) -> dt.time:
     if not 0 <= struct.unpack("!q", raw)[0] < 86_400_000_000:
-        raise ValueError  # 24:00:00 is a time there, and none here
+        raise ValueError  # 24:00:00 is a time in PostgreSQL, but not in Python
     return (EPOCH + dt.timedelta(microseconds=struct.unpack("!q", raw)[0])).time()
 
 
@@ -183,12 +186,12 @@ def _numeric(raw: bytes) -> Decimal:
         if not 0 <= group < 10_000:
             raise ValueError
         whole = whole * 10_000 + group
-    digits = tuple(map(int, str(whole)))  # arithmetic of decimals would round
+    digits = tuple(map(int, str(whole)))  # decimal arithmetic would round
     return Decimal((int(bool(sign)), digits, 4 * (weight - count + 1)))
 
 
 def _interval(raw: bytes) -> str:
-    """In words that PostgreSQL and the engine read alike."""
+    """Read an interval, as words that PostgreSQL and the engine read alike."""
     micro, days, months = struct.unpack("!qii", raw)
     return f"{months} months {days} days {micro} microseconds"
 

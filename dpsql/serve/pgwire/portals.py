@@ -1,4 +1,4 @@
-"""Prepared statements and portals: names for what can be run, and for what is being read."""
+"""Prepared statements and portals, and the names that a session gives them."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from dpsql.serve.pgwire.replies import WireColumn
 _NUMBERS = itertools.count(1)
 MOST = 2_000
 EACH, EACH_COLUMN = 1_500, 250
-"""Bytes of a prepared statement or portal, and of each of its columns, beside what clients sent."""
+"""Bytes of a prepared statement or portal, and of each of its columns, apart from client text."""
 
 
 @dataclass(slots=True)
 class Prepared:
-    """A statement by name. ``oids`` has a 0 for each type that is not known yet."""
+    """A prepared statement. ``oids`` has a 0 for each type that is not known yet."""
 
     command: c.Command | None
     oids: tuple[int, ...] = ()
     columns: tuple[WireColumn, ...] | None = None
     described: bool = False
     settings: object = None
-    """Role and settings when it was described: others may give it other columns."""
+    """The role and settings when it was described. Under others its columns may differ."""
     memory: Hold | None = None
-    """Counts its memory, for as long as it is there."""
+    """The hold that counts its memory for as long as it exists."""
 
     def set_described(
         self, oids: tuple[int, ...], columns: tuple[WireColumn, ...] | None, settings: object
     ) -> None:
-        """What is known of it from here on; ``Full`` if there is no memory for that."""
+        """Keep its description. Raises ``Full`` if there is no memory for it."""
         if self.memory is not None:
             self.memory.resize(
                 self.memory.bytes + EACH_COLUMN * len(columns or ()) + 40 * len(oids)
@@ -54,11 +54,11 @@ class Prepared:
 
 @dataclass(slots=True, eq=False)
 class Portal:
-    """A statement with its values, its answer once there is one, and how far it was read.
+    """A statement with its values, its answer once there is one, and a position in the answer.
 
-    ``position`` is 0 before the first row, n on the n-th and one more than the last after it.
-    The answer is asked for once: whoever reads a portal again reads the same rows, and one that
-    failed is not asked for, or charged, again.
+    ``position`` is 0 before the first row, n on the n-th row, and one more than the last after it.
+    The answer is asked for once. Reading a portal again gives the same rows. A portal that failed
+    is not run, and so not charged, again.
     """
 
     command: c.Command | None
@@ -68,7 +68,7 @@ class Portal:
     answer: Answer | None = None
     columns: tuple[WireColumn, ...] | None = None
     settings: object = None
-    """Role and settings that the columns are known for."""
+    """The role and settings for which the columns are known."""
     position: int = 0
     done: bool = False
     hold: bool = False
@@ -76,9 +76,9 @@ class Portal:
     in_block: bool = False
     declared: bool = False
     memory: Hold | None = None
-    """Counts its memory, for as long as it is there."""
+    """The hold that counts its memory for as long as it exists."""
     number: int = field(default_factory=lambda: next(_NUMBERS))
-    """Later ones have greater numbers."""
+    """A number that is greater for later portals."""
 
 
 def _size(name: str, command: c.Command | None) -> int:
@@ -88,15 +88,15 @@ def _size(name: str, command: c.Command | None) -> int:
 
 @dataclass(slots=True)
 class Names:
-    """Everything a session has given a name to."""
+    """The prepared statements and portals of a session, by name."""
 
     prepared: dict[str, Prepared] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
     owner: Hashable = None
-    """Whose memory it is."""
+    """The login for which their memory is counted."""
 
     def add_prepared(self, name: str, prepared: Prepared) -> None:
-        """The unnamed one may be replaced; others must be closed first."""
+        """Add a prepared statement. A named one must not exist; the unnamed one is replaced."""
         if name and name in self.prepared:
             raise WireError(DUPLICATE_STATEMENT, f'prepared statement "{name}" already exists')
         if len(self.prepared) >= MOST:
@@ -107,7 +107,7 @@ class Names:
         self.prepared[name] = prepared
 
     def find_prepared(self, name: str) -> Prepared:
-        """A prepared statement, or the error clients know."""
+        """The prepared statement of a name, or the error that clients know."""
         found = self.prepared.get(name)
         if found is None:
             said = f'prepared statement "{name}"' if name else "unnamed prepared statement"
@@ -115,7 +115,7 @@ class Names:
         return found
 
     def add_portal(self, name: str, portal: Portal) -> None:
-        """The unnamed one may be replaced; others must be closed first."""
+        """Add a portal. A named one must not exist; the unnamed one is replaced."""
         if name and name in self.portals:
             raise WireError(DUPLICATE_CURSOR, f'cursor "{name}" already exists')
         if len(self.portals) >= MOST:
@@ -125,23 +125,23 @@ class Names:
         self.portals[name] = portal
 
     def find_portal(self, name: str, what: str = "portal") -> Portal:
-        """A portal, or the error clients know."""
+        """The portal of a name, or the error that clients know."""
         found = self.portals.get(name)
         if found is None:
             raise WireError(NO_CURSOR, f'{what} "{name}" does not exist')
         return found
 
     def close_later(self, than: int) -> None:
-        """What was opened since a savepoint is gone with it."""
+        """Close the portals with greater numbers, which were opened since a savepoint."""
         self.portals = {n: p for n, p in self.portals.items() if p.number <= than}
 
     @property
     def newest(self) -> int:
-        """The number of the portal that was opened last."""
+        """The number of the newest portal."""
         return max((p.number for p in self.portals.values()), default=0)
 
     def end_block(self, *, committed: bool) -> None:
-        """A transaction ends: cursors WITH HOLD survive when it committed."""
+        """Close portals at the end of a transaction. Cursors WITH HOLD survive a commit."""
         kept = {}
         for name, portal in self.portals.items():
             if portal.hold and (committed or not portal.in_block):

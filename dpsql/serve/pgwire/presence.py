@@ -1,4 +1,4 @@
-"""Where a client comes from, and when its session did what, as pg_stat_activity shows it."""
+"""A connection's address, and the times that pg_stat_activity shows of its session."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dpsql.serve.pgwire.transaction import RESTING
 
 
 class Presence:
-    """Of one connection."""
+    """The address and the times of one connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """It begins now."""
+        """The connection begins now."""
         self._loop = loop
         self._begun = self._changed = loop.time()
         self._woken: float | None = None
@@ -22,24 +22,27 @@ class Presence:
 
     @property
     def seconds(self) -> float:
-        """For how long it has been there."""
+        """The seconds since the connection began."""
         return self._loop.time() - self._begun
 
     @property
     def address(self) -> str:
-        """Where the client is, as its log-in is told of."""
+        """The client's address, as events of its log-in have it."""
         return str(self.peer[0]) if isinstance(self.peer, tuple) and self.peer else ""
 
     def wake(self) -> None:
-        """A client that was at rest has sent something."""
+        """Note that an idle client has sent something."""
         self._woken = self._changed = self._loop.time()
 
     def rest(self) -> None:
-        """Nothing is being carried out for it."""
+        """Note that no statement of the client is carried out any more."""
         self._changed = self._loop.time()
 
     def describe(self, machine: Machine, clock: Callable[[], float]) -> Seen | None:
-        """What is shown of it, once it has logged in; ``clock`` gives seconds since 1970."""
+        """The connection as pg_stat_activity shows it; None before the log-in.
+
+        ``clock`` gives seconds since 1970.
+        """
         session = machine.session
         if session is None or machine.key is None:
             return None

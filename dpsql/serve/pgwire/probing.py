@@ -1,7 +1,7 @@
-"""Parameter types that a client did not say: found by asking the binder, which reads no data.
+"""Infers the types of parameters by asking the binder, which reads no data.
 
-A text constant is read as the kind of what it is compared with, so the texts that are accepted in
-a parameter's place tell its kind.
+A text constant is read as a value of the kind with which it is compared. So the texts that the
+binder accepts in a parameter's place tell the kind of the parameter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpsql.serve.pgwire.parameters import Value
 from dpsql.serve.tokens import Token
 
 ABOUT_TYPES = frozenset({"42703", "42883", "22P02"})
-"""SQLSTATEs of a statement that might do with a value of another type."""
+"""SQLSTATEs of statements that may be accepted with a value of another type."""
 Accepts = Callable[[Sequence[Value]], bool]
 
 _UUID = "123e4567-e89b-42d3-a456-426614174000"
@@ -47,7 +47,7 @@ _PROBES: tuple[tuple[Value, int], ...] = (
     (True, oids.BOOL),
     (_UUID, oids.UUID),
 )
-"""In this order; what accepts an earlier one accepts no more than its kind says."""
+"""Probes in this order. A place that accepts an earlier one takes values of its kind only."""
 _WIDER: Mapping[int, tuple[Value, int]] = {
     oids.INT8: ("1.5", oids.FLOAT8),
     oids.DATE: ("2024-07-01 12:00:00", oids.TIMESTAMP),
@@ -56,25 +56,25 @@ _WIDER: Mapping[int, tuple[Value, int]] = {
 
 
 def sample(oid: int) -> Value:
-    """Some value of a type, for planning before values are known."""
+    """A sample value of a type, for planning before values are known."""
     if oid in oids.ELEMENTS:
         return [sample(oids.ELEMENTS[oid])]
     return _SAMPLES.get(oid, "x" if oid else None)
 
 
 MOST_WORK = 50_000
-"""How many parameters are looked at in all tries together: each try plans the whole statement."""
+"""The most parameters of all tries together, since each try plans the whole statement."""
 
 
 class Guess(NamedTuple):
-    """The types of all parameters, and values of them with which the statement can be planned."""
+    """The types of all parameters, and values with which the statement can be planned."""
 
     oids: tuple[int, ...]
     values: list[Value]
 
 
 def infer_parameters(tokens: Sequence[Token], known: Sequence[int], accepts: Accepts) -> Guess:
-    """What parameters are; those that cannot be told, and those beyond many, are text."""
+    """The types of all parameters. Those that cannot be told, or not within the limit, are text."""
     found, left = list(known), [MOST_WORK]
     words: dict[int, Value] = {}
 
@@ -109,7 +109,7 @@ def infer_parameters(tokens: Sequence[Token], known: Sequence[int], accepts: Acc
 
 
 def find_list_parameters(tokens: Sequence[Token]) -> set[int]:
-    """The parameters that stand for lists: those of ANY and ALL."""
+    """The parameters that are lists: those of ANY and ALL."""
     return {
         int(t.text[1:]) - 1
         for before, bracket, t in zip(tokens, tokens[1:], tokens[2:], strict=False)
@@ -118,7 +118,7 @@ def find_list_parameters(tokens: Sequence[Token]) -> set[int]:
 
 
 def _beside(tokens: Sequence[Token], at: int) -> int:
-    """What a cast behind a parameter, or LIMIT before it, says about it."""
+    """The type that a cast after a parameter, or LIMIT before it, gives; 0 if there is none."""
     after = tokens[at + 1 : at + 5]
     if len(after) > 1 and after[0].text == "::":
         skip = 3 if len(after) > 3 and after[1].name == "pg_catalog" and after[2].text == "." else 1
@@ -134,9 +134,9 @@ _BEHIND = {"zone": "UTC", "interval": "1 day"}
 
 
 def _word_of(tokens: Sequence[Token], at: int, opening: int) -> str | None:
-    """A text for a place where few mean something: a unit, a format, a zone, an interval.
+    """A text for a place that takes only certain texts: a unit, a format, a zone, an interval.
 
-    ``opening`` is the bracket around it, or 0.
+    None for all other places. ``opening`` is the position of the bracket around it, or 0.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> _word_of(read("to_char(min(x), $1)"), 7, 1), _word_of(read("lower($1)"), 2, 1)
@@ -152,7 +152,10 @@ def _word_of(tokens: Sequence[Token], at: int, opening: int) -> str | None:
 
 
 def _probed(position: int, values: list[Value], accepts: Accepts, *, listed: bool) -> int:
-    """The type of one parameter, whose value is left in its place; a list is tried with lists of one."""
+    """The type of one parameter; 0 if no probe fits. A value of the type is left in ``values``.
+
+    A list is tried with lists of one element.
+    """
 
     def fits(value: Value) -> bool:
         values[position] = [value] if listed else value

@@ -1,4 +1,4 @@
-"""What the server sends, as bytes."""
+"""The messages of the server, as bytes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class WireColumn(NamedTuple):
 
 
 def message(kind: bytes, body: bytes = b"") -> bytes:
-    """Type, length, body."""
+    """A message: its type, its length, its body."""
     return _HEADER.pack(kind, len(body) + 4) + body
 
 
 def text(value: str) -> bytes:
-    """A string field; no string that dpsql sends may end early."""
+    """A string field. Zero bytes are removed, so that no string ends early."""
     return value.replace("\0", "").encode("utf-8", "replace") + b"\0"
 
 
@@ -38,7 +38,7 @@ COPY_DONE = message(b"c")
 
 
 def sasl(mechanisms: Sequence[str]) -> bytes:
-    """Which log-ins are offered."""
+    """The SASL mechanisms that are offered."""
     names = b"".join(text(m) for m in mechanisms)
     return message(b"R", struct.pack("!i", 10) + names + b"\0")
 
@@ -54,18 +54,18 @@ def sasl_final(data: bytes) -> bytes:
 
 
 def negotiate(minor: int, unknown: Sequence[str]) -> bytes:
-    """The newest minor protocol version spoken here, and the options that are not known."""
+    """The newest minor protocol version that is supported, and the options that are not known."""
     names = b"".join(text(name) for name in unknown)
     return message(b"v", struct.pack("!ii", 3 << 16 | minor, len(unknown)) + names)
 
 
 def parameter_status(name: str, value: str) -> bytes:
-    """A setting that clients follow."""
+    """The value of a setting that clients follow."""
     return message(b"S", text(name) + text(value))
 
 
 def key_data(process: int, key: bytes) -> bytes:
-    """What a client needs to cancel."""
+    """The process number and the key that a client needs to cancel statements."""
     return message(b"K", struct.pack("!i", process) + key)
 
 
@@ -75,7 +75,7 @@ def ready_for_query(status: bytes) -> bytes:
 
 
 def complete(tag: str) -> bytes:
-    """A command is done."""
+    """The end of a command."""
     return message(b"C", text(tag))
 
 
@@ -94,7 +94,7 @@ def row_description(columns: Sequence[WireColumn], formats: Sequence[int]) -> by
 
 
 def copy_out(columns: int, code: int) -> bytes:
-    """COPY TO STDOUT begins."""
+    """The beginning of a COPY TO STDOUT."""
     return message(b"H", struct.pack(f"!bH{columns}h", code, columns, *([code] * columns)))
 
 
@@ -106,7 +106,7 @@ def error(problem: WireError, severity: str = "ERROR") -> bytes:
 
 
 def notice(words: str, *, severity: str = "NOTICE", sqlstate: str = "00000") -> bytes:
-    """Something worth knowing."""
+    """A notice or a warning."""
     return message(b"N", _fields(severity, sqlstate, words, {}))
 
 

@@ -1,4 +1,4 @@
-"""Arrow tables as DataRow messages: value by value when there are few, by columns when many."""
+"""Encodes Arrow tables as DataRow messages: few rows value by value, many rows by columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Bytes = npt.NDArray[np.uint8]
 def data_rows(
     table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int], kind: bytes = b"D"
 ) -> bytes:
-    """Every row of the table as one DataRow message each; or as one of another kind, laid out alike."""
+    """The rows of a table as one DataRow message each, or as another kind of the same layout."""
     if table.num_rows <= FEW:
         return _few(table, columns, formats, kind)
     parts = [
@@ -49,7 +49,7 @@ def _few(
 def _many(
     table: pa.Table, columns: Sequence[WireColumn], formats: Sequence[int], kind: bytes
 ) -> bytes:
-    """Headers, lengths and values laid side by side and joined in one pass."""
+    """The rows as messages, with columns of headers, lengths and values joined in one pass."""
     count = table.num_rows
     total = np.full(count, 2, np.int32)
     width = np.full((count, 2), divmod(len(columns), 256), np.uint8)
@@ -64,7 +64,7 @@ def _many(
 
 
 def frame_rows(kind: bytes, lengths: npt.NDArray[np.int32], pieces: Sequence[pa.Array]) -> bytes:
-    """One message of a kind for each row of the pieces, which together are so long."""
+    """One message for each row of the pieces; ``lengths`` are the bytes of all pieces of a row."""
     head = np.empty((len(lengths), 5), np.uint8)
     head[:, 0] = kind[0]
     head[:, 1:] = _big_endian(lengths + 4)
@@ -82,7 +82,7 @@ def _big_endian(values: npt.NDArray[np.int32]) -> _Bytes:
 
 
 def _fixed(matrix: _Bytes) -> pa.Array:
-    """Rows of bytes as one binary value each."""
+    """An array that has one binary value for each row of bytes."""
     count, width = matrix.shape
     buffer = pa.py_buffer(np.ascontiguousarray(matrix))
     array = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, buffer])
@@ -90,7 +90,7 @@ def _fixed(matrix: _Bytes) -> pa.Array:
 
 
 def column_bytes(array: pa.Array, oid: int, code: int) -> pa.Array:
-    """A column's values in text or binary format; NULL stays NULL."""
+    """The values of a column in text or binary format. NULL stays NULL."""
     fast = _binary(array, oid) if code else _text(array, oid)
     if fast is None:
         write = encoder(oid, code)
@@ -115,7 +115,7 @@ def _text(array: pa.Array, oid: int) -> pa.Array | None:
 
 
 def _floats(array: pa.Array) -> pa.Array:
-    """Numbers of a middling size as Arrow writes them; PostgreSQL writes the others otherwise."""
+    """Numbers as PostgreSQL writes them. Arrow writes those of moderate size in the same way."""
     size = pc.abs(array)
     plain = pc.or_(pc.and_(pc.greater_equal(size, 1e-4), pc.less(size, 1e9)), pc.equal(size, 0.0))
     texts = array.cast(pa.string())
@@ -128,7 +128,7 @@ def _floats(array: pa.Array) -> pa.Array:
 
 
 def _after_1(array: pa.Array) -> bool:
-    """Whether every year is one that Arrow and PostgreSQL write alike."""
+    """Whether all years are from 1 to 9999, which Arrow and PostgreSQL write alike."""
     ends = pc.min_max(pc.year(array)).as_py()
     return ends["min"] is None or (ends["min"] >= 1 and ends["max"] <= 9999)
 

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side, without I/O."""
+"""The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), without I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VERIFIER = re.compile(r"SCRAM-SHA-256\$(\d{1,9}):([^$:]+)\$([^$:]+):([^$:]+)")
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What proves a password without being one."""
+    """The data with which a password is checked, so that the password is not stored."""
 
     iterations: int
     salt: bytes
@@ -29,7 +29,7 @@ class Verifier:
 
     @classmethod
     def parse(cls, text: str) -> Verifier | None:
-        """PostgreSQL's own format; None for anything else."""
+        """Read a verifier in PostgreSQL's own format; None for any other text."""
         found = _VERIFIER.fullmatch(text)
         if found is None:
             return None
@@ -53,13 +53,13 @@ class Verifier:
         return hmac.compare_digest(other.stored, self.stored)
 
     def __str__(self) -> str:
-        """As it is written into a policy."""
+        """The text form, as a policy has it."""
         salt, stored, server = (_b64(b) for b in (self.salt, self.stored, self.server))
         return f"SCRAM-SHA-256${self.iterations}:{salt}${stored}:{server}"
 
 
 def _prepared(password: str) -> bytes:
-    """SASLprep, as far as it maps characters."""
+    """The password after the character mappings of SASLprep."""
     kept = (c for c in password if not stringprep.in_table_b1(c))
     spaced = "".join(" " if stringprep.in_table_c12(c) else c for c in kept)
     return unicodedata.normalize("NFKC", spaced).encode()
@@ -70,9 +70,9 @@ _END_POINT = "p=tls-server-end-point"
 
 
 class Exchange:
-    """One log-in: ``first`` answers the client's first message, ``final`` its proof.
+    """One log-in. ``first`` answers the client's first message, and ``final`` its proof.
 
-    ``binding`` is the hash of the server's certificate when the connection is encrypted.
+    ``binding`` is the hash of the server's certificate if the connection is encrypted.
     """
 
     def __init__(self, verifier: Verifier, nonce: str, binding: bytes | None = None) -> None:
@@ -83,11 +83,11 @@ class Exchange:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """What is offered, best first."""
+        """The mechanisms that are offered, best first."""
         return (PLAIN,) if self._binding is None else (BOUND_TO_TLS, PLAIN)
 
     def first(self, mechanism: str, data: bytes) -> bytes:
-        """The challenge."""
+        """The challenge that answers the client's first message."""
         if mechanism not in self.mechanisms:
             raise Fatal(PROTOCOL, "client selected an invalid SASL authentication mechanism")
         found = _FIRST.fullmatch(_ascii(data))
@@ -109,7 +109,7 @@ class Exchange:
         return self._challenge.encode()
 
     def final(self, data: bytes) -> bytes | None:
-        """The server's own proof; None when the password is wrong."""
+        """The server's own proof; None if the password is wrong."""
         without_proof, binding, nonce, proof = _final(_ascii(data))
         expected = self._header.encode() + (self._binding or b"" if self._bound else b"")
         if _unb64(binding) != expected or nonce != self._nonce:
@@ -125,9 +125,10 @@ class Exchange:
 
 
 def _final(text: str) -> tuple[str, str, str, str]:
-    """What the proof signs, and its channel binding, nonce and proof; extensions may stand between.
+    """The text that the proof signs, the channel binding, the nonce, and the proof.
 
-    It is split and not matched: a repetition within a repetition could take for ever to fail.
+    Extensions may stand between them. The text is split and not matched, since a regular expression
+    with nested repetitions could take very long to fail.
     """
     fields = text.split(",")
     without_proof, proof = ",".join(fields[:-1]), fields[-1]

@@ -1,4 +1,4 @@
-"""From the text of a script to commands: one small reader for each kind of statement."""
+"""Reads the text of a script as commands. Each kind of statement has one small reader."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from dpsql.sql.parse import LONGEST_TEXT
 
 LONGEST_SCRIPT = 1_000_000
 LONG = 4_000
-"""Characters of a script that is read by a worker: reading a thousand takes about two milliseconds."""
+"""Longer scripts are read in a thread of a lane: a thousand characters take about 2 ms."""
 LONGEST_REMEMBERED = 20_000
 MOST_STATEMENTS = 1_000
 Statements = tuple[c.Statement | WireError, ...]
 
 
 def read_script(text: str) -> Statements:
-    """The statements of a script, in order. One that is not read is an error in its place."""
+    """The statements of a script, in order. One that cannot be read is an error in its place."""
     if len(text) > LONGEST_SCRIPT:
         return (WireError("54000", f"a script has at most {LONGEST_SCRIPT} characters"),)
     return _remembered(text) if len(text) < LONGEST_REMEMBERED else _read(text)
 
 
 def _read(text: str) -> Statements:
-    """One statement after the other: only one at a time has tokens."""
+    """Read the statements one after the other, so that only one at a time has tokens in memory."""
     found: list[c.Statement | WireError] = []
     before = 0
     for piece in statements(text, LONGEST_TEXT):
@@ -48,7 +48,7 @@ _remembered = memoize(Use.CACHED_STATEMENTS, 4_096)(_read)
 
 
 def _statement(text: str, before: int, piece: Piece) -> c.Statement | WireError:
-    """``before`` is where the statement before it ends."""
+    """Read one statement. ``before`` is the end of the statement before it."""
     start = piece.tokens[0].start
     comments = setting_comments(text[before:start])
     body = text[start : piece.end]
@@ -90,7 +90,7 @@ def _refused(word: str) -> WireError:
 
 
 def _view(cursor: Cursor) -> c.Command:
-    """``CREATE TEMP VIEW`` and ``DROP VIEW``: the service keeps a session's own views."""
+    """Read CREATE TEMP VIEW and DROP VIEW. The service keeps the views of a session."""
     word = cursor.passed_word()
     if word == "create":
         if cursor.skip("or"):
@@ -104,7 +104,7 @@ def _view(cursor: Cursor) -> c.Command:
 
 
 def query(cursor: Cursor) -> c.Query:
-    """The rest of a statement, as a query of its own."""
+    """Read the rest of a statement as a query of its own."""
     comments, rest = setting_comments(cursor.gap), cursor.rest()
     if not rest:
         raise cursor.unexpected()
@@ -185,7 +185,7 @@ def _set(cursor: Cursor) -> c.Command:
 
 
 def _characteristics(cursor: Cursor) -> c.Command:
-    """What transactions are to be like; clients read their isolation back."""
+    """Read SET SESSION CHARACTERISTICS. The isolation level is kept, as clients read it back."""
     level = _LEVEL.search(" ".join(t.word for t in cursor.rest()))
     return c.Nothing("SET") if level is None else c.Set("default_transaction_isolation", level[1])
 
@@ -196,14 +196,14 @@ _LEVEL = re.compile(
 
 
 def _become(cursor: Cursor, *, local: bool = False) -> c.Command:
-    """Another role of the policy, or back to the one that logged in."""
+    """Read another role of the policy, or NONE or DEFAULT for the one that logged in."""
     token = cursor.next()
     own = token.word in ("none", "default")
     return c.Become(None if own else token.value, local=local)
 
 
 def _values(cursor: Cursor) -> str | None:
-    """The value of a setting: one word, text or number, or several with commas."""
+    """Read the value of a setting: one word, text or number, or several with commas."""
     items = [t for t in cursor.rest() if t.text != ","]
     if not items:
         raise cursor.unexpected()
@@ -225,7 +225,7 @@ _LONG_NAMES = {
 
 
 def _describe(cursor: Cursor) -> c.Command:
-    """``DESCRIBE orders``: the service says what it is."""
+    """Read ``DESCRIBE orders``, which the service answers."""
     cursor.skip("table")
     cursor.dotted()
     return c.Own(cursor.text, returns_rows=True)
@@ -353,7 +353,7 @@ def _nothing(tag: str) -> Callable[[Cursor], c.Command]:
 
 
 def _table(cursor: Cursor) -> c.Command:
-    """``TABLE x`` is ``SELECT * FROM x``."""
+    """Read ``TABLE x`` as ``SELECT * FROM x``."""
     rest = cursor.rest()
     text = "SELECT * FROM " + cursor.text[rest[0].start :] if rest else "TABLE"
     return c.Query(text)

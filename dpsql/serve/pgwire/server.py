@@ -1,4 +1,4 @@
-"""The endpoint: listens, makes connections, and ends within seconds when it is told to."""
+"""The PostgreSQL server. It listens, makes connections, and ends within seconds of a signal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpsql.serve.pgwire.startup import Endpoint
 from dpsql.serve.traffic import Traffic
 
 LIMIT, SECOND_LIMIT = 9.5, 3.0
-"""Seconds after the first signal to stop, and after a second one, in which the process ends."""
+"""The seconds within which the process ends after a first signal to stop, and after a second."""
 
 
 def _now() -> float:
@@ -25,12 +25,12 @@ def _now() -> float:
 
 
 def _hears_signals() -> bool:
-    """Only a main thread is told of signals, and a loop only where there is SIGHUP."""
+    """Whether the loop can handle signals: in the main thread of a system that has SIGHUP."""
     return hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread()
 
 
 class Server:
-    """Listening for PostgreSQL clients on one address."""
+    """Listens for PostgreSQL clients on one address."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class Server:
         traffic: Traffic | None = None,
         stopping: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """Nothing is opened before ``start``; ``reload`` is called on SIGHUP, and returns at once.
+        """Nothing is opened before ``start``. ``reload`` is called on SIGHUP, and returns at once.
 
-        ``stopping`` is told, when a signal to stop has come, in how many seconds all has ended.
+        After a signal to stop, ``stopping`` is called with the seconds within which all ends.
         """
         self._reload, self._on_stop = reload, stopping
         self.traffic = traffic or Traffic()
@@ -58,20 +58,20 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of clients that are connected."""
         return len(self._room.open)
 
     @property
     def sessions(self) -> int:
-        """How many of them have logged in."""
+        """The number of clients that have logged in."""
         return len(self._room.keys)
 
     def bear(self, limits: Limits) -> None:
-        """Other limits from here on."""
+        """Use these limits from now on."""
         self._room.limits = limits
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; the port that was taken (0 asks for any)."""
+        """Listen, and return the port. The port 0 asks for any free one."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: Connection(self._room), host, port, backlog=512
@@ -80,12 +80,12 @@ class Server:
         return taken
 
     def stop(self) -> None:
-        """Ask ``serve`` to drain and return; asked again, without waiting for anything."""
+        """Ask ``serve`` to drain and return. After a second call it waits for nothing more."""
         self._hurried = self._stopping.is_set()
         self._stopping.set()
 
     async def serve(self, *, ready: Callable[[], None] = lambda: None) -> None:
-        """Until ``stop`` or a signal; then end what runs, and close."""
+        """Run until ``stop`` or a signal, and then drain."""
         loop = asyncio.get_running_loop()
         if _hears_signals():
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -101,26 +101,26 @@ class Server:
         self.stop()
 
     async def drain(self) -> None:
-        """Take nobody in any more; let running statements end for a while; stop them; close."""
+        """Accept no more connections, let statements end for a while, stop the rest, and close."""
         seconds = self._room.limits.drain_seconds
         await drain([self, *self.beside], self.traffic, seconds, lambda: self._hurried)
 
     def deafen(self) -> None:
-        """Take nobody in any more."""
+        """Accept no more connections."""
         assert self._server is not None
         self._server.close()
 
     def leave(self) -> None:
-        """Close the connections for which nothing is being carried out."""
+        """Close the connections that have no statement running."""
         for connection in list(self._room.open):
             connection.leave()
 
     def interrupt(self) -> None:
-        """Stop what is being carried out, and tell its clients."""
+        """Stop the statements that run, and tell their clients."""
         for connection in list(self._room.open):
             connection.end_for_good()
 
     def abort(self) -> None:
-        """Close what is left at once."""
+        """Close the remaining connections at once."""
         for connection in list(self._room.open):
             connection.abort()

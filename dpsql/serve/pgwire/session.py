@@ -1,4 +1,4 @@
-"""A session after its log-in: names, variables, transaction, and what is waiting to be sent."""
+"""A session after its log-in: its names, variables, transaction, and unsent messages."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dpsql.serve.pgwire.transaction import Saved, Transaction
 from dpsql.serve.pgwire.variables import Variables
 
 TURN, MESSAGE, READ = 200_000, 1_000, 10
-"""A turn, and what a message and each of its bytes count in it: some milliseconds of work."""
+"""The work of a turn (some milliseconds), and the work of a message and of each of its bytes."""
 MOST_CELLS = 2_000
-"""Of an answer that is encoded at once, and not by a worker."""
+"""The most cells of an answer that is encoded in the event loop and not in a lane."""
 PLAN = (column("plan", TEXT),)
 LARGE_BYTES = 16_000
-"""Bytes from which the rows of an answer are counted while they are read."""
+"""The bytes from which the rows of an answer are counted while they are read."""
 LONG_PIECE, COPIES = 2 << 20, 4
-"""Bytes from which making messages is counted, and how often the values are there meanwhile."""
+"""The bytes from which encoding rows is counted, and the number of copies that it makes."""
 _LATER = (
     "Try again when fewer clients read, or ask for fewer rows: if it was charged, its answer is stored, "
     "and asking again is free."
@@ -36,23 +36,23 @@ _LATER = (
 
 
 class Session:
-    """Everything that a connection remembers."""
+    """The state of a connection after its log-in."""
 
     def __init__(
         self, backend: Backend, variables: Variables, process: int = 0, owner: Hashable = None
     ) -> None:
-        """Fresh: nothing named, no transaction. ``process`` is the number of the connection.
+        """A fresh session has no names and no transaction.
 
-        ``owner`` is whose memory is counted.
+        ``process`` is the number of the connection. Its memory is counted for ``owner``.
         """
         self.backend, self.variables, self.process = backend, variables, process
         self.names, self.transaction = Names(owner=owner), Transaction()
         self.owner = owner
         self.out: list[bytes] = []
         self.turn = 0
-        """What was done since others had their turn: about one for each byte that is sent."""
+        """The work since others had their turn: about one for each byte that is sent."""
         self.asked = ""
-        """What was asked for last, in the client's words, as far as it is shown."""
+        """The beginning of the last statement, in the client's words, for pg_stat_activity."""
         self._reported = variables.reported()
 
     def send(self, data: bytes) -> None:
@@ -61,34 +61,34 @@ class Session:
         self.turn += len(data)
 
     def hold_message(self, received: int, text: str) -> Hold:
-        """Count a long message until it is carried out: as it came, and as it was read."""
+        """Count a long message until it is carried out: its bytes, and the text read from them."""
         return POOL.hold(Use.RECEIVED, received + max(getsizeof(text), received), self.owner)
 
     def note(self, text: str) -> None:
-        """What is asked for now."""
+        """Keep the beginning of the statement that is asked for now."""
         self.asked = text[:LONGEST_SHOWN]
 
     @property
     def tired(self) -> bool:
-        """Whether it is time to let others have their turn."""
+        """Whether others should have their turn now."""
         return self.turn > TURN
 
     def saved(self) -> Saved:
-        """What a rollback would go back to."""
+        """The state to which a rollback would go back."""
         return Saved(self.variables.all(), self.backend.settings(), self.names.newest)
 
     def restore(self, saved: Saved) -> None:
-        """Back to what was saved."""
+        """Go back to a saved state."""
         self.variables.restore(saved.variables)
         self.backend.restore(saved.settings)
 
     def become(self, role: str | None) -> None:
-        """Take another role, or (None) the one that logged in."""
+        """Take another role, or for None the one that logged in."""
         self.backend.become(role)
         self.variables.become(role)
 
     def report(self) -> None:
-        """Tell the client of every followed setting that has changed."""
+        """Tell the client the new values of followed settings that have changed."""
         now = self.variables.reported()
         if now != self._reported:
             for name, value in now.items():
@@ -99,7 +99,7 @@ class Session:
     def answer(
         self, query: c.Query, values: Sequence[Value] = (), oids: Sequence[int] = ()
     ) -> Steps:
-        """The answer to a query: at hand, or asked for. Its notice is sent once, here."""
+        """The answer to a query, from the cache or by a request. Its notices are sent here."""
         ask = asking.Run(query, tuple(values), tuple(oids), self.variables.notices)
         known = self.backend.known(ask)
         found = self._held((yield ask) if known is None else known)
@@ -112,7 +112,7 @@ class Session:
         return found
 
     def open(self, portal: Portal) -> Steps:
-        """The answer of a portal of a query, asked for once."""
+        """The answer of a portal of a query. It is asked for once."""
         if portal.answer is None:
             assert isinstance(portal.command, c.Query)
             if portal.done:
@@ -128,9 +128,9 @@ class Session:
         return portal.answer
 
     def _held(self, answer: Answer) -> Answer:
-        """The answer, with its memory counted where it is large.
+        """The answer, with its memory counted if it is large.
 
-        What was charged for is stored before it comes here, so that nothing is lost.
+        An answer that was charged is stored before this step, so nothing is lost if memory is full.
         """
         size = answer.counted()
         if size < LARGE_BYTES:
@@ -142,7 +142,7 @@ class Session:
         return replace(answer, hold=hold)
 
     def columns(self, portal: Portal) -> Steps:
-        """The columns of a portal of a query under the settings as they are; no data is read."""
+        """The columns of a portal of a query under the current settings. No data is read."""
         now = self.backend.settings()
         if portal.answer is None and portal.settings != now:
             portal.columns, portal.settings = None, now
@@ -158,11 +158,11 @@ class Session:
         return portal.columns
 
     def describe(self, columns: Sequence[WireColumn], formats: Sequence[int] = ()) -> None:
-        """Announce rows."""
+        """Announce the columns of the rows that follow."""
         self.send(replies.row_description(columns, spread(formats, len(columns))))
 
     def rows(self, answer: Answer, start: int, stop: int, formats: Sequence[int]) -> Steps:
-        """Rows ``start`` (from zero) up to ``stop``; large answers go in parts."""
+        """Send the rows from ``start`` (counted from zero) to ``stop``; large answers in parts."""
         codes = spread(formats, len(answer.columns))
         few = answer.count * len(codes) <= MOST_CELLS and answer.hold is None
         if start == 0 and stop == answer.count and (few or codes in answer.encoded):
@@ -175,7 +175,7 @@ class Session:
 
     @contextmanager
     def encoding(self, answer: Answer, start: int, stop: int) -> Iterator[None]:
-        """Count what it takes to make messages of long rows: their values are copied some times."""
+        """Count the memory for encoding long rows, whose values are copied several times."""
         size = answer.bytes_of(start, stop)
         if size < LONG_PIECE:
             yield

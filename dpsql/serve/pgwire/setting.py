@@ -1,4 +1,4 @@
-"""SET, SET ROLE and set_config(): what a session changes about itself, and for how long."""
+"""Carries out SET, SET ROLE and set_config(), for the session or for one transaction."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from dpsql.serve.pgwire.session import Session
 
 _ROLE = "role"
-"""What SET LOCAL ROLE is kept under: no setting of this name can be set."""
+"""The key under which SET LOCAL ROLE is kept. No setting can have this name."""
 _OWN = re.compile(r"dpsql\.(?!notices$)\w+", re.IGNORECASE)
 
 
 def set_variable(session: Session, command: c.Set, *_: object) -> str:
-    """SET: until the session ends, or the transaction."""
+    """Carry out SET, until the session or the transaction ends."""
     variables, transaction = session.variables, session.transaction
     if command.local and not transaction.lasts:
         return _not_local(session)
@@ -32,7 +32,7 @@ def set_variable(session: Session, command: c.Set, *_: object) -> str:
 
 
 def become(session: Session, command: c.Become, *_: object) -> str:
-    """SET ROLE, as long as SET."""
+    """Carry out SET ROLE, which lasts as long as SET."""
     transaction, before = session.transaction, session.backend.taken
     if command.local and not transaction.lasts:
         return _not_local(session)
@@ -45,7 +45,7 @@ def become(session: Session, command: c.Become, *_: object) -> str:
 
 
 def set_own_locally(session: Session, text: str, name: str) -> asking.Steps:
-    """SET LOCAL of a setting of dpsql's own."""
+    """Carry out SET LOCAL of one of dpsql's own settings."""
     transaction = session.transaction
     if not transaction.lasts:
         return _not_local(session)
@@ -56,14 +56,14 @@ def set_own_locally(session: Session, text: str, name: str) -> asking.Steps:
 
 
 def _not_local(session: Session) -> str:
-    """SET LOCAL has nothing to last for."""
+    """Warn that SET LOCAL has no effect outside a transaction."""
     words = "SET LOCAL can only be used in transaction blocks"
     session.send(replies.notice(words, severity="WARNING", sqlstate=NO_TRANSACTION))
     return "SET"
 
 
 def give_back(session: Session) -> None:
-    """The transaction has ended well: what was set for it alone is as before."""
+    """Restore the settings that were made for one transaction only, after its commit."""
     local, session.transaction.local = session.transaction.local, {}
     for name, value in local.items():
         if name == _ROLE:
@@ -75,7 +75,7 @@ def give_back(session: Session) -> None:
 
 
 def apply_setting(session: Session, given: asking.Setting) -> asking.Steps:
-    """What set_config() does: SET, but of a transaction that is a single statement it says nothing."""
+    """Carry out set_config(): as SET, but without a warning outside a transaction."""
     if given.local and not session.transaction.lasts:
         return
     if given.name.lower() == _ROLE:

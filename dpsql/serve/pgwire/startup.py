@@ -1,4 +1,4 @@
-"""From the first byte to ReadyForQuery: encryption, versions, log-in."""
+"""The start of a connection: start-up parameters, protocol versions, log-in."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LONG_KEY, _SHORT_KEY = 32, 4
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """How someone may use the endpoint; None in ``access`` leaves a matter to its limits."""
+    """The limits of a user's connections; None in ``access`` leaves a limit to the endpoint."""
 
     role: str
     access: Access
     policy: str = ""
-    """Where it is from: another policy may have a role, or a user, of the same name."""
+    """The path of the policy, since another policy may have a role or user of the same name."""
 
 
 class Endpoint(Protocol):
-    """What a connection needs to know about where it has come to."""
+    """The operations of an endpoint that a connection needs."""
 
     encrypts: bool
     requires_tls: bool
@@ -40,23 +40,23 @@ class Endpoint(Protocol):
 
     @property
     def cleartext(self) -> bool:
-        """Whether passwords themselves are taken, over TLS."""
+        """Whether clients may send passwords in clear text over TLS."""
         ...
 
     def at(self, database: str) -> Endpoint:
-        """Who takes in those who ask for this database."""
+        """The endpoint of a database."""
         ...
 
     def verifier(self, role: str) -> tuple[Verifier, bool]:
-        """What proves a role's password, and whether there is such a log-in at all."""
+        """The verifier of a user, and whether there is such a user."""
         ...
 
     def enter(self, role: str, database: str, session: str, place: Place) -> Backend:
-        """Open a session of a role that has proved itself; raises what the client is told."""
+        """Open a session of a user after a right proof. Raises the error that the client gets."""
         ...
 
     def admission(self, user: str) -> Admission:
-        """What the policy says of a user's connections."""
+        """The limits that the policy sets on a user's connections."""
         ...
 
     def process(self) -> int:
@@ -70,7 +70,7 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a client asked for when it connected."""
+    """The login, the database and the settings that a client asked for when it connected."""
 
     role: str
     database: str
@@ -85,7 +85,7 @@ _NOT_SETTINGS = frozenset({"user", "database", "options", "replication"})
 
 
 def read_start_parameters(startup: Startup) -> Wanted:
-    """Read the start-up parameters; only dpsql.session among the options chooses an account."""
+    """Read the start-up parameters. Only the option dpsql.session chooses an account."""
     given = startup.parameters
     role = given.get("user", "")
     if not role:
@@ -105,7 +105,7 @@ def read_start_parameters(startup: Startup) -> Wanted:
 
 
 def _options(text: str) -> dict[str, str]:
-    """Settings as a server's command line has them: ``-c name=value`` and ``--name=value``."""
+    """Read settings in the form of a command line: ``-c name=value`` and ``--name=value``."""
     found: dict[str, str] = {}
     is_setting = False
     for word in _WORD.findall(text):
@@ -121,7 +121,7 @@ def _plain(text: str) -> str:
 
 
 def negotiation(startup: Startup) -> bytes:
-    """Nothing when the client speaks a version that is spoken here, else what is."""
+    """The message that names the supported version; empty if the client's is supported."""
     unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
     if startup.minor <= NEWEST_MINOR and not unknown:
         return b""
@@ -129,10 +129,10 @@ def negotiation(startup: Startup) -> bytes:
 
 
 class Login:
-    """One SCRAM exchange. An unknown role is led through it like any other, and fails at the end."""
+    """One log-in. An unknown user goes through the same steps as others, and fails at the end."""
 
     def __init__(self, endpoint: Endpoint, asked: Wanted, *, encrypted: bool) -> None:
-        """``asked`` says who it claims to be."""
+        """``asked`` has the login that the client claims."""
         verifier, self._exists = endpoint.verifier(asked.role)
         nonce = endpoint.random(18).hex()
         self._exchange = Exchange(verifier, nonce, endpoint.binding if encrypted else None)
@@ -141,18 +141,18 @@ class Login:
         self._cleartext = encrypted and endpoint.cleartext
 
     def offer(self) -> bytes:
-        """The mechanisms; or the password itself, where a policy takes it and nobody listens."""
+        """Offer the SCRAM mechanisms; or ask for the password, if TLS and the policy allow it."""
         if self._cleartext:
             return replies.CLEARTEXT
         return replies.sasl(self._exchange.mechanisms)
 
     @property
     def awaits_proof(self) -> bool:
-        """Whether the next message is what a password is judged by."""
+        """Whether the next message of the client is its proof."""
         return self._cleartext or self._begun
 
     def step(self, body: bytes) -> Generator[Ask, Any, tuple[bytes, bool]]:
-        """Answer a message of the client; True when it has proved itself."""
+        """Answer a message of the client. The second value is True after a right proof."""
         if self._cleartext:
             return (yield from self._password(body)), True
         if not self._begun:
@@ -168,7 +168,7 @@ class Login:
         return replies.sasl_final(proof) + replies.AUTHENTICATED, True
 
     def _password(self, body: bytes) -> Generator[Ask, Any, bytes]:
-        """Hashed as for SCRAM, and compared with what is kept; the same work for anyone unknown."""
+        """Hash a password as SCRAM does, and compare it. An unknown user takes the same work."""
         if not body.endswith(b"\0"):
             raise Fatal(PROTOCOL, "malformed password message")
         fits = yield Prove(self._verifier, decode_text(body[:-1]))
@@ -181,7 +181,7 @@ class Login:
 
 
 def variables(asked: Wanted) -> Variables:
-    """The session's variables; a setting that is not taken ends the log-in, as in PostgreSQL."""
+    """The session's variables. A setting that is refused ends the log-in, as in PostgreSQL."""
     found = Variables(asked.role)
     for name, value in asked.settings.items():
         if name.startswith("dpsql.") and name != "dpsql.notices":
@@ -200,12 +200,12 @@ def own_settings(asked: Wanted) -> list[str]:
 
 
 def cancel_key(endpoint: Endpoint, minor: int) -> bytes:
-    """What proves that a cancel request comes from the client itself."""
+    """A random key, with which the client proves that a cancel request is its own."""
     return endpoint.random(_SHORT_KEY if minor < NEWEST_MINOR else _LONG_KEY)
 
 
 def wait_in_queue(attempt: Attempt) -> Generator[Wait, None, None]:
-    """Wait as the failures before demand; where too many wait already, be turned away unseen."""
+    """Wait for the delay of earlier failures. If too many wait already, refuse without a check."""
     try:
         seconds = attempt.queue()
     except TooMany as full:

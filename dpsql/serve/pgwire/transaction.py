@@ -1,7 +1,7 @@
-"""What BEGIN, COMMIT, ROLLBACK and SAVEPOINT mean where nothing is ever written.
+"""BEGIN, COMMIT, ROLLBACK and SAVEPOINT, for sessions that never write data.
 
-The states are PostgreSQL's: idle, in a block, in a failed block. What a charge has cost stays
-spent whatever becomes of the transaction.
+The states are PostgreSQL's: idle, in a block, in a failed block. A charge stays spent, however the
+transaction ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dpsql.serve.pgwire.errors import ABORTED, NO_SAVEPOINT, NO_TRANSACTION, Wir
 
 
 class Status(enum.Enum):
-    """As ReadyForQuery reports it."""
+    """The state of a transaction, as ReadyForQuery reports it."""
 
     IDLE = b"I"
     OPEN = b"T"
@@ -27,19 +27,19 @@ RESTING = {
     Status.OPEN: "idle in transaction",
     Status.FAILED: "idle in transaction (aborted)",
 }
-"""What pg_stat_activity says of a session that carries nothing out."""
+"""The state that pg_stat_activity shows for a session that carries out no statement."""
 _FAILURE = {Status.IDLE: Status.IDLE, Status.OPEN: Status.FAILED, Status.FAILED: Status.FAILED}
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a rollback goes back to: session variables, dpsql's settings, and the newest portal."""
+    """The state to which a rollback goes back: variables, dpsql's settings, the newest portal."""
 
     variables: Mapping[str, str]
     settings: object
     newest: int = 0
     holds: tuple[Hold, ...] = ()
-    """Count its memory, where a client may save many."""
+    """The holds that count its memory, for savepoints, of which a client may make many."""
 
 
 @dataclass(slots=True)
@@ -49,14 +49,14 @@ class Transaction:
     status: Status = Status.IDLE
     before: Saved | None = None
     script: Saved | None = None
-    """Where a script of several statements began, or went on when a transaction in it ended."""
+    """The state when a script of several statements began, or when a block in it ended last."""
     local: dict[str, str | None] = field(default_factory=dict)
     own: dict[str, object] = field(default_factory=dict)
-    """What SET LOCAL of dpsql's own settings goes back to: all of them, as they were before."""
+    """For each of dpsql's own settings that SET LOCAL changed, all settings before the change."""
     savepoints: list[tuple[str, Saved]] = field(default_factory=list)
 
     def begin(self, now: Saved) -> bool:
-        """Open a block; False when one is open already."""
+        """Open a block. Returns False if one is open already."""
         if self.status is not Status.IDLE:
             return False
         self.status, self.before = Status.OPEN, self.script or now
@@ -64,15 +64,15 @@ class Transaction:
 
     @property
     def lasts(self) -> bool:
-        """Whether more than one statement belongs to it."""
+        """Whether the transaction has more than one statement."""
         return self.status is not Status.IDLE or self.script is not None
 
     def failed(self) -> None:
-        """An error happened."""
+        """Note an error, after which an open block is a failed one."""
         self.status = _FAILURE[self.status]
 
     def check(self) -> None:
-        """Most commands are refused in a failed block."""
+        """Refuse a command in a failed block."""
         if self.status is Status.FAILED:
             raise WireError(
                 ABORTED,
@@ -80,28 +80,28 @@ class Transaction:
             )
 
     def finish(self) -> None:
-        """Back to idle."""
+        """End the block, and drop its savepoints."""
         self.status, self.before = Status.IDLE, None
         self.savepoints.clear()
 
     def save(self, name: str, now: Saved) -> None:
-        """SAVEPOINT."""
+        """Carry out SAVEPOINT."""
         self._inside("SAVEPOINT")
         self.savepoints.append((name, now))
         del self.savepoints[:-1000]
 
     @property
     def newest(self) -> Saved | None:
-        """What was saved last."""
+        """The state that the newest savepoint has saved; None if there is no savepoint."""
         return self.savepoints[-1][1] if self.savepoints else None
 
     def release(self, name: str) -> None:
-        """RELEASE: this savepoint and later ones are gone."""
+        """Carry out RELEASE: drop this savepoint and later ones."""
         self._inside("RELEASE SAVEPOINT")
         del self.savepoints[self._find(name) :]
 
     def back_to(self, name: str) -> Saved:
-        """ROLLBACK TO: later savepoints are gone, and a failed block is whole again."""
+        """Carry out ROLLBACK TO: drop later savepoints, and open a failed block again."""
         self._inside("ROLLBACK TO SAVEPOINT")
         position = self._find(name)
         del self.savepoints[position + 1 :]

@@ -1,4 +1,4 @@
-"""What was sent to a client, or is ready for it, and that it has not read."""
+"""Counts the bytes that wait for a client to read them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dpsql.memory.pool import POOL, Full, Hold, Use
 
 
 class Unread:
-    """Counts it in the pool, for one connection."""
+    """Counts these bytes in the memory pool, for one connection."""
 
     def __init__(self) -> None:
-        """Nothing waits, and nobody has logged in."""
+        """No bytes wait, and nobody has logged in."""
         self._hold = Hold(POOL, Use.UNSENT, None)
 
     def charge(self, owner: Hashable) -> None:
-        """Somebody has logged in, whose memory it is from here on."""
+        """Count the bytes for a login from now on."""
         self._hold.release()
         self._hold = Hold(POOL, Use.UNSENT, owner)
 
     def fits(self, transport: asyncio.WriteTransport, ready: object) -> bool:
-        """Count what the transport has and what is ready behind it; False if there is no memory."""
+        """Count the transport's bytes and those that are ready. False if there is no memory."""
         waiting = transport.get_write_buffer_size()
         try:
             self._hold.resize(waiting + (len(ready) if isinstance(ready, bytes) else 0))
@@ -30,5 +30,5 @@ class Unread:
         return True
 
     def release(self) -> None:
-        """The client has read it, or is gone."""
+        """Count no bytes any more: the client has read them, or has left."""
         self._hold.release()

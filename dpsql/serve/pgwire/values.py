@@ -1,4 +1,4 @@
-"""One value as PostgreSQL writes it, in text and in binary format."""
+"""Encodes single values as PostgreSQL does, in text and in binary format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def number_text(value: float) -> bytes:
 
 
 def _single_text(value: float) -> bytes:
-    """The same of 32 bits, which have fewer digits before an exponent.
+    """The same for a number of 32 bits, which has fewer digits before an exponent.
 
     >>> _single_text(0.10000000149011612), _single_text(1234567.0)
     (b'0.1', b'1.234567e+06')
@@ -47,7 +47,7 @@ def _single_text(value: float) -> bytes:
 
 
 def timestamp_text(value: dt.datetime) -> bytes:
-    """ISO, with a blank, and no more of a fraction than it has.
+    """The timestamp in ISO form, with a blank before the time and no trailing zeros.
 
     >>> timestamp_text(dt.datetime(2024, 5, 1, 7, 0, 0, 250000))
     b'2024-05-01 07:00:00.25'
@@ -78,7 +78,7 @@ def _time(value: dt.time) -> bytes:
 
 
 class Span(NamedTuple):
-    """An interval as PostgreSQL has it: its parts do not mix, and each has its own sign."""
+    """An interval in PostgreSQL's parts, which do not convert and have signs of their own."""
 
     months: int
     days: int
@@ -86,7 +86,7 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, value: dt.timedelta | pa.MonthDayNano) -> Span:
-        """From what Arrow makes of one."""
+        """Read an interval as Arrow returns it."""
         if isinstance(value, dt.timedelta):
             sign, size = (-1, -value) if value < dt.timedelta() else (1, value)
             return cls(0, sign * size.days, sign * (size.seconds * 1_000_000 + size.microseconds))
@@ -99,7 +99,7 @@ def _interval(value: dt.timedelta | pa.MonthDayNano) -> bytes:
 
 
 def _interval_text(value: dt.timedelta | pa.MonthDayNano) -> bytes:
-    """As PostgreSQL's own style has it.
+    """The interval in PostgreSQL's own style.
 
     >>> _interval_text(pa.MonthDayNano([14, -2, 3_000_000_000])).decode()
     '1 year 2 mons -2 days +00:00:03'
@@ -126,7 +126,7 @@ def _exact(value: Decimal | int) -> Decimal:
 
 
 def numeric(value: Decimal | int) -> bytes:
-    """A decimal in groups of four digits."""
+    """A decimal in binary format: groups of four digits."""
     number = _exact(value)
     if not number.is_finite():
         return struct.pack("!hhHh", 0, 0, 0xC000, 0)
@@ -248,5 +248,5 @@ _ENCODERS = _with_arrays(_AS_TEXT, binary=False), _with_arrays(_AS_BINARY, binar
 
 
 def encoder(oid: int, code: int) -> Encoder:
-    """How values of a type are written in text (0) or binary (1) format."""
+    """The function that writes values of a type in text (0) or binary (1) format."""
     return _ENCODERS[code].get(oid, _text)

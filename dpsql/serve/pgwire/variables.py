@@ -1,4 +1,8 @@
-"""Session variables: what clients set and read back. Only dpsql.notices changes what dpsql does."""
+"""Session variables, which clients set and read back.
+
+``dpsql.notices`` turns notices off, and ``statement_timeout`` limits the time of statements. No
+other variable changes how dpsql answers.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,7 @@ REPORTED: Mapping[str, str] = MappingProxyType({
     "standard_conforming_strings": "standard_conforming_strings",
     "timezone": "TimeZone",
 })  # fmt: skip
-"""What clients are told about, as PostgreSQL spells it."""
+"""The variables whose changes clients are told, with PostgreSQL's spelling."""
 
 _FIXED = frozenset({
     "in_hot_standby", "integer_datetimes", "is_superuser", "lc_collate", "lc_ctype",
@@ -83,28 +87,31 @@ _ONLY: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "intervalstyle": ("postgres",),
     "timezone": ("utc", "gmt", "etc/utc", "z", "0", "+00:00", "+00"),
 })  # fmt: skip
-"""Settings whose other values would change how answers are written. Zones are taken as UTC."""
+"""The allowed values of variables that would otherwise change the form of answers.
+
+Any other time zone is replaced by UTC.
+"""
 _SWITCHES = {"on": "on", "true": "on", "1": "on", "yes": "on"}
 
 
 LONGEST_ONE, LONGEST = 10_000, 20_000
-"""Characters of a setting, and of the values of all that are not at their defaults."""
+"""The most characters of one setting, and of all values that differ from their defaults."""
 
 
 class Variables:
     """The values of one session.
 
-    A change makes a new mapping. What was saved before refers to the old one, so that to save, at every
-    BEGIN and SAVEPOINT, copies nothing.
+    A change makes a new mapping, and saved states refer to the old one. So saving the values at
+    each BEGIN and SAVEPOINT copies nothing.
     """
 
     def __init__(self, role: str) -> None:
-        """All at their defaults."""
+        """All variables have their defaults at first."""
         self._start: Mapping[str, str] = {**DEFAULTS, "session_authorization": role, "role": "none"}
         self._values: Mapping[str, str] = self._start
 
     def set(self, name: str, value: str | None) -> None:
-        """Change one; unknown names are kept too, so that clients can read them back."""
+        """Change one variable. Unknown names are kept too, so that clients can read them back."""
         if value is None:
             self.reset(name)
             return
@@ -136,18 +143,18 @@ class Variables:
         return self._values[name] if name != "application_name" else value
 
     def become(self, role: str | None) -> None:
-        """Another role was taken."""
+        """Note the role that was taken; None for the one that logged in."""
         self._values = {**self._values, "role": role or "none"}
 
     def get(self, name: str) -> str:
-        """The value of one."""
+        """The value of one variable."""
         found = self._values.get(name.lower())
         if found is None:
             raise WireError(NO_SETTING, f'unrecognized configuration parameter "{name}"')
         return found
 
     def reset(self, name: str | None) -> None:
-        """One, or all, back to the beginning of the session."""
+        """Set one variable, or all for None, back to the value at the beginning of the session."""
         if name is None:
             self._values = {**self._start, "role": self._values["role"]}
         elif name.lower() in self._start:
@@ -156,20 +163,20 @@ class Variables:
             self._values = {n: v for n, v in self._values.items() if n != name.lower()}
 
     def begin(self, name: str, value: str) -> None:
-        """What the client asked for when it connected is what RESET goes back to."""
+        """Set a variable that the client chose when it connected. RESET goes back to this value."""
         self.set(name, value)
         self._start = {**self._start, name.lower(): self._values[name.lower()]}
 
     def all(self) -> Mapping[str, str]:
-        """Every name with its value. The mapping never changes."""
+        """All names with their values. The mapping never changes."""
         return self._values
 
     def restore(self, values: Mapping[str, str]) -> None:
-        """Back to what they were."""
+        """Go back to saved values."""
         self._values = values
 
     def reported(self) -> dict[str, str]:
-        """What clients follow, under PostgreSQL's spelling."""
+        """The values that clients follow, under PostgreSQL's spelling of their names."""
         return {spelled: self._values[name] for name, spelled in REPORTED.items()}
 
     @property

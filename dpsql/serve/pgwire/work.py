@@ -1,4 +1,4 @@
-"""What one connection has asked of the lanes: one request at a time."""
+"""Has the requests of one connection carried out in lanes, one at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Work:
     """The request that is waited for, and the job that carries it out."""
 
     def __init__(self, done: Done, traffic: Traffic) -> None:
-        """``done`` is told, in the loop, what became of a request that is still waited for."""
+        """``done`` is called in the loop with the outcome of a request, unless it was dropped."""
         self._done, self._traffic = done, traffic
         self._loop = asyncio.get_running_loop()
         self._job: Job | None = None
@@ -26,14 +26,13 @@ class Work:
         self.ask: Ask | None = None
 
     def begin(self, ask: Ask, job: Job, lane: Lane | None, choose: Choose) -> None:
-        """Carry out a request in a lane, after whatever still runs for this connection.
+        """Carry out a request in a lane, after any job that still runs for this connection.
 
-        Where it takes too long to see in which one (``lane`` is None), ``choose`` says so in a
-        thread.
+        If ``lane`` is None, since choosing it takes too long, ``choose`` returns it in a thread.
         """
         self.ask = ask
         if self._before is not None and not self._before.done():
-            # forgotten: a thread is still busy with what nobody waits for any more
+            # A thread is still busy with an earlier request that was dropped.
             self._before.add_done_callback(lambda _: self._begin(ask, job, lane, choose))
         else:
             self._begin(ask, job, lane, choose)
@@ -72,23 +71,24 @@ class Work:
         return self._before
 
     def _finish(self, ask: Ask, ended: asyncio.Future[object]) -> None:
-        if self._before is ended:  # what it returned is not kept for as long as the connection
+        if self._before is ended:  # so that the result does not stay in memory
             self._before = self._job = None
-        if ended.cancelled():  # it never began: its lane was closed, or nobody waits for it
+        if ended.cancelled():  # it never began: its lane was closed, or the request was dropped
             self._report(ask, None, shutting_down())
         else:
             error = ended.exception()
             self._report(ask, None if error is not None else ended.result(), error)
 
     def _report(self, ask: Ask, result: object, error: BaseException | None) -> None:
-        """What was forgotten meanwhile is dropped (its charge stays)."""
+        """Pass an outcome on, unless the request was dropped meanwhile. Its charge stays."""
         if self.ask is ask:
             self._done(ask, result, error)
 
     def stop(self, reason: Reason) -> None:
-        """Nobody waits any more. What has not begun never does, and is not charged.
+        """Drop the request.
 
-        What runs is interrupted; what it was charged stays charged.
+        A job that has not begun never begins, and is not charged. A running job is interrupted, and
+        its charge stays.
         """
         self.ask = None
         if self._job is not None:
@@ -96,7 +96,7 @@ class Work:
 
 
 def shutting_down() -> Fatal:
-    """Told to those whose statement has not begun, or has not ended, when the endpoint stops."""
+    """The error for statements that have not begun, or not ended, when the endpoint stops."""
     return Fatal(
         ENDED, "terminating connection due to administrator command",
         hint="What had not begun was not charged; a stored answer is free when it is asked for again.",
