@@ -1,1 +1,1 @@
-"""Endpoints that other programs connect to. They reach data through ``dpsql.service`` only."""
+"""Network endpoints for other programs. They reach data through ``dpsql.service`` only."""

@@ -1,4 +1,4 @@
-"""What the service says, as the wire has it: columns with PostgreSQL's types, rows, notices."""
+"""Converts between the service and the wire: columns with PostgreSQL's types, rows, notices."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dpsql.service import Reply
 
 
 def from_reply(reply: Reply) -> Answer:
-    """A reply of the service."""
+    """The answer that carries a reply of the service."""
     columns = tuple(types.of_type(c.name, c.kind, c.type_name) for c in reply.columns)
     return Answer(columns, reply.table, reply.tag, notes=reply.notes)
 
 
 def planned_columns(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn, ...]:
-    """The columns of an answer, known from its plan; ``dpsql.intervals`` adds two to some."""
+    """The columns of an answer, from its plan; ``dpsql.intervals`` adds two for each interval."""
     outputs = priced.plan.columns
     bounded: set[int] = set()
     if intervals and priced.parts:
@@ -39,16 +39,16 @@ def planned_columns(priced: PricedPlan, *, intervals: bool) -> tuple[WireColumn,
 
 
 def with_notice(answer: Answer, notice: str) -> Answer:
-    """The same rows with another notice; what was encoded is shared."""
+    """The same rows with another notice. Rows that are encoded already are shared."""
     return replace(answer, notice=notice)
 
 
 def empty_table(columns: Sequence[WireColumn]) -> pa.Table:
-    """No rows under these columns."""
+    """A table with these columns and no rows."""
     empty = [pa.array([], pa.string()) for _ in columns]
     return pa.Table.from_arrays(empty, names=[str(i) for i in range(len(columns))])
 
 
 def exact_values(values: Sequence[Value]) -> list[Value]:
-    """Values as the service takes them."""
+    """The values in the form that the service takes: decimals as fractions."""
     return [Fraction(v) if isinstance(v, Decimal) and v.is_finite() else v for v in values]

@@ -1,4 +1,4 @@
-"""One connection's session: who answers a statement, and what is remembered of the answers.
+"""The session of one connection. It routes statements, and caches their answers.
 
 Statements that name catalog relations, or no table at all, are answered from the role's catalog,
 which is made from the policy and holds no data. Everything else goes to the service.
@@ -41,21 +41,21 @@ from dpsql.sql.parse import LONGEST_TEXT
 T = TypeVar("T")
 LONGEST_REMEMBERED = 50_000
 LONGEST_LIGHT = 10_000
-"""Longer statements wait with those that read the data, whatever they read."""
+"""Longer statements wait in the lane of those that read the data, whatever they read."""
 LONGEST_AT_ONCE = 500
-"""Of longer statements it takes too long (tens of milliseconds) to see what they read while others wait."""
+"""Longer statements are not routed in the event loop, since that takes tens of milliseconds."""
 _ABOUT_ROWS = {"DP101", "DP108", "DP305"}
 _NO_PREVIEW = "preview: rows of private tables are not shown; these are their columns"
 MOST_ROWS_REMEMBERED = 5_000
 
 
 class RoleSession:
-    """The machine's ``Backend``."""
+    """The ``Backend`` of the protocol's machine: a session of one role."""
 
     def __init__(
         self, now: Callable[[], PolicySnapshot], who: Who, name: str, place: Place
     ) -> None:
-        """``now`` gives the newest reading of the policy; ``name`` chooses the session's account."""
+        """``now`` gives the newest snapshot; ``name`` chooses the session's account."""
         self._now, self._who, self._name, self._place = now, who, name, place
         self._taken: str | None = None
         self._snapshot, self._shared, self._session = self._opened()
@@ -79,7 +79,7 @@ class RoleSession:
         return snapshot, snapshot.shared(role), session
 
     def _is_stale(self) -> bool:
-        """Whether there is a newer reading of the policy, or the role that was taken is not open."""
+        """Whether there is a newer snapshot, or the open session is not one of the role taken."""
         return self._now() is not self._snapshot or self._taken not in (None, self._session.role)
 
     def _renewed(self) -> None:
@@ -89,7 +89,7 @@ class RoleSession:
             self._session.settings = settings
 
     def become(self, role: str | None) -> None:
-        """Take another role, or (None) the one that logged in; refused unless the policy grants it."""
+        """Take another role, or for None the one that logged in; refused unless it is granted."""
         before, settings = self._taken, self._session.settings
         self._taken = role
         try:
@@ -100,7 +100,7 @@ class RoleSession:
         self._session.settings = settings
 
     def describe(self, query: Query, oids: Sequence[int]) -> Description:
-        """Columns and parameter types, before values are known."""
+        """The columns and parameter types of a query, before its values are known."""
         self._renewed()
         query = self._here(query)
         key = self._key(query, tuple(oids))
@@ -112,9 +112,9 @@ class RoleSession:
         return found
 
     def _here(self, query: Query) -> Query:
-        """Without what says nothing here: the name of this database, and the order of bytes."""
+        """The query without words that change nothing: this database's name, and byte order."""
         if len(query.text) > LONGEST_TEXT:
-            return query  # it will be refused: nothing is looked for in it
+            return query  # it will be refused, so its text is not searched
         text, lower = query.text, query.text.lower()
         if self._who.database.lower() in lower:
             text = in_database(text, query.tokens, self._who.database)
@@ -146,9 +146,9 @@ class RoleSession:
         return Description(columns, whole)
 
     def _sent(self, query: Query, values: Sequence[Value]) -> tuple[str, list[Value]]:
-        """What the service is given of a query and its values."""
+        """The text and values that the service gets for a query and its values."""
         if len(query.text) > LONGEST_TEXT:
-            # it will be refused: nothing is looked for in it
+            # it will be refused, so its text is not searched
             return query.text, exact_values(values)
         escapes = DIALECTS[self._session.settings.dialect].escapes
         text, read, listed = with_lists(query.text, query.tokens, values, escapes=escapes)
@@ -187,7 +187,7 @@ class RoleSession:
         self, query: Query, values: Sequence[Value], oids: Sequence[int],
         do: Callable[[Sequence[Value]], T],
     ) -> T:  # fmt: skip
-        """Do something with the values as they came; when refused, with the types the binder sees."""
+        """Call ``do`` with the values as they came; if that is refused, with inferred types."""
         try:
             return do(values)
         except (Refused, WireError) as error:
@@ -204,7 +204,7 @@ class RoleSession:
     def _reread(
         self, query: Query, values: Sequence[Value], oids: Sequence[int]
     ) -> list[Value] | None:
-        """Texts of unknown type, read as the types their places have; None if none changes."""
+        """Read texts of unknown type as the types of their places; None if there are none."""
         loose = [isinstance(v, str) and not oid for v, oid in zip(values, oids, strict=False)]
         if not any(loose):
             return None
@@ -215,7 +215,7 @@ class RoleSession:
         ]
 
     def known(self, ask: Run) -> Answer | None:
-        """An answer that was given before, if it still stands and its notice can be written."""
+        """The cached answer, if it is still valid and its notice needs no look at the ledger."""
         if self._is_stale():
             return None
         found = self._at_hand(ask)
@@ -227,12 +227,12 @@ class RoleSession:
     def _at_hand(self, ask: Run) -> Answer | None:
         if (made_up := self._shared.catalog_answers.get(self._catalog_key(ask))) is not None:
             return made_up
-        if self._snapshot.service.data_changed:  # not even what is known is answered
+        if self._snapshot.service.data_changed:  # cached answers are refused too
             return None
         return self._shared.answers.get(self._answer_key(ask.query, ask.values))
 
     def run(self, ask: Run) -> Answer:
-        """The answer to a query: what is charged is charged here."""
+        """Answer a query. This is the step in which it is charged."""
         self._renewed()
         ask = replace(ask, query=self._here(ask.query))
         known = self._at_hand(ask)
@@ -255,7 +255,7 @@ class RoleSession:
             return Answer(columns, empty_table(columns), notice=notice)
 
     def _made_up(self, ask: Run, place: Place | None) -> Answer:
-        """The answer to a catalog query: whoever describes it first has it for the asking."""
+        """Answer a catalog query, from the cache if it was described or answered before."""
         query = ask.query
         if (known := self._shared.catalog_answers.get(self._catalog_key(ask))) is not None:
             return known
@@ -271,7 +271,7 @@ class RoleSession:
         return answer
 
     def _rows_only(self, refused: Refused, query: Query) -> bool:
-        """Whether nothing is wrong but that rows of a private table are asked for, and none are due."""
+        """Whether a query is refused only since it reads private rows, and may get none instead."""
         if not {r.code for r in refused.refusals} <= _ABOUT_ROWS:
             return False
         none = wants_no_rows(query.tokens) or reads_no_rows(query.tokens)
@@ -317,7 +317,7 @@ class RoleSession:
         return small and answer.count <= MOST_ROWS_REMEMBERED and is_constant(query.tokens)
 
     def light(self, query: Query, *, at_once: bool) -> bool | None:
-        """Whether a query is answered from the catalog, or soon refused."""
+        """Whether the catalog answers a query, or it is refused; None if not known ``at_once``."""
         if len(query.text) > LONGEST_LIGHT:
             return False
         if (known := self._shared.routes.get(query.text)) is not None:
@@ -330,12 +330,12 @@ class RoleSession:
             return True
 
     def interrupt(self, thread: int) -> None:
-        """Stop what the engine does for a statement that another thread carries out."""
+        """Stop the statement that another thread carries out, in the service and in the catalog."""
         self._session.interrupt(thread)
         self._shared.catalog.interrupt(thread)
 
     def own(self, text: str) -> Answer:
-        """SET, RESET, SHOW and EXPLAIN of dpsql's own."""
+        """Run a SET, RESET, SHOW or EXPLAIN that dpsql's service reads itself."""
         self._renewed()
         answer = from_reply(self._session.execute(text))
         if text.lstrip()[:5].lower() == "reset":
@@ -348,38 +348,38 @@ class RoleSession:
         return self._taken
 
     def settings(self) -> object:
-        """The role and dpsql's settings as they are now."""
+        """The current role and dpsql's current settings."""
         return self._taken, self._session.settings
 
     def take_back(self, own: Mapping[str, Any]) -> None:
-        """Give each of dpsql's settings that is named the value of an earlier reading."""
+        """Set each of the named settings of dpsql back to its value in the earlier settings."""
         had = {name: getattr(earlier, name) for name, (_, earlier) in own.items()}
         self._session.settings = replace(self._session.settings, **had)
 
     def restore(self, settings: object | None) -> None:
-        """Back to an earlier role and settings; or, keeping the role, to the defaults."""
+        """Go back to an earlier role and settings; for None, to the defaults under this role."""
         if not isinstance(settings, tuple):
-            views = self._session.settings.views  # which only DISCARD drops
+            views = self._session.settings.views  # a reset keeps the views; only DISCARD drops them
             self._session.settings = replace(self._start, views=views)
             return
         role, earlier = settings
         if role != self._taken:
             try:
                 self.become(role)
-            except WireError:  # revoked since: nothing more is asked until another role is taken
+            except WireError:  # revoked since: every statement fails until another role is taken
                 self._taken = role
         self._session.settings = earlier
 
     def begin(self) -> None:
-        """The settings as they are now are what RESET ALL goes back to."""
+        """Make the current settings the ones to which RESET ALL goes back."""
         self._start = self._session.settings
 
     def _key(self, query: Query, values: Sequence[Value]) -> Hashable:
-        """What fixes an answer: its text and values, the settings and who asks where."""
+        """The key of an answer: text, values, settings, login and database."""
         return query.text, _named(values), self._session.settings, self._who
 
     def _answer_key(self, query: Query, values: Sequence[Value]) -> Hashable:
-        """A release may be followed by a better one whenever someone spends."""
+        """The key of a release. A charge changes it, since a better release may be stored then."""
         return self._shared.balances.generation, self._key(query, values)
 
     def _catalog_key(self, ask: Run) -> Hashable:
@@ -387,7 +387,7 @@ class RoleSession:
         return ask.query.text, _named(ask.values), ask.oids, self._who, views
 
     def _route(self, query: Query) -> Route:
-        apply_hints(self._session.settings, query.text)  # a wrong one is refused, whoever answers
+        apply_hints(self._session.settings, query.text)  # a wrong hint is refused on both routes
         found = self._shared.routes.get(query.text)
         if found is None:
             found = route(query, self._shared.catalog.has)

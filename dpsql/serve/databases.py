@@ -1,4 +1,4 @@
-"""Several policies behind one endpoint: the name of the database chooses which."""
+"""Serves several policies at one endpoint. The name of the database chooses the policy."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from dpsql.serve.policy_snapshot import PolicySnapshot
 
 
 class Unknown:
-    """Who takes in those who ask for a database that does not exist: nobody enters.
+    """The endpoint of a database that does not exist. Every log-in to it fails.
 
-    It looks like one of the endpoints there are: an offer and iterations as that one has, and salts
-    that are this name's own, as each policy's are. So nobody is told which names exist.
+    It looks like one of the endpoints that exist: it offers the same ways to log in, and verifiers
+    with the same numbers of iterations. Its salts differ from those of other databases, as those of
+    each policy do. So a client cannot tell which names of databases exist.
     """
 
     def __init__(self, like: ServiceEndpoint, database: str) -> None:
@@ -28,43 +29,44 @@ class Unknown:
         self.binding = like.binding
 
     def at(self, database: str) -> Endpoint:  # noqa: ARG002 (it has been asked for)
-        """Nobody else."""
+        """This endpoint itself."""
         return self
 
     @property
     def cleartext(self) -> bool:
-        """As the endpoint that it looks like."""
+        """As at the endpoint that it looks like."""
         return self._like.cleartext
 
     def verifier(self, role: str) -> tuple[Verifier, bool]:
-        """One that nothing fits."""
+        """A verifier that no password fits."""
         return self._like.decoy(f"{role}\0{self._database}"), False
 
     def admission(self, user: str) -> Admission:
-        """As the endpoint that it looks like."""
+        """As at the endpoint that it looks like."""
         return self._like.admission(user)
 
     def enter(self, role: str, database: str, session: str, place: Place) -> NoReturn:  # noqa: ARG002
-        """There is no such database; nobody comes so far."""
+        """Refuse: there is no such database. It is never called, as no log-in succeeds."""
         raise Fatal(NO_DATABASE, f'database "{database}" does not exist')
 
     def process(self) -> int:
-        """A number for a connection."""
+        """A random number for a connection."""
         return self._like.process()
 
     def random(self, count: int) -> bytes:
-        """From the operating system."""
+        """Random bytes from the operating system."""
         return self._like.random(count)
 
 
 class Databases(Unknown):
-    """The machine's ``Endpoint`` before a client has said which database it wants.
+    """The machine's ``Endpoint`` before a client has named a database.
 
-    A wrong name is led through a log-in that fails, as a wrong password does.
+    A client that names an unknown database goes through a log-in that fails, as it would with a
+    wrong password.
     """
 
     def __init__(self, endpoints: Sequence[ServiceEndpoint]) -> None:
-        """Names are what the policies said when they were opened."""
+        """Databases keep the names that their policies had when they were opened."""
         super().__init__(endpoints[0], "")
         self._endpoints = dict[str, ServiceEndpoint]()
         for endpoint in endpoints:
@@ -78,11 +80,11 @@ class Databases(Unknown):
 
     @property
     def snapshots(self) -> Mapping[str, PolicySnapshot]:
-        """The newest readings, by the name of their database."""
+        """The newest snapshots, by the names of their databases."""
         return {name: endpoint.snapshot for name, endpoint in self._endpoints.items()}
 
     def at(self, database: str) -> Endpoint:
-        """Who takes in those who ask for this database."""
+        """The endpoint of a database; for an unknown name, one at which every log-in fails."""
         found = self._endpoints.get(database)
         if found is not None:
             return found

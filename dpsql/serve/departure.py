@@ -13,10 +13,10 @@ _LEFT = (
 
 
 def has_left(transport: asyncio.BaseTransport) -> bool:
-    """Whether the client has closed its side; False where the system does not tell (not on Linux).
+    """Whether the client has closed its side; False if the system does not tell (only Linux does).
 
-    An event loop notices that only while it reads. If a client has sent more than the server takes at
-    a time, nothing is read, and its statements would go on and be charged though it has left.
+    An event loop notices that only while it reads. If a client has sent more than the server takes
+    at a time, nothing is read, and its statements would go on and be charged though it has left.
     """
     sock = transport.get_extra_info("socket")
     if sock is None or not getattr(select, "POLLRDHUP", 0) or sock.fileno() < 0:

@@ -1,4 +1,4 @@
-"""The end of an endpoint: what runs has some seconds, then it is stopped, and then all is closed."""
+"""Ends an endpoint: running statements have some seconds, are then stopped, and all is closed."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from dpsql.execution import interrupt_all
 from dpsql.serve.traffic import Traffic
 
 STOP_SECONDS = 1.5
-"""For what was stopped to end, and for clients to be told so."""
+"""The time in which stopped statements must end and their clients are told."""
 THREAD_SECONDS = 0.5
-"""For threads to end that still run then. What holds one longer ends with the process."""
+"""The time in which the remaining threads must end. One that does not ends with the process."""
 GOODBYE_SECONDS = 0.5
-"""In which a client may take the last of what is sent to it."""
+"""The time in which a client may receive the last bytes that are sent to it."""
 TICK = 0.02
 
 
 class Face(Protocol):
-    """What listens and has clients."""
+    """An interface that listens and has clients: the PostgreSQL protocol, or HTTP."""
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of clients that are connected."""
         ...
 
     def deafen(self) -> None:
-        """Take nobody in any more."""
+        """Accept no more connections."""
         ...
 
     def leave(self) -> None:
-        """Close the connections for which nothing is being carried out."""
+        """Close the connections that have no statement running."""
         ...
 
     def interrupt(self) -> None:
-        """Stop what is being carried out, and tell its clients."""
+        """Stop the statements that run, and tell their clients."""
         ...
 
     def abort(self) -> None:
-        """Close what is left at once."""
+        """Close the remaining connections at once."""
         ...
 
 
 async def drain(
     faces: Sequence[Face], traffic: Traffic, seconds: float, hurried: Callable[[], bool]
 ) -> None:
-    """Close everything: in little more than ``seconds``, whatever runs; at once when ``hurried``.
+    """Close everything in little more than ``seconds``, whatever runs; at once when ``hurried``.
 
-    Statements that wait are not begun, and so not charged.
+    Statements that wait are not begun, and so they are not charged.
     """
     traffic.drain()
     for face in faces:
@@ -56,7 +56,7 @@ async def drain(
     if not await _wait_until_gone(faces, seconds, hurried):
         for face in faces:
             face.interrupt()
-        interrupt_all()  # also what a policy's latency lets clients stop at multiples only
+        interrupt_all()  # at once, also where a policy's latency would wait for a multiple
         await _wait_until_gone(faces, STOP_SECONDS, hurried)
     for face in faces:
         face.abort()
@@ -68,7 +68,7 @@ async def drain(
 async def _wait_until_gone(
     faces: Sequence[Face], seconds: float, hurried: Callable[[], bool]
 ) -> bool:
-    """Whether all clients have gone in time, while those are closed that rest."""
+    """Close connections as they become idle. Returns whether all have gone in time."""
 
     def gone() -> bool:
         for face in faces:

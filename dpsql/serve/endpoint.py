@@ -1,4 +1,4 @@
-"""What all connections of one endpoint share: the policy's service, log-ins, limits, catalogs."""
+"""The parts that all connections of one endpoint share: service, log-ins, limits, catalogs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from dpsql.service import Service
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What the endpoint proves itself with."""
+    """The files of the certificate and the key with which the endpoint proves its identity."""
 
     chain: str
     key: str
 
     def context(self) -> ssl.SSLContext:
-        """TLS 1.2 or newer."""
+        """A TLS context for servers that takes TLS 1.2 or newer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.chain, self.key)
@@ -54,7 +54,7 @@ def _strong(algorithm: HashAlgorithm | None) -> str:
 
 
 class ServiceEndpoint:
-    """The machine's ``Endpoint`` over one open service, whatever the client calls its database."""
+    """The machine's ``Endpoint`` over one open service, under any name of a database."""
 
     def __init__(
         self,
@@ -80,31 +80,31 @@ class ServiceEndpoint:
         return PolicySnapshot(service, users.of(service.policy, verifiers), self._catalog, before)
 
     def reload(self) -> None:
-        """Read policy and users again. What is wrong with them is raised, and nothing changes.
+        """Read policy and users again. If something is wrong with them, raise and change nothing.
 
-        Sessions go on under the new reading with their next statement.
+        Sessions go on under the new snapshot with their next statement.
         """
         snapshot = self._read(self.snapshot.service.reloaded(), self.snapshot)
-        snapshot.service.take_over()  # last: the ledger notes nothing that is not in force
+        snapshot.service.take_over()  # last, so that the ledger notes only what comes into force
         self.snapshot = snapshot
 
     @property
     def snapshots(self) -> Mapping[str, PolicySnapshot]:
-        """The newest reading, by the name of its database."""
+        """The newest snapshot, by the name of its database."""
         return {self.snapshot.service.policy.front.database: self.snapshot}
 
     def at(self, database: str) -> Endpoint:  # noqa: ARG002 (one policy has every name)
-        """Who takes in those who ask for this database."""
+        """This endpoint, which serves every database."""
         return self
 
     @property
     def cleartext(self) -> bool:
-        """Whether passwords themselves are taken, over TLS."""
+        """Whether clients may send passwords in clear text over TLS."""
         return self.snapshot.service.policy.front.cleartext
 
     @property
     def locked_out(self) -> list[str]:
-        """Roles that nobody can log in as, for want of a usable password or a user."""
+        """The roles as which nobody can log in, since they have no usable password and no user."""
         entered = {user.role for user in self.snapshot.users.values()}
         return [name for name in self.snapshot.service.policy.roles if name not in entered]
 
@@ -116,31 +116,32 @@ class ServiceEndpoint:
         return Verifier.of(password, self._salts.salt(role))
 
     def verifier(self, role: str) -> tuple[Verifier, bool]:
-        """A user's verifier; someone unknown gets one that nothing fits, and that looks the same.
+        """A user's verifier, and whether there is such a user.
 
-        The same is computed for both, so time does not tell them apart either.
+        An unknown name gets a verifier that no password fits, and that looks the same. The same is
+        computed for known and unknown names, so time does not tell them apart either.
         """
         found, decoy = self.snapshot.users.get(role), self.decoy(role)
         known = None if found is None else found.verifier
         return known or decoy, known is not None
 
     def decoy(self, name: str) -> Verifier:
-        """A verifier that nothing fits, which looks the same whenever the name is asked for."""
+        """A verifier that no password fits. A client sees the same one each time for a name."""
         iterations, length = self._salts.look(name, self.snapshot.looks)
         return Verifier(
             iterations, self._salts.salt(name, length), self.random(32), self.random(32)
         )
 
     def luck(self, name: str) -> int:
-        """A number that nobody can foresee, the same for a name as long as the ledger stays."""
+        """A number that no client can predict. A name keeps it as long as the ledger exists."""
         return self._salts.number(name)
 
     def enter(self, role: str, database: str, session: str, place: Place) -> RoleSession:
-        """A session of a user; the name of the database is the client's to choose."""
+        """A session of a user, under the name that the client gave to the database."""
         return RoleSession(lambda: self.snapshot, Who(database, role), session, place)
 
     def admission(self, user: str) -> Admission:
-        """What the policy says of a user's connections."""
+        """The limits that the policy sets on a user's connections."""
         found, policy = self.snapshot.users.get(user), self.snapshot.service.policy
         role = policy.roles.get(found.role) if found is not None else None
         if role is None:
@@ -148,9 +149,9 @@ class ServiceEndpoint:
         return Admission(role.name, role.access, str(policy.path))
 
     def process(self) -> int:
-        """A number for a connection, which tells nothing of how many there are."""
+        """A random number for a connection, so that it does not tell how many there are."""
         return secrets.randbelow(2**31 - 1) + 1
 
     def random(self, count: int) -> bytes:
-        """From the operating system."""
+        """Random bytes from the operating system."""
         return secrets.token_bytes(count)

@@ -1,4 +1,4 @@
-"""What operators watch of an endpoint: clients, lanes, memory, caches, processes for catalog queries."""
+"""The gauges of an endpoint for operators: clients, lanes, memory, caches, catalog processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsql.serve.pgwire.server import Server
 
 
 def connect(server: Server, policies: Callable[[], Sequence[Policy]]) -> None:
-    """From now on metrics tell of this endpoint; ``policies`` are those in force when it is asked."""
+    """Register the gauges of this endpoint. ``policies`` returns the policies that are in force."""
     traffic = server.traffic
 
     def connections() -> Mapping[Labels, float]:
@@ -52,7 +52,7 @@ def connect(server: Server, policies: Callable[[], Sequence[Policy]]) -> None:
 
 
 def _connect_process() -> None:
-    """What belongs to the process, however many endpoints it has."""
+    """Register the gauges of the process, which do not depend on its number of endpoints."""
     GAUGES.add("dpsql_memory_resident_bytes", footprint.resident)
     GAUGES.add("dpsql_memory_tree_bytes", footprint.tree)
     GAUGES.add(

@@ -1,4 +1,4 @@
-"""Whether everything works that an answer needs: ledger, engine, catalog and lanes."""
+"""Checks that the parts which an answer needs work: ledger, engine, catalog and lanes."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from dpsql.serve.policy_snapshot import PolicySnapshot
 from dpsql.serve.traffic import Traffic
 
 SECONDS = 1.0
-"""In which each part must have answered."""
+"""The time in which each part must answer."""
 KEPT_SECONDS = 1.0
-"""For so long an outcome is told again, so that asking for it is no work."""
+"""The time for which an outcome is returned again, so that many requests cause no work."""
 _WHO = "readiness"
-"""A log-in that nobody has: it waits in the lanes as a first statement of anybody does."""
+"""A login that nobody has. Its jobs wait in the lanes as the first statement of a login does."""
 HealthLook = Callable[[], object]
 
 
 class Part:
-    """A part that is asked whether it works, in a thread of its own, as it may hang."""
+    """A part whose check runs in a thread of its own, since the check may hang."""
 
     def __init__(self, name: Probe, look: HealthLook) -> None:
-        """``look`` raises, or takes too long, where it does not work."""
+        """``look`` raises, or takes too long, if the part does not work."""
         self.name, self._look = name, look
         self._thread: threading.Thread | None = None
 
     async def works(self) -> bool:
-        """Whether it has answered in time. While an earlier question hangs it is not asked again."""
+        """Whether the check succeeds in time. While an earlier check hangs, no other is started."""
         if self._thread is not None and self._thread.is_alive():
             return False
         loop = asyncio.get_running_loop()
@@ -66,10 +66,10 @@ def _tell(answered: asyncio.Future[bool], works: bool) -> None:  # noqa: FBT001 
 
 
 class Health:
-    """What works, looked at when somebody asks, and at most once a second."""
+    """Checks all parts when somebody asks, and at most once a second."""
 
     def __init__(self, now: Callable[[], Mapping[str, PolicySnapshot]], traffic: Traffic) -> None:
-        """``now`` gives the newest readings of the policies."""
+        """``now`` gives the newest snapshots of the policies."""
         self._now, self._traffic = now, traffic
         self.parts = (
             Part("ledger", self._ledger), Part("engine", self._engine),
@@ -81,7 +81,7 @@ class Health:
         GAUGES.add("dpsql_ready", self._gauge)
 
     async def failing(self) -> tuple[Probe, ...]:
-        """What does not work, by name. All who ask at the same time are told the same."""
+        """The names of the parts that do not work. All who ask at the same time share one check."""
         loop = asyncio.get_running_loop()
         if self._looking is None or (self._looking.done() and loop.time() >= self._until):
             self._looking = loop.create_task(self._look())

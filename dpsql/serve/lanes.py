@@ -1,9 +1,9 @@
-"""Threads that carry out the work of several logins in turn.
+"""Lanes: fixed numbers of threads that carry out the jobs of several logins in turn.
 
-A login with much work delays itself, and not the others. The next job is one of the login that
-runs the fewest; logins that run equally many have their turn one after the other. The last free
-threads of a lane are for logins that run nothing in it, so that the first statement of a login
-begins at once whatever the others have sent.
+A login with much work delays itself, and not the others. The next job belongs to the login that
+runs the fewest jobs. Logins that run equally many take turns. The last free threads of a lane are
+reserved for logins that run nothing in it, so that the first statement of a login begins at once
+whatever the others have sent.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ Interrupt = Callable[[int], None]
 
 
 class TooBusy(Exception):
-    """A login has as much work waiting as it may."""
+    """A login has as many jobs waiting as it may."""
 
 
 class Closed(Exception):
-    """A lane takes no more work: the process is about to end."""
+    """A lane takes no more jobs, since the process is about to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneState:
-    """What a lane does at a moment."""
+    """The load of a lane at one moment."""
 
     busy: int
     waiting: int
     oldest_seconds: float
-    """How long the job has waited that waits longest; 0 where none waits."""
+    """How long the oldest waiting job has waited; 0 if none waits."""
 
 
 def _nothing(_: int) -> None:
-    """Interrupt nothing: what is soon done is not interrupted."""
+    """Interrupt nothing: for jobs that are too short to be interrupted."""
 
 
 class Job:
-    """A piece of a login's work. It waits, runs in a thread, and may be stopped at any time."""
+    """One job of a login. It waits, runs in a thread, and may be stopped at any time."""
 
     def __init__(
         self, login: Hashable, do: Callable[[], object], interrupt: Interrupt = _nothing
@@ -57,7 +57,7 @@ class Job:
         self.since = 0.0
 
     def run(self) -> None:
-        """In a thread: carry it out, and let it be known where that is done."""
+        """Carry out the job in the calling thread, and set its future."""
         if not self.future.set_running_or_notify_cancel():
             return
         with self._lock:
@@ -76,10 +76,10 @@ class Job:
             self.future.set_exception(failure)
 
     def as_future(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[object]:
-        """How it ends, for who waits in a loop.
+        """A future of an event loop that ends as the job does.
 
-        As ``asyncio.wrap_future``, but nothing refers to itself: a large result is gone as soon as
-        nobody needs it, and not when the garbage collector comes.
+        It works as ``asyncio.wrap_future``, but makes no reference cycle. So a large result is
+        freed as soon as nobody refers to it, and not at the next garbage collection.
         """
         ended: asyncio.Future[object] = loop.create_future()
 
@@ -91,11 +91,11 @@ class Job:
         return ended
 
     def stop(self) -> bool:
-        """Keep it from beginning, or interrupt it; True once it has ended.
+        """Keep the job from beginning, or interrupt it. Returns True once it has ended.
 
-        A job may be about to begin what can be interrupted, and does not hear it then: whoever
-        wants it stopped says so until it has ended. The lock keeps the thread from going on to
-        another job before this one is interrupted.
+        A job that is just about to begin an interruptible step misses the interrupt. So the caller
+        repeats this until it returns True. The lock keeps the thread from going on to another job
+        before this one is interrupted.
         """
         if self.future.cancel() or self.future.done():
             return True
@@ -107,7 +107,7 @@ class Job:
 
 
 def _copy(found: Future[object], ended: asyncio.Future[object]) -> None:
-    """What became of a job, in the loop."""
+    """Copy the outcome of a job to the future of the event loop. Called in the loop."""
     if ended.done():
         return
     if found.cancelled():
@@ -124,7 +124,7 @@ class Lane:
     def __init__(
         self, name: str, threads: int, *, spare: int = 0, most_waiting: int | None = None
     ) -> None:
-        """No thread is started before there is work for it.
+        """No thread is started before there is a job for it.
 
         ``spare`` threads are kept free for logins that run nothing here. A login that has
         ``most_waiting`` jobs waiting is refused another one.
@@ -138,7 +138,7 @@ class Lane:
         self._closed = False
 
     def submit(self, job: Job) -> Job:
-        """Put it into its login's queue; ``TooBusy`` and ``Closed`` say why that cannot be."""
+        """Put the job into its login's queue. Raises ``TooBusy`` or ``Closed`` if it cannot."""
         with self._changed:
             if self._closed:
                 raise Closed
@@ -149,19 +149,19 @@ class Lane:
             queue.append(job)
             self._start()
             self._changed.notify()
-        login = job.login  # and not the job: what refers to itself stays in memory for long
+        login = job.login  # not the job: a reference cycle would stay in memory for long
         job.future.add_done_callback(lambda future: self._forget(login, future))
         return job
 
     def state(self) -> LaneState:
-        """What the lane does now."""
+        """The load of the lane now."""
         with self._changed:
             waiting = [job.since for queue in self._queues.values() for job in queue]
             oldest = time.monotonic() - min(waiting) if waiting else 0.0
             return LaneState(self._running.total(), len(waiting), oldest)
 
     def close(self) -> None:
-        """Begin no more jobs; those that wait are cancelled. Threads end with what they run."""
+        """Begin no more jobs, and cancel those that wait. A thread ends after its current job."""
         with self._changed:
             self._closed = True
             waiting = [job for queue in self._queues.values() for job in queue]
@@ -170,22 +170,22 @@ class Lane:
             job.future.cancel()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the threads of a closed lane; False where some of them do not end in time."""
+        """Wait for the threads of a closed lane. Returns False if some do not end in time."""
         end = time.monotonic() + seconds
         for thread in list(self._started):
             thread.join(max(0.0, end - time.monotonic()))
         return not any(thread.is_alive() for thread in self._started)
 
     def _start(self) -> None:
-        """Start another thread where all that there are have work, or will have it at once."""
+        """Start another thread if all threads have jobs, or will have them at once."""
         jobs = self._running.total() + sum(map(len, self._queues.values()))
         if len(self._started) < min(self.threads, jobs):
-            # not waited for when the interpreter ends: an engine may not let go of one
+            # A daemon, so that the end of the interpreter does not wait for a thread in an engine.
             thread = threading.Thread(target=self._work, name=f"dpsql-{self.name}", daemon=True)
             thread.start()
             self._started.add(
                 thread
-            )  # not before: where the system has no more threads, the next job tries
+            )  # only now: if the system refused the thread, the next job tries again
 
     def _work(self) -> None:
         while (job := self._take()) is not None:
@@ -194,7 +194,7 @@ class Lane:
             del job
 
     def _take(self) -> Job | None:
-        """The next job, once there is one that may begin; None when the lane is closed."""
+        """Wait for a job that may begin, and take it; None when the lane is closed."""
         with self._changed:
             while not self._closed:
                 login = self._next()
@@ -210,7 +210,7 @@ class Lane:
             return None
 
     def _next(self) -> Hashable | None:
-        """Whose job may begin now: the first in turn of the logins that run the fewest."""
+        """The login whose job may begin now: in turn, one of those that run the fewest jobs."""
         waiting = [login for login, queue in self._queues.items() if queue]
         login = min(waiting, key=lambda login: self._running[login], default=None)
         free = self.threads - self._running.total()
@@ -226,7 +226,7 @@ class Lane:
             self._changed.notify()
 
     def _forget(self, login: Hashable, future: Future[object]) -> None:
-        """A job that was cancelled while it waited gives its place in the queue back."""
+        """Remove a job from its queue if it was cancelled while it waited."""
         if not future.cancelled():
             return
         with self._changed:

@@ -1,4 +1,4 @@
-"""``= ANY(array)`` and ``<> ALL(array)``, as drivers write lists: the IN that they stand for."""
+"""Rewrites ``= ANY(array)`` and ``<> ALL(array)``, as drivers write lists, to IN and NOT IN."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _OF_NOTHING = {"IN": "IN (NULL) IS TRUE", "NOT IN": "NOT IN (NULL) IS NOT FALSE"
 def with_lists(
     text: str, read: Sequence[Token], values: Sequence[Any], *, escapes: bool = False
 ) -> tuple[str, Sequence[Token], list[Any]]:
-    """The statement with constants for its lists; the other parameters close ranks.
+    """The statement with its lists as constants. The parameters that remain are renumbered.
 
-    ``escapes`` says that a backslash in a constant begins an escape in the dialect of the statement.
+    Returns the text, its tokens, and the values of the parameters that remain. ``escapes`` says
+    that a backslash in a constant begins an escape in the dialect of the statement.
 
     >>> with_lists("a = ANY($1) AND b = $2", tokens("a = ANY($1) AND b = $2"), [["x", "y"], 3])[0]
     "a IN ('x', 'y') AND b = $1"
@@ -54,7 +55,10 @@ def with_lists(
 
 
 def _lists(read: Sequence[Token]) -> list[tuple[int, int]]:
-    """Where each list begins, at its comparison, and ends. Brackets are matched once, for all."""
+    """The tokens at which each list begins (its comparison) and ends.
+
+    Brackets are matched in one pass for all lists.
+    """
     found: list[tuple[int, int]] = []
     opened: list[int] = []
     for at, token in enumerate(read):
@@ -70,7 +74,7 @@ def _lists(read: Sequence[Token]) -> list[tuple[int, int]]:
 
 
 class Written(str):
-    """A constant as it stands in the statement."""
+    """A constant in the words of the statement, which is copied as it is."""
 
 
 def _given(token: Token, values: Sequence[Any]) -> list[Any]:
@@ -96,7 +100,7 @@ def _written(read: Sequence[Token], start: int, end: int) -> Sequence[Any] | Non
 
 
 def _split(inner: Sequence[Token]) -> list[Written]:
-    """Constants between commas."""
+    """The constants between the commas."""
     parts: list[list[str]] = [[]]
     for token in inner:
         if token.text == ",":
@@ -107,7 +111,7 @@ def _split(inner: Sequence[Token]) -> list[Written]:
 
 
 def constant(value: Any, *, escapes: bool = False) -> str:
-    """A value as SQL writes it, so that it is read as this value and nothing else.
+    """The value as a constant in SQL, quoted so that it is read as this value and nothing else.
 
     >>> constant("it's"), constant(None), constant(dt.date(2024, 5, 1))
     ("'it''s'", 'NULL', "DATE '2024-05-01'")
@@ -133,7 +137,7 @@ def constant(value: Any, *, escapes: bool = False) -> str:
 
 
 def _quoted(text: str, *, escapes: bool) -> str:
-    """A text constant: what ends it, or stands for something else, is written so that it does not."""
+    """A text constant, with its quotes and (under ``escapes``) its backslashes escaped."""
     if escapes:
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return "'" + text.replace("'", "''") + "'"

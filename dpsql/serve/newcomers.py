@@ -1,8 +1,8 @@
-"""Connections whose clients have not proved who they are: so many in all, and so many of one address.
+"""Limits the connections that have not logged in yet, in all and for each address.
 
-They take no place from those who have logged in. Where there are too many, one of them gives way to
-the next that comes: one that has said nothing before one that has begun to log in, the oldest
-first, of the address that has the most. So silence keeps nobody out.
+They take no place from those who have logged in. If there are too many, a new one displaces one of
+them: of the address that has the most, a silent one before one that has begun to log in, and the
+oldest first. So clients that connect and stay silent keep nobody out.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ class Newcomer(Protocol):
     """A connection that can be closed at once."""
 
     def give_way(self) -> None:
-        """Close at once; the place is needed."""
+        """Close at once, since another connection needs the place."""
         ...
 
 
 class Newcomers:
-    """Who has connected and not logged in. Only for the event loop's own thread."""
+    """The connections that have not logged in. Used only in the thread of the event loop."""
 
     def __init__(self, most: int, most_of_address: int) -> None:
-        """Nobody is there."""
+        """There are none at first."""
         self.most, self.most_of_address = most, most_of_address
         self.displaced = 0
-        """How many had to give way so far."""
+        """The number of connections that were displaced so far."""
         self._address: dict[Newcomer, str] = {}
         self._silent: dict[str, dict[Newcomer, None]] = {}
         self._begun: dict[str, dict[Newcomer, None]] = {}
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of connections."""
         return len(self._address)
 
     def add(self, who: Newcomer, peer: object, *, begun: bool = False) -> None:
-        """Take in a connection from a socket's address; another one gives way where need be."""
+        """Add a connection from a socket's address. If there are too many, displace another one."""
         address = origin(peer)
         crowded = len(self._of(address)) >= self.most_of_address
         if crowded or len(self) >= self.most:
@@ -45,14 +45,14 @@ class Newcomers:
         (self._begun if begun else self._silent).setdefault(address, {})[who] = None
 
     def begin(self, who: Newcomer) -> None:
-        """It has said who it wants to be: it gives way after those that say nothing."""
+        """Note that a connection has begun to log in. Silent ones are displaced before it."""
         address = self._address.get(who)
         if address is not None and who in self._silent.get(address, ()):
             self._drop(self._silent, address, who)
             self._begun.setdefault(address, {})[who] = None
 
     def discard(self, who: Newcomer) -> None:
-        """It has logged in, or is gone."""
+        """Remove a connection that has logged in or is closed."""
         address = self._address.pop(who, None)
         if address is not None:
             self._drop(self._silent, address, who)
@@ -65,11 +65,11 @@ class Newcomers:
         first.give_way()
 
     def _of(self, address: str) -> list[Newcomer]:
-        """Those of an address, in the order in which they give way."""
+        """The connections of an address, in the order in which they are displaced."""
         return [*self._silent.get(address, ()), *self._begun.get(address, ())]
 
     def _largest(self) -> str:
-        """The address that has the most; of several, the one of which somebody is silent."""
+        """The address with the most connections; among equals, with the most silent ones."""
         addresses = dict.fromkeys(self._address.values())
         return max(addresses, key=lambda a: (len(self._of(a)), len(self._silent.get(a, ()))))
 
@@ -82,7 +82,7 @@ class Newcomers:
 
 
 def origin(peer: object) -> str:
-    """What counts as one address: of IPv6 a whole network of 64 bits, which one subscriber has.
+    """The address for the limits: for IPv6 the /64 network, since one subscriber has all of it.
 
     >>> origin(("192.0.2.7", 50000)), origin(("2001:db8:1:2:3:4:5:6", 50000, 0, 0))
     ('192.0.2.7', '2001:db8:1:2::')

@@ -1,4 +1,4 @@
-"""What one reading of the policy gives all connections: its service, who may log in, catalogs."""
+"""A snapshot of the policy, as all connections use it: its service, its users, its catalogs."""
 
 from __future__ import annotations
 
@@ -23,35 +23,38 @@ from dpsql.service.views import ViewShape
 
 
 class Who(NamedTuple):
-    """Where a client has connected to, and as whom: its own words."""
+    """The database to which a client has connected, and its login, in the client's own words."""
 
     database: str
     login: str
 
 
 class Catalog(Protocol):
-    """What stands for PostgreSQL's own tables."""
+    """Answers queries over PostgreSQL's own tables."""
 
     def has(self, name: str) -> bool:
-        """Whether a catalog relation is called this."""
+        """Whether there is a catalog relation of this name."""
         ...
 
     def columns(
         self, query: Query, who: Who, values: Sequence[Value] | None,
         views: Sequence[ViewShape] = (),
     ) -> Description:  # fmt: skip
-        """What a catalog query takes and returns."""
+        """The columns and the parameter types of a catalog query."""
         ...
 
     def answer(
         self, query: Query, who: Who, values: Sequence[Value], place: Place | None = None,
         views: Sequence[ViewShape] = (),
     ) -> Answer:  # fmt: skip
-        """The rows of a catalog query; without a place it is only described, and stops nobody."""
+        """The rows of a catalog query.
+
+        Without a ``place`` the query is only described, and its functions stop no statement.
+        """
         ...
 
     def interrupt(self, thread: int) -> None:
-        """Stop what another thread asks."""
+        """Stop the query that another thread runs."""
         ...
 
     def shape(self, query: Query, who: Who, values: Sequence[Value]) -> Answer:
@@ -60,14 +63,14 @@ class Catalog(Protocol):
 
 
 def answer_size(key: Hashable, answer: Answer) -> int:
-    """The bytes of an answer that is remembered, with its rows as messages once they are made."""
+    """The bytes of a cached answer, including the encoded messages that it may hold later."""
     answer.counted()
     return size_of(key, answer) + MOST_ENCODED * answer.most_encoded
 
 
 @dataclass(slots=True)
 class Shared:
-    """What the sessions of one role share."""
+    """The catalog and the caches that the sessions of one role share."""
 
     catalog: Catalog
     balances: Balances
@@ -84,7 +87,7 @@ class Shared:
 
 
 class PolicySnapshot:
-    """One reading of the policy and of its users. A reload makes another one."""
+    """The policy and its users as they were read at one time. A reload makes another snapshot."""
 
     def __init__(
         self,
@@ -93,21 +96,27 @@ class PolicySnapshot:
         catalog: Callable[[Service, str], Catalog],
         before: PolicySnapshot | None = None,
     ) -> None:
-        """``catalog`` makes the catalog that a role sees; catalogs from ``before`` that say the same stay."""
+        """``catalog`` makes the catalog that a role sees.
+
+        Catalogs of the snapshot ``before`` are kept if nothing that they show has changed.
+        """
         self.service, self.users, self._catalog = service, users, catalog
         self._catalogs = {} if before is None else before.catalogs_for(service)
         self._balances, self._lock = Balances(), threading.Lock()
         self._shared: dict[str, Shared] = {}
         self.looks = looks(u.verifier for u in users.values() if u.verifier is not None)
-        """What a client sees of verifiers before it has proved anything."""
+        """The forms of the verifiers, which a client sees before it has proved anything."""
         self._tokens = {user.token: user for user in users.values() if user.token}
 
     def bearer(self, token: str) -> User | None:
-        """Whose token this is. It is looked up by its hash, whose time tells nothing of tokens."""
+        """The user who has this token; None if nobody has.
+
+        The token is looked up by its hash, so the time of the look-up tells nothing of tokens.
+        """
         return self._tokens.get(hash_token(token))
 
     def shared(self, role: str) -> Shared:
-        """What the sessions of a role share, made when the first one comes."""
+        """The parts that the sessions of a role share. They are made for the first session."""
         with self._lock:
             found = self._shared.get(role)
             if found is None:
@@ -116,7 +125,10 @@ class PolicySnapshot:
             return found
 
     def catalogs_for(self, service: Service) -> Mapping[str, Catalog]:
-        """The catalogs of roles, if another service would have the same: they are made from these alone."""
+        """The catalogs of roles, if another service has the same policy and views; else none.
+
+        Catalogs are made from policy and views alone.
+        """
         mine = self.service
         if (mine.policy, mine.views) != (service.policy, service.views):
             return {}

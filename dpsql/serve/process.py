@@ -1,4 +1,4 @@
-"""What the process of ``dpsql serve`` is set to, and how it ends whatever its threads do."""
+"""Sets up the process of ``dpsql serve``, and ends it whatever its threads do."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from typing import NoReturn
 
 SWITCH_SECONDS = 0.0005
 OTHER_FILES = 1_000
-"""For clients that have not logged in, the database, the ledger and workers."""
+"""Open files for clients that have not logged in, the database, the ledger and workers."""
 
 
 def share_time() -> None:
-    """Let threads have their turn in Python more often than usual.
+    """Make the interpreter switch between threads more often than usual.
 
-    The thread that reads what clients send needs the interpreter for moments. Each time it waits for
-    the threads that plan statements, as long as each of them may keep the interpreter. With the usual
-    5 ms and eight of them a small answer waits for a second in all; with this, for 60 ms.
+    The thread of the event loop needs the interpreter often, but only briefly. Each time it waits
+    for the threads that plan statements, each of which may keep the interpreter for one interval.
+    With the usual 5 ms and eight such threads, a small answer waits for a second in all. With this
+    setting it waits for 60 ms.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def allow_files(count: int) -> int:
-    """Let the process have so many files and connections open, as far as the system permits it."""
+    """Raise the limit of open files to ``count``, as far as the system permits it.
+
+    Returns how many files and connections the process may have open.
+    """
     try:
         import resource
     except ImportError:  # not on this system, which has no such limit
@@ -40,21 +44,22 @@ def allow_files(count: int) -> int:
 
 
 def end_within(seconds: float) -> None:
-    """End the process after so long, whatever its threads do.
+    """End the process after so many seconds, whatever its threads do.
 
-    It is the last resort, for what hangs where nothing in Python can end it. What is written before is
-    where each thread is, by files and lines of code. A ledger that is left so is as after a kill:
-    what was charged is on the disk.
+    This is the last resort for a thread that hangs where nothing in Python can end it. Before the
+    end, the files and lines of code at which each thread is are written to standard error. The
+    ledger is then as after a kill: every charge is on the disk.
     """
     with contextlib.suppress(OSError, ValueError, AttributeError):  # no standard error to write to
         faulthandler.dump_traceback_later(seconds, exit=True, file=sys.stderr)
 
 
 def leave(status: int) -> NoReturn:
-    """End now, after everything that is kept has been closed.
+    """End the process now. The caller has closed everything that is durable.
 
-    Threads that still run are not waited for. The interpreter is not taken apart either: daemon threads
-    still refer to engines then, and the engine's library would report each as a leak on standard error.
+    Threads that still run are not waited for. The interpreter is not finalized either: daemon
+    threads may still refer to engines, and the engine's library would report each as a leak on
+    standard error.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

@@ -1,9 +1,10 @@
-"""Policies are read again one at a time, in a thread of its own.
+"""Reloads policies one at a time, in a thread of its own.
 
-Whoever changes a policy sends a signal afterwards. Requests that come while policies are read are one
-request for a further reading when that has ended: it begins after the last request, so that what was
-written before that is in force in the end. A reading waits for no statement, no connection waits for a reading, and
-one that hangs keeps neither the endpoint nor its end waiting.
+An owner who has changed a policy sends a signal. Requests that come during a reload count as one
+request for a further reload, which begins when the first has ended. It begins after the last
+request, so everything that was written before that request comes into force. A reload waits for no
+statement, and no connection waits for a reload. A reload that hangs delays neither the endpoint nor
+its end.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ from dpsql.diagnostics.refusal import Error, PolicyError
 from dpsql.serve.endpoint import ServiceEndpoint
 
 PATIENCE = 2.0
-"""Seconds that the end of the endpoint waits for a reading."""
+"""Seconds for which the end of the endpoint waits for a reload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one policy."""
+    """The outcome of a reload for one policy."""
 
     endpoint: ServiceEndpoint
     database: str
     version: str
-    """Of the policy that is in force now."""
+    """The version of the policy that is in force now."""
     error: Exception | None = None
     problems: tuple[str, ...] = ()
-    """What is wrong, each with its place; none where it was taken up."""
+    """The problems, each with its place in a file; none if the policy came into force."""
 
 
 def read_again(endpoints: Sequence[ServiceEndpoint]) -> list[Outcome]:
-    """Read each policy and its users; what is wrong with one keeps no other from being read."""
+    """Reload each policy and its users. A problem with one of them does not affect the others."""
     return [_read_again(endpoint) for endpoint in endpoints]
 
 
@@ -64,25 +65,25 @@ def _read_again(endpoint: ServiceEndpoint) -> Outcome:
 
 
 class Reloads:
-    """The thread that reads policies again."""
+    """The thread that reloads policies."""
 
     def __init__(self, work: Callable[[], Sequence[Outcome]]) -> None:
-        """``work`` reads them once, and says what became of each."""
+        """``work`` reloads all policies once, and returns the outcome of each."""
         self._work, self._asked = work, SimpleQueue[bool]()
         self._thread = threading.Thread(target=self._run, name="dpsql-reload", daemon=True)
         self._ended = dict[Result, float]()
 
     def request(self) -> None:
-        """Read them soon. It returns at once, and may be called in a signal handler."""
+        """Ask for a reload soon. Returns at once, and may be called in a signal handler."""
         self._asked.put(True)
 
     def start(self) -> None:
-        """Begin; what was requested before is done now."""
+        """Start the thread. Requests that came before are carried out now."""
         GAUGES.add("dpsql_reload_time_seconds", lambda: {(r,): t for r, t in self._ended.items()})
         self._thread.start()
 
     def close(self) -> None:
-        """Begin no other reading, and wait for the one under way, but not for long."""
+        """Begin no other reload, and wait a short time for the one that runs."""
         self._asked.put(False)
         if self._thread.is_alive():
             self._thread.join(PATIENCE)
@@ -98,7 +99,7 @@ class Reloads:
             self._ended[result] = datetime.now(UTC).timestamp()
 
     def _rest_goes_on(self) -> bool:
-        """All requests that have come are one; False when one of them was to end."""
+        """Take all requests that have come as one. Returns False if one of them was to end."""
         while True:
             try:
                 if not self._asked.get_nowait():

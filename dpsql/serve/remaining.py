@@ -1,4 +1,7 @@
-"""What is said after an answer: its cost, and what is left. Looked up again when something was spent."""
+"""The notices after an answer: its cost, and the balances of the accounts.
+
+Balances are cached, and looked up again after a charge.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +14,37 @@ from dpsql.privacy.cost import Cost
 from dpsql.service import Remaining
 
 FRESH_SECONDS = 2.0
-"""Other processes may spend from the same accounts, so what is known grows old."""
+"""The time for which a balance is cached, since other processes may spend from the same account."""
 
 
 class Balances:
-    """What is left in the accounts of each session, remembered until someone spends."""
+    """The balances of each session's accounts, cached until someone spends."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """The cache is empty at first."""
         self._lock = threading.Lock()
         self._known: dict[tuple[str, ...], tuple[float, int, str]] = {}
         self._spent = 0
 
     @property
     def generation(self) -> int:
-        """How often someone was charged since the endpoint began."""
+        """The number of charges since the endpoint began."""
         return self._spent
 
     def note_spending(self) -> None:
-        """Someone was charged: nothing that was known still holds."""
+        """Note that someone was charged, so that no cached balance is used any more."""
         with self._lock:
             self._spent += 1
 
     def find(self, who: tuple[str, ...]) -> str | None:
-        """What is left, if it is known and new enough."""
+        """The balances in words, if they are cached and new enough."""
         found = self._known.get(who)
         if found is None or found[1] != self._spent:
             return None
         return found[2] if time.monotonic() - found[0] < FRESH_SECONDS else None
 
     def look(self, who: tuple[str, ...], ask: Callable[[], Sequence[Remaining]]) -> str:
-        """What is left; asks the ledger when it must."""
+        """The balances in words, from the cache or else from ``ask``."""
         found = self.find(who)
         if found is None:
             generation = self._spent
@@ -54,7 +57,7 @@ class Balances:
 
 
 def describe_left(remaining: Sequence[Remaining]) -> str:
-    """Each account with what is left in it."""
+    """The balance of each account, in words."""
     parts = []
     for account in remaining:
         words = f"{account.account}: epsilon {_n(account.left_epsilon)} of {_n(account.epsilon)}"
@@ -65,13 +68,13 @@ def describe_left(remaining: Sequence[Remaining]) -> str:
 
 
 def describe_charge(cost: Cost, left_over: str) -> str:
-    """The notice after an answer that was paid for."""
+    """The notice after an answer that was charged."""
     delta = f", delta {_n(cost.delta)}" if cost.delta else ""
     return f"cost: epsilon {_n(cost.epsilon)}{delta}; left in {left_over}"
 
 
 def describe_recall(left_over: str) -> str:
-    """The notice after an answer that had been paid for before."""
+    """The notice after an answer that was stored, and so costs nothing."""
     return f"recalled: this answer was stored and costs nothing; left in {left_over}"
 
 

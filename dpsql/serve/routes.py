@@ -1,4 +1,4 @@
-"""Who answers a statement: the catalog, which holds no data, or the service."""
+"""Decides who answers a statement: the catalog, which holds no data, or the service."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ Route = Literal["catalog", "service"]
 
 
 def route(query: Query, in_catalog: Callable[[str], bool]) -> Route:
-    """The one whose relations it names; the catalog where it names none, and never both.
+    """The one whose relations the statement names, or the catalog if it names none.
 
-    What is too long is the service's, which refuses it unread. So is what leaves a bracket open: where
-    its tables are named cannot be told, and the service says where it does not parse.
+    A statement that names relations of both is refused. One that is too long goes to the service,
+    which refuses it unread. So does one with an open bracket, since its tables cannot be found; the
+    service says where it does not parse.
     """
     words = [token.word for token in query.tokens]
     if len(query.text) > LONGEST_TEXT or words.count("(") != words.count(")"):

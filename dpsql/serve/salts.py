@@ -1,10 +1,10 @@
 """Salts and iterations that a client sees before it has proved a password.
 
-SCRAM sends the salt and the iterations of a name's verifier. For a name that does not exist they are
-derived from a secret in the ledger. So they are the same after a restart and at each endpoint on one
-ledger, as those of an existing name are. Their form (iterations, length of the salt) is that of some
-existing verifier. If all verifiers have one form, users who come and go change it for no name;
-otherwise for few.
+SCRAM sends the salt and the iterations of a name's verifier. For a name that does not exist they
+are derived from a secret in the ledger. So they are the same after a restart and at each endpoint
+on one ledger, as those of an existing name are. Their form (iterations, length of the salt) is that
+of some existing verifier. If all verifiers have one form, adding or removing users changes the form
+of no name; otherwise it changes the forms of few names.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dpsql.serve.pgwire.scram import ITERATIONS, Verifier
 SALT = 16
 """Bytes of a salt, as PostgreSQL and `dpsql user` make them."""
 Look = tuple[int, int]
-"""Iterations, and bytes of the salt."""
+"""The form of a verifier: its iterations, and the bytes of its salt."""
 
 
 def looks(verifiers: Iterable[Verifier]) -> Mapping[Look, int]:
-    """How many verifiers have each form."""
+    """The number of verifiers of each form."""
     return Counter((v.iterations, len(v.salt)) for v in verifiers) or {(ITERATIONS, SALT): 1}
 
 
@@ -32,7 +32,7 @@ class Salts:
     """Salts and forms of verifiers for any name."""
 
     def __init__(self, secret: bytes, database: str) -> None:
-        """``secret`` stays as long as the ledger does; policies that share it have other salts."""
+        """``secret`` is the ledger's. Policies that share a ledger have different salts."""
         self._secret = hmac.digest(secret, database.encode(), "sha256")
 
     def salt(self, name: str, length: int = SALT) -> bytes:
@@ -40,14 +40,15 @@ class Salts:
         return hashlib.shake_256(self._digest(f"salt {name}")).digest(length)
 
     def number(self, name: str) -> int:
-        """A number of 256 bits."""
+        """A number of 256 bits that is fixed for a name."""
         return int.from_bytes(self._digest(f"number {name}"))
 
     def look(self, name: str, known: Mapping[Look, int]) -> Look:
-        """A form of those that are ``known``, each as often as verifiers have it.
+        """One of the ``known`` forms, each for as large a share of names as of verifiers.
 
-        Each form draws a time until it would come first, by its weight, and the first one is taken
-        (weighted rendezvous hashing): a weight that changes moves no name between two other forms.
+        The choice is by weighted rendezvous hashing. Each form gets a pseudorandom time for the
+        name, divided by the form's weight, and the form with the smallest time is chosen. So a
+        change of one weight moves no name between two other forms.
         """
         return min(known, key=lambda look: self._time(name, look) / known[look])
 

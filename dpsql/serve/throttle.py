@@ -1,22 +1,22 @@
-"""Delays of log-ins after failed ones.
+"""Computes the delays of log-ins after failed ones.
 
-The longest of three delays holds. The failures of one name from one address double a delay up to
-``PAIR.most`` seconds. The failures of a name from all addresses, and of an address under all names,
-give delays of one second at most. So guessing from one place is slow, and guessing from many places
-or under many names is slower than without. But nobody can keep the owner of a name out who logs in
-from elsewhere, or other names out that share an address.
+A log-in has the longest of three delays. Each failure of one name from one address (a pair) doubles
+a delay of up to ``PAIR.most`` seconds. The failures of a name from all addresses, and those of an
+address under all names, give delays of one second at most. So guessing from one place is slow, and
+guessing from many places or under many names is slowed down too. But nobody can keep out the owner
+of a name who logs in from another address, or other names that share an address.
 
-The delay comes before a try is looked at, and is the same for the right password and a wrong one,
+The delay comes before the password is checked. It is the same for a right password and a wrong one,
 and for names that exist and names that do not. So a client that gives up early learns nothing. At
-most ``WAITING`` tries of one pair wait at the same time; more are refused, and not looked at. A client
+most ``WAITING`` tries of one pair wait at the same time; more are refused without a check. A client
 that leaves keeps its place until its delay is over, so leaving gains nothing either.
 
 Tokens have no names, and are too random to be guessed at any speed. So only the answer to a wrong
-token is delayed, by the failures of its address, or refused at once if as many wait. A right token
-never waits for what others at its address do.
+token is delayed, by the failures of its address. It is refused at once if ``WAITING`` of them wait.
+A right token is never delayed by failures of others at its address.
 
-What is remembered is bounded: each table forgets what failed longest ago. There is no I/O here, and
-nothing waits here.
+The memory is bounded: each table forgets the entries whose last failure is the oldest. This module
+does no I/O and waits for nothing.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from dpsql.diagnostics.operation.events import LoginFailed, record
 from dpsql.serve.newcomers import origin
 
 WAITING = 20
-"""So many tries of one pair wait at the same time."""
+"""The most tries of one pair that wait at the same time."""
 ENTRIES = 8_192
-"""So many pairs, names and addresses are remembered, of each kind."""
+"""The most entries that each of the three tables (pairs, names, addresses) holds."""
 
 
 class Growth(NamedTuple):
-    """A delay that begins with ``first`` seconds, doubles with each failure, and ends at ``most``.
+    """A delay that begins with ``first`` seconds and doubles with each failure, up to ``most``.
 
-    Failures count no more when no other followed for ``forgotten`` seconds.
+    Failures are forgotten if no other one follows for ``forgotten`` seconds.
     """
 
     first: float
@@ -57,10 +57,10 @@ NAME = ADDRESS = Growth(0.02, 1.0, 60.0)
 
 
 class TooMany(Exception):
-    """The most tries of a pair wait already; the first of them ends in ``seconds``."""
+    """As many tries of a pair wait as may; the first of them ends in ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
-        """Hold how long to stay away."""
+        """``seconds`` is the time after which the client may try again."""
         self.seconds = seconds
         super().__init__("too many log-ins wait")
 
@@ -70,11 +70,11 @@ class _Entry:
     failures: int = 0
     last: float = 0.0
     ends: list[float] = field(default_factory=list)
-    """When each try that waits is looked at."""
+    """The times at which the delays of the waiting tries end."""
 
 
 class _Table:
-    """Entries by key, those that failed last at the end."""
+    """Entries by key, ordered by the time of their last failure."""
 
     def __init__(self, growth: Growth) -> None:
         self._growth, self._entries = growth, OrderedDict[bytes, _Entry]()
@@ -109,28 +109,28 @@ class _Table:
 
 
 class Throttle:
-    """The failed log-ins of one endpoint, on all its faces. It is asked in the event loop alone."""
+    """The failed log-ins of one endpoint, on all its faces. Used only in the event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` gives seconds, and is never set back."""
+        """``clock`` gives seconds, and is monotonic."""
         self.clock = clock
         self.pairs, self.names, self.addresses = _Table(PAIR), _Table(NAME), _Table(ADDRESS)
 
     def attempt(self, peer: object, name: str) -> Attempt:
-        """A log-in that begins, over a socket whose other end is ``peer``."""
+        """The record of a log-in that begins, over a socket whose other end is ``peer``."""
         return Attempt(self, peer, name)
 
     @property
     def entries(self) -> int:
-        """How much is remembered."""
+        """The number of entries in all tables."""
         return sum(map(len, (self.pairs, self.names, self.addresses)))
 
 
 class Attempt:
-    """One log-in from an address: under a name, or (the name is empty) with a token."""
+    """One log-in from an address, under a name or, if the name is empty, with a token."""
 
     def __init__(self, throttle: Throttle, peer: object, name: str) -> None:
-        """Nothing was tried yet."""
+        """``Throttle.attempt`` makes it."""
         self._throttle, self._name = throttle, name
         self._address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
         from_there = _key(origin(peer))
@@ -142,12 +142,12 @@ class Attempt:
 
     @property
     def delay(self) -> float:
-        """Seconds that a try which begins now is to wait."""
+        """The seconds for which a try that begins now must wait."""
         now = self._throttle.clock()
         return max(table.delay(key, now) for table, key in self._counted)
 
     def queue(self) -> float:
-        """The same, with a place among those that wait; ``TooMany`` if there is none."""
+        """Take a place among the tries that wait, and return the delay. Raises ``TooMany``."""
         seconds, now = self.delay, self._throttle.clock()
         table, key = self._counted[0]
         entry = table.find(key, now)
@@ -160,12 +160,12 @@ class Attempt:
 
     @property
     def failures(self) -> int:
-        """How often it has failed already, under this name from this address."""
+        """The number of earlier failures under this name from this address."""
         table, key = self._counted[0]
         return table.failures(key, self._throttle.clock())
 
     def fail(self, database: str = "") -> None:
-        """It was the wrong password or token, or there is no such name."""
+        """Note that the password or token was wrong, or that there is no such name."""
         now = self._throttle.clock()
         for table, key in self._counted:
             table.fail(key, now)
@@ -174,11 +174,14 @@ class Attempt:
         )
 
     def succeed(self) -> None:
-        """The pair begins anew. Name and address do not: others may be at it."""
+        """Forget the failures of the pair.
+
+        Those of the name and of the address stay, since others may be guessing there.
+        """
         table, key = self._counted[0]
         table.forget(key)
 
 
 def _key(text: str) -> bytes:
-    """Of one length, whatever a client calls itself."""
+    """A key of fixed length, however long the name of a client is."""
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()

@@ -1,7 +1,7 @@
-"""PostgreSQL's lexical rules: where names, texts, numbers and comments begin and end.
+"""Splits SQL text into tokens by PostgreSQL's lexical rules.
 
-Enough to split scripts, to read session commands and to see which names a statement uses. What a
-query means is decided by ``dpsql.sql`` alone.
+The tokens are used to split scripts, to read session commands, and to see which names a statement
+uses. Only ``dpsql.sql`` decides the meaning of a query.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Token(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What an identifier stands for: folded unless it is quoted."""
+        """The name that an identifier stands for: folded to lower case unless it is quoted."""
         if self.kind == "quoted":
             return self.text[1:-1].replace('""', '"')
         return self.text.lower()
 
     @property
     def value(self) -> str:
-        """What a text constant stands for."""
+        """The text that a text constant stands for."""
         if self.kind == "escape":
             return _unescaped(self.text[2:-1])
         if self.kind == "dollar":
@@ -65,7 +65,9 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Everything but spaces and comments. A quote or comment that never closes is one token of kind "open".
+    """The tokens of a text, without white space and comments.
+
+    A quote or comment that never closes is one token of kind "open".
 
     >>> [t.text for t in tokens("SELECT 'a;b' -- note")]
     ['SELECT', "'a;b'"]
@@ -74,14 +76,17 @@ def tokens(text: str) -> list[Token]:
 
 
 TOKEN = 200
-"""Bytes of a token, beside the text that it copies: a character may have one of its own."""
+"""Bytes of a token in memory, apart from the text that it copies.
+
+Each character may be a token, so this bounds the size of the tokens of any text.
+"""
 _KNOWN = Cache[str, tuple[Token, ...]](
     Use.CACHED_STATEMENTS, 2_000, size=lambda text, found: 3 * len(text) + TOKEN * len(found)
 )
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """The same, remembered for statements that are run again and again."""
+    """The tokens of a text, cached for statements that are run repeatedly."""
     found = _KNOWN.get(text)
     if found is None:
         found = tuple(_scan(text))
@@ -114,7 +119,7 @@ def _scan(text: str) -> Iterator[Token]:
 
 
 def _comment_end(text: str, start: int) -> int:
-    """Behind a comment; -1 when it never ends. Comments nest."""
+    """The position after a comment, which may contain other comments; -1 if it never ends."""
     depth = 0
     for found in _COMMENT.finditer(text, start):
         depth += 1 if found.group() == "/*" else -1
@@ -140,9 +145,9 @@ def _unescaped(body: str) -> str:
 
 
 class Piece(NamedTuple):
-    """A statement of a script: its tokens, and where it ends.
+    """A statement of a script: its tokens, and the position at which it ends.
 
-    Of a statement that is too long to be answered only the beginning has tokens.
+    If a statement is too long to be answered, only its beginning has tokens.
     """
 
     tokens: list[Token]
@@ -150,14 +155,14 @@ class Piece(NamedTuple):
 
     @property
     def cut(self) -> bool:
-        """Whether it is too long."""
+        """Whether the statement is too long, so that its tokens do not reach its end."""
         return self.end > self.tokens[-1].end
 
 
 def statements(text: str, longest: int = 1 << 62) -> Iterator[Piece]:
-    """The statements of a script, one after the other; empty ones are left out.
+    """The statements of a script, one after the other. Empty ones are left out.
 
-    Of one that has more than ``longest`` characters the rest has no tokens.
+    If a statement has more than ``longest`` characters, the rest of it has no tokens.
 
     >>> [[t.text for t in s.tokens] for s in statements("SELECT 1;; SHOW x;")]
     [['SELECT', '1'], ['SHOW', 'x']]

@@ -1,4 +1,4 @@
-"""What the faces of one process share: lanes of threads, places of newcomers, and what was stopped."""
+"""The parts that all faces of one process share: lanes of threads, newcomers, delays, counters."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from dpsql.serve.turns import Turns
 Reason = Literal["cancel", "timeout", "disconnect", "terminate", "shutdown"]
 REASONS: tuple[Reason, ...] = ("cancel", "timeout", "disconnect", "terminate", "shutdown")
 AGAIN = 0.1
-"""Seconds after which a job that should stop is told so again."""
+"""Seconds after which a job that should stop is interrupted again."""
 MOST_WAITING = 256
-"""Statements of one login that may wait in a lane."""
+"""The most statements of one login that may wait in a lane."""
 
 
 MOST_LOGINS, MOST_TOGETHER = 32, 5
-"""So many log-ins may each run a statement in a lane; further ones of theirs begin while fewer than this run.
+"""Up to ``MOST_LOGINS`` logins may each run one statement in a lane. A login that runs one may
+begin another only while fewer than ``MOST_TOGETHER`` statements run in the lane.
 
-A person who has several log-ins does not keep all threads with them."""
+So a person with several logins does not occupy all threads."""
 
 
 def _data() -> Lane:
@@ -47,12 +48,12 @@ def _proofs() -> Lane:
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """How much is going on, for metrics."""
+    """The current load of an endpoint, for metrics."""
 
     newcomers: int
     """Connections that have not logged in, of all faces."""
     displaced: int
-    """Connections that gave way to others before they logged in, so far."""
+    """Connections that were displaced by others before they logged in, so far."""
     lanes: dict[str, LaneState]
     stopped: dict[str, int]
     """Statements that were stopped so far, by reason."""
@@ -60,20 +61,20 @@ class Gauges:
 
 @dataclass(slots=True)
 class Traffic:
-    """What the faces of one process share."""
+    """The parts that all faces of one process share."""
 
     data: Lane = field(default_factory=_data)
-    """For statements that read the data, or are planned as if they did."""
+    """For statements that read the data, or are planned as such statements are."""
     catalog: Lane = field(default_factory=_catalog)
-    """For what reads the catalog or the ledger: its threads wait for others."""
+    """For statements that read the catalog or the ledger. Their threads mostly wait for others."""
     light: Lane = field(default_factory=_light)
-    """For what is soon done by itself: reading a script, writing rows, changing a setting."""
+    """For short work that waits for nothing: reading a script, writing rows, changing a setting."""
     proofs: Lane = field(default_factory=_proofs)
-    """For passwords of whoever knocks, in turn by address: they keep nobody waiting who is inside."""
+    """For checking passwords, in turn by address. So log-ins delay nobody who has logged in."""
     newcomers: Newcomers = field(default_factory=lambda: Newcomers(400, 200))
     turns: Turns = field(default_factory=Turns)
     throttle: Throttle = field(default_factory=Throttle)
-    """How long whoever failed to log in waits, on whichever face."""
+    """The delays of log-ins after failed ones, on all faces together."""
     stopped: Counter[Reason] = field(default_factory=Counter)
     draining: bool = False
 
@@ -83,7 +84,7 @@ class Traffic:
         return self.data, self.catalog, self.light, self.proofs
 
     def gauges(self) -> Gauges:
-        """How much is going on now; may be asked in any thread."""
+        """The current load. May be called in any thread."""
         return Gauges(
             len(self.newcomers), self.newcomers.displaced,
             {lane.name: lane.state() for lane in self.lanes},
@@ -91,10 +92,10 @@ class Traffic:
         )  # fmt: skip
 
     def stop(self, job: Job, reason: Reason) -> None:
-        """Stop a job, and go on until it has ended. What was charged stays charged."""
+        """Stop a job, and repeat this until it has ended. A charge that was made stays."""
         if not job.future.done():
             self.stopped[reason] += 1
-            if isinstance(job.login, tuple):  # else nobody has logged in
+            if isinstance(job.login, tuple):  # otherwise nobody has logged in yet
                 record(StatementStopped(reason, str(job.login[-1])))
             self._stop(job)
 
@@ -103,17 +104,17 @@ class Traffic:
             asyncio.get_running_loop().call_later(AGAIN, self._stop, job)
 
     def drain(self) -> None:
-        """Begin no more statements. What runs goes on, and its answers are still written."""
+        """Begin no more statements. Those that run go on, and their answers are still sent."""
         self.draining = True
         for lane in (self.data, self.catalog, self.proofs):
             lane.close()
 
     def close(self) -> None:
-        """Begin nothing more at all."""
+        """Begin no more jobs of any kind."""
         self.draining = True
         for lane in self.lanes:
             lane.close()
 
     def ended(self) -> bool:
-        """Whether no thread of a lane works any more."""
+        """Whether all threads of all lanes have ended."""
         return all(lane.join(0.0) for lane in self.lanes)

@@ -1,8 +1,8 @@
-"""Turns of logins in the event loop.
+"""Gives logins turns in the event loop.
 
 Short work is done in the loop itself, for some milliseconds at a time. In each round of the loop
-(between two looks at what all clients have sent) a login has one turn, however many connections it
-has; its other connections go on in later rounds, one after the other.
+(between two polls of all connections) a login has one turn, however many connections it has. Its
+other connections go on in later rounds, one after the other.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
 TURN_SECONDS = 0.005
-"""After so long in one round of the loop a login's other connections wait for the next."""
+"""The time of a login's turn. After it, its other connections wait for the next round."""
 
 
 class Turns:
-    """Only for the event loop's own thread."""
+    """The turns of all logins. Used only in the thread of the event loop."""
 
     def __init__(self) -> None:
-        """Nobody waits."""
+        """No connection waits at first."""
         self._waiting: dict[Hashable, deque[Callable[[], object]]] = {}
         self._used: dict[Hashable, float] = {}
         self._round_ends = False
@@ -31,7 +31,7 @@ class Turns:
 
     @contextmanager
     def turn(self, login: Hashable) -> Iterator[None]:
-        """Count how long something of a login takes."""
+        """Count the time of the block as the login's time in this round."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
@@ -41,7 +41,7 @@ class Turns:
             self._end_round(loop)
 
     def rest(self, login: Hashable, go_on: Callable[[], object]) -> None:
-        """Go on in a later round, after the others of the login that wait."""
+        """Call ``go_on`` in a later round, after the other waiting connections of the login."""
         self._waiting.setdefault(login, deque()).append(go_on)
         self._end_round(asyncio.get_running_loop())
 
@@ -51,7 +51,7 @@ class Turns:
             loop.call_soon(self._next)
 
     def _next(self) -> None:
-        """A round of the loop is over: one of each login goes on."""
+        """Begin a new round, in which one waiting connection of each login goes on."""
         self._round_ends = False
         self._used.clear()
         loop = asyncio.get_running_loop()

@@ -1,7 +1,8 @@
-"""Memory that nobody uses any more goes back to the system, whatever has used it.
+"""Returns freed memory to the system.
 
-Allocators keep what is freed, for later. A process that has answered something large once would stay
-large, beside others that need the memory. How much it has is looked at every few seconds.
+Allocators keep freed memory for later use. So a process that has answered something large once
+would stay large, although other processes may need the memory. A thread looks at the size of the
+process every few seconds.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from dpsql.diagnostics.operation.footprint import resident
 from dpsql.engines.duckdb import allocator
 
 PAUSE = 2.0
-"""Seconds after which it is looked at again."""
+"""Seconds between two looks."""
 STEP = 16_000_000
-"""Bytes beyond the least that the process has had: so much is worth the work."""
+"""Bytes by which the process must exceed its smallest size so far before memory is returned."""
 LONGEST = 16
-"""So many pauses at most after memory was given back in vain, as it is used."""
+"""The most pauses between two tries, after tries that returned little since memory is in use."""
 
 
 def give_back() -> None:
-    """What allocators keep of what is gone goes back to the system, where they can."""
-    gc.collect()  # statements that were read refer to themselves
+    """Make the allocators return their freed memory to the system, as far as they can."""
+    gc.collect()  # parsed statements have reference cycles
     allocator.give_back()
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -37,29 +38,32 @@ def give_back() -> None:
 
 
 class Upkeep:
-    """Looks after the memory of the process until it is closed."""
+    """Returns freed memory of the process from time to time, until it is closed."""
 
     def __init__(
         self, size: Callable[[], float] = resident, give_back: Callable[[], None] = give_back
     ) -> None:
-        """``size`` says how many bytes the process has; an ``OSError`` where the system does not tell."""
+        """``size`` returns the bytes of the process; ``OSError`` if the system does not tell."""
         self._size, self._give_back = size, give_back
         self._least = math.inf
         self._wait, self._pauses = 0, 1
         self._closed = threading.Event()
 
     def start(self) -> None:
-        """From here on, in a thread of its own; what is there already stays."""
+        """Start the thread. Objects that exist already are left out of later collections."""
         gc.collect()
-        gc.freeze()  # it is not looked through again each time
+        gc.freeze()  # so that each collection has less to look through
         threading.Thread(target=self._run, name="dpsql-upkeep", daemon=True).start()
 
     def close(self) -> None:
-        """The thread ends."""
+        """End the thread."""
         self._closed.set()
 
     def look(self) -> None:
-        """Give memory back if there is more than there need be; more seldom while that is in vain."""
+        """Return memory if the process is larger than it needs to be.
+
+        The pauses double, up to ``LONGEST``, as long as a try returns less than ``STEP`` bytes.
+        """
         before = self._size()
         self._least = min(self._least, before)
         if before < self._least + STEP:

@@ -1,8 +1,8 @@
-"""Who logs in under a name of their own: a file of names, roles and what proves them.
+"""Reads and writes the file of users: their names, their roles, and their proofs.
 
-One line for each: ``name role proof``, with spaces between. The proof is a SCRAM verifier, for the
-PostgreSQL endpoint, or the hash of a token, for HTTP. Names are percent-encoded where they hold
-spaces. Budgets belong to roles: users of one role share its accounts.
+Each user has one line ``name role proof``, separated by spaces. The proof is a SCRAM verifier, for
+the PostgreSQL endpoint, or the hash of a token, for HTTP. Names and roles are percent-encoded.
+Budgets belong to roles, so users of one role share its accounts.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from dpsql.serve.pgwire.scram import Verifier
 
 _HEAD = "# name role proof; written by `dpsql user`\n"
 MORE_ITERATIONS = 20_000
-"""Of new verifiers; a stolen file is that much harder to use."""
+"""Iterations of new verifiers: more than usual, so that a stolen file is harder to use."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Someone who may log in, and as which role."""
+    """A person or program that may log in, and the role as which it logs in."""
 
     name: str
     role: str
     verifier: Verifier | None
     token: str = ""
-    """The hash of a token; a token has enough chance in it to need no salt."""
+    """The hash of a token. A token is random enough to need no salt."""
 
     @property
     def proof(self) -> str:
-        """As it is written into the file."""
+        """The proof as it is written into the file."""
         return f"{_TOKEN}{self.token}" if self.verifier is None else str(self.verifier)
 
 
@@ -46,24 +46,24 @@ _TOKEN = "TOKEN-SHA-256$"  # noqa: S105 (a word, no secret)
 
 
 def hash_token(token: str) -> str:
-    """What is kept of a token."""
+    """The hash of a token, which is kept instead of the token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def with_token(name: str, role: str) -> tuple[User, str]:
-    """A user with a fresh token, and the token, which is kept nowhere."""
+    """A user with a fresh token, and the token itself, which is stored nowhere."""
     token = secrets.token_urlsafe(32)
     return User(name, role, None, hash_token(token)), token
 
 
 def with_password(name: str, role: str, password: str) -> User:
-    """A user with a fresh salt."""
+    """A user with a verifier of this password, under a fresh salt."""
     verifier = Verifier.of(password, secrets.token_bytes(16), MORE_ITERATIONS)
     return User(name, role, verifier)
 
 
 def read(path: Path) -> dict[str, User]:
-    """The users of a file, by name; nobody when there is no file."""
+    """The users of a file by name; none if there is no file."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -95,7 +95,10 @@ def _line(line: str) -> User | None:
 
 
 def write(path: Path, users: Iterable[User]) -> None:
-    """All users at once, for the owner's eyes only; the file is never half written."""
+    """Replace the file by one with these users. It is readable by its owner only.
+
+    The file is replaced as a whole, so it is never half written.
+    """
     lines = [f"{quote(u.name, safe='')} {quote(u.role, safe='')} {u.proof}\n" for u in users]
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -107,7 +110,7 @@ def write(path: Path, users: Iterable[User]) -> None:
 
 
 def of(policy: Policy, known: Mapping[str, Verifier]) -> dict[str, User]:
-    """Everyone who may log in: the users of the file, and the roles that have a verifier.
+    """All users who may log in: those of the file, and the roles that have a verifier.
 
     A user must not have the name of another role, and its role must be in the policy.
     """

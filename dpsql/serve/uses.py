@@ -1,4 +1,7 @@
-"""Which tables a statement names, read from its tokens. It decides who answers, never what is answered."""
+"""Finds the tables that a statement names, from its tokens alone.
+
+The result decides which part of dpsql answers the statement, and never what it answers.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,8 @@ _NOT_AN_ALIAS = _ENDS_FROM | {
 class Named:
     """A relation in a FROM clause: its schema (empty when none is written) and name.
 
-    ``at`` and ``end`` are the tokens that name it; ``alias`` is what columns are qualified with.
+    ``at`` is the first token of the name, and ``end`` the token after it. ``alias`` is the name
+    with which columns of the relation are qualified.
     """
 
     schema: str
@@ -41,7 +45,11 @@ class Named:
 
 @dataclass(slots=True)
 class _Level:
-    """One pair of brackets: whether FROM starts tables here, and whether a table comes next."""
+    """The state within one pair of brackets.
+
+    ``reads`` says whether a FROM here begins a list of tables, ``in_from`` whether the scan is in
+    such a list, and ``expects`` whether a table comes next.
+    """
 
     reads: bool
     in_from: bool = False
@@ -56,7 +64,7 @@ class _Scan:
     """Names of WITH queries, and the first token at which each may be read."""
     levels: list[_Level] = field(default_factory=lambda: [_Level(reads=True)])
     opening: dict[int, int] = field(default_factory=dict)
-    """Of each bracket that closes, where it was opened: matched once, for all that is named before."""
+    """The opening bracket of each closing bracket. All brackets are matched before the scan."""
     closing: dict[int, int] = field(default_factory=dict)
     recursive: bool = False
 
@@ -119,25 +127,26 @@ class _Scan:
         while self._word_at(at) == "." and at + 1 < len(self.tokens):
             parts.append(self.tokens[at + 1].name)
             at += 2
-        # TABLE(f(..)) is the rows of a function: what is in its brackets is what is read.
+        # TABLE(f(..)) stands for the rows of the function in its brackets.
         self.levels[-1].expects = parts == ["table"] and self._word_at(at) == "("
-        if self._word_at(at) != "(" or len(parts) > 2:  # no catalog's function is in a database
+        # A name before a bracket is a function, except one with a database: no function has that.
+        if self._word_at(at) != "(" or len(parts) > 2:
             schema = parts[-2] if len(parts) > 1 else ""
             alias = self._alias(at) or parts[-1]
             self.found.append(Named(schema, parts[-1], start, at, alias))
         return at
 
     def _alias(self, at: int) -> str:
-        """The other name behind a table, if there is one."""
+        """The alias after a table; empty if there is none."""
         at += self._word_at(at) == "as"
         token = self.tokens[at] if at < len(self.tokens) else None
         named = token is not None and token.kind in ("word", "quoted")
         return token.name if token and named and token.word not in _NOT_AN_ALIAS else ""
 
     def _cte(self, at: int) -> None:
-        """``name AS (`` or ``name (columns) AS (`` behind WITH or a comma.
+        """Note a WITH query: ``name AS (`` or ``name (columns) AS (`` after WITH or a comma.
 
-        Within the query of that name it is another table's, unless the WITH is recursive.
+        Within its own query the name is that of another table, unless the WITH is recursive.
         """
         back = at - 1
         if self._word_at(back) == ")":
@@ -156,14 +165,14 @@ class _Scan:
 
 
 def tables(tokens: Sequence[Token]) -> list[Named]:
-    """Every table that a statement reads, without its own WITH names."""
+    """All tables that a statement reads, without the names of its own WITH queries."""
     scan = _Scan(tokens)
     scan.run()
     return [n for n in scan.found if n.schema or n.at < scan.ctes.get(n.name, len(tokens))]
 
 
 def in_database(text: str, found: Sequence[Token], database: str) -> str:
-    """The statement without its own database before its tables; everything keeps its place.
+    """The statement with blanks in place of its own database's name before tables.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> in_database("SELECT 1 FROM shop.public.t", read("SELECT 1 FROM shop.public.t"), "shop")
@@ -177,7 +186,7 @@ def in_database(text: str, found: Sequence[Token], database: str) -> str:
 
 
 def in_byte_order(text: str, found: Sequence[Token]) -> str:
-    """The statement without ``COLLATE "C"``, which is the order that all texts have here.
+    """The statement with blanks in place of ``COLLATE "C"``, the order that all texts have here.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> in_byte_order('a < b COLLATE "C"', read('a < b COLLATE "C"')).strip()
@@ -193,7 +202,7 @@ def in_byte_order(text: str, found: Sequence[Token]) -> str:
 
 
 def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with blanks in these places, which come one after the other."""
+    """The text with blanks in these spans, which are in order and do not overlap."""
     pieces, taken = list[str](), 0
     for start, stop in spans:
         pieces += text[taken:start], " " * (stop - start)
@@ -202,13 +211,14 @@ def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 _WITH_DATABASE = 5
-"""The tokens of ``database.schema.table``."""
+"""The number of tokens in ``database.schema.table``."""
 
 
 def wants_no_rows(tokens: Sequence[Token]) -> bool:
-    """Whether a statement can only have an empty answer: LIMIT 0, or rows of no one at its end.
+    """Whether a statement can only have an empty answer: by LIMIT 0, or by a WHERE that is false.
 
-    A call may aggregate, and an aggregate of no rows is a row: only a list without any counts.
+    A call may be an aggregate, and an aggregate over no rows returns a row. So with a false WHERE
+    the answer is only empty if the select list has no call.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> [wants_no_rows(read(f"SELECT * FROM t LIMIT {n}")) for n in ("0", "10", "0 + 1", "0, 10")]
@@ -229,7 +239,7 @@ def wants_no_rows(tokens: Sequence[Token]) -> bool:
 
 
 def reads_no_rows(tokens: Sequence[Token]) -> bool:
-    """Whether a statement ends in a WHERE that nothing fulfils, and is one SELECT."""
+    """Whether a statement is one SELECT that ends in a WHERE that is false for every row."""
     words = [t.word for t in _outermost(tokens)]
     if "where" not in words or not _SET_OPERATORS.isdisjoint(words):
         return False
@@ -242,7 +252,7 @@ def reads_no_rows(tokens: Sequence[Token]) -> bool:
 
 
 def _outermost(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens that are in no brackets, and the brackets that are in none."""
+    """The tokens outside all brackets, and the outermost brackets themselves."""
     found, depth = [], 0
     for token in tokens:
         depth -= token.word == ")"
@@ -267,15 +277,15 @@ _TIMES = frozenset({
 
 
 def is_constant(tokens: Sequence[Token]) -> bool:
-    """Whether the text alone fixes the answer, whenever and by whomever it is asked."""
+    """Whether the text alone fixes the answer, at any time and for any session."""
     return not any(t.kind in ("word", "quoted") and t.name in _TIMES for t in tokens)
 
 
 def with_limits(text: str, tokens: Sequence[Token], values: Sequence[V]) -> tuple[str, list[V]]:
     """The text with whole numbers for the parameters of LIMIT and OFFSET, which plans need.
 
-    A cast behind them says nothing and goes; the other parameters close ranks. Everything keeps
-    its place.
+    A cast after such a parameter has no effect and is removed. The other parameters are renumbered.
+    All other text keeps its position.
 
     >>> from dpsql.serve.tokens import tokens as read
     >>> sql = "SELECT $2 LIMIT $1::int"
