@@ -212,7 +212,7 @@ def _execute(session: Session, message: m.Execute) -> Steps:
     elif portal.done:
         raise WireError("55000", f'portal "{message.portal}" cannot be run')
     else:
-        yield from _check_results(session, portal)  # its name may be that of another statement now
+        yield from _check_results(session, portal)  # its name may stand for another statement now
         portal.done = True
         yield from execute(session, portal.command, announce=False, formats=portal.results)
 

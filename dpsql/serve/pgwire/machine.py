@@ -284,8 +284,8 @@ class Machine:
     def _prove(self, login: Login, message: m.Secret, attempt: Attempt) -> Steps:
         """Check a proof, after the delay of log-ins of this name from this address.
 
-        If other tries fail during the check, the result is delayed too, whether it is right or
-        wrong.
+        If other tries of this name and address fail during the check, the result is delayed by
+        their failures too, whether it is right or wrong.
         """
         yield from startup.wait_in_queue(attempt)
         before, wrong, reply = attempt.failures, None, b""
