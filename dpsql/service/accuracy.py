@@ -65,7 +65,7 @@ def _size_unknown(share: Fraction) -> Refusal:
 
 
 def error_unknown() -> Refusal:
-    """The refusal of a requested error while ``dpsql.search`` is on."""
+    """The refusal of a requested error while dpsql.search is on."""
     return Refusal(
         "DP401",
         "an error cannot be promised while bounds are searched for",

@@ -1,6 +1,6 @@
 """Session variables, which clients set and read back.
 
-``dpsql.notices`` turns notices off, and ``statement_timeout`` limits the time of statements. No
+dpsql.notices turns notices off, and statement_timeout limits the time of statements. No
 other variable changes how dpsql answers.
 """
 
