@@ -1,49 +1,37 @@
-"""Keeps comments that set something for one statement together with the statement's query.
-
-They are found where a script is split. This module only tells them from other comments. The service
-decides what they may set, and to which values.
-"""
+"""Logs comments in front of statements, in which tools name their users (``--log-comments``)."""
 
 from __future__ import annotations
 
+import logging
 import re
-from dataclasses import replace
 
-from dpsql.serve.pgwire import commands as c
-from dpsql.serve.pgwire.errors import BAD_VALUE, WireError
+from dpsql.diagnostics.operation import events
 
-_COMMENT = re.compile(r"--[^\n]*+|/\*(.*?)\*/", re.DOTALL)
-_SETS = re.compile(r"\s*dpsql\s*\.", re.IGNORECASE)
-_EXPLAIN = "explain"
+LONGEST = 200
+_COMMENT = re.compile(r"\s*+(?:--([^\n]*+)|/\*(.*?)\*/)", re.DOTALL)
 
 
-def setting_comments(gap: str) -> str:
-    """The comments between two tokens that set something.
+def clean(text: str) -> str:
+    """One line of bounded length, without control characters for a terminal or a reader of logs.
 
-    >>> setting_comments("; -- one\\n /* two */ /* dpsql.epsilon = 0.1 */ ")
-    '/* dpsql.epsilon = 0.1 */ '
+    >>> clean("Excel\\n2026 ERROR \\x1b[2J")
+    'Excel 2026 ERROR  [2J'
     """
-    found = (m[0] for m in _COMMENT.finditer(gap) if m[1] is not None and _SETS.match(m[1]))
-    return "".join(f"{comment} " for comment in found)
+    shown = "".join(c if c.isprintable() else " " for c in text[:LONGEST]).strip()
+    return f"{shown}.." if len(text) > LONGEST else shown
 
 
-def with_comments(command: c.Command, comments: str) -> c.Command:
-    """The command with these comments in front of its query. Refused if it has no query."""
-    if not comments:
-        return command
-    if isinstance(command, c.Query):
-        return query_with(command, comments)
-    if isinstance(command, c.Copy | c.Declare | c.Prepare):
-        return replace(command, query=query_with(command.query, comments))
-    if isinstance(command, c.Own) and command.text[: len(_EXPLAIN)].lower() == _EXPLAIN:
-        return replace(command, text=f"EXPLAIN {comments}{command.text[len(_EXPLAIN) :]}")
-    raise WireError(
-        BAD_VALUE, "a comment cannot set anything for this statement",
-        "It may say what one answer costs, or how exact it is.",
-        "Write it in front of a query; in front of the one that is prepared or declared.",
-    )  # fmt: skip
+def comment(text: str) -> str:
+    """The comment with which a script begins; empty if there is none.
+
+    >>> comment("/* user 7 */ SELECT 1"), comment("SELECT 1 -- x")
+    ('user 7', '')
+    """
+    found = _COMMENT.match(text[: 10 * LONGEST])
+    return "" if found is None else clean((found[1] or found[2] or "").strip())
 
 
-def query_with(query: c.Query, comments: str) -> c.Query:
-    """The query with these comments in front of it."""
-    return replace(query, text=comments + query.text) if comments else query
+def record_comment(process: int, text: str) -> None:
+    """Record the comment of a script that has arrived, if it has one and comments are logged."""
+    if events.log.isEnabledFor(logging.DEBUG) and (said := comment(text)):
+        events.record(events.Commented(process, said))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpsql.serve.pgwire import asking, comments, replies, script
+from dpsql.serve.pgwire import asking, client_log, replies, script
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire import messages as m
 from dpsql.serve.pgwire.asking import Steps
@@ -48,7 +48,7 @@ def _query(session: Session, message: m.SimpleQuery) -> Steps:
 
 def _read_script(session: Session, text: str) -> Steps:
     """The statements of a script. A long script is read in a thread of a lane."""
-    comments.record_comment(session.process, text)
+    client_log.record_comment(session.process, text)
     if len(text) > script.LONG:
         return (yield asking.Read(text))
     return script.read_script(text)

@@ -9,7 +9,7 @@ from dpsql.memory.cache import memoize
 from dpsql.memory.pool import Use
 from dpsql.serve.pgwire import commands as c
 from dpsql.serve.pgwire import oids
-from dpsql.serve.pgwire.client_log import query_with, setting_comments, with_comments
+from dpsql.serve.pgwire.comments import query_with, setting_comments, with_comments
 from dpsql.serve.pgwire.copy_options import read_copy
 from dpsql.serve.pgwire.cursor import Cursor
 from dpsql.serve.pgwire.cursors import read_fetch, read_move
