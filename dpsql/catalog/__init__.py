@@ -1,5 +1,5 @@
-"""What dpsql can compute: one record for each aggregate and each scalar function.
+"""The aggregates and scalar functions that dpsql computes: one record for each.
 
-Not to be confused with the catalogs that clients read about tables: ``serve.catalog`` is PostgreSQL's
-``pg_catalog``, and ``engines.catalog`` the database that answers questions about it.
+This is not one of the catalogs in which clients look up tables: ``serve.catalog`` is PostgreSQL's
+``pg_catalog``, and ``engines.catalog`` is the database that answers questions about it.
 """

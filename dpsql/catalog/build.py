@@ -1,4 +1,4 @@
-"""Writing finishing expressions: post-processing of noisy columns, in the product's own terms."""
+"""Helpers that build finishing expressions: the post-processing of noisy columns, as typed IR."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def real(value: Fraction) -> Literal:
 
 
 def whole(value: int) -> Literal:
-    """A whole constant."""
+    """A whole-number constant."""
     domain = interval(value, value, integral=True)
     return Literal(value, Shape(Kind.INTEGER, nullable=False, domain=domain))
 
 
 def clamp(value: Expression, low: Fraction, high: Fraction) -> Expression:
-    """The nearest value within the bounds."""
+    """The value clamped to the bounds."""
     return call("least", call("greatest", value, real(low)), real(high))
 
 
 def not_null(value: Expression, where: Expression | None) -> Expression | None:
-    """The condition that ``value`` is there and ``where`` holds; None when it always does."""
+    """The condition that ``value`` is not NULL and ``where`` holds; None if it always holds."""
     parts = [] if where is None else conjuncts(where)
     if value.shape.nullable:
         parts = [*parts, call("not", call("is_null", value))]

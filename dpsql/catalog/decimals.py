@@ -1,7 +1,8 @@
-"""Decimals: how many digits a computed one has, and which double it is.
+"""Decimals: the number of digits of a computed decimal, and the double that represents it.
 
-A decimal is held as the double nearest to it. What doubles of decimals add up to, or multiply to, may lie beside
-that: ``0.1 * 3 = 0.3`` would be false. Rounded to the digits of the result they are it.
+A decimal is represented by the double nearest to it. A sum or product of such doubles may differ
+from the double nearest to the decimal result: ``0.1 * 3 = 0.3`` would be false. Rounding to the
+digits of the result gives the nearest double.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from dpsql.ir.expressions import Expression, Literal, Shape
 from dpsql.policy.types import MOST_DIGITS, WIDE, Kind, digits_of
 
 Digits = tuple[int, int]
-"""How many a value has before and behind the point."""
+"""The numbers of digits of a value before and after the decimal point."""
 MANY: Digits = (1000, 0)
-"""Stands for digits of which nobody knows where the point is among them."""
+"""The digits of a value whose scale is not known."""
 _WHOLE = {"smallint": 5, "integer": 10}
 
 
 def digits(value: Expression) -> Digits | None:
-    """The digits of a decimal, or of a whole number that becomes one; None for doubles."""
+    """The digits of a decimal, or of a whole number that may become one; None for doubles."""
     shape = value.shape
     if shape.kind is Kind.NULL:
         return 0, 0
@@ -39,7 +40,7 @@ def digits(value: Expression) -> Digits | None:
 
 
 def digits_before(shape: Shape, most: int) -> int:
-    """How many digits a number has before the point: not more than ``most``, or than its ends have."""
+    """The largest number of digits before the point: that of its bounds, and at most ``most``."""
     low, high = numbers(shape.domain)
     if low is None or high is None:
         return most
@@ -47,24 +48,28 @@ def digits_before(shape: Shape, most: int) -> int:
 
 
 def is_decimal(value: Expression) -> bool:
-    """Whether a number is a decimal to SQL: of such a type, made of such, or a constant with a point."""
+    """Whether SQL takes a number for a decimal.
+
+    It does if its type is a decimal, if it is computed from decimals, or if it is a constant with a
+    decimal point.
+    """
     return value.shape.kind is Kind.DOUBLE and digits(value) is not None
 
 
 def all_digits(args: Sequence[Expression]) -> list[Digits]:
-    """The digits of each value; nothing where together they are no decimals."""
+    """The digits of each value; empty if the values together do not make a decimal."""
     found = [own for a in args if (own := digits(a)) is not None]
     return found if len(found) == len(args) and any(map(is_decimal, args)) else []
 
 
 def sized_name(before: int, behind: int) -> str:
-    """The name of computed decimals: these are held where all their digits are."""
+    """The type name of a computed decimal; ``WIDE`` if it has more than ``MOST_DIGITS`` digits."""
     count = max(1, before + behind)
     return f"decimal({count}, {behind})" if count <= MOST_DIGITS else WIDE
 
 
 def decimal_name(args: Sequence[Expression]) -> str:
-    """The name of the decimal type that holds each of the values; nothing where they are no decimals."""
+    """The name of the decimal type that holds all values; "" if together they are no decimals."""
     found = all_digits(args)
     names = {a.shape.type_name for a in args}
     if not found or (len(names) == 1 and "" not in names):

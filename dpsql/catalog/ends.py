@@ -1,4 +1,4 @@
-"""The least and greatest value of a number: what arguments and results of functions lie between."""
+"""Ends of numbers: the least and greatest values of the arguments and results of functions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ NUMERIC = (Kind.INTEGER, Kind.DOUBLE)
 Ends = tuple[Fraction | None, Fraction | None]
 
 # Why the ends of double results hold exactly: an engine's ``+ - * /``, ``sqrt`` and casts give the
-# double nearest to the true result, and "nearest" never swaps two numbers. So whatever rises or
-# falls between the ends of its arguments stays between the nearest doubles of its own ends.
-# A double that is open above may be NaN, which engines order above everything; so a result of it is, too.
+# double nearest to the true result, and rounding to nearest is monotone. So the result of a
+# monotone function stays between the doubles nearest to the exact ends of the result.
+# A double without an upper end may be NaN, which engines order above everything. So may a result
+# that is computed from it.
 
 
 def domain_between(kind: Kind, ends: Ends, *, integral: bool = False) -> Domain:
-    """The values of a result between these ends; those of doubles are moved to the nearest doubles."""
+    """The domain of a result between these ends; for doubles, the ends become nearest doubles."""
     low, high = ends
     if kind is not Kind.INTEGER:
         return interval(*nearest((low, high)), integral=integral)
@@ -28,18 +29,18 @@ def domain_between(kind: Kind, ends: Ends, *, integral: bool = False) -> Domain:
 
 
 def ends_as(argument: Expression, kind: Kind) -> Ends:
-    """The ends of an argument once the engine has it as a number of ``kind``."""
+    """The ends of an argument after the engine has converted it to ``kind``."""
     ends = numbers(argument.shape.domain)
     return nearest(ends) if Kind.DOUBLE in (kind, argument.shape.kind) else ends
 
 
 def may_be_nan(args: tuple[Expression, ...]) -> bool:
-    """Whether an argument is a double that no end bounds above: NaN is above all numbers."""
+    """Whether an argument is a double without an upper end. NaN is ordered above all numbers."""
     return any(a.shape.kind is Kind.DOUBLE and numbers(a.shape.domain)[1] is None for a in args)
 
 
 def expect_numbers(args: tuple[Expression, ...], count: int, what: str) -> Kind:
-    """The common kind of so many numbers; ``Mismatch`` for anything else."""
+    """The common kind of exactly ``count`` numbers; raises ``Mismatch`` for other arguments."""
     expect(args, count, what)
     for a in args:
         expect_kind(a, NUMERIC, what)
@@ -47,12 +48,12 @@ def expect_numbers(args: tuple[Expression, ...], count: int, what: str) -> Kind:
 
 
 def is_small(ends: Ends) -> bool:
-    """Whether whole numbers between these ends stay within 64 bits, whatever rounding adds."""
+    """Whether whole numbers between these ends fit in 64 bits, with room for rounding."""
     return all(e is not None and abs(e) < 2**62 for e in ends)
 
 
 def map_ends(a: Ends, f: Callable[[Fraction], Fraction]) -> Ends:
-    """The ends of a rising function of a number."""
+    """The ends of the result of an increasing function ``f``."""
     return (None if a[0] is None else f(a[0]), None if a[1] is None else f(a[1]))
 
 

@@ -1,4 +1,7 @@
-"""What a scalar function is: how it types, and what it does to domains. Engines say how they write it."""
+"""Scalar functions: their result types, and their effect on domains.
+
+How a function is written in an engine's SQL is part of that engine.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ Shaper = Callable[[tuple[Expression, ...], str], Shape]
 
 
 class Mismatch(Exception):
-    """Arguments a function does not take; the text says what it takes instead."""
+    """The arguments do not fit the function; the text says which arguments it takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
     """A scalar function.
 
-    ``shape`` raises ``Mismatch`` for arguments it does not take. ``about`` is a line of the
-    documentation. ``growth`` bounds the length of a text or list that it gives; a function without
-    one gives neither.
+    ``shape`` gives the shape of the result, and raises ``Mismatch`` for arguments that the function
+    does not take. ``about`` is a line of the documentation. ``growth`` bounds the length of a text
+    or list that the function returns. A function without ``growth`` returns neither.
     """
 
     name: str
@@ -34,11 +37,12 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class FunctionNode:
-    """A syntax node that calls the function, or that one of its operators is written as.
+    """A syntax node of the parser for a call of the function or for one of its operators.
 
-    ``name`` is its class, ``arguments`` are those that it may carry, and ``values`` those that are
-    the arguments of the function, in order; None where ``sql.bind`` reads the node in its own way.
-    ``dialects`` are those beside PostgreSQL in which it means the same.
+    ``name`` is the class of the node. ``arguments`` are the node's arguments that may be set.
+    ``values`` are those that become the arguments of the function, in order; None where
+    ``sql.bind`` has a handler of its own for the node. ``dialects`` are the dialects beside
+    PostgreSQL in which the node has the same meaning.
     """
 
     name: str
@@ -49,11 +53,11 @@ class FunctionNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRecord:
-    """What is recorded of a scalar function. No field has a default: nothing is assumed.
+    """The record of a scalar function. No field has a default: nothing is assumed.
 
-    ``strict`` says that it is NULL wherever an argument is. ``examples`` are calls over the columns
-    that the self-test makes (see ``record.AggregateRecord``). A function without nodes is what
-    ``sql.bind`` makes of a node of another one.
+    ``strict`` says that the result is NULL wherever an argument is. ``examples`` are calls over the
+    columns that the self-test makes (see ``record.AggregateRecord``). A function without nodes is
+    called only by ``sql.bind``, when it binds a node of another function.
     """
 
     function: Function
@@ -63,14 +67,14 @@ class FunctionRecord:
 
 
 def expect(args: tuple[Expression, ...], count: int | range, what: str) -> None:
-    """Refuse another number of arguments."""
+    """Raise ``Mismatch`` if the number of arguments is not ``count``."""
     allowed = range(count, count + 1) if isinstance(count, int) else count
     if len(args) not in allowed:
         raise Mismatch(f"{what} does not take {len(args)} arguments")
 
 
 def expect_kind(argument: Expression, kinds: Sequence[Kind], what: str) -> None:
-    """Refuse an argument of another type (NULL fits everywhere)."""
+    """Raise ``Mismatch`` if the argument is of another kind (NULL fits everywhere)."""
     kind = argument.shape.kind
     if kind is not Kind.NULL and kind not in kinds:
         names = " or ".join(k.value for k in kinds)
@@ -78,7 +82,7 @@ def expect_kind(argument: Expression, kinds: Sequence[Kind], what: str) -> None:
 
 
 def any_nullable(args: tuple[Expression, ...]) -> bool:
-    """Strict functions are NULL when an argument is."""
+    """Whether an argument may be NULL: then so may the result of a strict function."""
     return any(a.shape.nullable for a in args)
 
 
@@ -90,7 +94,10 @@ def constant(argument: Expression, what: str) -> Literal:
 
 
 def name_of_type(kind: Kind, args: Sequence[Expression]) -> str:
-    """The name of the type of what is made of others: an instant where one is, or what holds decimals."""
+    """The type name of a result that is computed from the arguments.
+
+    It is that of an instant if an argument is one, or of a decimal that holds all decimals.
+    """
     if kind is Kind.DOUBLE:
         return decimal_name(args)
     instants = any(a.shape.type_name == INSTANT for a in args)
@@ -98,7 +105,7 @@ def name_of_type(kind: Kind, args: Sequence[Expression]) -> str:
 
 
 def common_kind(args: Sequence[Expression], what: str) -> Kind:
-    """The one kind that holds all arguments."""
+    """The kind that holds all arguments; raises ``Mismatch`` if there is none."""
     kinds = {a.shape.kind for a in args} - {Kind.NULL}
     if Kind.INTERVAL in kinds:
         raise Mismatch(f"{what} does not take an interval")

@@ -1,7 +1,7 @@
 """Means, variances and covariances as expressions over centred totals and a count.
 
-Values are centred at the middle of their range, squares centred again at half their largest, so
-that one row moves each total by little whatever the values' offset.
+Values are centred at the middle of their range. Their squares are centred again, at half the
+largest square. So one row changes each total by little, however far the values are from 0.
 """
 
 from __future__ import annotations
@@ -17,15 +17,21 @@ from dpsql.ir.domain import numbers
 from dpsql.ir.expressions import NULL, Case, Column, Expression
 
 EXTRA_BITS = 14
-"""Central moments of narrow data are small differences of the means of powers."""
+"""Extra precision for the totals of powers.
+
+Central moments of narrow data are small differences between the means of powers.
+"""
 
 LEAST_VARIANCE = Fraction(1, 2**34)
-"""Sixteen times the most that rounding of values makes of a variance in halves of the range."""
+"""Sixteen times the largest variance that the rounding of values alone can produce.
+
+It is the variance of values that are divided by half the range.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Centred:
-    """A bounded value less the middle of its range."""
+    """A bounded value, with the middle of its range and half the width of its range."""
 
     value: Expression
     middle: Fraction
@@ -33,15 +39,16 @@ class Centred:
 
     @property
     def offset(self) -> Expression:
-        """The value, centred."""
+        """The value minus the middle of its range."""
         return apply("subtract", self.value, real(self.middle))
 
     @property
     def factor(self) -> Expression:
-        """The clamped value, centred; of rows that have one, since NULL becomes the lower bound.
+        """The clamped and centred value, for products. NULL would become the lower bound.
 
-        What is beyond the bounds is clamped before it is multiplied by another value. A square may
-        be clamped afterwards: that of what is beyond, and of NaN, is beyond that of the bounds.
+        So it may be used only in rows where the value is not NULL. A value outside the bounds must
+        be clamped before it is multiplied by another value. A square may be clamped afterwards: the
+        square of an offset outside the bounds, or of NaN, is above the square of the bounds.
         """
         inside = clamp(self.value, self.middle - self.half, self.middle + self.half)
         return apply("subtract", inside, real(self.middle))
@@ -52,22 +59,23 @@ class Centred:
         return Total(self.value, low, high, centre=self.middle, where=where)
 
     def squares(self, where: Expression | None) -> Total:
-        """The sum of squared offsets less half the largest."""
+        """The sum of squared offsets, each minus half the largest squared offset."""
         square = apply("multiply", self.offset, self.offset)
         top = self.half * self.half
         return Total(square, Fraction(0), top, centre=top / 2, where=where)
 
     def spread(self, total: Column, squares: Column, count: Column) -> Expression:
-        """The variance of the population: ``E[(x - mid)^2] - E[x - mid]^2``, within its bounds."""
+        """The population variance ``E[(x - mid)^2] - E[x - mid]^2``, clamped to its bounds."""
         n, top = at_least_one(count), self.half * self.half
         mean = apply("divide", total, n)
         raised = apply("add", real(top / 2), apply("divide", squares, n))
         return clamp(apply("subtract", raised, apply("multiply", mean, mean)), Fraction(0), top)
 
     def power(self, exponent: int, where: Expression | None) -> Total:
-        """The sum of powers of the offset, in halves of the range, so that each lies in -1 .. 1.
+        """The sum of powers of the offset divided by half the range, so each power is in -1 .. 1.
 
-        What is beyond the bounds is clamped as a power: that is the power of the nearer bound.
+        A value outside the bounds is clamped after it is raised to the power. The result is the
+        power of the nearer bound.
         """
         scaled = apply("divide", self.offset, real(self.half or Fraction(1)))
         value = scaled if exponent == 1 else apply("power", scaled, whole(exponent))
@@ -75,14 +83,14 @@ class Centred:
         return Total(value, low, Fraction(1), centre=centre, where=where, extra_bits=EXTRA_BITS)
 
     def mean(self, total: Column, count: Column) -> Expression:
-        """The mean, within its bounds."""
+        """The mean, clamped to its bounds."""
         found = apply("add", real(self.middle), apply("divide", total, at_least_one(count)))
         return clamp(found, self.middle - self.half, self.middle + self.half)
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Two bounded values of the rows that have both."""
+    """Two bounded values, over the rows where neither is NULL."""
 
     first: Centred
     second: Centred
@@ -90,7 +98,7 @@ class Paired:
 
     @property
     def count(self) -> Rows:
-        """The rows that have both."""
+        """The number of rows where neither value is NULL."""
         return Rows(not_null(self.first.value, not_null(self.second.value, self.where)))
 
     @property
@@ -117,7 +125,7 @@ class Paired:
         return Total(product, -top, top, where=self.count.where)
 
     def covariance(self, products: Column, x: Column, y: Column, count: Column) -> Expression:
-        """``E[xy] - E[x] E[y]`` of the population, within its bounds."""
+        """The population covariance ``E[xy] - E[x] E[y]``, clamped to its bounds."""
         n, top = at_least_one(count), self.first.half * self.second.half
         means = apply("multiply", apply("divide", x, n), apply("divide", y, n))
         return clamp(apply("subtract", apply("divide", products, n), means), -top, top)
@@ -135,9 +143,10 @@ def mean_powers(totals: tuple[Column, ...], count: Column) -> tuple[Expression, 
 
 
 def scaled_variance(first: Expression, second: Expression) -> Expression:
-    """The variance in halves of the range, from the means of both powers; NULL where none is seen.
+    """The variance of values divided by half the range, from the means of the first two powers.
 
-    A difference that rounding alone may make is none: what is divided by it would be any number.
+    It is NULL unless it is above ``LEAST_VARIANCE``. Rounding alone could produce a smaller
+    variance, and a quotient by it would be arbitrary.
     """
     found = clamp(apply("subtract", second, product(first, first)), Fraction(0), Fraction(1))
     seen = apply("gt", found, real(LEAST_VARIANCE))
@@ -145,12 +154,12 @@ def scaled_variance(first: Expression, second: Expression) -> Expression:
 
 
 def product(*factors: Expression) -> Expression:
-    """All factors, multiplied."""
+    """The product of all factors."""
     return reduce(lambda a, b: apply("multiply", a, b), factors)
 
 
 def centre_value(value: Expression) -> Centred:
-    """A value of known bounds."""
+    """The value with the middle and half width of its range, which must be known."""
     low, high = numbers(value.shape.domain)
     assert low is not None
     assert high is not None, "checks.bounded_values lets no other pass"
@@ -158,12 +167,12 @@ def centre_value(value: Expression) -> Centred:
 
 
 def at_least_one(count: Column) -> Expression:
-    """A noisy count that may divide."""
+    """A noisy count raised to at least 1, so that it may be a divisor."""
     return apply("greatest", count, whole(1))
 
 
 def of_sample(population: Expression, count: Column) -> Expression:
-    """Bessel's correction: times n / (n - 1)."""
+    """The sample statistic, by Bessel's correction: the population's times n / (n - 1)."""
     below = apply("greatest", apply("subtract", count, whole(1)), whole(1))
     n = apply("cast", apply("greatest", count, whole(2)), option="double")
     return apply("multiply", population, apply("divide", n, below))

@@ -1,4 +1,4 @@
-"""What is recorded alike of all aggregates of two numbers."""
+"""The fields that the records of all aggregates of two numbers have in common."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pair_record(
     example: str,
     arguments: tuple[str, ...] = TWO,
 ) -> AggregateRecord:
-    """The record of an aggregate of two numbers, of the rows that have both."""
+    """The record of an aggregate of two numbers, over the rows where neither is NULL."""
     return AggregateRecord(
         name=name,
         about=about,

@@ -1,4 +1,4 @@
-"""Types and bounds of what aggregates give over the rows of one unit."""
+"""Types and bounds of the results of aggregates over the rows of one unit."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def count_shape(_: Arguments, rows: int | None) -> Shape:
 
 
 def sum_shape(args: Arguments, rows: int | None) -> Shape:
-    """A sum: at most as many times the value as there are rows."""
+    """A sum: its bounds are those of a value, times the most rows."""
     shape = args[0].shape
-    if shape.kind is Kind.NULL:  # a sum is a number even of nothing
+    if shape.kind is Kind.NULL:  # SUM(NULL) is a number too
         return Shape(Kind.INTEGER)
     low, high = numbers(shape.domain)
     name = total_type(shape.type_name)
@@ -31,7 +31,7 @@ def sum_shape(args: Arguments, rows: int | None) -> Shape:
 
 
 def mean_shape(args: Arguments, _: int | None) -> Shape:
-    """A mean of values lies between their bounds."""
+    """A mean: it lies between the bounds of the values."""
     return Shape(Kind.DOUBLE, True, bounded_numbers(numbers(args[0].shape.domain), Kind.DOUBLE))
 
 
@@ -41,7 +41,7 @@ def same_shape(args: Arguments, _: int | None) -> Shape:
 
 
 def rank_shape(args: Arguments, _: int | None) -> Shape:
-    """One of the values; a number as a double."""
+    """One of the values; a number becomes a double."""
     shape = args[0].shape.optional()
     if not shape.kind.numeric:
         return shape
@@ -59,7 +59,7 @@ def double_shape(_: Arguments, __: int | None) -> Shape:
 
 
 def spread_shape(args: Arguments, _: int | None) -> Shape:
-    """A variance or a deviation: at most the squared range, or the range itself where that is more."""
+    """A variance or standard deviation: at most the larger of the range and the squared range."""
     low, high = numbers(args[0].shape.domain)
     if low is None or high is None:
         return Shape(Kind.DOUBLE)
@@ -67,7 +67,7 @@ def spread_shape(args: Arguments, _: int | None) -> Shape:
 
 
 def bounded_numbers(ends: tuple[Fraction | None, Fraction | None], kind: Kind) -> Domain:
-    """Numbers of a kind between two ends, where both are known."""
+    """The domain of numbers of a kind between two ends; any number if an end is not known."""
     low, high = ends
     if low is None or high is None:
         return ANYTHING

@@ -1,8 +1,8 @@
-"""Primitive statistics: the integers that an engine is asked for, and how they are finished.
+"""Primitive statistics: the integers that an engine computes, and how a result is made from them.
 
-Every private aggregate is a few of these: a number of rows, units or values, a total of clamped
-values, or a value chosen by how many rows have which. Each has a bound on what one row adds, so
-each has a sensitivity.
+Every private aggregate consists of a few of these: a number of rows, units or values, a total of
+clamped values, or a value chosen by how many rows have each value. For each statistic the
+contribution of one row is bounded, so each has a sensitivity.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dpsql.ir.expressions import Column, Expression, Shape
 from dpsql.policy.types import Kind, Scalar
 
 Cap = tuple[Fraction, Fraction]
-"""The least and the most that a unit adds to a group that it is in."""
+"""The least and the greatest contribution of a unit to a group that it is in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows satisfy ``where`` (all, when None). One row adds 0 or 1.
+    """The number of rows that satisfy ``where`` (all rows if None). One row adds 0 or 1.
 
-    With a ``cap`` the number of a unit's rows in a group counts as the nearer of both ends.
+    With a ``cap`` the number of a unit's rows in a group is clamped to it.
     """
 
     where: Expression | None = None
@@ -36,7 +36,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """How many units have a row that satisfies ``where``. One unit adds 0 or 1 to a group."""
+    """The number of units with a row that satisfies ``where``. One unit adds 0 or 1 to a group."""
 
     where: Expression | None = None
 
@@ -48,10 +48,10 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """How many different values there are, of rows that satisfy ``where``; NULL is none.
+    """The number of different values in rows that satisfy ``where``, without NULL.
 
-    Several ``values`` are counted by their combinations, those with NULLs too. The engine lets
-    each unit bring a limited number of pairs of group and value.
+    For several ``values`` their combinations are counted, including those with NULLs. The engine
+    bounds the number of pairs of group and value that one unit contributes.
     """
 
     values: tuple[Expression, ...]
@@ -67,12 +67,12 @@ class Values:
 class Total:
     """The sum of ``value - centre`` over rows where it is not NULL and ``where`` holds.
 
-    The engine clamps ``value`` to ``low .. high`` first, whatever was declared; NaN, which is above
-    all other numbers, is ``high``. ``whole`` says
-    that values are integers and the total is shown as one. With a ``cap`` what a unit adds to a
-    group counts as the nearer of both ends; ``averaged`` units add the mean of their values
-    instead of the sum, less ``centre``. A unit without a value adds nothing. Values are rounded with
-    ``extra_bits`` more than usual, where differences of totals are what matters.
+    The engine clamps ``value`` to ``low .. high`` first, whatever was declared. NaN is ordered
+    above all other numbers, so it becomes ``high``. ``whole`` says that values are integers and
+    that the total is shown as an integer. With a ``cap`` the contribution of a unit to a group is
+    clamped to it. With ``averaged`` a unit contributes the mean of its values minus ``centre``,
+    instead of the sum. A unit without a value adds nothing. Values are rounded with ``extra_bits``
+    more bits than usual, for results that depend on small differences of totals.
     """
 
     value: Expression
@@ -93,12 +93,12 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The value with a share ``fraction`` of the rows at or below it, of those where ``where`` holds.
+    """The value with a share ``fraction`` of the rows at or below it; only rows of ``where`` count.
 
-    Values count as the nearer of ``low`` and ``high`` when they are beyond, NaN as ``high``; NULL
-    does not count. ``members`` lists texts or truth values in order; what is not among them does not count.
-    ``extreme`` is for fractions 0 and 1: not the very last row is meant, but one as far
-    from the end as the choice may err, so that the answer is seldom a value that no row has.
+    Values are clamped to ``low .. high``, with NaN as ``high``. NULL does not count. ``members``
+    lists texts or truth values in order; a value that is not listed does not count. ``extreme`` is
+    for the fractions 0 and 1: the target is not the very last row, but one as many ranks from the
+    end as the choice may be off. So the answer is seldom a value beyond all rows.
     """
 
     value: Expression
@@ -112,25 +112,25 @@ class Quantile:
 
     @property
     def shape(self) -> Shape:
-        """Always a value: where there are no rows, any of the range."""
+        """Never NULL: without rows, the result is any value of the range."""
         return Shape(self.kind, nullable=False)
 
     @property
     def steepness(self) -> Fraction:
-        """How far one row can move the rank that a value misses, up or down."""
+        """The most by which one row changes the distance of a value from the target rank."""
         return max(self.fraction, 1 - self.fraction)
 
     @property
     def span(self) -> Fraction:
-        """How far one row can move the difference of what two values miss."""
+        """The most by which one row changes the difference of the distances of two values."""
         return 2 * self.steepness
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """The commonest value among ``members``, or all steps from ``low`` to ``high``.
+    """The most frequent value among ``members``, or among all steps from ``low`` to ``high``.
 
-    Values that are not among them do not count.
+    Other values do not count.
     """
 
     value: Expression
@@ -142,24 +142,24 @@ class Mode:
 
     @property
     def shape(self) -> Shape:
-        """Always a value: where there are no rows, any of them."""
+        """Never NULL: without rows, the result is any of the possible values."""
         return Shape(self.kind, nullable=False)
 
     @property
     def span(self) -> Fraction:
-        """How far one row can move the difference of two counts."""
+        """The most by which one row changes the difference of two counts."""
         return Fraction(1)
 
 
 Ranked = Quantile | Mode
 Statistic = Rows | Units | Values | Total | Ranked
 Apart = Values | Ranked
-"""Those that the engine looks for in a query of their own, beside all others."""
+"""The statistics that need an engine query of their own, apart from all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """An aggregate as statistics, and its value as an expression over their noisy columns."""
+    """An aggregate as statistics, and its result as an expression over their noisy columns."""
 
     statistics: tuple[Statistic, ...]
     finish: Callable[[tuple[Column, ...]], Expression]

@@ -1,6 +1,6 @@
 """The aggregates that dpsql answers: every record of every module of this folder.
 
-A module is found because it is here. What no record describes is refused.
+Every module of this folder is imported. An aggregate without a record is refused.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def _by_name() -> dict[str, AggregateRecord]:
 
 
 AGGREGATES = _by_name()
-"""By their name in plans."""
+"""All records, by the name that the aggregate has in plans."""
 
 
 def names_where(keeps: Callable[[AggregateRecord], bool]) -> tuple[str, ...]:
-    """The names of aggregates whose record says so."""
+    """The names of the aggregates whose record satisfies ``keeps``."""
     return tuple(name for name, record in AGGREGATES.items() if keeps(record))
 
 

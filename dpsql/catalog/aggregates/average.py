@@ -1,7 +1,8 @@
 """AVG(x): a centred total over a count.
 
-Centring makes one row move the total by at most half the range, whatever the values' offset.
-Under BigQuery's clause the mean is of units, each with the mean of its own values in the group.
+With centred values, one row changes the total by at most half the range, however far the values
+are from 0. Under BigQuery's clause AVG is a mean over units: each unit counts with the mean of its
+own values in the group.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, privacy: Private) -> Lowered:
-    """Rows where the argument is there; units for DISTINCT over the unit's key, else values.
+    """Counts rows where no argument is NULL; with DISTINCT, units or different values.
+
+    ``COUNT(DISTINCT key)`` counts units if ``key`` is the unit's key, and different values
+    otherwise.
 
     >>> from dpsql.policy.types import Kind
     >>> from dpsql.ir.expressions import Shape
@@ -39,7 +42,7 @@ def lower(call: Aggregated, privacy: Private) -> Lowered:
 
 
 def counts_units(call: Aggregated, privacy: Private) -> bool:
-    """Whether the arguments are just the unit's key.
+    """Whether the arguments are exactly the columns of the unit's key.
 
     >>> from dpsql.policy.types import Kind
     >>> from dpsql.ir.expressions import Shape

@@ -1,4 +1,7 @@
-"""COVAR_POP, COVAR_SAMP and CORR: centred totals of two values, of their product, and a count."""
+"""COVAR_POP, COVAR_SAMP and CORR, from centred totals of two values and their product, and a count.
+
+CORR also needs the centred totals of both squares.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """``E[xy] - E[x] E[y]`` over the rows that have both."""
+    """``E[xy] - E[x] E[y]`` over the rows where neither value is NULL."""
     pair = Paired(centre_value(call.args[0]), centre_value(call.args[1]), call.where)
 
     def finish(columns: tuple[Column, ...]) -> Expression:
@@ -27,7 +30,10 @@ def lower(call: Aggregated, _: Private) -> Lowered:
 
 
 def correlation(call: Aggregated, _: Private) -> Lowered:
-    """The covariance over the root of both variances, within -1 .. 1; NULL where one is 0."""
+    """The covariance over the square root of the product of both variances, clamped to -1 .. 1.
+
+    It is NULL where a variance is 0.
+    """
     pair = Paired(centre_value(call.args[0]), centre_value(call.args[1]), call.where)
     statistics = (pair.products, *pair.totals, *pair.squares, pair.count)
     return Lowered(statistics, lambda columns: make_correlation(pair, columns))
@@ -59,7 +65,7 @@ RECORDS = (
         double_shape,
         correlation,
         "CORR(x, y)",
-        # The parser says so of Snowflake's; here it is so always.
+        # The parser sets this argument for Snowflake only. dpsql gives NULL in every dialect.
         (*TWO, "null_on_zero_variance"),
     ),
 )

@@ -1,8 +1,8 @@
-"""MIN and MAX: a value near the end that still some rows reach.
+"""MIN and MAX: a value near the end of the range that several rows still reach.
 
-The last row itself is one unit's. What is answered is a row whose distance from the end is what
-the choice may err (``Exponential.half_width``), and the median where a group has fewer than twice
-as many rows; at a large epsilon this is the last row. DISTINCT changes nothing.
+The very last row belongs to one unit, so it is not the target. The target is the row as many ranks
+from the end as the choice may be off (``Exponential.half_width``). In a group with fewer than twice
+that many rows it is the median. At a large epsilon it is the last row. DISTINCT changes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """The quantile at 0 or 1, less far out."""
+    """The quantile at 0 or 1, moved inwards as the module describes."""
     extreme = make_quantile(call, Fraction(call.function == "max"), extreme=True)
     return Lowered((extreme,), lambda columns: columns[0])
 

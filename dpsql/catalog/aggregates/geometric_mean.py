@@ -1,7 +1,7 @@
-"""GEOMETRIC_MEAN: the exponential of the mean of logarithms, of values above 0.
+"""GEOMETRIC_MEAN: the exponential of the mean of the logarithms of values above 0.
 
-Values count as the nearer of their bounds before the logarithm is taken, so that each has one. Engines
-have no aggregate of this name with DISTINCT and FILTER: they are given what it is made of.
+Values are clamped to their bounds before the logarithm is taken, so every value has a logarithm.
+Engines have no aggregate of this name that takes DISTINCT and FILTER, so they compute its parts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""KURTOSIS: the excess kurtosis of a sample, of the first four powers of centred values.
+"""KURTOSIS: the excess kurtosis of a sample, from the first four powers of centred values.
 
-Powers are of offsets from the middle of the range, in halves of it: one row moves each total by at
-most 1, and nothing is lost where values are far from 0. The result does not depend on the unit of
-measure, so no power is scaled back.
+The powers are taken of the offset from the middle of the range, divided by half the range. So one
+row changes each total by at most 1, and no precision is lost where values are far from 0. The
+result does not depend on the scale of the values, so no power is scaled back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """``(n-1)/((n-2)(n-3)) ((n+1) m4 / m2^2 - 3(n-1))``; NULL of three rows, or where none varies."""
+    """``(n-1)/((n-2)(n-3)) ((n+1) m4 / m2^2 - 3(n-1))``.
+
+    It is NULL for three rows or fewer, or where the values do not vary.
+    """
     value, where = centre_value(call.args[0]), call.where
     powers = tuple(value.power(exponent, where) for exponent in (1, 2, 3, 4))
     statistics: tuple[Statistic, ...] = (*powers, Rows(not_null(value.value, where)))

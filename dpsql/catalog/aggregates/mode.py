@@ -1,7 +1,7 @@
-"""MODE: the commonest of a public list of values, chosen by how many rows have each.
+"""MODE: the most frequent value of a public list, chosen by the number of rows with each value.
 
-Adding a unit raises counts and lowers none, so utilities move in one direction: the choice errs
-half as much as one by rank.
+Adding a unit raises counts and lowers none, so all utilities move in one direction. The error of
+the choice is therefore half that of a choice by rank.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_VALUES = 1 << 16
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """The choice among all values that the argument can have."""
+    """A choice among all values that the argument can have."""
     value = call.args[0]
     shape, domain = value.shape, value.shape.domain
     members = list_values(shape)
@@ -39,7 +39,7 @@ def lower(call: Aggregated, _: Private) -> Lowered:
 
 
 def list_values(shape: Shape) -> tuple[Scalar, ...] | None:
-    """The values of a shape, in order, where they are listed one by one.
+    """The values of a shape in order, if they are listed one by one; else None.
 
     >>> list_values(Shape(Kind.BOOLEAN))
     (False, True)
@@ -48,7 +48,7 @@ def list_values(shape: Shape) -> tuple[Scalar, ...] | None:
 
 
 def few(shape: Shape) -> bool:
-    """Whether a value of this shape is one of a public list that is not too long.
+    """Whether the possible values of this shape are a public list of at most ``MOST_VALUES``.
 
     >>> from dpsql.ir.domain import interval
     >>> few(Shape(Kind.INTEGER, domain=interval(1, 5, integral=True)))

@@ -1,7 +1,7 @@
-"""MEDIAN, PERCENTILE_CONT, PERCENTILE_DISC and their like: a value by its rank.
+"""MEDIAN, PERCENTILE_CONT, PERCENTILE_DISC and similar aggregates: a value by its rank.
 
-Values between two rows are not averaged: the continuous forms differ from the discrete ones in
-type only.
+The values of two neighbouring rows are not averaged. So the continuous forms differ from the
+discrete ones only in the type of the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lower(call: Aggregated, _: Private) -> Lowered:
 
 
 def make_quantile(call: Aggregated, fraction: Fraction, *, extreme: bool = False) -> Quantile:
-    """The value of that rank: within a range, or among listed texts or truth values."""
+    """The quantile at ``fraction``: a value of a range, or a listed text or truth value."""
     value = call.args[0]
     domain, kind, where = value.shape.domain, call.shape.kind, call.where
     if not (kind.numeric or kind.temporal):

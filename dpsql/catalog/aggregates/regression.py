@@ -1,4 +1,4 @@
-"""REGR_SLOPE, REGR_INTERCEPT, REGR_R2 and REGR_COUNT of (y, x): the totals of a covariance."""
+"""REGR_SLOPE, REGR_INTERCEPT, REGR_R2 and REGR_COUNT of (y, x), from the totals of a covariance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """The line of least squares through the rows that have both; NULL where x does not vary."""
+    """A parameter of the least-squares line through the rows where neither value is NULL.
+
+    Slope and intercept are NULL where x does not vary.
+    """
     pair = Paired(centre_value(call.args[0]), centre_value(call.args[1]), call.where)
     if call.function == "regr_count":
         return Lowered((pair.count,), lambda columns: columns[0])

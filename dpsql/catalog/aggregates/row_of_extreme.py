@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN: a value of the row where another is largest or smallest."""
+"""ARG_MAX and ARG_MIN: a value of the row in which another value is largest or smallest."""
 
 from __future__ import annotations
 

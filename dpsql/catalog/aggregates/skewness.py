@@ -1,6 +1,7 @@
-"""SKEWNESS: the skewness of a sample, of the first three powers of centred values.
+"""SKEWNESS: the skewness of a sample, from the first three powers of centred values.
 
-Powers are of offsets from the middle of the range, in halves of it, as for KURTOSIS.
+The powers are taken of the offset from the middle of the range, divided by half the range, as for
+KURTOSIS.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """``sqrt(n(n-1))/(n-2) m3 / m2^(3/2)``; NULL of two rows, or where none varies."""
+    """``sqrt(n(n-1))/(n-2) m3 / m2^(3/2)``; NULL for at most two rows, or where no value varies."""
     value, where = centre_value(call.args[0]), call.where
     powers = tuple(value.power(exponent, where) for exponent in (1, 2, 3))
     statistics: tuple[Statistic, ...] = (*powers, Rows(not_null(value.value, where)))

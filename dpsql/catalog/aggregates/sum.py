@@ -21,7 +21,7 @@ from dpsql.policy.types import Kind
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """The total of the clamped values; empty groups have 0, not NULL, before noise."""
+    """The total of the clamped values. An empty group has 0 before noise, not NULL."""
     value = call.args[0]
     low, high = numbers(value.shape.domain)
     assert low is not None

@@ -1,8 +1,9 @@
-"""BOOL_AND, BOOL_OR and EVERY: the smallest or largest of 0 and 1 that some rows reach.
+"""BOOL_AND, BOOL_OR and EVERY: the MIN or MAX of conditions as 0 and 1.
 
-BOOL_OR is TRUE where about as many rows are TRUE as the choice may err, not where one is: a single
-row is one unit's. BOOL_AND likewise is FALSE where that many are FALSE. EXPLAIN says how many; at
-a large epsilon it is one. In a group of fewer than twice as many rows the majority decides.
+As for every MIN and MAX, several rows must reach the result: a single row belongs to one unit.
+BOOL_OR is TRUE where at least about as many rows are TRUE as the choice may be off in rank.
+BOOL_AND is FALSE where that many rows are FALSE. EXPLAIN shows this number; at a large epsilon it
+is 1. In a group with fewer than twice that many rows the majority decides.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dpsql.policy.types import Kind
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """The extreme of TRUE as 1 and FALSE as 0."""
+    """The extreme quantile of the condition, with TRUE as 1 and FALSE as 0."""
     truth = call.args[0]
     shape = Shape(Kind.INTEGER, truth.shape.nullable, interval(0, 1, integral=True))
     number = Case(((truth, whole(1)), (apply("not", truth), whole(0))), NULL, shape)

@@ -1,7 +1,7 @@
-"""VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP: two centred totals and a count.
+"""VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, from two centred totals and a count.
 
-Squares are of centred values and centred again, so that one row moves their total by at most an
-eighth of the squared range.
+The centred values are squared, and the squares are centred again. So one row changes the total of
+squares by at most an eighth of the squared range.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpsql.ir.relations import Private
 
 
 def lower(call: Aggregated, _: Private) -> Lowered:
-    """``E[(x - mid)^2] - E[x - mid]^2``, clamped to what the bounds allow."""
+    """``E[(x - mid)^2] - E[x - mid]^2``, clamped to the largest variance within the bounds."""
     value, where = centre_value(call.args[0]), call.where
 
     def finish(columns: tuple[Column, ...]) -> Expression:
@@ -39,7 +39,7 @@ def lower(call: Aggregated, _: Private) -> Lowered:
 
 
 def _finished(function: str, population: Expression, count: Column) -> Expression:
-    """Bessel's correction for the sample forms, the root for standard deviations."""
+    """Applies Bessel's correction for the sample forms, and the root for standard deviations."""
     result = of_sample(population, count) if function.endswith("samp") else population
     return apply("sqrt", result) if function.startswith("stddev") else result
 

@@ -1,6 +1,6 @@
-"""The scalar functions dpsql answers, one family per file. What is not here does not exist.
+"""The scalar functions that dpsql answers, one family per module. All others are refused.
 
-A family is found because its module is here.
+Every module of this folder is imported.
 """
 
 from __future__ import annotations

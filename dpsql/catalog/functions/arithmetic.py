@@ -1,4 +1,4 @@
-"""Numbers. Whole-number arithmetic is PostgreSQL's: ``7 / 2`` is 3."""
+"""Arithmetic of numbers. Whole numbers are computed as in PostgreSQL: ``7 / 2`` is 3."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _multiply(a: Ends, b: Ends) -> Ends:
 
 
 def _corners(a: Ends, b: Ends, f: Callable[[Fraction, Fraction], Fraction]) -> Ends:
-    """The extremes of what rises or falls in each argument: they are at the corners."""
+    """The ends of a function that is monotone in each argument: they are reached at the corners."""
     known = [f(x, y) for x in a for y in b if x is not None and y is not None]
     return (min(known), max(known)) if len(known) == 4 else (None, None)
 
@@ -83,7 +83,7 @@ def _divide_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 def _reach(a: Ends) -> Ends:
-    """As far as the argument reaches, both ways."""
+    """The symmetric interval around 0 up to the argument's largest absolute value."""
     if a[0] is None or a[1] is None:
         return None, None
     reach = max(abs(a[0]), abs(a[1]))
@@ -91,14 +91,18 @@ def _reach(a: Ends) -> Ends:
 
 
 def _may_leave(kind: Kind, top: Ends, bottom: Ends) -> bool:
-    """Whether the one quotient that leaves 64 bits, the least number by -1, is possible."""
+    """Whether the quotient of the least 64-bit number by -1 is possible: it exceeds 64 bits."""
     if kind is not Kind.INTEGER or (top[0] is not None and top[0] > -(2**63)):
         return False
     return not (exclude_zero(bottom) and bottom[0] is not None and bottom[0] > -1)
 
 
 def _modulo_shape(args: tuple[Expression, ...], _: str) -> Shape:
-    """The remainder has the sign of ``a``, and is nearer to zero than ``b``, and not farther than ``a``."""
+    """The shape of ``a % b``.
+
+    The remainder has the sign of ``a``. Its absolute value is below that of ``b``, and at most that
+    of ``a``.
+    """
     kind = expect_numbers(args, 2, "%")
     top, bottom = ends_as(args[0], kind), ends_as(args[1], kind)
     within = [r for r in (_reach(top)[1], _reach(bottom)[1]) if r is not None]
@@ -117,7 +121,10 @@ def _modulo_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 def _signed(name: str, ends: Callable[[Ends], Ends], about: str) -> Function:
-    """A function that keeps the kind; the least whole number has no counterpart above."""
+    """A function that keeps the kind and may change the sign.
+
+    The negation of the least 64-bit number exceeds 64 bits: the result is NULL there.
+    """
 
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         kind = expect_numbers(args, 1, name)

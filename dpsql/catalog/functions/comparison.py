@@ -93,7 +93,7 @@ def _like_shape(args: tuple[Expression, ...], option: str) -> Shape:
 
 
 def _dangling(pattern: str, escape: str) -> bool:
-    """Whether an escape has nothing behind it (engines fail on that, depending on rows)."""
+    """Whether the pattern ends in an escape character (engines fail on that, depending on rows)."""
     position = 0
     while position < len(pattern):
         if pattern[position] == escape:
@@ -105,7 +105,10 @@ def _dangling(pattern: str, escape: str) -> bool:
 
 
 def _like(name: str) -> Function:
-    """``option`` is the escape; none is taken for granted here, PostgreSQL's is bound as one."""
+    """LIKE or ILIKE. ``option`` is the escape character.
+
+    There is no default here: ``sql.bind`` passes PostgreSQL's default explicitly.
+    """
     return Function(name, _like_shape, f"`a {name.upper()} 'x%'`: a literal pattern")
 
 

@@ -1,4 +1,4 @@
-"""Choosing between values, and changing their type."""
+"""Functions that choose between values, and casts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dpsql.policy.types import Kind, Scalar
 def optional_as(argument: Expression, kind: Kind) -> bool:
     """Whether the argument, coerced to ``kind``, may be NULL.
 
-    Engines' dates reach farther than their timestamps; a bounded one is in the calendar of both.
+    The dates of engines have a wider range than their timestamps. A bounded date is within both.
     """
     shape = argument.shape
     far = shape.kind is Kind.DATE and kind is Kind.TIMESTAMP and not shape.domain.bounded
@@ -36,7 +36,7 @@ def optional_as(argument: Expression, kind: Kind) -> bool:
 
 
 def join_domains(parts: Sequence[Expression], kind: Kind) -> Domain:
-    """What is known of a value that is one of the parts (NULL parts add nothing)."""
+    """The domain of a value that is one of the parts (NULL parts add nothing)."""
     domains = [p.shape.domain for p in parts if p.shape.kind is not Kind.NULL]
     if not domains:
         return ANYTHING
@@ -44,7 +44,7 @@ def join_domains(parts: Sequence[Expression], kind: Kind) -> Domain:
 
 
 def as_kind(domain: Domain, kind: Kind) -> Domain:
-    """The domain as one of a wider kind: doubles for whole numbers, midnights for dates."""
+    """The domain converted to a wider kind: whole numbers to doubles, dates to midnights."""
     if kind is Kind.TIMESTAMP:
         return replace(domain, low=_midnight(domain.low), high=_midnight(domain.high), members=None)
     if kind is not Kind.DOUBLE or domain.members is None:
@@ -92,10 +92,10 @@ def _nullif_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 def _extreme_shape(args: tuple[Expression, ...], name: str) -> Shape:
-    """PostgreSQL's rule: NULL arguments are passed over, so any argument may be the answer.
+    """The shape of LEAST or GREATEST under PostgreSQL's rule: NULL arguments are ignored.
 
-    Each argument that cannot be NULL bounds the answer on one side; all of them together bound it
-    on the other.
+    So any argument may be the result. All arguments together bound the result on one side. On the
+    other side each argument that cannot be NULL bounds it: for LEAST, from above.
     """
     kind = common_kind(args, name)
     nullable = all(optional_as(a, kind) for a in args)
@@ -154,7 +154,7 @@ def _cast_shape(args: tuple[Expression, ...], option: str) -> Shape:
 
 
 def _fits(argument: Expression, target: Kind) -> bool:
-    """Whether every value of another kind becomes one of ``target``."""
+    """Whether the cast of every value of another kind to ``target`` succeeds."""
     source = argument.shape.kind
     if target is Kind.INTEGER and source is Kind.DOUBLE:
         return all(end is not None and abs(end) < 2**62 for end in ends_as(argument, source))
@@ -180,7 +180,7 @@ def _cast_domain(argument: Expression, target: Kind) -> Domain:
     if source.kind is Kind.BOOLEAN and target.numeric:
         return interval(0, 1, integral=True)
     if source.kind is Kind.DOUBLE and target is Kind.INTEGER:
-        # Halves go to the even neighbour on DuckDB and PostgreSQL, away from zero elsewhere.
+        # DuckDB and PostgreSQL round halves to the even neighbour, other engines away from zero.
         low, high = ends_as(argument, Kind.DOUBLE)
         half = Fraction(1, 2)
         return interval(

@@ -21,7 +21,7 @@ from dpsql.policy.types import Kind
 
 
 def _curve(name: str, ends: Callable[[Ends], Ends], about: str, *, nullable: bool) -> Function:
-    """A rising function of a double."""
+    """An increasing function of a double."""
 
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         expect_numbers(args, 1, name)
@@ -61,7 +61,7 @@ def _logarithm(f: Callable[[float], float]) -> Callable[[Ends], Ends]:
 
 
 def _widen(value: float, *, down: bool) -> Fraction:
-    """The value moved by more than the rounding of any engine's ``exp``, ``ln`` and ``pow``."""
+    """The value moved by more than any engine's rounding error of ``exp``, ``ln`` and ``pow``."""
     slack = Fraction(abs(value)) / 2**40 + Fraction(1, 2**60)
     return Fraction(value) - slack if down else Fraction(value) + slack
 
@@ -79,7 +79,10 @@ def _power_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 def _outside(value: Fraction, *, down: bool) -> Fraction | None:
-    """An end of a power: engines are exact where a double is, and nearly so elsewhere."""
+    """An end of a power, widened unless it is a double.
+
+    Engines return the exact power if it is a double, and nearly the exact power otherwise.
+    """
     near = nearest((value, None))[0]
     return near if near is None or near == value else _widen(float(near), down=down)
 

@@ -1,4 +1,4 @@
-"""Rounding of numbers. Halves go away from zero."""
+"""Rounding of numbers. Halves are rounded away from zero."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dpsql.policy.types import Kind
 
 
 def _stepped(name: str, whole: Callable[[Fraction], int], about: str) -> Function:
-    """A rising function to whole values; whole arguments it leaves alone."""
+    """An increasing function to whole values that leaves whole arguments unchanged."""
 
     def shape(args: tuple[Expression, ...], _: str) -> Shape:
         kind = expect_numbers(args, 1, name)
@@ -40,7 +40,7 @@ def _stepped(name: str, whole: Callable[[Fraction], int], about: str) -> Functio
 
 
 def round_digits(args: tuple[Expression, ...]) -> int:
-    """To how many digits behind the point numbers are rounded, from the arguments of ``round``."""
+    """The number of digits after the point to which ``round`` with these arguments rounds."""
     if len(args) == 1:
         return 0
     value = constant(args[1], "the number of digits of round").value
@@ -50,7 +50,7 @@ def round_digits(args: tuple[Expression, ...]) -> int:
 
 
 def _round_shape(args: tuple[Expression, ...], _: str) -> Shape:
-    """Halves go away from zero, as PostgreSQL rounds ``numeric``."""
+    """The shape of ROUND. Halves are rounded away from zero, as PostgreSQL rounds ``numeric``."""
     expect(args, range(1, 3), "round")
     kind = expect_numbers(args[:1], 1, "round")
     digits = round_digits(args)

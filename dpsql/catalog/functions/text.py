@@ -1,4 +1,4 @@
-"""Text. How long results get is known before: see ``lengths``."""
+"""Functions of text. The length of each result is bounded beforehand: see ``lengths``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _simple(name: str, about: str) -> Function:
 
 
 def _trimming(name: str) -> Function:
-    """``option`` are the characters that are taken off; spaces where there are none."""
+    """A function that trims the characters in ``option``, or spaces if ``option`` is empty."""
     return _simple(name, f"`{name.upper()}(a)`")
 
 
@@ -46,7 +46,7 @@ def _length_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 def _no_longer(args: tuple[Expression, ...], most: int | None = None) -> Shape:
-    """A text with no more characters than the first argument, and than ``most``."""
+    """A text with at most as many characters as the first argument, and at most ``most``."""
     known = [n for n in (longest(args[0].shape.domain), most) if n is not None]
     return Shape(Kind.TEXT, any_nullable(args), Domain(longest=min(known, default=None)))
 
@@ -60,7 +60,7 @@ def _substring_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 def _place(argument: Expression, what: str, said: str) -> int:
-    """A literal place in a text, or number of its characters."""
+    """The value of a literal position in a text, or of a literal number of characters."""
     value = constant(argument, what).value
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LONGEST:
         raise Mismatch(said)
@@ -68,13 +68,13 @@ def _place(argument: Expression, what: str, said: str) -> int:
 
 
 def _cut(lengths: Sequence[Length], args: tuple[Expression, ...], _: str) -> Length:
-    """No longer than the first argument, nor than the literal number of characters that are taken."""
+    """At most the length of the first argument, and at most the literal number of characters."""
     most = args[-1].value if isinstance(args[-1], Literal) else None
     return lengths[0].up_to(most) if isinstance(most, int) else lengths[0]
 
 
 def _part(lengths: Sequence[Length], args: tuple[Expression, ...], option: str) -> Length:
-    """The same, where a length is given behind the place."""
+    """As ``_cut``, if a length is given after the start; else the length of the first argument."""
     return _cut(lengths, args, option) if len(args) > 2 else lengths[0]
 
 
@@ -103,7 +103,7 @@ def _strpos_shape(args: tuple[Expression, ...], _: str) -> Shape:
     for a in args:
         expect_kind(a, TEXT, "position")
     most = longest(args[0].shape.domain)
-    last = None if most is None else max(1, most)  # the empty text is at 1, even of an empty one
+    last = None if most is None else max(1, most)  # an empty text is found at 1
     return Shape(Kind.INTEGER, any_nullable(args), interval(0, last, integral=True))
 
 

@@ -1,4 +1,7 @@
-"""Dates and timestamps. Parts and units are constants; arithmetic that overflows is NULL."""
+"""Functions of dates and timestamps.
+
+Parts and units are constants. Arithmetic that overflows gives NULL.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from dpsql.policy.types import INSTANT, Kind, Scalar
 
 TEMPORAL = (Kind.DATE, Kind.TIMESTAMP)
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
-"""What a timestamp can be cut to, finest first."""
+"""The units to which a timestamp can be truncated, from the smallest to the largest."""
 
 _PARTS: dict[str, tuple[int, int]] = {
     "second": (0, 60),
@@ -121,7 +124,7 @@ def _to_timestamp_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 def _since_1970(seconds: Scalar | None, spare: int) -> datetime | None:
-    """The time so many seconds after 1970, and a little further; None outside the calendar."""
+    """The time ``seconds + spare`` seconds after the start of 1970; None outside the calendar."""
     if not isinstance(seconds, int | Fraction):
         return None
     try:
@@ -137,12 +140,18 @@ def _to_char_shape(args: tuple[Expression, ...], _: str) -> Shape:
 
 
 def _written(_: Sequence[Length], __: tuple[Expression, ...], option: str) -> Length:
-    """Each word of two characters is at most six digits: microseconds."""
+    """The longest output of TO_CHAR.
+
+    Each two-character pattern becomes at most six digits (microseconds), so three per character.
+    """
     return Length(0, 3 * len(option))
 
 
 def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
-    """Months keep the day, or take the month's last, as in PostgreSQL."""
+    """The shape of a date plus or minus an interval.
+
+    Adding months keeps the day, or takes the last day of the month, as in PostgreSQL.
+    """
     expect(args, 2, "date arithmetic")
     expect_kind(args[0], TEMPORAL, "date arithmetic")
     step = args[1]
@@ -158,7 +167,10 @@ def _shift_shape(args: tuple[Expression, ...], option: str) -> Shape:
 
 
 def add_interval(value: Scalar | None, step: Interval, sign: int) -> datetime | None:
-    """The value moved; None when it leaves the calendar. Months keep the day where they can."""
+    """The value plus or minus the interval; None if it leaves the calendar.
+
+    Adding months keeps the day where the month has it, and takes the month's last day otherwise.
+    """
     if not isinstance(value, date):
         return None
     at = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001
@@ -216,7 +228,10 @@ def _days_apart(late: Scalar | None, early: Scalar | None) -> int | None:
 
 
 def _zone_shape(args: tuple[Expression, ...], option: str, *, local: bool) -> Shape:
-    """The range as far as the zone's offsets may move it; those before 1970 are not known here."""
+    """The shape of AT TIME ZONE: the range moved by the smallest and largest offset of the zone.
+
+    The offsets before 1970 are not known here, so earlier ranges are dropped.
+    """
     expect(args, 1, "AT TIME ZONE")
     expect_kind(args[0], (Kind.TIMESTAMP,), "AT TIME ZONE")
     name, domain = "" if local else INSTANT, args[0].shape.domain
