@@ -1,1 +1,1 @@
-"""What dpsql says when it does not answer: places in SQL, codes, refusals and their rendering."""
+"""Refusals and other errors: their codes, their places in the SQL text, and their rendering."""

@@ -1,4 +1,4 @@
-"""Every code dpsql can refuse with. A code is never reused and never changes its meaning."""
+"""Every code of a refusal or an error. A code is never reused and never changes its meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CANCELED, LIMIT = "57014", "54000"
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of refusal: its number, the SQLSTATE drivers see, and what it is about."""
+    """A kind of refusal: its number, the SQLSTATE that drivers see, and a description."""
 
     number: str
     sqlstate: str

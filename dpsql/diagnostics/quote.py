@@ -1,10 +1,10 @@
-"""How much of what was read an error shows: enough to find it, never a file.
+"""The limits on what an error quotes: enough to find the place, never a whole file.
 
-Claim: what an error says has a bounded length, and no piece of a file, a statement or an argument
-    that it quotes is longer than ``PIECE`` characters (``STATEMENT`` where SQL is suggested).
-Assumes: a kind of error that is added does as the others do.
-Argument: whoever quotes calls ``quote``; every kind of error passes its texts through ``line``,
-    which cuts what stands in quotes and then the whole, and lists through ``cut_lines``.
+Claim: the text of an error has a bounded length, and no quoted piece of a file, a statement or an
+    argument is longer than ``PIECE`` characters (``STATEMENT`` where SQL is suggested).
+Assumes: a new kind of error follows the same rules as the existing ones.
+Argument: code that quotes calls ``quote``. Every kind of error passes its texts through ``line``,
+    which cuts each quotation and then the whole text, and its lists through ``cut_lines``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def quote(text: str, most: int = PIECE) -> str:
 
 
 def place(path: object) -> str:
-    """A file or an address, as an error names it."""
+    """The path of a file or an address, cut for an error."""
     return quote(str(path), 3 * PIECE)
 
 
 def line(message: str, most: int = LINE) -> str:
-    """A message whose quotations are cut, and which is not longer than ``most`` itself.
+    """A message with its quotations cut, and the whole cut to ``most`` characters.
 
     >>> line('"' + "x" * 1000 + '" is not known') == '"' + "x" * 60 + '... (1,000 characters)" is not known'
     True
@@ -46,7 +46,7 @@ def line(message: str, most: int = LINE) -> str:
 
 
 def cut_lines(lines: Sequence[str], most: int = LINE) -> tuple[str, ...]:
-    """The first lines, each cut, and how many more there are."""
+    """The first ``LINES`` lines, each cut, and the number of further lines."""
     told = tuple(line(text, most) for text in lines[:LINES])
     more = len(lines) - len(told)
     return (*told, f"and {more:,} more") if more else told

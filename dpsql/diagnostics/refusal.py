@@ -1,4 +1,7 @@
-"""A refusal: a designed, data-free object. It depends on SQL text, policy and ledger, never on rows."""
+"""Refusals and the other errors that dpsql raises.
+
+A refusal depends on the SQL text, the policy and the ledger, never on rows.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ from dpsql.diagnostics.span import Span
 class Refusal:
     """One reason not to answer.
 
-    ``headline`` stands alone (many BI tools show only it); ``why`` says what one person could do
-    or reveal; ``instead`` is SQL to paste, or names who can change what. ``edits`` are the changes that
-    may lead to such SQL, the nearest one first: each is tried before it is shown.
+    ``headline`` can be understood alone, as many BI tools show nothing else. ``why`` says what one
+    person could do or reveal. ``instead`` is SQL to paste, or names who can change what. ``edits``
+    are changes that may lead to such SQL, the nearest one first. Each changed statement is tried
+    before it is shown.
     """
 
     code: str
@@ -29,7 +33,7 @@ class Refusal:
     edits: tuple[Edit, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Only listed codes exist, and what is quoted of a statement is cut."""
+        """Check that the code is listed, and cut what is quoted of a statement."""
         assert self.code in CODES, self.code
         most = {"headline": LINE, "why": STATEMENT, "instead": STATEMENT}
         for name, length in most.items():
@@ -37,7 +41,7 @@ class Refusal:
 
 
 class Error(Exception):
-    """Root of what dpsql raises (PEP 249)."""
+    """The root of the errors that dpsql raises (PEP 249)."""
 
 
 class InterfaceError(Error):
@@ -61,10 +65,10 @@ class NotSupportedError(DatabaseError):
 
 
 class Refused(ProgrammingError):
-    """A statement was not answered; nothing about the data was revealed by that."""
+    """A statement was refused. The refusal reveals nothing about the data."""
 
     def __init__(self, *refusals: Refusal, text: str = "") -> None:
-        """Hold the first refusals in text order; the very first one speaks for all."""
+        """Keep the first ``LINES`` refusals in text order; the properties are those of the first."""
         assert refusals
         place = [(r.span.start if r.span else -1, i) for i, r in enumerate(refusals)]
         self.refusals = tuple(refusals[i] for _, i in sorted(place)[:LINES])
@@ -72,7 +76,7 @@ class Refused(ProgrammingError):
         super().__init__(f"{self.code}: {self.headline}")
 
     def __str__(self) -> str:
-        """The whole of it, as a person reads it: whoever prints an error sees what to do."""
+        """All refusals as text for people, so that a printed error says what to do."""
         return refusal_text(self)
 
     @property
@@ -87,17 +91,17 @@ class Refused(ProgrammingError):
 
     @property
     def headline(self) -> str:
-        """One line that stands alone."""
+        """The headline of the first refusal."""
         return self.first.headline
 
     @property
     def why(self) -> str:
-        """What one person could do or reveal."""
+        """The reason of the first refusal."""
         return self.first.why
 
     @property
     def instead(self) -> str:
-        """What to write instead."""
+        """The suggestion of the first refusal: what to write instead."""
         return self.first.instead
 
     @property
@@ -111,7 +115,7 @@ class Refused(ProgrammingError):
         return CODES[self.code].sqlstate
 
     def within(self, text: str) -> Refused:
-        """The same refusals, knowing the statement they point into."""
+        """The same refusals with the text of the statement, unless they have it already."""
         return type(self)(*self.refusals, text=self.text or text)
 
 
@@ -120,7 +124,7 @@ class OutOfBudget(Refused):
 
 
 class EngineFailed(OperationalError):
-    """The engine did not finish. Its words stay in the operator's log under ``incident``."""
+    """The engine failed. The operator's log has an event of it under ``incident``."""
 
     def __init__(self, incident: str) -> None:
         """Say the same thing for every cause."""
@@ -135,10 +139,10 @@ class EngineFailed(OperationalError):
 
 
 class NotAdmitted(EngineFailed):
-    """The second check does not let a statement of dpsql's own run; nothing was charged."""
+    """The second check rejected a statement that dpsql generated; nothing was charged."""
 
     def __init__(self, incident: str) -> None:
-        """It depends on the query and the policy alone, so it may say what it is."""
+        """The rejection depends on the query and the policy alone, so the message names it."""
         self.incident = incident
         OperationalError.__init__(
             self,
@@ -148,10 +152,11 @@ class NotAdmitted(EngineFailed):
 
 
 class Ended(OperationalError):
-    """A statement that was ended early, by its deadline, by whoever asked, or by a bound on memory.
+    """A statement was ended early, by its deadline, by the client, or by a bound on memory.
 
-    Before anything is charged it depends on time and on what is public. After a charge it is raised
-    only once the release is stored; until then every failure is an ``EngineFailed``.
+    Before anything is charged, this error depends on time and on public information only. After a
+    charge it is raised only once the release is stored; until then every failure is an
+    ``EngineFailed``.
     """
 
     code: str
@@ -159,7 +164,7 @@ class Ended(OperationalError):
     instead: str
 
     def __init__(self, *, stored: bool = False) -> None:
-        """``stored``: what the ledger was charged for has been released and is kept."""
+        """``stored``: the release that the ledger was charged for is stored."""
         self.why = "What was released is stored: asking again is free." if stored else ""
         said = f"{self.code}: {self.headline}. {self.instead}"
         super().__init__(f"{said} {self.why}" if stored else said)
@@ -170,7 +175,7 @@ class Ended(OperationalError):
         return CODES[self.code].sqlstate
 
     def with_release(self) -> Ended:
-        """The same, when the release is stored."""
+        """The same error, saying that the release is stored."""
         return type(self)(stored=True)
 
 
@@ -193,11 +198,11 @@ class TooLarge(Ended):
 class LedgerFailed(OperationalError):
     """The ledger cannot be read or written, so nothing is answered.
 
-    Claim: clients learn what is wrong, and not where the ledger is or what is in it.
-    Assumes: faces show a client ``client_headline`` and ``client_instead`` alone; ``headline`` and ``instead`` are
-        for terminals and the log.
-    Argument: ``wrong`` is written down in the code, never put together
-        (``tests/wire/test_wire_ledger_places.py``), and those two fields have nothing else.
+    Claim: clients learn what is wrong, but neither the place nor the content of the ledger.
+    Assumes: the wire protocols show clients only ``client_headline`` and ``client_instead``;
+        ``headline`` and ``instead`` are for terminals and the log.
+    Argument: ``wrong`` is a literal in the code, never assembled
+        (``tests/wire/test_wire_ledger_places.py``), and those two fields contain nothing else.
     """
 
     code = "DP902"
@@ -208,7 +213,7 @@ class LedgerFailed(OperationalError):
         self, wrong: str, instead: str = "", *,
         place: object = None, detail: str = "", subject: str = "the ledger",
     ) -> None:  # fmt: skip
-        """``wrong`` is for everybody; where that is, its ``detail`` and ``instead`` are for the operator."""
+        """``wrong`` is for everybody. ``place``, ``detail`` and ``instead`` are for operators."""
         where = "" if place is None else f" {named(place)}"
         self.headline = line(f"{subject}{where} {wrong}" + (f": {detail}" if detail else ""))
         self.client_headline = line(f"{subject} {wrong}")
@@ -217,7 +222,7 @@ class LedgerFailed(OperationalError):
 
 
 class PolicyError(Error):
-    """A policy that cannot be used: every problem found, each with its place."""
+    """A policy cannot be used. The error has every problem found, each with its place."""
 
     def __init__(self, *problems: str) -> None:
         """``problems`` are lines of the form ``file:line:column: what; write this``."""
@@ -226,13 +231,13 @@ class PolicyError(Error):
 
 
 class SourceMismatch(PolicyError):
-    """The policy is sound, but the data source is not what it describes."""
+    """The policy is valid, but the data source does not match it."""
 
 
 class DataBreaksPolicy(SourceMismatch):
-    """The data is not what the policy declares of it. Nothing is answered under that policy.
+    """The data breaks a declaration of the policy. Nothing is answered under that policy.
 
-    It says the same of every policy and every data: numbers are for the owner's terminal
+    The message is the same for every policy and all data. Numbers are for the owner's terminal
     (``engines.findings``), never for an error, which may be logged or shown to an analyst.
     """
 

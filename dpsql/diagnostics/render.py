@@ -1,4 +1,4 @@
-"""Refusals as text, with a caret under the place."""
+"""Refusals as text, with carets under the place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def refusal_text(refused: Refused) -> str:
-    """All refusals of a statement, as a person reads them."""
+    """All refusals of a statement, as text for people."""
     return "\n\n".join(_one(refusal, refused.text) for refusal in refused.refusals)
 
 
@@ -42,7 +42,7 @@ def _caret(refusal: Refusal, text: str) -> list[str]:
 
 
 _WIDEST = 120
-"""Longer lines are shown in part, around the place."""
+"""The widest part of a line that is shown; of longer lines, a part around the place."""
 
 
 def _wrapped(paragraph: str) -> list[str]:
@@ -50,7 +50,7 @@ def _wrapped(paragraph: str) -> list[str]:
 
 
 def is_sql(text: str) -> bool:
-    """Whether a suggestion is a statement to paste, which no line break may change."""
+    """Whether a suggestion is a statement to paste: its line breaks must not change."""
     return text.lstrip("( \n").upper().startswith(("SELECT ", "SELECT\n", "WITH ", "SET "))
 
 

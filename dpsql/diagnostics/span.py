@@ -1,4 +1,4 @@
-"""Places in the analyst's text."""
+"""Places in the text of a statement."""
 
 from __future__ import annotations
 

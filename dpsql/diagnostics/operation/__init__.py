@@ -1,1 +1,1 @@
-"""What an operator is told: events in a log, and numbers to watch."""
+"""Information for operators: events in a log, and metrics."""

@@ -1,4 +1,4 @@
-"""A defect of dpsql as an event: what the error says itself may quote rows, and is not kept."""
+"""Defects of dpsql as events. The message of an error may quote rows, so it is not kept."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _MOST = 20
 
 
 def defect(error: BaseException) -> str:
-    """Record what kind of error it is and which lines it passed; the number that the client is told.
+    """Record an unexpected error; returns the number of the incident, which the client is told.
 
-    Claim: nothing of a row is kept.
+    Claim: the event contains nothing of a row.
     Assumes: no class and no file is named after data.
-    Argument: the event has the class of the error and the lines of code that it passed. The error's own words are
-        left out, and so are those of its causes: they may be an engine's.
+    Argument: the event has the class of the error and the lines of code in its traceback. The
+        message of the error is left out, and so are the messages of its causes, which may be an
+        engine's.
     """
     incident = secrets.token_hex(4)
     record(Defect(incident, type(error).__name__, _where(error.__traceback__)))
@@ -29,9 +30,9 @@ def defect(error: BaseException) -> str:
 
 
 def record_stray(loop: asyncio.AbstractEventLoop) -> None:
-    """Record, and do not print, errors that nobody catches: in threads, in the loop, and in destructors.
+    """Record uncaught errors in threads, in the event loop and in destructors as defects.
 
-    Python would write them to standard error with their own words.
+    Without this, Python would print them to standard error with their messages.
     """
     threading.excepthook = lambda found: _stray(found.exc_value)
     sys.unraisablehook = lambda found: _stray(found.exc_value)
@@ -51,7 +52,7 @@ def _where(found: TracebackType | None) -> str:
 
 
 def _short(name: str) -> str:
-    """The file within its package.
+    """The path of a file within the package.
 
     >>> _short("/somewhere/site-packages/dpsql/serve/endpoint.py")
     'serve/endpoint.py'

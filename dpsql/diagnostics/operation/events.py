@@ -1,19 +1,20 @@
-"""Every event that the operator's log can hold: one class each, its fields in the order of the line.
+"""Every event of the operator's log: one class each, with the fields in the order of the line.
 
 Claim: no event holds a value of a row, a token, a password or the text of a query.
-Assumes: whoever records an event fills its fields with what its class says of them.
-Argument: the events are those of ``EVENTS`` and a log writes nothing else. Fields are numbers, words of
-    a closed list, names of the policy, and words that clients choose before a query is read (a login, an
-    address, an application). Those are escaped and cut where a line is made (``lines``). The two texts
-    that analysts do write are ``Incident.statement``, the generated statement that failed, and
-    ``Commented.comment``, which an owner asks for (``--log-comments``).
+Assumes: code that records an event fills the fields as the class describes them.
+Argument: ``EVENTS`` lists all events, and a log writes nothing else. Fields are numbers, words of a
+    closed list, names of the policy, and texts that clients choose before a query is read (a login,
+    an address, an application). These texts are escaped and cut when a line is made (``lines``).
+    Two texts depend on the words of analysts: ``Incident.statement``, the generated statement that
+    failed, and ``Commented.comment``, which is logged only if the owner asks for it
+    (``--log-comments``).
 
 To record one, from any thread: ``record(LoginFailed(login=name, address=address, face="http"))``.
 It never raises, and never waits for a disk.
 
-Clients can cause some events as often as they like. ``repeats`` says of those by which field they are
-told apart: after the first hundreds of one subject a log writes a few in a minute and counts the others
-(``Repeated``).
+Clients can cause some events as often as they like. The ``repeats`` of such an event is the field
+that names its subject. After the first few hundred events of one subject, a log writes a few per
+minute and counts the others (``Repeated``).
 """
 
 from __future__ import annotations
@@ -33,20 +34,23 @@ Result = Literal["ok", "failed"]
 Cause = Literal["cancel", "timeout", "disconnect", "terminate", "shutdown"]
 Probe = Literal["ledger", "engine", "catalog", "lanes", "all"]
 LONG = {"longest": 4_000}
-"""For a field that may have more characters than others."""
+"""The metadata of a field that may have more characters than other fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that an operator may want to know."""
+    """The base class of events."""
 
     level: ClassVar[int] = logging.INFO
     repeats: ClassVar[str | None] = None
-    """The field that tells apart who causes it; "" counts all together; None writes each."""
+    """The field that names the subject of the event, for the limit on repeated events.
+
+    "" limits all events of the class together, and None does not limit them.
+    """
 
     @classmethod
     def name(cls) -> str:
-        """As a log and the metrics have it.
+        """The name of the event in the log and in the metrics.
 
         >>> LoginFailed.name()
         'login_failed'
@@ -100,9 +104,9 @@ class ReloadFailed(Event):
     level: ClassVar[int] = logging.ERROR
     database: str
     version: str
-    """Of the policy that stays."""
+    """The version of the policy that stays in force."""
     problem: str = field(metadata=LONG)
-    """One of the problems, with its place, as ``dpsql check`` says it."""
+    """One of the problems with its place, as ``dpsql check`` prints it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class LoginFailed(Event):
     level: ClassVar[int] = logging.WARNING
     repeats: ClassVar[str | None] = ""
     login: str
-    """What the client calls itself; "" over HTTP, where a token is all there is."""
+    """The login that the client gave; "" over HTTP, where a client sends only a token."""
     address: str
     face: Face
     database: str = ""
@@ -148,7 +152,7 @@ class ConnectionEnded(Event):
     repeats: ClassVar[str | None] = ""
     code: str
     login: str = ""
-    """What the client calls itself, where it has said so."""
+    """The login that the client gave, if it has given one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +229,9 @@ class LedgerUnusable(Event):
     level: ClassVar[int] = logging.ERROR
     repeats: ClassVar[str | None] = ""
     problem: str = field(metadata=LONG)
-    """With the place of the ledger, which clients are not told."""
+    """The problem, with the place of the ledger, which clients are not told."""
     instead: str = field(default="", metadata=LONG)
-    """What to do."""
+    """What the operator should do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,23 +278,23 @@ EVENTS: Mapping[str, type[Event]] = {
         WorkerKilled, ReadinessChanged, Repeated, LogResumed,
     )
 }  # fmt: skip
-"""All there are: the README's list is made from them."""
+"""All events, by name. The list in the README is generated from this mapping."""
 
 
 class Counts:
-    """How many events of each kind there were in this process. Safe for threads."""
+    """The number of events of each kind in this process. Safe for threads."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """All counts are 0."""
         self._lock, self._counts = threading.Lock(), Counter[str]()
 
     def add(self, name: str) -> None:
-        """One more."""
+        """Count one event."""
         with self._lock:
             self._counts[name] += 1
 
     def all(self) -> dict[str, int]:
-        """Of every kind that there is."""
+        """The counts of all kinds of events."""
         with self._lock:
             return {name: self._counts[name] for name in EVENTS}
 
@@ -299,6 +303,6 @@ COUNTS = Counts()
 
 
 def record(event: Event) -> None:
-    """Count an event and have it written, where somebody keeps a log."""
+    """Count an event, and pass it to the logger, which writes it if a log is kept."""
     COUNTS.add(event.name())
     log.log(event.level, "%s", event, extra={"event": event})

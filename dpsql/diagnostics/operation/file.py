@@ -1,11 +1,11 @@
-"""The file of a log: only its owner reads it, it is cut into files of a bounded size, and may be moved away.
+"""The log file: readable only by its owner, rotated at a bounded size, and safe to move away.
 
-Claim: nobody but the user who runs dpsql can read what is written, from the first byte on, in the file
-    and in those that were rotated.
+Claim: nobody but the user who runs dpsql can read what is written, from the first byte on, in the
+    file and in rotated files.
 Assumes: the system enforces the modes of files; its administrator is trusted.
-Argument: a file is made with mode 0600. One that is there is taken only if it is a regular file of this
-    user, reached through no link, and is given that mode before anything is written. Files are rotated by
-    renaming, which keeps their mode.
+Argument: a new file is made with mode 0600. An existing file is used only if it is a regular file
+    of this user and its path is no link, and it is given that mode before anything is written.
+    Files are rotated by renaming, which keeps their mode.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ MOST_BYTES, MOST_FILES = 10_000_000, 10
 
 
 class Unsafe(Exception):
-    """A file that others may have put there, or a link: nothing is written into it."""
+    """The path is a link, or a file that others may have put there; nothing is written to it."""
 
 
 class LogFile:
-    """Lines at the end of a file, for one thread. Raises ``OSError`` where they cannot be written."""
+    """Appends lines to a file, from one thread. Raises ``OSError`` if a line cannot be written."""
 
     def __init__(
         self, path: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES
     ) -> None:
-        """At most ``most_bytes`` in each of ``most_files`` files; nothing is opened yet."""
+        """Keeps at most ``most_files`` files of ``most_bytes`` each; nothing is opened yet."""
         self.path, self._most_bytes, self._most_files = path, most_bytes, most_files
         self._handle: int | None = None
         self._torn = False
@@ -38,10 +38,10 @@ class LogFile:
         return str(self.path)
 
     def open(self) -> None:
-        """Make the file, or take the one that is there; ``Unsafe`` if it may be another's."""
+        """Create the file, or open an existing one; raises ``Unsafe`` if it may be another's."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-        flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe in its place is refused, and not waited for
+        flags |= getattr(os, "O_NONBLOCK", 0)  # do not block on a pipe in its place: it is refused
         if self.path.is_symlink():
             raise Unsafe(f"{self.path} is a link; name the file itself")
         handle = os.open(self.path, flags, MODE)
@@ -64,19 +64,19 @@ class LogFile:
         self._handle = handle
 
     def write(self, line: str) -> None:
-        """One line more, in a file that still has its place and is not too long."""
+        """Append a line. The file is reopened if it was moved away, and rotated if it is full."""
         data = line.encode("utf-8", "backslashreplace")
         self._move_on(len(data))
         assert self._handle is not None
         if self._torn:
             data = b"\n" + data
         while data:
-            self._torn = True  # should the next bytes not fit on the disk
+            self._torn = True  # in case the disk is full after some bytes
             data = data[os.write(self._handle, data) :]
         self._torn = False
 
     def _move_on(self, size: int) -> None:
-        """Open the file if need be: at first, after it was moved away, and when it is full."""
+        """Open the file if necessary: for the first line, after a move, and after a rotation."""
         if self._handle is not None and not self._in_place(self._handle):
             self.close()
         if self._handle is None:
@@ -95,7 +95,7 @@ class LogFile:
             return False
 
     def _rotate(self) -> None:
-        """The newest becomes number one, and so on; the oldest is gone."""
+        """Rename the current file to number 1, each number to the next, and drop the oldest."""
         names = [self.path, *(self._rotated_name(n) for n in range(1, self._most_files))]
         for older, newer in reversed(list(zip(names[1:], names, strict=False))):
             with suppress(FileNotFoundError):
@@ -107,7 +107,7 @@ class LogFile:
         return self.path.with_name(f"{self.path.name}.{number}")
 
     def close(self) -> None:
-        """Let go of the file; the next line opens it again."""
+        """Close the file; the next line opens it again."""
         if self._handle is not None:
             handle, self._handle = self._handle, None
             os.close(handle)

@@ -1,4 +1,4 @@
-"""How much memory this process and its children have, where Linux tells it."""
+"""The memory of this process and its children, where the system is Linux."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 MOST_CHILDREN = 64
-"""So many are looked at: looking must stay quick."""
+"""The most children whose memory is read: reading must stay quick."""
 _RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
 _SHARED_OUT = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 
 def resident() -> float:
-    """Bytes of this process. An ``OSError`` where the system does not tell."""
+    """The bytes of this process. Raises ``OSError`` if the system does not provide them."""
     return _kilobytes(_PROC / "self" / "status", _RESIDENT)
 
 
 def tree() -> float:
-    """Bytes of this process and its children; each shared page is counted once in all."""
+    """The bytes of this process and its children; each shared page is counted once in total."""
     found = _kilobytes(_PROC / "self" / "smaps_rollup", _SHARED_OUT)
     for child in child_processes()[:MOST_CHILDREN]:
         with suppress(OSError, ValueError):  # it has ended meanwhile
@@ -29,7 +29,7 @@ def tree() -> float:
 
 
 def child_processes() -> list[int]:
-    """The processes that this one has begun, whichever thread it was."""
+    """The ids of the child processes that any thread of this process has started."""
     own, found = str(os.getpid()), list[int]()
     for task in (_PROC / "self" / "task").iterdir():
         with suppress(OSError):  # the thread has ended meanwhile

@@ -1,13 +1,14 @@
-"""Numbers of the whole process that an operator watches, each read when somebody looks.
+"""Metrics of the whole process, each read when the metrics page is requested.
 
-Whoever has a number says once how it is read: ``GAUGES.add("dpsql_lane_busy", read)``. ``read`` gives a
-number, or numbers by the values of the labels, in their order: ``{("light",): 2, ("workers",): 8}``. It is
-called in any thread each time metrics are asked for: it must be quick, wait for nothing, and only count.
+A module registers once how its metric is read: ``GAUGES.add("dpsql_lane_busy", read)``. ``read``
+returns a number, or a mapping from the values of the labels, in their order, to numbers:
+``{("light",): 2, ("workers",): 8}``. It may be called from any thread, at each request. It must be
+quick, must not wait, and must only count.
 
-Claim: what is shown is public: counts, sizes and times, never of one statement or one person's rows.
-    The page has a bounded length.
-Assumes: a ``read`` only counts, as said above.
-Argument: a name that is not in ``METRICS`` is not taken, and a sample whose labels have other values than those
+Claim: everything shown is public: counts, sizes and times, never of one statement or one person's
+    rows. The page has a bounded length.
+Assumes: a ``read`` only counts, as stated above.
+Argument: a name that is not in ``METRICS`` is rejected, and a sample with label values that are not
     listed there is left out.
 """
 
@@ -83,25 +84,25 @@ METRICS: Mapping[str, Metric] = {
                {"what": ("ledger", "engine", "catalog", "lanes")}),
     )
 }  # fmt: skip
-"""All there are of the process: the README's list is made from them."""
+"""All metrics of the process. The list in the README is generated from this mapping."""
 
 
 class Gauges:
-    """How the numbers of a process are read. Safe for threads."""
+    """The functions that read the metrics of a process. Safe for threads."""
 
     def __init__(self) -> None:
-        """No number is known yet."""
+        """No metric is registered yet."""
         self._lock, self._reads = threading.Lock(), dict[str, Read]()
 
     def add(self, name: str, read: Read) -> None:
-        """From now on ``read`` gives the metric of this name, which must be in ``METRICS``."""
+        """Register ``read`` for the metric of this name, which must be in ``METRICS``."""
         if name not in METRICS:
             raise KeyError(f"{name} is not in METRICS")
         with self._lock:
             self._reads[name] = read
 
     def lines(self) -> Iterator[str]:
-        """Everything that somebody gives, as Prometheus reads it. What fails is left out."""
+        """All registered metrics in Prometheus' text format. A metric that fails is left out."""
         with self._lock:
             reads = dict(self._reads)
         for name, metric in METRICS.items():
@@ -135,13 +136,13 @@ def head(metric: Metric) -> list[str]:
 
 
 def sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    """One number with its labels."""
+    """The line of one sample: the metric, its labels and its value."""
     inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
     return f"{name}{{{inside}}} {value:.16g}" if inside else f"{name} {value:.16g}"
 
 
 def page(lines: Iterable[str]) -> str:
-    """Lines as one text."""
+    """The lines as one text."""
     return "\n".join(lines) + "\n"
 
 
@@ -150,5 +151,5 @@ def _escape(text: str) -> str:
 
 
 GAUGES = Gauges()
-"""Of this process."""
+"""The metrics of this process."""
 GAUGES.add("dpsql_events_total", lambda: {(name,): n for name, n in COUNTS.all().items()})

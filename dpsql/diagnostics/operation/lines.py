@@ -1,10 +1,10 @@
-"""An event as a line: of words, or of JSON.
+"""The text of an event: a line of words, or a line of JSON.
 
-Claim: an event is one line of bounded length, and holds no character that a terminal or a reader of logs
-    would obey, whatever clients call themselves.
+Claim: an event is one line of bounded length. It has no character that a terminal or a log reader
+    interprets as a command, whatever names clients choose.
 Assumes: such a character is not printable, in Python's sense.
-Argument: texts are cut, and stand in quotes with every quote, backslash and unprintable character
-    (ends of lines, escape sequences, marks that turn the direction of text) escaped.
+Argument: texts are cut and quoted. In them every quote, backslash and unprintable character (ends
+    of lines, escape sequences, marks that change the direction of text) is escaped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from dpsql.diagnostics.operation.events import Event
 
 LONGEST = 200
-"""Characters of a text, unless its field says otherwise."""
+"""The most characters of a text, unless its field has another limit."""
 
 
 def words(event: Event) -> str:
@@ -52,7 +52,7 @@ def _time(moment: datetime) -> str:
 
 
 def _fields(event: Event) -> Iterator[tuple[str, Any]]:
-    """Fields that say something, texts cut and numbers short."""
+    """The fields with their values, without empty optional ones; texts are cut, numbers rounded."""
     for given in fields(event):
         value = getattr(event, given.name)
         if isinstance(value, str):

@@ -1,10 +1,11 @@
-"""The operator's log: a thread of its own writes it, so that nobody waits for a disk.
+"""The operator's log, which a thread of its own writes, so that no statement waits for a disk.
 
-Claim: a log that cannot be written stops nothing and delays nobody. Standard error is told once, the log is
-    tried again with each event, and says itself how many events it lost.
-Assumes: the end of the process is nobody's wait: there ``close`` waits for a disk, twice ``PATIENCE`` at most.
-Argument: whoever records an event puts it into a queue and goes on; where the queue is full the event is counted
-    as lost. One thread writes, and catches whatever a sink raises.
+Claim: a log that cannot be written stops nothing and delays nobody. One message goes to standard
+    error. The log is tried again with each event, and then records how many events were lost.
+Assumes: nobody waits for the end of the process. There ``close`` waits for a disk, for at most
+    twice ``PATIENCE``.
+Argument: recording an event puts it into a queue without waiting. If the queue is full, the event
+    is counted as lost. One thread writes, and catches every error of a sink.
 """
 
 from __future__ import annotations
@@ -25,57 +26,57 @@ from dpsql.diagnostics.operation.file import LogFile
 from dpsql.diagnostics.operation.repeats import Repeats
 
 WAITING = 10_000
-"""Events that may wait for a slow disk; further ones are lost, and counted."""
+"""The most events that may wait for a slow disk; further ones are lost, and counted."""
 PATIENCE = 2.0
-"""Seconds that the end of the process waits for a disk."""
+"""The seconds that ``close`` waits for the queue, and then for the thread."""
 _IDLE = 30.0
-"""Seconds after which counted events are looked through though nothing happens."""
+"""The seconds without an event after which summaries of counted events are written."""
 Layout = Callable[[Event, datetime], str]
 LAYOUTS: dict[str, Layout] = {"plain": lines.plain, "json": lines.as_json}
 _Item = tuple[Event, datetime]
 
 
 class Sink(Protocol):
-    """Where lines go."""
+    """The destination of lines."""
 
     def write(self, line: str) -> object:
-        """One line more; raises where that is not possible."""
+        """Write a line; raises an error if that is not possible."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the destination."""
         ...
 
 
 class StandardError:
-    """For whoever collects what a service says: a container, systemd."""
+    """Standard error as a sink, for a container or systemd, which collect it."""
 
     def write(self, line: str) -> None:
-        """One line more."""
+        """Write a line."""
         sys.stderr.write(line)
         sys.stderr.flush()
 
     def close(self) -> None:
-        """It stays open."""
+        """Do nothing: standard error stays open."""
 
     def __str__(self) -> str:
         return "standard error"
 
 
 def complain(line: str) -> None:
-    """Tell standard error, where there is one."""
+    """Write a message to standard error, if there is one."""
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{line}\n")
 
 
 class OperatorLog(logging.Handler):
-    """Writes events, and nothing else that may come to the logger."""
+    """The logging handler that writes events. Other records of the logger are not written."""
 
     def __init__(
         self, sink: Sink, layout: Layout = lines.plain, *,
         clock: Callable[[], float] = time.monotonic, complain: Callable[[str], None] = complain,
     ) -> None:  # fmt: skip
-        """The thread begins with the first event."""
+        """The thread starts with the first event."""
         super().__init__()
         self._sink, self._layout, self._clock, self._complain = sink, layout, clock, complain
         self._queue = Queue[_Item | None](WAITING)
@@ -85,11 +86,11 @@ class OperatorLog(logging.Handler):
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """The place of the log, for messages."""
         return str(self._sink)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take an event over; what is none is not written."""
+        """Queue an event for the thread; a record without a known event is ignored."""
         event = getattr(record, "event", None)
         if not isinstance(event, Event) or EVENTS.get(event.name()) is not type(event):
             return
@@ -142,14 +143,14 @@ class OperatorLog(logging.Handler):
             self._tell(error)
 
     def _tell(self, error: Exception) -> None:
-        """Once, until it works again."""
+        """Complain about the first error; then not again until a line is written."""
         if not self._failing:
             self._failing = True
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             self._complain(f"the operator's log cannot be written: {why}; dpsql goes on without it")
 
     def close(self) -> None:
-        """Write what waits, for as long as a disk may take, and let go of the file."""
+        """Write the waiting events within twice ``PATIENCE``, and close the sink."""
         super().close()
         thread, self._thread = self._thread, None
         if thread is not None:
@@ -165,7 +166,7 @@ class OperatorLog(logging.Handler):
 
 @contextmanager
 def keep_log(log: OperatorLog, *, comments: bool = False) -> Iterator[None]:
-    """Events are written into this log while the block lasts."""
+    """A context in which events are written to this log."""
     before = events.log.level
     events.log.addHandler(log)
     events.log.setLevel(logging.DEBUG if comments else logging.INFO)

@@ -1,11 +1,12 @@
-"""Which events are written one by one, and which are only counted.
+"""The limit on repeated events: which are written one by one, and which are only counted.
 
-Claim: whatever clients do, a log grows by a bounded number of lines in a minute: for each kind of event that
-    repeats, ``AT_ONCE`` lines of a subject and then ``EACH_MINUTE``, of at most ``MOST_SUBJECTS`` subjects.
-    No event is lost without being counted.
+Claim: whatever clients do, a log grows by a bounded number of lines per minute: for each kind of
+    event that repeats, ``AT_ONCE`` lines of a subject and then ``EACH_MINUTE``, of at most
+    ``MOST_SUBJECTS`` subjects. No event is lost without being counted.
 Assumes: the clock never goes back.
-Argument: each kind and subject has a bucket of that size, which fills with the time. What finds it empty is
-    counted, and the count is written as one event once a minute has passed, or when the log is closed.
+Argument: each kind and subject has a bucket of ``AT_ONCE`` tokens, refilled at a constant rate. An
+    event that finds it empty is counted. The count is written as one event after a minute, or when
+    the log is closed.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ class _Bucket:
 
 
 class Repeats:
-    """The buckets of one log; for one thread."""
+    """The token buckets of one log; for one thread."""
 
     def __init__(self) -> None:
-        """All are full."""
+        """All buckets are full."""
         self._buckets: dict[tuple[str, str], _Bucket] = {}
         self._swept = 0.0
 
     def admit(self, event: Event, now: float) -> bool:
-        """Whether this event is written; it is counted otherwise. ``now`` is in seconds."""
+        """Whether to write this event; otherwise it is counted. ``now`` is in seconds."""
         if event.repeats is None:
             return True
         bucket = self._bucket(event, now)
@@ -55,18 +56,18 @@ class Repeats:
         if key not in self._buckets and len(self._buckets) >= MOST_SUBJECTS:
             self._forget(now)
             if len(self._buckets) >= MOST_SUBJECTS:
-                key = event.name(), ""  # so many at once: they are counted together
+                key = event.name(), ""  # too many subjects: they share a bucket
         return self._buckets.setdefault(key, _Bucket(AT_ONCE, now))
 
     def _forget(self, now: float) -> None:
-        """Buckets that are full again, and so say nothing."""
+        """Drop the buckets that are full again and have no counted events."""
         for key, bucket in list(self._buckets.items()):
             full = bucket.left + (now - bucket.seen) * EACH_MINUTE / _MINUTE >= AT_ONCE
             if full and not bucket.counted:
                 del self._buckets[key]
 
     def take_summaries(self, now: float, *, last: bool = False) -> Iterator[Repeated]:
-        """What was counted and is due to be told; all of it at the end."""
+        """The counts that are at least a minute old; with ``last``, all counts."""
         if not last and now - self._swept < _MINUTE:
             return
         self._swept = now
