@@ -68,7 +68,7 @@ class Refused(ProgrammingError):
     """A statement was refused. The refusal reveals nothing about the data."""
 
     def __init__(self, *refusals: Refusal, text: str = "") -> None:
-        """Keep the first ``LINES`` refusals in text order; the properties are those of the first."""
+        """Keep the first ``LINES`` refusals in text order; properties are those of the first."""
         assert refusals
         place = [(r.span.start if r.span else -1, i) for i, r in enumerate(refusals)]
         self.refusals = tuple(refusals[i] for _, i in sorted(place)[:LINES])

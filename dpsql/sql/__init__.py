@@ -1,1 +1,1 @@
-"""From SQL text to dpsql's own typed relations; sqlglot never leaves this folder."""
+"""From SQL text to dpsql's own typed relations. sqlglot is used only in this folder."""

@@ -1,7 +1,7 @@
-"""The closed world: the syntax-tree nodes, and their arguments, that dpsql reads.
+"""The closed world: the list of syntax-tree nodes, and of their arguments, that dpsql reads.
 
-Whatever is not listed is refused, also what a future parser adds; nothing here says what is
-forbidden. Listing a node means that ``bind`` accounts for it and for each listed argument.
+Whatever is not listed is refused, including anything that a future parser adds. There is no list
+of forbidden constructs. A listed node must be handled by ``bind``, with each listed argument.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Values: ("expressions", "alias"),
     exp.ExplodingGenerateSeries: ("start", "end", "step"),
     exp.From: ("this",),
-    exp.Join: ("this", "on", "using", "side", "kind", "method"),  # NATURAL is refused where columns are known
+    exp.Join: ("this", "on", "using", "side", "kind", "method"),  # NATURAL is refused in bind, where columns are known
     exp.Table: ("this", "db", "alias"),
     exp.TableAlias: ("this", "columns"),
     exp.Where: ("this",),
@@ -96,16 +96,16 @@ ALLOWED: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.FirstValue: ("this",),
     exp.LastValue: ("this",),
 }  # fmt: skip
-"""Node classes (exactly these, no subclass) and the arguments each may carry."""
+"""Node classes (exactly these, no subclasses) and the arguments that each may have."""
 
 _SILENT: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Select: ("kind", "hint", "operation_modifiers")
 }
-"""Arguments that a parser sets to an empty value; they are refused when they say anything."""
+"""Arguments that the parser sets to an empty value; any other value of them is refused."""
 
 
 _TELLING: dict[type[exp.Expr], tuple[str, ...]] = {exp.Group: ("all",)}
-"""Arguments that are only there when something was written: GROUP BY DISTINCT is not ALL."""
+"""Arguments for which False is meaningful: ``all=False`` is GROUP BY DISTINCT."""
 
 _SAID = {
     "GROUP with all": "GROUP BY with DISTINCT, or with ALL and keys,",
@@ -118,7 +118,7 @@ _SAID = {
     "JSON_EXTRACT": "->",
     "JSON_EXTRACT_SCALAR": "->>",
 }
-"""What was written, where the parser keeps an argument, or a function for an operator."""
+"""The words of the statement for what the parser calls by another name."""
 
 
 def refusals(tree: exp.Expr) -> list[Refusal]:
@@ -136,7 +136,7 @@ def refusals(tree: exp.Expr) -> list[Refusal]:
 
 
 def _problem(node: exp.Expr) -> tuple[str, exp.Expr] | None:
-    """The name of what is not listed and where it stands, or None."""
+    """The name and the place of something that is not listed in this node, or None."""
     allowed = ALLOWED.get(type(node))
     if own(node) or (isinstance(node, exp.Anonymous) and aggregate_call(node) is not None):
         return None
@@ -184,7 +184,7 @@ _HINTS = {
     "GROUP_CONCAT": "A list of rows' values would show them; group by the value, and count.",
     "RAND": "Nothing random is run on rows: it would make the answer unrepeatable.",
 }
-"""What to write for some of what is not listed."""
+"""What to write instead of some constructs that are not listed."""
 
 
 LEAVE_OUT = "Leave it out."

@@ -1,10 +1,10 @@
-"""BigQuery's differential privacy form, taken off the tokens and attached to the tree.
+"""BigQuery's syntax of differential privacy: cut out of the tokens, then attached to the tree.
 
 The parser knows neither ``SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(...)`` nor ``SUM(x,
-contribution_bounds_per_row => (0, 10))``. Both are cut out of the token stream before it parses,
-so that all places still point into the analyst's text, and attached afterwards: to the SELECT
-whose keyword they stood behind, and to the call whose brackets they stood in. What was cut out
-and finds no such node is refused.
+contribution_bounds_per_row => (0, 10))``. Both are removed from the tokens before parsing, so all
+places still point into the analyst's text. After parsing, a clause is attached to the SELECT whose
+keyword it followed, and named arguments are attached to the call that they were in. A clause or an
+argument without such a node is refused.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _MARK = "dpsql_clause_"
 CLAUSE, BOUNDS = "privacy", "bounds"
-"""Under these names a node's ``meta`` holds its ``Clause`` and its ``Bounds``."""
+"""The keys of a node's ``meta`` for its ``Clause`` and its ``Bounds``."""
 
 
 @dataclass(slots=True)
 class Taken:
-    """What is left of the tokens, and what was taken off."""
+    """The remaining tokens, and the clauses and arguments that were removed."""
 
     tokens: list[Token]
     clauses: dict[int, Clause] = field(default_factory=dict)
-    """By the index, among what is left, of the SELECT that each stood behind."""
+    """The clauses, by the index in ``tokens`` of the SELECT that each followed."""
     calls: dict[tuple[int, int], Bounds] = field(default_factory=dict)
-    """By the places where the call begins and ends in the text."""
+    """The bounds, by the start and end of their call in the text."""
 
     def marked(self) -> list[Token]:
-        """The tokens for the parser: a hint behind each SELECT that had a clause."""
+        """The tokens for the parser, with a hint after each SELECT that had a clause."""
         found: list[Token] = []
         for index, token in enumerate(self.tokens):
             found.append(token)
@@ -68,7 +68,7 @@ def take(tokens: Sequence[Token], text: str) -> Taken:
 
 
 def attach_clauses(tree: exp.Expr, taken: Taken) -> None:
-    """Each clause to its SELECT, whose hint it is until then."""
+    """Attach each clause to its SELECT, and remove the hint that marked the SELECT."""
     left = dict(taken.clauses)
     for select in list(tree.find_all(exp.Select)) if left else []:
         hint = select.args.get("hint")
@@ -81,7 +81,7 @@ def attach_clauses(tree: exp.Expr, taken: Taken) -> None:
 
 
 def attach_bounds(tree: exp.Expr, taken: Taken) -> None:
-    """Bounds to their calls, once nodes know their places."""
+    """Attach bounds to their calls; the nodes must already have their places."""
     left = dict(taken.calls)
     for call in list(tree.find_all(exp.Func)) if left else []:
         place = call.meta.get("start"), call.meta.get("end")
@@ -93,19 +93,19 @@ def attach_bounds(tree: exp.Expr, taken: Taken) -> None:
 
 
 def clause_of(select: exp.Expr) -> Clause | None:
-    """The clause of a SELECT."""
+    """The clause of a SELECT, or None."""
     found = select.meta.get(CLAUSE)
     return found if isinstance(found, Clause) else None
 
 
 def bounds_of(call: exp.Expr) -> Bounds | None:
-    """The named arguments of an aggregate call."""
+    """The named arguments of an aggregate call, or None."""
     found = call.meta.get(BOUNDS)
     return found if isinstance(found, Bounds) else None
 
 
 def move_clause(node: exp.Expr, place: Span | None) -> None:
-    """A clause or bounds of the node as if they were written at another place."""
+    """Give the clause and the bounds of the node another place."""
     clause, bounds = clause_of(node), bounds_of(node)
     if clause is not None:
         terms = replace(clause.terms, span=place)
@@ -132,7 +132,7 @@ class _Cutter:
         return str(self.tokens[index].text).upper() if index < len(self.tokens) else ""
 
     def starts_clause(self) -> bool:
-        """Whether ``WITH DIFFERENTIAL_PRIVACY`` stands here, behind SELECT."""
+        """Whether ``WITH DIFFERENTIAL_PRIVACY`` begins here, after SELECT."""
         behind = self.at > 0 and self.tokens[self.at - 1].token_type is TokenType.SELECT
         return (
             behind
@@ -141,7 +141,7 @@ class _Cutter:
         )
 
     def clause(self) -> Clause:
-        """The clause that stands here."""
+        """Read the clause that begins here."""
         first = self.at
         self.at += 2
         options: list[Given] = []
@@ -154,13 +154,13 @@ class _Cutter:
         return clause(options, place)
 
     def starts_arguments(self) -> bool:
-        """Whether ``, name =>`` stands here."""
+        """Whether ``, name =>`` begins here."""
         nth = self.at + 2
         comma = self.tokens[self.at].token_type is TokenType.COMMA
         return comma and nth < len(self.tokens) and self.tokens[nth].token_type is TokenType.FARROW
 
     def arguments(self, taken: Taken) -> None:
-        """Everything from here to the end of the call."""
+        """Read the named arguments from here to the end of the call."""
         last = self.closing()
         given = [self.given(p, TokenType.FARROW) for p in self.parts(self.at + 1, last)]
         name = self.called(taken.tokens)
@@ -170,7 +170,7 @@ class _Cutter:
         self.at = last
 
     def called(self, before: list[Token]) -> Token | None:
-        """The name of the call whose arguments end here."""
+        """The token of the function's name, of the call whose arguments end here."""
         depth = 0
         for index in range(len(before) - 1, 0, -1):
             kind = before[index].token_type
@@ -180,7 +180,7 @@ class _Cutter:
         return None
 
     def closing(self) -> int:
-        """The bracket that ends the call around this place."""
+        """The index of the bracket that ends the call around this place."""
         depth = 0
         for index in range(self.at, len(self.tokens)):
             kind = self.tokens[index].token_type
@@ -190,7 +190,7 @@ class _Cutter:
         raise Refused(_open(self.span(self.at, self.at)))
 
     def partner(self, index: int) -> int:
-        """The bracket that closes this one."""
+        """The index of the bracket that closes this one."""
         depth = 0
         for other in range(index, len(self.tokens)):
             kind = self.tokens[other].token_type
@@ -211,7 +211,7 @@ class _Cutter:
         return [*found, range(start, last)]
 
     def given(self, part: range, sign: TokenType) -> Given:
-        """``name sign value``."""
+        """Read ``name sign value``."""
         if len(part) < 3 or self.tokens[part[1]].token_type is not sign:
             place = self.span(part[0], part[-1]) if part else self.span(part.start, part.start)
             raise Refused(_shape(place, "=>" if sign is TokenType.FARROW else "="))

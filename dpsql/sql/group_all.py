@@ -1,8 +1,8 @@
-"""``GROUP BY ALL``: the keys are the outputs that hold no aggregate and no window.
+"""``GROUP BY ALL``: the keys are the outputs without aggregates and windows.
 
-The parser keeps the word as an argument of the clause, true or false, and with it writes both
-``GROUP BY ALL a``, which is PostgreSQL's long form of ``GROUP BY a``, and ``GROUP BY ALL, a``.
-Only the word by itself is taken off and marked here; ``allow`` refuses what is left.
+The parser keeps the word as an argument of the clause. It reads ``GROUP BY ALL a``, which is
+PostgreSQL's long form of ``GROUP BY a``, and ``GROUP BY ALL, a`` in the same way. So only a clause
+that consists of the word alone is marked here, and ``allow`` refuses the others.
 """
 
 from __future__ import annotations

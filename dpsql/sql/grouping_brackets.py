@@ -1,8 +1,8 @@
-"""Brackets around the keys of ROLLUP and CUBE, without which the parser reads no comparison there.
+"""Brackets around the keys of ROLLUP and CUBE, so that the parser accepts comparisons as keys.
 
-It reads ``ROLLUP(age + 1)`` and ``ROLLUP((age > 50))``, and stops at ``ROLLUP(age > 50)``. So a key
-of several words gets brackets before it parses, which are taken out of the tree afterwards: places
-and suggestions are those of the text.
+The parser accepts ``ROLLUP(age + 1)`` and ``ROLLUP((age > 50))``, but not ``ROLLUP(age > 50)``. So
+a key of several tokens gets brackets before parsing. Afterwards these are removed from the tree, so
+that places and suggestions are those of the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SETS = (TokenType.ROLLUP, TokenType.CUBE)
 
 
 def add_brackets(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with brackets around each key of several words.
+    """The tokens with brackets around each key of several tokens.
 
     >>> from sqlglot import tokenize
     >>> [t.text for t in add_brackets(tokenize("ROLLUP(a, b > 5, (c, d))"))]
@@ -56,7 +56,7 @@ def _bracket(kind: TokenType, text: str, at: Token) -> Token:
 
 
 def without_brackets(tree: exp.Expr) -> None:
-    """Take brackets around single keys out of the tree: they mean nothing there."""
+    """Remove brackets around single keys from the tree: they have no meaning there."""
     for sets in tree.find_all(exp.Rollup, exp.Cube):
         keys = [key.unnest() if isinstance(key, exp.Paren) else key for key in sets.expressions]
         sets.set("expressions", keys)

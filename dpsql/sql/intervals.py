@@ -1,7 +1,7 @@
-"""Texts of intervals, as PostgreSQL and drivers write them, in one unit.
+"""Reads texts of intervals, as PostgreSQL and drivers write them, as a number of one unit.
 
-The parser reads the first count and unit of ``INTERVAL '1 day 12:00:00'`` and drops the rest. So
-such a text is read here, before it is parsed, and stands in the statement as one count of one unit.
+The parser reads the first number and unit of ``INTERVAL '1 day 12:00:00'`` and drops the rest. So
+such a text is read here before parsing, and replaced by one number of one unit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PLAIN = re.compile(r"\s*+-?\d++(\.\d++)?\s*+[a-z]*+\s*+", re.IGNORECASE)
 _SOME = re.compile(r"\d\s*[a-z]|:", re.IGNORECASE)
 _DAY = 86_400
 LARGEST = 10**6
-"""A count that is not answered any more, of whatever unit."""
+"""Numbers from here on are not answered, for any unit."""
 
 
 def read_interval(text: str) -> tuple[int, str] | None:
-    """The count and the unit; None for what is not whole, or has no one unit.
+    """The number and the unit of an interval; None if it is not a whole number of one unit.
 
-    Days and a time of day are seconds together, as timestamps without a zone have them. Months have
-    no length of their own.
+    Days and a time of day are added up in seconds: a day of a timestamp without a zone always has
+    24 hours. Months have no fixed length, so they are not combined with days or seconds.
 
     >>> read_interval("1 day, 12:00:00"), read_interval("2 years 3 mons"), read_interval("1 mon 1 day")
     ((36, 'hour'), (27, 'month'), None)
@@ -68,7 +68,7 @@ def _whole(days: int, seconds: int) -> tuple[int, str]:
 
 
 def whole_intervals(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with one count and unit for each text behind INTERVAL that has more than one."""
+    """The tokens, with each text after INTERVAL of several units replaced by one of one unit."""
     found = list(tokens)
     for at, (word, token) in enumerate(itertools.pairwise(tokens), 1):
         text = token.text
@@ -77,7 +77,7 @@ def whole_intervals(tokens: Sequence[Token]) -> list[Token]:
             continue
         read = read_interval(text)
         place = {"line": token.line, "col": token.col, "start": token.start, "end": token.end}
-        # What cannot be read must not be cut to its first part: it is no count, and refused.
+        # The parser must not cut an unreadable text to its first part. This one is refused.
         whole = "no interval" if read is None else f"{read[0]} {read[1]}"
         found[at] = Token(TokenType.STRING, whole, **place, comments=token.comments)
     return found

@@ -1,8 +1,8 @@
-"""``= ANY(array)`` and ``<> ALL(array)`` of a list that is written or given: IN and NOT IN.
+"""``= ANY(array)`` and ``<> ALL(array)`` of a literal list or a parameter, as IN and NOT IN.
 
-PostgreSQL says of the two that they mean the same, NULL among the values included. A list that is
-empty is in no value's way: ``= ANY('{}')`` is false and ``<> ALL('{}')`` true, also of NULL. Lists
-that are made of rows are not answered.
+In PostgreSQL the two forms are equivalent, also for lists with NULL. For an empty list
+``= ANY('{}')`` is false and ``<> ALL('{}')`` is true, also if the left side is NULL. Lists that are
+made of rows are not answered.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def elements(text: str) -> list[str | None] | None:
 
 
 def resolve_lists(tree: exp.Expr) -> None:
-    """Say each comparison with a list by IN or NOT IN; all else stays, and is judged as it is."""
+    """Replace each comparison with a list by IN or NOT IN; other nodes stay unchanged."""
     count = 0
     for node in list(tree.find_all(exp.EQ, exp.NEQ)):
         word, listed = match_quantifier(node.expression)
@@ -73,7 +73,10 @@ def resolve_lists(tree: exp.Expr) -> None:
 
 
 def _of_nothing(compared: exp.Expr, *, found: bool) -> exp.Expr:
-    """The comparison with NULL alone, which is never true or false, as what it is with no value."""
+    """The comparison with an empty list: a condition that always has the value ``found``.
+
+    It is made from ``compared``, a comparison with NULL alone, which is never true or false.
+    """
     true = exp.Is(this=exp.Paren(this=compared), expression=exp.Boolean(this=True))
     if not found:
         return true
@@ -82,7 +85,7 @@ def _of_nothing(compared: exp.Expr, *, found: bool) -> exp.Expr:
 
 
 def match_quantifier(node: exp.Expr) -> tuple[str, exp.Expr | None]:
-    """``ANY``, ``SOME`` or ``ALL`` in capitals and what stands in its brackets; else nothing."""
+    """``ANY``, ``SOME`` or ``ALL`` in capitals, and its operand; "" and None for other nodes."""
     if isinstance(node, exp.Any):
         return "ANY", node.this.unnest()
     name = str(node.this).upper() if isinstance(node, exp.Anonymous) else ""
@@ -92,7 +95,7 @@ def match_quantifier(node: exp.Expr) -> tuple[str, exp.Expr | None]:
 
 
 def _values(node: exp.Expr) -> Sequence[exp.Expr] | None:
-    """The values of a list: an array or its text, maybe cast to a type of arrays."""
+    """The values of an array, or of the text of one, maybe with a cast; None for other nodes."""
     if isinstance(node, exp.Cast):
         target = node.args["to"]
         inner = _values(node.this.unnest())

@@ -1,6 +1,7 @@
-"""What a condition tells about columns: WHERE and CASE narrow domains.
+"""Narrowing of columns: the conditions of WHERE and CASE restrict the domains of columns.
 
-Narrowing only ever prices a query better or enumerates fewer groups; the engine clamps again.
+Privacy does not depend on it: the engine clamps again. Narrowing only lowers the price of a query,
+or the number of groups that are enumerated.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "e
 
 
 def narrow(fields: tuple[Column, ...], condition: Expression) -> tuple[Column, ...]:
-    """The fields as they are in rows where the condition is true.
+    """The fields, narrowed to rows where the condition is true.
 
-    In such rows a compared column is not NULL either.
+    In such rows a compared column is also not NULL.
     """
     for part in conjuncts(condition):
         fields = _apply(fields, part)
@@ -32,7 +33,7 @@ def narrow(fields: tuple[Column, ...], condition: Expression) -> tuple[Column, .
 
 
 def narrow_else(fields: tuple[Column, ...], condition: Expression) -> tuple[Column, ...]:
-    """The fields in rows where the condition is not true: false, or unknown for NULLs."""
+    """The fields, narrowed to rows where the condition is not true (it is false, or unknown)."""
     if not isinstance(condition, Call) or condition.function not in _NEGATED:
         return fields
     if condition.shape.nullable or any(a.shape.nullable for a in condition.args):
@@ -41,7 +42,7 @@ def narrow_else(fields: tuple[Column, ...], condition: Expression) -> tuple[Colu
 
 
 def conjunction(parts: list[Expression]) -> Expression:
-    """All of the parts, as one condition."""
+    """The condition that all parts hold."""
     return reduce(_both, parts)
 
 
@@ -81,7 +82,7 @@ def _compare(
 
 
 def _bounded(shape: Shape, sign: str, value: Scalar) -> Shape:
-    """The shape of a column where it compares so with a constant."""
+    """The shape of a column in rows where its comparison with a constant is true."""
     before = shape.domain
     if sign == "ne":
         after = d.without(before, value)
@@ -97,14 +98,14 @@ def _bounded(shape: Shape, sign: str, value: Scalar) -> Shape:
 
 
 _EXACT = 2**53
-"""Whole numbers up to here are doubles, so that comparing as doubles is comparing exactly."""
+"""All whole numbers up to here are doubles, so a comparison as doubles is exact."""
 
 
 def _bound(shape: Shape, value: Scalar, side: int, *, strict: bool) -> Scalar:
-    """The farthest value that a column compared with a constant can have.
+    """The end of the values that a column compared with a constant can have.
 
-    ``side`` is 1 where the column is above the constant and -1 where it is below; the first value
-    on that side is taken where values have steps.
+    ``side`` is 1 if the column is above the constant and -1 if it is below. If the values are
+    discrete, the end is the first value on that side.
     """
     match value:
         case datetime() if shape.kind is Kind.DATE:
@@ -131,7 +132,7 @@ def _number_bound(shape: Shape, value: int | Fraction, side: int, *, strict: boo
     if shape.kind is Kind.INTEGER and abs(near) >= _EXACT:
         return int(near) - side * (
             abs(int(near)) // _EXACT + 1
-        )  # several whole numbers are this double
+        )  # several whole numbers round to this double
     if not shape.domain.integral or abs(near) >= _EXACT:
         return near if isinstance(value, Fraction) else value
     whole = math.floor(near) if side < 0 else math.ceil(near)
@@ -198,7 +199,7 @@ def _not(fields: tuple[Column, ...], inner: Expression) -> tuple[Column, ...]:
 
 
 def _either(fields: tuple[Column, ...], part: Call) -> tuple[Column, ...]:
-    """For OR: what holds in every branch."""
+    """The fields, narrowed by an OR: each domain is the hull of its domains in the branches."""
     branches = [narrow(fields, arg) for arg in part.args]
     merged = []
     for position, before in enumerate(fields):

@@ -1,7 +1,7 @@
-"""The syntax nodes that records name: the parser's classes, and what calls them.
+"""Maps from the parser's classes of syntax nodes to the records of aggregates and functions.
 
-Records name classes so that the parser stays inside ``dpsql.sql``. A name that the parser does not
-have stops the import, and so does a node that two records claim.
+Records contain only the names of classes, so that the parser is used only in ``dpsql.sql``. A name
+that the parser does not have stops the import, and so does a node that two records claim.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpsql.catalog.record import AggregateNode, AggregateRecord
 
 NodeClass = type[exp.Expr]
 AggregateCall = tuple[AggregateRecord, AggregateNode]
-"""The aggregate that a node calls, and how."""
+"""The record of the aggregate that a node calls, and the entry for that node."""
 
 
 def node_class(name: str) -> NodeClass:
@@ -29,7 +29,7 @@ def node_class(name: str) -> NodeClass:
 
 
 def aggregate_calls(records: Iterable[AggregateRecord]) -> dict[NodeClass | str, AggregateCall]:
-    """What each class calls; for calls that the parser has no class for, what each name calls."""
+    """The aggregate of each class of nodes, and of each name for which the parser has no class."""
     found: dict[NodeClass | str, AggregateCall] = {}
     for record in records:
         for node in record.nodes:
@@ -45,7 +45,7 @@ def aggregate_calls(records: Iterable[AggregateRecord]) -> dict[NodeClass | str,
 def function_calls(
     records: Iterable[FunctionRecord],
 ) -> dict[NodeClass, tuple[FunctionRecord, FunctionNode]]:
-    """The function that each class of node calls."""
+    """The function of each class of nodes."""
     found: dict[NodeClass, tuple[FunctionRecord, FunctionNode]] = {}
     for record in records:
         for node in record.nodes:
@@ -62,36 +62,36 @@ RECORDED: dict[NodeClass, AggregateNode | FunctionNode] = {
     **{k: node for k, (_, node) in AGGREGATE_CALLS.items() if not isinstance(k, str)},
     **{kind: node for kind, (_, node) in FUNCTION_CALLS.items()},
 }
-"""What records say of each class of node: the arguments that it may carry, and its dialects."""
+"""The entry of each class of nodes: the arguments that it may have, and its dialects."""
 PLAIN_FUNCTIONS: dict[NodeClass, tuple[str, tuple[str, ...]]] = {
     kind: (record.function.name, node.values)
     for kind, (record, node) in FUNCTION_CALLS.items()
     if node.values is not None
 }
-"""Nodes that are one function over the arguments named here."""
+"""Classes of nodes that are a plain call: the function, and the names of its arguments."""
 
 
 def aggregate_call(node: exp.Expr) -> AggregateCall | None:
-    """The aggregate that a node calls, and how; None for any other node."""
+    """The aggregate that a node calls, and the entry for the node; None for any other node."""
     if isinstance(node, exp.Anonymous):
         return AGGREGATE_CALLS.get(str(node.this).upper())
     return AGGREGATE_CALLS.get(type(node))
 
 
 def is_aggregate_call(node: exp.Expr) -> bool:
-    """Whether the node calls an aggregate, also one that says its order apart."""
+    """Whether the node calls an aggregate, including one with WITHIN GROUP."""
     return aggregate_call(node) is not None or isinstance(node, exp.WithinGroup)
 
 
 def call_arguments(node: exp.Expr) -> list[exp.Expr]:
-    """What an aggregate call is of, as it is written: values, a star, or DISTINCT values."""
+    """The written arguments of an aggregate call: values, a star, or DISTINCT values."""
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
     return [part for part in (node.this, node.args.get("expression")) if part is not None]
 
 
 def same_meaning(node: exp.Expr, dialect: str) -> bool:
-    """Whether a record says that the node means in a dialect what it means in PostgreSQL."""
+    """Whether a record says that the node has the same meaning in a dialect as in PostgreSQL."""
     call = aggregate_call(node)
     said = RECORDED.get(type(node)) if call is None else call[1]
     return said is not None and dialect in said.dialects

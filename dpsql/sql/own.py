@@ -1,7 +1,7 @@
-"""Functions of differential privacy that no engine has: the ends of a noised number's interval.
+"""Functions of differential privacy that no engine has.
 
-``DP_INTERVAL_LOW(n)`` names an output of its own SELECT, as in Snowflake, or a column of a query
-whose result is noised.
+The argument of ``DP_INTERVAL_LOW(n)`` is an output of the same SELECT, as in Snowflake, or a column
+of a query whose result is noised. The result is an end of the noised number's interval.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dpsql.diagnostics.span import Span
 from dpsql.sql.spans import span_of
 
 OWN = {"DP_INTERVAL_LOW": "interval_low", "DP_INTERVAL_HIGH": "interval_high"}
-"""By the name that is written: the name in the plan."""
+"""The names of these functions in SQL, and in plans."""
 MOST_COPIED = 20_000
 
 
 def own(node: exp.Expr) -> str:
-    """The plan's name of such a call; empty for any other node."""
+    """The plan's name of a call of such a function; "" for any other node."""
     if not isinstance(node, exp.Anonymous) or len(node.expressions) != 1:
         return ""
     return OWN.get(str(node.this).upper(), "")
 
 
 def resolve_aliases(tree: exp.Expr) -> None:
-    """Write what an alias stands for into the calls that name it."""
+    """Replace an alias in such a call by the output that it names."""
     copied = 0
     for call in [node for node in tree.find_all(exp.Anonymous) if own(node)]:
         select, name = call.find_ancestor(exp.Select), _name(call.expressions[0])
@@ -63,11 +63,11 @@ ESTIMATE = "ESTIMATE_REMAINING_DP_AGGREGATES"
 ESTIMATED = (
     "number_of_remaining_dp_aggregates", "budget_limit", "budget_window", "budget_spent",
 )  # fmt: skip
-"""The columns of its result, which ``dpsql.remaining`` has for each table."""
+"""The columns of its result; ``dpsql.remaining`` has them for each table."""
 
 
 def resolve_tables(tree: exp.Expr) -> None:
-    """``TABLE(SNOWFLAKE.DATA_PRIVACY.ESTIMATE_REMAINING_DP_AGGREGATES('t'))`` as a query."""
+    """Write ``TABLE(SNOWFLAKE.DATA_PRIVACY.ESTIMATE_REMAINING_DP_AGGREGATES('t'))`` as a query."""
     found: list[tuple[str, Span | None]] = []
     for node in list(tree.find_all(exp.Table, exp.TableFromRows)):
         call = _estimate(node.this)
@@ -98,7 +98,7 @@ def resolve_tables(tree: exp.Expr) -> None:
 
 
 def estimated_tables(tree: exp.Expr) -> list[tuple[str, Span | None]]:
-    """The tables that such calls name, and where."""
+    """The tables that such calls name, with their places."""
     return list(tree.meta.get(_TABLES, ()))
 
 
@@ -106,7 +106,7 @@ _TABLES = "estimated"
 
 
 def _estimate(node: object) -> exp.Anonymous | None:
-    """The call in a table function, behind the schema that Snowflake has it in."""
+    """The call in a table function, with or without the schema that it has in Snowflake."""
     while True:
         if isinstance(node, exp.Anonymous) and str(node.this).upper() == "TABLE":
             node = node.expressions[0] if len(node.expressions) == 1 else None

@@ -1,7 +1,8 @@
-"""Values that a caller gives for parameters, as values of Python's own types.
+"""Values of parameters, converted to values of Python's built-in types.
 
-A caller's class may say of itself what it likes: how it is printed, compared and hashed. So no
-method of it is called: its value is read by the type that it is derived from.
+A class of the caller may define how its values are printed, compared and hashed. So no method of
+that class is called. A value is read by the methods of the built-in type that the class is derived
+from.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from uuid import UUID
 
 
 class Unknown:
-    """In place of a value of a type that no constant has; binding refuses it."""
+    """Stands for a value whose type no constant has; binding refuses it."""
 
     def __repr__(self) -> str:
-        """The same for every such value: nothing of the value is in it."""
+        """The same text for every such value, with nothing of the value."""
         return "Unknown"
 
 
@@ -27,13 +28,13 @@ UNKNOWN: Final = Unknown()
 
 
 STRANGE: Final = re.compile("[\x00\ud800-\udfff]")
-"""Characters that no database stores: they would end or break a message."""
+"""Characters that no database stores: NUL would end a message, and surrogates would break it."""
 MOST_PARAMETERS = 10_000
-"""Of one statement: each is read and bound by itself, between the statements of others."""
+"""The most parameters of one statement: each costs time in which other statements wait."""
 
 
 def builtin(value: object) -> Any:
-    """The value of the exact type that it is derived from, or ``UNKNOWN``.
+    """The value as one of the built-in type that its class is derived from, or ``UNKNOWN``.
 
     >>> from enum import IntEnum
     >>> builtin(IntEnum("Size", "small large").large), builtin(b"x")
@@ -46,27 +47,27 @@ def builtin(value: object) -> Any:
 
 
 def builtins(values: Iterable[object]) -> tuple[Any, ...]:
-    """The values of all parameters."""
+    """The values of all parameters, each converted by ``builtin``."""
     return tuple(map(builtin, values))
 
 
 def text(value: str) -> str:
-    """The characters that a text, or a value of a class derived from it, is made of."""
+    """A text, or a value of a class derived from ``str``, as a plain ``str``."""
     return str.__str__(value)
 
 
 def _fraction(value: Fraction) -> Any:
-    """Its two numbers; a class derived from it may hide them."""
+    """A fraction; a class derived from ``Fraction`` is not read, as it may hide the two numbers."""
     if type(value) is not Fraction:
         return UNKNOWN
     return Fraction(int.__int__(value.numerator), int.__int__(value.denominator))
 
 
 def _moment(value: dt.datetime) -> Any:
-    """With a zone it is the same instant in UTC; the zone alone is asked how far it is ahead."""
-    if type(value) is not dt.datetime and value != value:  # as pandas spells none
+    """A moment; with a zone, the same instant in UTC. Only the zone's offset is asked for."""
+    if type(value) is not dt.datetime and value != value:  # pandas' NaT
         return UNKNOWN
-    # Those of pandas have nanoseconds, and engines none.
+    # pandas' timestamps have nanoseconds, which engines do not have.
     plain = dt.datetime.combine(dt.datetime.date(value), dt.datetime.time(value))
     ahead = dt.datetime.utcoffset(value)
     try:
@@ -76,7 +77,7 @@ def _moment(value: dt.datetime) -> Any:
 
 
 def _members(values: Iterator[object], count: int) -> Any:
-    """The values of a list, of which none is a list."""
+    """The values of a list; ``UNKNOWN`` if there are too many, or one of them is a list."""
     members = () if count > MOST_PARAMETERS else tuple(values)
     if count > len(members) or any(issubclass(type(m), list | tuple) for m in members):
         return UNKNOWN
@@ -97,6 +98,6 @@ _READERS: dict[type, Callable[[Any], Any]] = {
     list: lambda value: _members(list.__iter__(value), list.__len__(value)),
     tuple: lambda value: _members(tuple.__iter__(value), tuple.__len__(value)),
 }
-"""The first that a value's class is, or is derived from, reads it."""
+"""The readers of values, by type. The first type that a value's class is derived from is used."""
 
 __all__ = ["STRANGE", "UNKNOWN", "Unknown", "builtin", "builtins", "text"]

@@ -31,7 +31,7 @@ from dpsql.sql.placeholders import number_placeholders, set_values
 from dpsql.sql.renamed import rename_calls
 from dpsql.sql.spans import locate
 
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # its warnings quote the statement
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # sqlglot's warnings quote the statement
 
 LONGEST_TEXT = 200_000
 LONGEST_NAME = 128
@@ -42,7 +42,7 @@ _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the analyst sent: text, its dialect, and the values of its parameters."""
+    """A statement as it was sent: its text, its dialect, and the values of its parameters."""
 
     text: str
     dialect: str = "postgres"
@@ -51,20 +51,20 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One query, every node of it listed in ``allow``."""
+    """A parsed query; every node of its tree is listed in ``allow``."""
 
     source: Source
     tree: exp.Query
 
     @property
     def schemas(self) -> frozenset[str]:
-        """The schemas that tables are named with, in small letters."""
+        """The schemas with which tables are qualified, in lower case."""
         named = (table.args.get("db") for table in self.tree.find_all(exp.Table))
         return frozenset(schema.name.lower() for schema in named if schema is not None)
 
 
 def parse(source: Source) -> Parsed:
-    """Read one query; anything unexpected, of whatever cause, is a refusal."""
+    """Read one query; anything unexpected raises a refusal, whatever the cause."""
     text = source.text
     tokens, tree = read(source)
     try:
@@ -85,7 +85,7 @@ def parse(source: Source) -> Parsed:
 
 
 def read(source: Source) -> tuple[list[Token], exp.Expr]:
-    """The tokens and the tree of one statement as it is written; each node knows its place."""
+    """The tokens and the tree of one statement as it is written; each node has its place."""
     text = source.text
     if len(text) > LONGEST_TEXT:
         raise Refused(_too_large(f"{LONGEST_TEXT} characters"))
@@ -114,7 +114,7 @@ def read(source: Source) -> tuple[list[Token], exp.Expr]:
 
 
 def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
-    """The tokens and trees of a text; whatever the parser raises is one refusal."""
+    """The tokens and trees of a text; any error of the parser becomes one refusal."""
     tokens: list[Token] = []
     glued = _glued(source.text)
     try:
@@ -135,7 +135,7 @@ def _read(source: Source) -> tuple[list[Token], Taken, list[exp.Expr | None]]:
         trees = read_statements(parsed, source.text, source.dialect)
     except ParseError as error:
         raise Refused(_syntax(_place(error, tokens)), text=source.text) from None
-    except (Refused, Stopped):  # too much work, or the end of its time
+    except (Refused, Stopped):  # too many steps, or the end of the time limit
         raise
     except Exception:  # noqa: BLE001 (as above)
         raise Refused(_syntax(None), text=source.text) from None
@@ -152,10 +152,10 @@ _PARAMETER = re.compile(
 
 
 def _glued(text: str) -> list[int]:
-    """Where parameters begin, if one may be taken for a quote: the tokenizer reads ``$1,$`` as one.
+    """The places of parameters, if one may be taken for a quote: ``$1,$`` is one to the tokenizer.
 
-    Empty where quotes are hard to tell; then the statement is refused, unless there are blanks
-    between its parameters.
+    The list is empty if quotes are hard to recognize. Then the statement is refused, unless there
+    are blanks between its parameters.
 
     >>> _glued("SELECT f($1,$2), '$3,$4', $a$ $5,$6 $a$"), _glued("SELECT $1, $2")
     ([9, 12], [])
@@ -166,7 +166,7 @@ def _glued(text: str) -> list[int]:
 
 
 def _many_tags(text: str) -> bool:
-    """Whether there are so many different ``$tag$`` that looking for the end of each takes long."""
+    """Whether there are so many different ``$tag$`` that a search for each end would take long."""
     return len(set(_TAG.findall(text))) > 20
 
 
@@ -174,7 +174,10 @@ _TAG = re.compile(r"(?=(\$\w*\$))")
 
 
 def _tokens(source: Source, glued: list[int]) -> list[Token]:
-    """The tokens, read as if there were a blank before these places, where they are in the text."""
+    """The tokens of the text, read with a blank before each of the places ``glued``.
+
+    The tokens have their places in the original text.
+    """
     text = source.text
     parts = [text[start:end] for start, end in zip([0, *glued], [*glued, len(text)], strict=True)]
     read = sqlglot.tokenize(" ".join(parts), read=source.dialect)
@@ -199,7 +202,7 @@ def _tokens(source: Source, glued: list[int]) -> list[Token]:
 
 
 def _place(error: ParseError, tokens: list[Token]) -> Span | None:
-    """The token that the first error is about; the parser gives its line and last column."""
+    """The place of the token of the first error; the parser gives its line and last column."""
     first = error.errors[0] if error.errors else {}
     for token in tokens:
         if (token.line, token.col) == (first.get("line"), first.get("col")):
@@ -208,7 +211,7 @@ def _place(error: ParseError, tokens: list[Token]) -> Span | None:
 
 
 def _measure(tree: exp.Expr) -> None:
-    """Refuse trees that would make later stages slow or deep, before they recurse."""
+    """Refuse trees that are too large or too deep for the later stages, which recurse."""
     count, level = 0, [tree]
     for _ in range(DEEPEST):
         count += len(level)
@@ -252,7 +255,7 @@ _QUOTED = re.compile(
 
 
 def _open_quote(text: str) -> int | None:
-    """Where a quote or comment begins that never ends."""
+    """The start of a quote or comment that is not closed, or None."""
     position = len(text) if _many_tags(text) else 0
     while position < len(text):
         found = _QUOTED.match(text, position)

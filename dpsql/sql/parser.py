@@ -1,10 +1,11 @@
-"""The parser of each dialect, which counts what it does as steps of planning.
+"""The parser of each dialect, with its work counted as steps of planning.
 
-The parser is compiled: it cannot be stopped from outside, and its methods cannot be replaced. It tries some
-things several times, and what is nested in them each time anew: ``ARRAY[ARRAY[..`` takes twice as long with
-each level. But it asks its dialect a question for every operand and column that it reads. So the dialect
-counts these questions. Of two things that are read again it asks nothing: types inside types, and joins whose
-ON is missing or comes later. Their levels are limited.
+The parser is compiled: it cannot be stopped from outside, and its methods cannot be replaced. It
+reads some constructs several times, and what is nested in them each time again: ``ARRAY[ARRAY[..``
+takes twice as long with each level. But it looks up a setting of its dialect for every operand and
+column that it reads. So the dialect counts these look-ups. For two constructs that are read several
+times the parser looks up nothing: types inside types, and joins whose ON is missing or comes later.
+So their nesting is limited.
 """
 
 from __future__ import annotations
@@ -22,23 +23,27 @@ QUESTIONS = {
     "SUPPORTS_COLUMN_JOIN_MARKS": 5,
     "ALIAS_POST_VERSION": 20,
 }
-"""Settings that the parser looks up for every operand, column and table function, and the steps of each.
+"""Settings that the parser looks up for every operand, column and table function, with steps.
 
-A step is about a microsecond. What the parser does between two questions takes no more.
+A step is about a microsecond. The work of the parser between two look-ups takes no longer than the
+steps of the look-up.
 """
 MOST_TYPES = 6
-"""Names of types that are called inside one another, as in ``date(timestamp(x))``."""
+"""The most names of types that are called inside one another, as in ``date(timestamp(x))``."""
 MOST_JOINS = 12
-"""Joins that wait for their ON, as the first one in ``a JOIN b JOIN c ON d ON e``."""
+"""The most joins that wait for their ON, as the first one in ``a JOIN b JOIN c ON d ON e``."""
 
 
 def read_statements(tokens: list[Token], text: str, dialect: str) -> list[exp.Expr | None]:
-    """The syntax trees of a text; raises ``ParseError``, ``Refused`` for too many steps, or ``Stopped``."""
+    """The syntax trees of a text.
+
+    Raises ``ParseError``, ``Refused`` for too many steps, or ``Stopped``.
+    """
     return _dialect(dialect).parser(error_level=ErrorLevel.RAISE).parse(tokens, text)
 
 
 def nests_types(tokens: list[Token], dialect: str) -> bool:
-    """Whether too many names of types are called inside one another.
+    """Whether more than ``MOST_TYPES`` names of types are called inside one another.
 
     >>> from sqlglot import tokenize
     >>> nests_types(tokenize("SELECT date(date(x)), (((y)))"), "postgres")
@@ -62,7 +67,7 @@ def nests_types(tokens: list[Token], dialect: str) -> bool:
 
 
 def nests_joins(tokens: list[Token]) -> bool:
-    """Whether too many joins wait for their ON, on all levels of brackets together.
+    """Whether more than ``MOST_JOINS`` joins wait for their ON, on all levels of brackets together.
 
     >>> from sqlglot import tokenize
     >>> nests_joins(tokenize("SELECT 1 FROM a" + " JOIN b ON c" * 20 + " CROSS JOIN d" * 20))
@@ -91,7 +96,7 @@ def nests_joins(tokens: list[Token]) -> bool:
 
 
 _BEFORE_NAMES = {TokenType.DOT, TokenType.ALIAS}
-"""Behind these, each word is a name."""
+"""After these tokens every word is a name."""
 _JOINS = {TokenType.JOIN, TokenType.STRAIGHT_JOIN}
 _ENDS = {TokenType.ON, TokenType.USING}
 _ALONE = {TokenType.CROSS, TokenType.NATURAL}
@@ -101,10 +106,10 @@ _SIDES = {TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.INNER, Toke
 
 @cache
 def _dialect(name: str) -> Dialect:
-    """A dialect whose settings are those of the name, and whose questions are counted."""
+    """The dialect of this name, with its look-ups counted."""
     base = type(Dialect.get_or_raise(name))
     counts = {name: _count(getattr(base, name), steps) for name, steps in QUESTIONS.items()}
-    # Dialect's own metaclass would register the class under its name, and change settings.
+    # The metaclass of Dialect would register the class under its name, and change settings.
     counting: type[Dialect] = type.__new__(type(base), base.__name__, (base,), counts)
     return counting()
 

@@ -1,10 +1,10 @@
-"""Parameters of a statement: their numbers in its tokens, and constants for them in its tree.
+"""Parameters of a statement: they are numbered in its tokens, and replaced in its tree.
 
-The parser gives some constants a meaning: the unit of DATE_TRUNC, the format of TO_CHAR, the length
-of an INTERVAL. So the values of parameters are set into the tree as soon as it is read, and there they
-mean what a constant means. The tree was made without them: a value is never text that is read again,
-and it is no name, and no position in a list of columns. Values that no single constant writes
-(TRUE, dates, NULL) stay parameters, which binding reads.
+The parser interprets some constants: the unit of DATE_TRUNC, the format of TO_CHAR, the length of
+an INTERVAL. So the values of parameters are put into the tree right after parsing, where they have
+the meaning of a constant. The tree was parsed without the values. So a value is never parsed as SQL
+text, and is never a name or a position in a list of columns. Values that cannot be written as a
+single constant (TRUE, dates, NULL) stay parameters, which binding reads.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _OWN: dict[type, frozenset[exp.DType]] = {
     dt.date: frozenset({_TYPES.DATE}),
     dt.datetime: frozenset({_TYPES.TIMESTAMP}),
 }
-"""Types of which a value is already: a cast to one says nothing about it."""
+"""The SQL types that a Python value already has: a cast to one of them changes nothing."""
 _BITS = {_TYPES.SMALLINT: 16, _TYPES.INT: 32, _TYPES.BIGINT: 64}
 _POSITIONS = (exp.Ordered, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Distinct)
-"""Where a number that is written is the position of a column. A value is none."""
+"""Clauses in which a literal number is the position of a column. A parameter's value is not."""
 
 _NAMED = (exp.Table, exp.TableAlias, exp.Column, exp.Dot)
 _NAMES = frozenset({"alias", "using"})
-"""Where names stand, by what is above them and by what they are to it."""
+"""Places of names: the classes of parent nodes, and the arguments of them."""
 
 
 def number_placeholders(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with each ``?`` as the parameter of its number: trees are not in text order.
+    """The tokens with each ``?`` numbered in text order, which the nodes of a tree do not keep.
 
-    The tokenizer takes ``?::`` for one operator, which no dialect that is answered has.
-    ``$1``, which a dialect may take for a name, is one in all of them: drivers write it.
+    The tokenizer reads ``?::`` as one operator, which none of the answered dialects has. ``$1`` is
+    a parameter in all dialects, because drivers write it, although a dialect may read it as a name.
     """
     found: list[Token] = []
     count = 0
@@ -75,7 +75,7 @@ def number_placeholders(tokens: Sequence[Token]) -> list[Token]:
 
 
 def set_values(tree: exp.Expr, values: Sequence[object], dialect: str) -> None:
-    """Put constants in the place of parameters; refuse values that no parameter takes."""
+    """Replace parameters by constants; refuse superfluous values and parameters for names."""
     parameters = [n for n in tree.find_all(exp.Parameter) if n.name.isdecimal()]
     wanted = max((int(node.name) for node in parameters), default=0)
     if len(values) > wanted:
@@ -102,22 +102,22 @@ def set_values(tree: exp.Expr, values: Sequence[object], dialect: str) -> None:
 
 
 def _place(node: exp.Expr, value: object) -> exp.Expr:
-    """The parameter, or the outermost cast around it that says nothing about its value."""
+    """The parameter, or the outermost cast around it that does not change its value."""
     around = node.parent
     while isinstance(around, exp.Cast) and _is_own(value, around.args["to"]):
-        if isinstance(around.parent, exp.AtTimeZone):  # it asks whether this is an instant
+        if isinstance(around.parent, exp.AtTimeZone):  # the cast says whether this is an instant
             break
         node, around = around, around.parent
     return node
 
 
 def _put(node: exp.Expr, value: object, constant: exp.Literal, dialect: str) -> None:
-    """A constant in the place of a parameter: a word, a format or a length where one is read."""
+    """Replace a parameter by a constant; as a unit, a format or an interval where one is read."""
     around = node.parent
     read = around
     while isinstance(read, exp.Paren | exp.Neg | exp.Tuple):
         read = read.parent
-    # A number that is written is a decimal to a cast, and a float is none.
+    # A cast treats a literal number as a decimal, and a float is not a decimal.
     if isinstance(read, _POSITIONS) or (type(value) is float and isinstance(read, exp.Cast)):
         return
     new: exp.Expr = constant
@@ -135,7 +135,7 @@ def _put(node: exp.Expr, value: object, constant: exp.Literal, dialect: str) -> 
 
 
 def _put_list(node: exp.Expr, values: Sequence[object]) -> None:
-    """A list in the place of a parameter of ANY, SOME or ALL; there is no other place for one."""
+    """Replace a parameter of ANY, SOME or ALL by a list; refused in any other place."""
     around = node.parent
     while isinstance(around, exp.Paren | exp.Cast):
         around = around.parent
@@ -152,7 +152,7 @@ def _put_list(node: exp.Expr, values: Sequence[object]) -> None:
 
 
 def _member(value: object) -> exp.Expr | None:
-    """A value of a list as it is written; None where it is not."""
+    """The literal of a value in a list; None if there is none."""
     match value:
         case None:
             return exp.Null()
@@ -172,7 +172,7 @@ def _cast(text: str, kind: exp.DType) -> exp.Cast:
 
 
 def _swap(node: exp.Expr, new: exp.Expr) -> None:
-    """``node.replace(new)``, which looks at each of the list that the node is in: lists are long."""
+    """``node.replace(new)`` in constant time: in a list, ``replace`` visits every member."""
     around, key, index = node.parent, node.arg_key, node.index
     if index is None or around is None or key is None:
         node.replace(new)
@@ -183,7 +183,7 @@ def _swap(node: exp.Expr, new: exp.Expr) -> None:
 
 
 def _constant(value: object) -> exp.Literal | None:
-    """The constant of a value; None where there is none."""
+    """The constant of a value; None if there is none."""
     match value:
         case bool():
             return None
@@ -213,12 +213,12 @@ def _is_own(value: object, target: exp.DataType) -> bool:
 
 
 def _word(text: str) -> exp.Var:
-    """A unit of time: a word, whatever else the value is."""
+    """The unit of time that a text names; the empty word if the text is not a word."""
     return exp.Var(this=text.upper() if text.isascii() and text.isalpha() else "")
 
 
 def _format(text: str, dialect: str) -> exp.Literal:
-    """A format as the parser has it, which reads those that are written."""
+    """A format, converted as the parser converts a literal format."""
     known = Dialect.get_or_raise(dialect)
     read = format_time(text, known.TIME_MAPPING, known.TIME_TRIE)
     return exp.Literal.string(read or "")

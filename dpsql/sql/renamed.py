@@ -1,4 +1,4 @@
-"""What the parser knows under another name, or only in another dialect."""
+"""Calls that the parser knows under another name, or only in another dialect."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _KNOWN: dict[tuple[str, int], Callable[[list[exp.Expr]], exp.Func]] = {
     ("EVERY", 1): lambda a: exp.LogicalAnd(this=a[0]),
     ("APPROX_PERCENTILE", 2): lambda a: exp.ApproxQuantile(this=a[0], quantile=a[1]),
 }
-"""By name and number of arguments."""
+"""The functions that make the node of a call, by its name and number of arguments."""
 
 
 def rename_calls(tree: exp.Expr) -> None:
-    """Give such calls the class of the function that they are, and FETCH that of LIMIT."""
+    """Replace such calls by nodes of the class that the parser has, and FETCH by LIMIT."""
     for fetch in list(tree.find_all(exp.Fetch)):
         if _only_counts(fetch):
             limit = exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1))
@@ -31,7 +31,7 @@ def rename_calls(tree: exp.Expr) -> None:
 
 
 def _only_counts(fetch: exp.Fetch) -> bool:
-    """Whether it is ``FETCH FIRST n ROWS ONLY``, neither in percent nor with ties."""
+    """Whether the clause is ``FETCH FIRST n ROWS ONLY``, without PERCENT and WITH TIES."""
     said = {name for name, value in fetch.args.items() if value is not None}
     options = fetch.args.get("limit_options")
     asked = {} if options is None else options.args

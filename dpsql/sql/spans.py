@@ -1,4 +1,4 @@
-"""Where in the text a syntax-tree node stands."""
+"""The places of syntax-tree nodes in the text of the statement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpsql.diagnostics.span import Span
 
 
 def span_of(node: exp.Expr) -> Span | None:
-    """The text range of the node: its own, else what its parts cover, else its nearest parent's."""
+    """The text range of the node: its own, else that of its parts, else its nearest ancestor's."""
     current: exp.Expr | None = node
     while current is not None:
         found = _own(current) or _cover(current)
@@ -27,7 +27,7 @@ def has_place(node: exp.Expr) -> bool:
 
 
 def written_name(node: exp.Expr) -> str:
-    """The name that a call was written with, in capitals; the parser keeps only what it means."""
+    """The name that a call was written with, in capitals; the parser keeps only the function."""
     return str(node.meta.get(_WRITTEN, ""))
 
 
@@ -49,16 +49,16 @@ def _cover(node: exp.Expr) -> Span | None:
 
 
 def locate(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Write the whole range of each node into its ``meta``.
+    """Write the whole text range of each node into its ``meta``.
 
-    The parser only marks names, literals and stars; brackets and keywords around them are found
-    in the tokens. A node without any mark (NULL, TRUE) keeps none.
+    The parser gives places only to names, literals and stars. The brackets and keywords around them
+    are found in the tokens. A node with no place inside (NULL, TRUE) gets none.
     """
     _Locator(tokens).visit(tree)
 
 
 Range = tuple[int, int]
-"""The first and the last token."""
+"""The indexes of the first and the last token."""
 
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 _CALLS: dict[type[exp.Expr], tuple[str, ...]] = {
@@ -73,7 +73,7 @@ _CALLS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.ArgMin: ("ARG_MIN", "ARGMIN", "MIN_BY"),
     exp.GroupConcat: ("STRING_AGG", "GROUP_CONCAT", "LISTAGG"),
 }
-"""Functions with a syntax of their own, whose name the parser does not mark."""
+"""Functions with special syntax, for whose names the parser gives no place."""
 _LEADING: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Select: ("SELECT", "DISTINCT", "ALL"),
     exp.From: ("FROM",),
@@ -91,7 +91,7 @@ _LEADING: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Interval: ("INTERVAL",),
     exp.Case: ("CASE", "WHEN"),
 }
-"""Words in front that belong to the node."""
+"""Words before a node that belong to it."""
 _TYPE_WORDS = ("PRECISION", "VARYING", "WITH", "WITHOUT", "TIME", "ZONE")
 
 
@@ -111,7 +111,7 @@ class _Locator:
                 self.partner[first], self.partner[index] = index, first
 
     def word(self, index: int) -> str:
-        """A token in capitals; nothing outside the text or for quoted names and literals."""
+        """The text of a token in capitals; "" for quoted names, strings, and outside the text."""
         if not 0 <= index < len(self.tokens):
             return ""
         token = self.tokens[index]
@@ -119,7 +119,7 @@ class _Locator:
         return "" if quoted else str(token.text).upper()
 
     def visit(self, node: exp.Expr) -> Range | None:
-        """The range of the node, after those below it."""
+        """Set the ranges of the nodes below and then of the node; returns its range."""
         found: Range | None = None
         own = node.meta.get("start")
         if own in self.at:
@@ -137,13 +137,13 @@ class _Locator:
         return first, last
 
     def balanced(self, found: Range) -> Range:
-        """The range with the partner of each bracket in it."""
+        """The range, extended by the partners of the brackets in it."""
         first, last = min(found), max(found)  # words that belong to a node may stand inside it
         partners = [self.partner.get(index, index) for index in range(first, last + 1)]
         return min(first, *partners), max(last, *partners)
 
     def widened(self, node: exp.Expr, first: int, last: int) -> Range:
-        """The range with the words that belong to a node of this class."""
+        """The range, extended by the words that belong to a node of this class."""
         leading = _LEADING.get(type(node), ())
         while self.word(first - 1) in leading and leading:
             first -= 1

@@ -1,4 +1,4 @@
-"""Syntax tree to typed relations: every name resolved, every value typed, sqlglot left behind."""
+"""Binds a syntax tree to typed relations without sqlglot: resolves names and types values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregate calls of a SELECT: collected once each, typed, replaced by the column they become."""
+"""Aggregate calls of a SELECT: each is collected once, typed, and replaced by its result column."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from dpsql.sql.spans import span_of
 class Calls:
     """The aggregate calls of one SELECT.
 
-    ``rows`` bounds the rows of a group, where known; ``keys`` are the same in all rows of a group.
+    ``rows`` is the most rows of a group if each group is of one unit, else None. ``keys`` are
+    expressions that are constant within a group.
     """
 
     context: Context
@@ -48,9 +49,9 @@ class Calls:
         return is_aggregate_call(node) or isinstance(node, exp.Filter | exp.Bracket | exp.Grouping)
 
     def bind(self, scalars: Binder, node: exp.Expr) -> Expression:
-        """The column that stands for the call above the aggregation; a key for its own extremes.
+        """The result column of a call; MIN and MAX of a grouping key are the key itself.
 
-        Several quantiles are a list of such columns.
+        A call for several quantiles becomes an array of such columns.
         """
         if isinstance(node, exp.Bracket):
             return self.bind(scalars, pick_quantile(node))
@@ -84,18 +85,18 @@ class Calls:
 
 
 _PLACES = ("row_number", "rank", "dense_rank", "ntile")
-"""Window functions that give a place among rows."""
+"""Window functions whose result is a position among rows."""
 
 
 def identifies(call: Aggregated | Window) -> bool:
-    """Whether the result may be an identifier: one of the values that it was taken of."""
+    """Whether the result may be an identifier, because it may contain a value of an argument."""
     record = AGGREGATES.get(call.function)
     gives = call.function not in _PLACES if record is None else record.gives_values
     return gives and any(map(_holds_identifier, call.args))
 
 
 def _holds_identifier(node: Expression) -> bool:
-    """Whether a value may be made of an identifier; what only decides between values is in none."""
+    """Whether a value may contain an identifier. Truth values and conditions of CASE do not."""
     if isinstance(node, Column):
         return node.identifier
     if isinstance(node, Call) and node.shape.kind is Kind.BOOLEAN:
@@ -107,7 +108,7 @@ def _holds_identifier(node: Expression) -> bool:
 
 
 def bind_call(scalars: Binder, node: exp.Expr, rows: int | None) -> Aggregated:
-    """An aggregate call over the rows of ``scalars``' scope, within the bounds it names."""
+    """An aggregate call over the rows of ``scalars``' scope, clamped to the bounds it names."""
     return clamp_call(_call(scalars, node, rows), node)
 
 
@@ -171,7 +172,7 @@ def _of_values(
 def _counted_condition(
     scalars: Binder, node: exp.Expr, where: Expression | None, name: str
 ) -> Expression:
-    """The FILTER of a COUNT(*) that is COUNT_IF: its condition, and the one that it has already."""
+    """The FILTER of the COUNT(*) that is equal to a COUNT_IF: its argument, and its own FILTER."""
     distinct, args = _arguments(scalars, node)
     if not args:
         raise _no_values(node, name, 1)
@@ -191,9 +192,9 @@ def check_number(
     node: exp.Expr, record: AggregateRecord, name: str, args: tuple[Expression, ...], *,
     distinct: bool = False,
 ) -> None:  # fmt: skip
-    """A call is of as many values as its function takes; only rows are counted without any."""
+    """Refuse a call with a wrong number of arguments. Only a count of rows takes none."""
     needed = record.values[0]
-    if name != record.name or distinct:  # different values are of at least one
+    if name != record.name or distinct:  # these count different values, so they need an argument
         needed = max(1, needed)
     if len(args) < needed:
         raise _no_values(node, name, needed)
@@ -240,7 +241,7 @@ def _present(
     scalars: Binder, node: exp.Expr, record: AggregateRecord, args: tuple[Expression, ...],
     where: Expression | None,
 ) -> Expression | None:  # fmt: skip
-    """The FILTER of ``COUNT(DISTINCT a, b)``: rows that have all; ``(a, b)`` is there always."""
+    """The FILTER of ``COUNT(DISTINCT a, b)``: no value may be NULL. A row ``(a, b)`` never is."""
     if record.distinct is not Distinct.COUNTS:
         raise refuse(
             "DP110",
@@ -260,7 +261,7 @@ def _present(
 def check_kinds(
     node: exp.Expr, name: str, kinds: frozenset[Kind], args: tuple[Expression, ...]
 ) -> None:
-    """Sums are of numbers, conjunctions of truth values; anything is counted or compared."""
+    """Refuse arguments of other kinds than the aggregate takes."""
     truth = kinds == CONDITIONS
     for arg in args:
         if arg.shape.kind not in (*kinds, Kind.NULL):
@@ -275,9 +276,10 @@ def check_kinds(
 
 
 def _result(record: AggregateRecord, args: tuple[Expression, ...], rows: int | None) -> Shape:
-    """The type of the result, and its bounds where it is of one unit's rows.
+    """The type of the result, and its bounds if it is over one unit's rows.
 
-    A noised count may be negative and a noised sum beyond its bounds: nothing is known of them.
+    A noised result has no bounds: a noised count may be negative, and a noised sum may leave the
+    bounds of the sum.
     """
     shape = record.shape(args, rows)
     return shape if rows is not None else replace(shape, domain=ANYTHING)

@@ -42,7 +42,7 @@ def bind(parsed: Parsed, catalog: Catalog) -> Bound:
 
 
 def bind_query(node: exp.Expr, context: Context, ctes: Scope) -> Output:
-    """Any query, in reach of the CTEs around it."""
+    """Bind any kind of query; ``ctes`` has the CTEs of the queries around it."""
     scope = _with(node, ctes)
     match node:
         case exp.Select():

@@ -1,4 +1,4 @@
-"""What the handlers of single constructs need of the binder of expressions (``scalars.Scalars``)."""
+"""The interface of the binder of expressions (``scalars.Scalars``) for its handlers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Binder(Protocol):
 
     @property
     def context(self) -> Context:
-        """What is shared by the whole statement."""
+        """The state that the whole statement shares."""
         ...
 
     @property
@@ -29,7 +29,7 @@ class Binder(Protocol):
         ...
 
     def condition(self, node: exp.Expr) -> Expression:
-        """An expression that must be true or false."""
+        """The typed expression of a condition; refused if it is not a truth value."""
         ...
 
     def call(
@@ -39,7 +39,7 @@ class Binder(Protocol):
         ...
 
     def negated(self, node: exp.Expr, bound: Expression) -> Expression:
-        """NOT around it where the node says ``negate``."""
+        """``NOT bound`` if the node has ``negate``, else ``bound``."""
         ...
 
     def rowwise(self) -> Binder:

@@ -1,8 +1,9 @@
-"""A LEFT JOIN from public rows to private ones, where only the private ones are aggregated.
+"""A LEFT JOIN from public rows to private rows, where only private columns are aggregated.
 
 ``FROM generate_series(..) AS day LEFT JOIN orders AS o ON o.placed = day GROUP BY day`` keeps days
-without orders. Such rows belong to no unit, but they say nothing either: every aggregate passes
-over them, and their groups are there because each public group is. What is left is an inner join.
+without orders. The rows of such days belong to no unit, but they do not matter: every aggregate
+ignores them, and their groups are answered because every public group is. So the join can be
+replaced by an inner join.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from dpsql.ir.relations import Filter, Join, Private, Public, Relation
 from dpsql.sql.bind.join_rules import join
 
 STRICT = frozenset(name for name, record in RECORDS.items() if record.strict)
-"""Functions that are NULL when an argument is."""
+"""Functions whose result is NULL when an argument is NULL."""
 
 
 def as_inner_calendar_join(
     relation: Relation, keys: tuple[Expression, ...], calls: tuple[Aggregated, ...]
 ) -> Relation:
-    """The rows of a grouping with an inner join in place of such a LEFT JOIN; else as they are.
+    """The input of a grouping with an inner join instead of such a LEFT JOIN; else unchanged.
 
-    Claim: the groups that both have are the same, with the same results.
-    Assumes: a function of ``STRICT`` is NULL where an argument is, and aggregates pass over NULL.
-    Argument: a public row without a
-        partner has NULL in every column of the private side, so no call counts it; and the keys
-        are of public columns, so it is in no group of others. Groups that only such rows make are
-        left to the planner, which answers every public group and refuses ``whole`` joins
-        without them. Where a condition is false or unknown for rows without a partner, they make no
-        groups, and the join is an inner one. Another condition on private columns would decide by
-        private rows which of them there are: the join stays as it is, and is refused.
+    Claim: a group of both queries has the same results in both.
+    Assumes: a function of ``STRICT`` is NULL where an argument is, and aggregates ignore NULL.
+    Argument: a public row without a partner has NULL in every column of the private side, so no
+        call counts it. The keys are computed from public columns, so the row adds nothing to the
+        groups of other rows. Groups of only such rows are left to the planner, which answers every
+        public group and refuses ``whole`` joins without public groups. If a condition is false or
+        unknown for rows without a partner, they make no groups, and the join is an inner join.
+        With any other condition on private columns, private rows would decide which of these rows
+        exist. Then the join stays unchanged, and is refused.
     """
     found = _spine(relation)
     if found is None:
@@ -57,7 +58,7 @@ def as_inner_calendar_join(
 
 
 def _conditions(relation: Relation) -> list[Expression]:
-    """What filters above the join demand of its rows."""
+    """The conditions of the filters above the join."""
     if not isinstance(relation, Filter):
         return []
     return [*conjuncts(relation.predicate), *_conditions(relation.input)]
@@ -76,13 +77,13 @@ def _spine(relation: Relation) -> Join | None:
 
 
 def _inner(relation: Relation, *, whole: bool) -> Relation:
-    """The same with an inner join; ``whole``: rows without a partner make groups too."""
+    """The relation with an inner join; ``whole``: rows without a partner make groups too."""
     match relation:
         case Filter(input=below):
             changed = _inner(below, whole=whole)
             return replace(relation, input=changed, privacy=changed.privacy)
         case Join():
-            # The private side first, as ``arranged`` has it: it finds its own unit.
+            # The private side comes first, as in ``arrange_joins``: it finds its own unit.
             made = join("inner", relation.right, relation.left, relation.condition)
             fields, place = relation.fields, relation.span
             return replace(made, fields=fields, span=place, on_unit=relation.on_unit, whole=whole)
@@ -91,7 +92,7 @@ def _inner(relation: Relation, *, whole: bool) -> Relation:
 
 
 def _passes_over(call: Aggregated, absent: set[int]) -> bool:
-    """Whether a row with NULL in these columns changes nothing about a call."""
+    """Whether a call ignores rows with NULL in these columns."""
     if call.where is not None and _fails(call.where, absent):
         return True
     if call.distinct and len(call.args) > 1:
@@ -116,7 +117,7 @@ def _null(value: Expression, absent: set[int]) -> bool:
 
 
 def _zero(value: Expression, absent: set[int]) -> bool:
-    """Whether a value is 0 where these columns are NULL, as what a CASE leaves over."""
+    """Whether a value is a CASE that falls to ELSE 0 where these columns are NULL."""
     return (
         isinstance(value, Case)
         and all(_fails(c, absent) for c, _ in value.whens)

@@ -1,4 +1,4 @@
-"""CASE and IF: choices by conditions, whose values share a type."""
+"""CASE and IF. All values of one expression share a type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpsql.sql.spans import span_of
 
 
 def bind_case(self: Binder, node: exp.Expr) -> Expression:
-    """Each branch sees the columns as narrow as its condition and those before make them."""
+    """CASE. In each branch the columns are narrowed by its condition and the earlier ones."""
     subject = node.args.get("this")
     whens: list[tuple[Expression, Expression]] = []
     inner = self
@@ -53,7 +53,7 @@ def bind_if(self: Binder, node: exp.Expr) -> Expression:
 def make_case(
     whens: tuple[tuple[Expression, Expression], ...], otherwise: Expression, node: exp.Expr
 ) -> Expression:
-    """A CASE whose values share a type and whose domain is all that they can be."""
+    """A CASE whose values share a type; its domain covers the domains of all values."""
     values = [value for _, value in whens] + [otherwise]
     try:
         kind = common_kind(values, "CASE")

@@ -1,4 +1,4 @@
-"""CAST: to a kind, and to the size that a type names."""
+"""CAST to a type, and to the size in the type's name."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _TYPES: dict[exp.DType, Kind] = {
 }
 _BITS = {exp.DType.SMALLINT: 16, exp.DType.INT: 32}
 _LARGEST = {exp.DType.VARCHAR: (1_000,), exp.DType.DECIMAL: (1_000, MOST_DIGITS)}
-"""The sizes that types may name, and the largest answered: ``varchar(n)``, ``numeric(p, s)``."""
+"""The largest sizes that are answered, for types with sizes: ``varchar(n)``, ``numeric(p, s)``."""
 
 
 def bind_cast(self: Binder, node: exp.Expr) -> Expression:
-    """The value as another type; what does not fit is NULL, and ``varchar(n)`` cuts."""
+    """The value as another type. A value that does not fit is NULL; ``varchar(n)`` truncates."""
     target = node.args["to"]
     kind = _TYPES.get(target.this)
     sizes = _sizes(target)
@@ -84,7 +84,10 @@ def bind_cast(self: Binder, node: exp.Expr) -> Expression:
 
 
 def _as_uuid(value: Expression, node: exp.Expr, target: exp.Expr) -> Expression:
-    """A constant, or what is a uuid already: whether another text is one depends on rows."""
+    """A constant as a uuid, or a value of this type.
+
+    Any other text is refused: whether it is a uuid depends on rows.
+    """
     if is_text_constant(value):
         return literals.fit_uuid(value, node)
     if value.shape.type_name != "uuid":
@@ -93,7 +96,7 @@ def _as_uuid(value: Expression, node: exp.Expr, target: exp.Expr) -> Expression:
 
 
 def _interval(value: Expression, node: exp.Expr, _: exp.Expr) -> Expression:
-    """``'1 day'::interval``: of a constant only."""
+    """``'1 day'::interval``, for constants only."""
     if isinstance(value, Interval):
         return value
     text = value.value if isinstance(value, Literal) else None
@@ -104,14 +107,17 @@ _OF_CONSTANTS = {exp.DType.UUID: _as_uuid, exp.DType.INTERVAL: _interval}
 
 
 def _is_parameter(node: exp.Expr) -> bool:
-    """Whether a value was sent as a float: those alone are not written into the place of a parameter."""
+    """Whether a value is still a parameter: a number is so only if it was sent as a float.
+
+    All other numbers have been written into the statement as constants.
+    """
     while isinstance(node, exp.Paren | exp.Neg):
         node = node.this
     return isinstance(node, exp.Parameter | exp.Placeholder)
 
 
 def bind_at_time_zone(self: Binder, node: exp.Expr) -> Expression:
-    """``a AT TIME ZONE 'Europe/Berlin'``: local time of an instant, the instant of a local time."""
+    """``a AT TIME ZONE 'Europe/Berlin'``: an instant to local time, or local time to an instant."""
     named = node.args["zone"]
     literal = isinstance(named, exp.Literal) and named.is_string
     zone = zone_named(str(named.this)) if literal else None
@@ -124,7 +130,7 @@ def bind_at_time_zone(self: Binder, node: exp.Expr) -> Expression:
             f"{quote(node.this.sql('postgres', comments=False))} AT TIME ZONE 'Europe/Berlin', or 'UTC'",
         )
     value = self.bind(node.this)
-    written = isinstance(node.this.unnest(), exp.Cast)  # its type is
+    written = isinstance(node.this.unnest(), exp.Cast)  # its type is explicit
     if value.shape.kind is not Kind.TIMESTAMP or not (written or _is_clear(value)):
         raise refuse(
             "DP201",
@@ -138,7 +144,10 @@ def bind_at_time_zone(self: Binder, node: exp.Expr) -> Expression:
 
 
 def _is_clear(value: Expression) -> bool:
-    """Whether a time is an instant, or surely none: no parameter, and not made of instants."""
+    """Whether it is certain that a time is an instant, or that it is none.
+
+    It is certainly none if it has no constant or parameter of a time, and no part is an instant.
+    """
     if value.shape.type_name == INSTANT or (
         isinstance(value, Call) and value.function == "to_zone"
     ):
@@ -151,7 +160,7 @@ def _is_clear(value: Expression) -> bool:
 
 
 def _sizes(target: exp.Expr) -> tuple[int, ...] | None:
-    """The numbers behind a type's name; None when they are not answered."""
+    """The sizes after a type's name; None if they are not answered."""
     texts = [str(size.name) for size in target.expressions]
     largest = _LARGEST.get(target.this, ())
     if len(texts) > len(largest) or not all(t.isdigit() and len(t) < 5 for t in texts):
@@ -163,7 +172,7 @@ def _sizes(target: exp.Expr) -> tuple[int, ...] | None:
 def _decimal(
     self: Binder, node: exp.Expr, value: Expression, precision: int, scale: int = 0
 ) -> Expression:
-    """Rounded to ``scale`` digits; NULL where the whole part has more than the type holds."""
+    """The value rounded to ``scale`` digits; NULL if its whole part has too many digits."""
     rounded = self.call("round", (check_copy(value, node), literals.literal(scale, node)), node)
     limit = literals.literal(Fraction(10) ** (precision - scale), node)
     fits = self.call("lt", (self.call("abs", (rounded,), node), limit), node)
@@ -173,14 +182,17 @@ def _decimal(
 
 
 def _of_type(value: Expression, name: str) -> Expression:
-    """The value under the name of its type; a constant has its digits, and parameters of a statement none."""
+    """The value with this type name. Constants and parameters stay unchanged.
+
+    The digits of a constant are those of its value, and a parameter has none.
+    """
     if not isinstance(value, Call | Case | Column):
         return value
     return replace(value, shape=replace(value.shape, type_name=name))
 
 
 def _within(self: Binder, node: exp.Expr, value: Expression, limit: int) -> Expression:
-    """NULL where the type has no such number; a value that is known to be one stays as it is."""
+    """The value, or NULL if the type does not hold it. A value that surely fits is unchanged."""
     shape = value.shape
     low, high = numbers(shape.domain)
     ends = (("ge", low, -limit), ("le", high, limit - 1))

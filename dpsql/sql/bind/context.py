@@ -1,4 +1,4 @@
-"""What binding one statement knows and hands out: the policy, parameters, column numbers."""
+"""The context of binding one statement: the policy, its parameters, and new column numbers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class Catalog:
     """What a session may see: the policy, the tables of its role, and resolved public values.
 
-    ``public_values`` holds the rows' values of each ``values_from: table.column``. ``now`` is
-    the moment that CURRENT_DATE and CURRENT_TIMESTAMP stand for. ``schemas`` are those that its
-    tables may be named with. ``temporary`` are the session's own views, which see what it sees.
+    ``public_values`` has the values in the data for each ``values_from: table.column``. ``now`` is
+    the value of CURRENT_DATE and CURRENT_TIMESTAMP. ``schemas`` are the schema names that tables
+    may be qualified with. ``temporary`` are the session's own views, which see what it sees.
     """
 
     policy: Policy
@@ -41,7 +41,7 @@ class Catalog:
 
 @dataclass(slots=True)
 class Context:
-    """The only mutable thing in binding: what is counted, and the tables met."""
+    """The mutable state of binding: counters, the tables that are read, and the current views."""
 
     catalog: Catalog
     parameters: Sequence[Scalar | float | None] = ()
@@ -49,40 +49,40 @@ class Context:
     tables: list[str] = field(default_factory=list)
     copied: int = 0
     views: tuple[View, ...] = ()
-    """Views that are being read, from the outermost on."""
+    """The views that are being bound, from the outermost to the innermost."""
     hidden_by: str = ""
-    """The outermost view of the policy that is being read: nobody need see what it reads."""
+    """The outermost view of the policy that is being bound: analysts are not shown its tables."""
     query: QueryBinder | None = None
 
     def column(self, name: str, shape: Shape, *, identifier: bool = False) -> Column:
-        """A new column with a number of its own."""
+        """A new column with a new number."""
         return Column(next(self._numbers), name, shape, identifier=identifier)
 
     def called(self, *names: str) -> tuple[str, ...]:
-        """Names of keys as whoever asks may know them: what a view of the policy reads has none."""
+        """The names of keys as an analyst may see them; within a view of the policy, the view's."""
         return tuple(f"view {self.hidden_by}" if self.hidden_by else name for name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A bound query: its relation, and its columns by name and in order."""
+    """A bound query: its relation, and its output columns in order."""
 
     relation: Relation
     columns: tuple[Column, ...]
 
 
 class QueryBinder(Protocol):
-    """Binds a query in given CTEs: what derived tables and subqueries need."""
+    """The function that binds a query with given CTEs; derived tables and subqueries call it."""
 
     def __call__(self, node: exp.Expr, context: Context, ctes: Scope) -> Output: ...
 
 
 MOST_QUERY_PARTS = 20_000
-"""Parts of WITH queries and views, counted for each use of them."""
+"""The most parts of WITH queries and views in a statement, counted for each use."""
 
 
 def count_copy(body: exp.Expr, context: Context, node: exp.Expr) -> None:
-    """Count the parts of a query that is bound once more, for ``node``."""
+    """Count the parts of a query that is bound once more; refuse ``node`` if they are too many."""
     context.copied += sum(1 for _ in body.walk())
     if context.copied > MOST_QUERY_PARTS:
         why = "Planning is bounded."
@@ -92,7 +92,10 @@ def count_copy(body: exp.Expr, context: Context, node: exp.Expr) -> None:
 def refuse(
     code: str, node: exp.Expr, headline: str, why: str, instead: str = "", *edits: Edit
 ) -> Refused:
-    """A refusal that points at a syntax-tree node, where edits without a place are made; the caller raises it."""
+    """A refusal that points at a node, for the caller to raise.
+
+    An edit without a place gets the place of the node.
+    """
     place = span_of(node)
     there = tuple(edit if edit.span is not None else replace(edit, span=place) for edit in edits)
     return Refused(Refusal(code, headline, why, instead, place, there))

@@ -10,11 +10,14 @@ from dpsql.ir.expressions import Expression, walk
 from dpsql.sql.bind.context import refuse
 
 MOST_EXPRESSION_PARTS = 200
-"""Parts of an expression that may be written more than once."""
+"""The most parts of an expression that may be written more than once."""
 
 
 def check_copy(value: Expression, node: exp.Expr) -> Expression:
-    """A value that the plan writes more than once: refused when copies of copies would explode."""
+    """The value, which the plan writes more than once; refused if it is too large for that.
+
+    Nested copies of copies would grow exponentially.
+    """
     if sum(1 for _ in islice(walk(value), MOST_EXPRESSION_PARTS + 1)) > MOST_EXPRESSION_PARTS:
         raise refuse(
             "DP115",

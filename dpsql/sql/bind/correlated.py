@@ -1,8 +1,9 @@
-"""Scalar subqueries that depend on the row around them, as joins with a grouped query.
+"""Correlated scalar subqueries, as joins with a grouped query.
 
-``x < (SELECT AVG(y) FROM t WHERE t.k = outer.k)`` is a left join with ``SELECT k, AVG(y) FROM t
-GROUP BY k`` on ``k``. Joins and groups then keep the invariant by their own rules: grouped by the
-unit the inner rows stay private, grouped by anything else they are measured and come back noised.
+``x < (SELECT AVG(y) FROM t WHERE t.k = outer.k)`` becomes a left join with ``SELECT k, AVG(y) FROM
+t GROUP BY k`` on ``k``. Joins and groups then keep the invariant by their own rules. If the inner
+rows are grouped by the unit, they stay private. Otherwise they are measured, and the result is
+noised.
 """
 
 from __future__ import annotations
@@ -29,13 +30,16 @@ from dpsql.sql.bind.subqueries import equal, free_columns, pull_conditions
 from dpsql.sql.narrow import conjunction
 
 _NULL_OF_NOTHING = names_where(lambda record: record.correlated)
-"""Aggregates that are NULL where there is no row, as a left join without a match is."""
+"""Aggregates that are NULL over no rows, like the columns of a left join without a match."""
 
 
 def decorrelate(
     relation: Relation, condition: Expression | None, context: Context
 ) -> tuple[Relation, Expression | None]:
-    """The relation with each correlated aggregate of a condition joined to it."""
+    """Join each correlated aggregate of the condition to the relation.
+
+    Returns the joined relation and the condition over its columns.
+    """
     if condition is None:
         return relation, None
     parts = []
@@ -52,7 +56,7 @@ def decorrelate(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A subquery as a relation with one row for each key, and how the rows around it find theirs."""
+    """A subquery as a relation with one row per key, the join condition, and the result column."""
 
     relation: Relation
     condition: Expression
@@ -60,10 +64,10 @@ class _Found:
 
 
 def _grouped(subquery: Subquery, around: Relation, context: Context) -> _Found | None:
-    """The subquery grouped by what its conditions compare with the row around it.
+    """The subquery, grouped by the values that its conditions compare with the outer row.
 
-    And by the unit, where foreign keys say that it is the unit of that row: such groups are of that
-    unit alone, and none of them is hidden.
+    It is also grouped by the unit if foreign keys say that its rows are of the outer row's unit.
+    Each group is then of that unit alone, so it stays private and no group is suppressed.
     """
     outer = free_columns(subquery.relation)
     if subquery.form != "scalar" or not outer or subquery.column is None:
@@ -106,7 +110,7 @@ def _grouped(subquery: Subquery, around: Relation, context: Context) -> _Found |
 
 
 def _sides(condition: Expression, outer: set[int]) -> tuple[Expression, Expression] | None:
-    """An equality as its inner and its outer side; None for anything else."""
+    """The inner and the outer side of an equality; None for other conditions."""
     if not isinstance(condition, Call) or condition.function != "eq":
         return None
     for mine, other in (condition.args, condition.args[::-1]):

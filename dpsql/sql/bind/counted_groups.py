@@ -1,8 +1,9 @@
 """COUNT over SELECT DISTINCT or GROUP BY of private rows, as COUNT(DISTINCT ...) of the rows.
 
-``SELECT COUNT(*) FROM (SELECT DISTINCT city, age FROM customers) AS x`` counts groups. Groups that
-are answered first are those that are public, empty ones too, or those with enough units. Neither is
-what SQL counts. The rows below tell how many different combinations they have.
+``SELECT COUNT(*) FROM (SELECT DISTINCT city, age FROM customers) AS x`` counts groups. If the inner
+query were answered first, its groups would be all public groups, also empty ones, or the groups
+with enough units. SQL counts neither of these. So the different combinations are counted in the
+rows below.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from dpsql.sql.narrow import conjunction, narrow
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What a grouping aggregates: rows, its keys and its calls over them."""
+    """A grouping: its input rows, its keys, and its aggregate calls."""
 
     relation: Relation
     keys: tuple[Expression, ...]
@@ -50,14 +51,14 @@ class Counting:
 
 
 def over_rows(counting: Counting) -> Counting:
-    """The same counts over the rows below the groups; else as they are.
+    """The same counts over the rows below the inner groups; unchanged if that is not possible.
 
     Claim: the results are equal.
-    Assumes: ``groups_of`` finds only groups that nothing but conditions on their keys has left out.
-    Argument: each combination of the inner keys is one row of the groups, so
-        counting these rows is counting different combinations, NULLs among them. Conditions and
-        keys above the groups are of their keys alone, so they hold for a group where they hold
-        for each of its rows.
+    Assumes: the groups of ``groups_of`` are filtered by nothing but conditions on their keys.
+    Argument: each combination of the inner keys is one row of the groups. So counting these rows is
+        counting different combinations, including those with NULLs. Conditions and keys above the
+        groups use only the inner keys, so they have the same value for a group and for each of its
+        rows.
     """
     found = groups_of(counting.relation)
     if found is None or not all(_counts(call) for call in counting.calls) or not counting.calls:
@@ -73,9 +74,10 @@ def over_rows(counting: Counting) -> Counting:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Groups of private rows: the rows, the keys, and what each column above says of a row.
+    """Groups of private rows: the rows, and the keys as expressions over them.
 
-    ``calls`` has the columns that are aggregates of a group's rows; ``names`` are those of the keys.
+    ``known`` maps the number of each column of the groups to an expression over the rows. ``calls``
+    maps the numbers of aggregate columns to their calls. ``names`` are the names of the keys.
     """
 
     rows: Relation
@@ -86,9 +88,9 @@ class Groups:
 
 
 def groups_of(relation: Relation) -> Groups | None:
-    """The grouping of private rows that a relation is, below conditions and renamed columns.
+    """The grouping of private rows below filters, projections and sorts; None for other relations.
 
-    There is none where a LEFT JOIN keeps groups without rows.
+    None also where a LEFT JOIN keeps groups without rows.
     """
     match relation:
         case Aggregate(input=below, keys=keys, sets=(), terms=None) if keys:
@@ -137,7 +139,7 @@ def _coarser(
     fields: Sequence[Column],
     names: tuple[str, ...],
 ) -> Groups | None:
-    """Groups of groups are groups of the rows, by what their keys say of a row."""
+    """Groups of groups, as groups of the rows: their keys become expressions over the rows."""
     if found is None or not all(is_over(key, found.known) for key in keys):
         return None
     own = tuple(substitute(key, key_swap(found.known)) for key in keys)
@@ -146,7 +148,7 @@ def _coarser(
 
 
 def _kept(found: Groups, condition: Expression, place: Span | None) -> Groups:
-    """The rows of the groups where a condition on keys holds; columns are as narrow as it says."""
+    """The groups whose keys satisfy a condition: the rows are filtered, and columns narrowed."""
     fields = narrow(found.rows.fields, condition)
     kept = Filter(found.rows, condition, fields, found.rows.privacy, place)
     swap = key_swap({f.number: f for f in fields})
@@ -157,12 +159,12 @@ def _kept(found: Groups, condition: Expression, place: Span | None) -> Groups:
 
 
 def key_swap(known: Mapping[int, Expression]) -> Callable[[Expression], Expression | None]:
-    """A substitution of columns by what they are known to be."""
+    """A substitution of columns by their expressions in ``known``."""
     return lambda node: known.get(node.number) if isinstance(node, Column) else None
 
 
 def is_over(value: Expression, known: Mapping[int, Expression]) -> bool:
-    """Whether a value is computed from these columns alone."""
+    """Whether a value is computed only from the columns of ``known``."""
     if any(isinstance(part, Subquery | Window) for part in walk(value)):
         return False
     return all(column.number in known for column in columns(value))
@@ -179,7 +181,11 @@ def _parts(call: Aggregated) -> tuple[Expression, ...]:
 def _counted(
     call: Aggregated, keys: tuple[Expression, ...], known: Mapping[int, Expression]
 ) -> Aggregated:
-    """A count of groups as one of combinations. With one more value NULL is counted like others."""
+    """A count of groups as a count of different combinations of the keys.
+
+    COUNT(DISTINCT x) ignores NULL. So a single key gets a constant beside it: combinations with
+    NULL are counted.
+    """
     swap = key_swap(known)
     args = tuple(substitute(arg, swap) for arg in call.args)
     conditions = [] if call.where is None else [substitute(call.where, swap)]

@@ -1,6 +1,6 @@
-"""Arithmetic of decimals, whose results are the doubles nearest to what SQL has.
+"""Arithmetic of decimals: each result is the double nearest to the decimal result in SQL.
 
-Doubles of decimals add up, and multiply, to what may lie beside the decimal: ``0.1 * 3 = 0.3`` would be false.
+A plain sum or product of doubles may differ from that double: ``0.1 * 3 = 0.3`` would be false.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ _BEHIND: dict[str, Callable[[int, int], int]] = {
     "modulo": max,
     "multiply": int.__add__,
 }
-"""How many digits a result has behind the point, of those that its arguments have."""
+"""The number of digits of a result after the point, from those of its arguments."""
 _SAME = frozenset({"negate", "abs", "least", "greatest"})
 _STEPS = frozenset({"floor", "ceil", "trunc"})
 _BESIDE = Fraction(1, 10**6)
 
 
 def exact(call: Call) -> Call:
-    """A call of decimals as the double nearest to what SQL has; others as they are.
+    """A call on decimals whose result is the double nearest to SQL's result; others unchanged.
 
-    Claim: where values have at most 15 digits, the result is the decimal that SQL has.
+    Claim: if values have at most 15 digits, the result is the double nearest to SQL's decimal.
     Assumes: doubles are those of IEEE 754, rounded to the nearest.
-    Argument: each argument is off by a relative 2**-53, so a sum or a product is off by less than half
-        of its last digit. Remainders and rounding have steps: what they are taken of is exact before.
+    Argument: each argument has a relative error of at most 2**-53, so the error of a sum or a
+        product is less than half of its last digit. Remainders and rounding are discontinuous, so
+        their arguments are made exact first.
     """
     if call.shape.kind is not Kind.DOUBLE:
         return call
@@ -67,7 +68,7 @@ def _computed(call: Call) -> Call:
     (one, more), (other, many) = found
     before = one + other if call.function == "multiply" else max(one, other) + 1
     behind = _BEHIND[call.function](more, many)
-    if before + behind > MOST_DIGITS:  # the types hold more than the values have
+    if before + behind > MOST_DIGITS:  # the types allow more digits than the values have
         before = digits_before(call.shape, before)
     name = sized_name(before, behind)
     if name == WIDE:
@@ -76,15 +77,18 @@ def _computed(call: Call) -> Call:
 
 
 def _of_units(call: Call, behind: int) -> Call:
-    """A remainder of whole numbers of the last digit, which doubles hold."""
+    """A remainder in units of the last digit: whole numbers, which doubles hold exactly."""
     unit = literal(Fraction(10**behind))
     units = tuple(_call("round", _call("multiply", a, unit)) for a in call.args)
     return _call("divide", _call("modulo", *units), unit)
 
 
 def _rounded(call: Call, before: int, behind: int, places: int) -> Call:
-    """To fewer digits: a half before the point is one of doubles too."""
-    name = sized_name(before + 1, max(places, 0))  # 9.9 to 10
+    """A decimal rounded to fewer digits.
+
+    The value is scaled so that it is rounded at the point: a half is there exactly a double.
+    """
+    name = sized_name(before + 1, max(places, 0))  # 9.9 becomes 10
     if call.function in _STEPS or places >= behind or not places:
         return _named(call, name)
     unit = literal(Fraction(10 ** abs(places)))
@@ -94,7 +98,7 @@ def _rounded(call: Call, before: int, behind: int, places: int) -> Call:
 
 
 def _to_digits(call: Call, name: str) -> Call:
-    """The decimal of a type that a double is near."""
+    """The call, rounded to the digits of the decimal type ``name``."""
     _, behind = digits_of(name) or (0, 0)
     shape, unit = call.shape, Fraction(1, 10**behind)
     rounded = _call("round", call, literal(behind))
@@ -103,7 +107,10 @@ def _to_digits(call: Call, name: str) -> Call:
 
 
 def _decimal_ends(domain: Domain, unit: Fraction) -> Domain:
-    """The ends of what is rounded: an end that is beside a decimal is that one."""
+    """The ends of rounded values: multiples of ``unit``.
+
+    An end that is less than a millionth of ``unit`` from a multiple counts as that multiple.
+    """
     low, high = numbers(domain)
     first = None if low is None else math.ceil(low / unit - 1 + _BESIDE) * unit
     last = None if high is None else math.floor(high / unit + 1 - _BESIDE) * unit

@@ -1,12 +1,12 @@
-"""Groups that lie within one unit because of what they are grouped by.
+"""Groups of one unit each, because their keys determine the unit.
 
-``GROUP BY order_id`` makes groups of one customer each, as an order is one customer's. Adding the
-customer to the keys changes no group, and lets the groups stay private: they can be aggregated
-again, and are never shown.
+With ``GROUP BY order_id`` each group is of one customer, as each order belongs to one customer.
+Adding the customer to the keys changes no group, and the groups stay private: they can be
+aggregated again, and are never shown.
 
 Claim: with the added keys every group is of one unit, whether or not the declarations hold.
-Assumes: the columns that the relation calls its unit's key hold it (``sql.bind.privacy``).
-Argument: rows are grouped by the unit itself. Declarations only say that this changes nothing.
+Assumes: the columns that the relation names as its unit's key hold it (``sql.bind.privacy``).
+Argument: rows are grouped by the unit itself. Declarations only say that this changes no group.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpsql.sql.bind.join_rules import equalities, known_conditions, scans
 
 
 def unit_of(relation: Relation, keys: Iterable[Expression]) -> tuple[Column, ...]:
-    """The columns of the unit, where the keys determine it without naming it; else none."""
+    """The columns of the unit's key, if the keys determine the unit but do not include it."""
     state, keys = relation.privacy, tuple(keys)
     if not isinstance(state, Private) or not state.key or privacy.groups_by_unit(state, keys):
         return ()
@@ -35,7 +35,10 @@ def unit_of(relation: Relation, keys: Iterable[Expression]) -> tuple[Column, ...
 
 
 def _determining(scan: Scan) -> Iterator[list[int]]:
-    """Sets of columns of a private table that one row, or one parent row, has."""
+    """Sets of columns of a private table that determine the unit.
+
+    These are its key, and its foreign keys to parent rows of the same unit.
+    """
     if isinstance(scan.privacy, Private):
         own = {f.name: f.number for f in scan.fields}
         steps = [*scan.table.path[:1], *(k for k in scan.table.foreign_keys if k.same_unit)]

@@ -12,9 +12,9 @@ from dpsql.sql.bind.context import Context
 def without_repeats(
     relation: Relation, outputs: tuple[Column, ...], span: Span | None, context: Context
 ) -> Relation:
-    """The outputs, each row once; over private rows a GROUP BY of all of them, with the rules of that.
+    """The outputs, with each row once; over private rows, a GROUP BY of all outputs.
 
-    A column that is shown twice is one column of it.
+    So the rules of GROUP BY hold for private rows. A column that is output twice is one key.
     """
     outputs = tuple({column.number: column for column in outputs}.values())
     called = context.called(*(f.name for f in outputs))

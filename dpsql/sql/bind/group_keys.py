@@ -1,4 +1,4 @@
-"""GROUP BY: the keys, and which of them each grouping set has."""
+"""GROUP BY: the keys, and the keys of each grouping set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BindKey = Callable[[exp.Expr], Expression]
 class Grouping:
     """The distinct keys of a GROUP BY, and its grouping sets as positions in them.
 
-    ``sets`` is empty where there is just one, with all keys.
+    ``sets`` is empty if there is only one set, with all keys.
     """
 
     keys: list[Expression] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Grouping:
 
 
 def bind_grouping(group: exp.Group | None, bind: BindKey) -> Grouping:
-    """The keys of a GROUP BY clause; several elements multiply their sets, as in SQL."""
+    """The keys of a GROUP BY clause. The sets of several elements are combined, as in SQL."""
     made = Grouping()
     elements: list[list[tuple[int, ...]]] = []
     several = False

@@ -1,8 +1,9 @@
-"""GROUPING(key, ...): which keys a row of grouping sets does not have, as bits, the first key highest.
+"""GROUPING(key, ...): a bit for each key that the row's grouping set does not have.
 
-A key that is NULL in a row may be so in the rows of its group, or be none of that row's set. To tell,
-each key that is asked about gets a constant beside it, in the same sets: that one is NULL only where
-the set has neither.
+The first key has the highest bit. A key may be NULL in a result row for two reasons: it is NULL in
+the rows of the group, or it is not in the row's grouping set. To tell these apart, each key that
+GROUPING asks about gets a constant in the same sets. The constant is NULL only if the set does not
+have the key.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CONSTANT = Shape(Kind.TEXT)
 
 @dataclass(slots=True)
 class GroupingCalls:
-    """The keys of one SELECT that GROUPING is asked about, each with the column of its constant."""
+    """The GROUPING calls of one SELECT; ``found`` has the column of each key's constant."""
 
     context: Context
     keys: tuple[Expression, ...]
@@ -32,7 +33,7 @@ class GroupingCalls:
     found: dict[int, Column] = field(default_factory=dict)
 
     def bind(self, scalars: Binder, node: exp.Expr) -> Expression:
-        """The number that stands for a call above the aggregation."""
+        """The value of a call, as an expression over the grouped rows."""
         if len(node.expressions) > MOST_BITS:
             raise refuse(
                 "DP110", node, f"GROUPING takes at most {MOST_BITS} keys",
@@ -64,7 +65,7 @@ class GroupingCalls:
 
     @property
     def constants(self) -> tuple[Expression, ...]:
-        """The constants, no two alike: an engine takes equal keys for one."""
+        """The constants, all different: an engine treats equal keys as one key."""
         return tuple(Literal(f"key {position}", _CONSTANT) for position in self.found)
 
     @property

@@ -1,8 +1,9 @@
-"""Inner joins as a set: conditions may stand in ON or WHERE, and tables in any order.
+"""Reordering of inner joins: conditions may be in ON or WHERE, and tables in any order.
 
-A chain of inner and comma joins is taken apart into its relations and all conditions, then put
-together again so that each step keeps the invariant: private with private on the unit, public
-ones on their key. Where no such order exists the written one is kept, and a check refuses it.
+A chain of inner and comma joins is split into its relations and all conditions. It is then
+assembled again so that each join keeps the invariant: private relations are joined on the unit,
+and public relations on their key. If no such order exists, the written order is kept, and a check
+refuses it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dpsql.sql.narrow import conjunction
 def arrange_joins(
     relation: Relation, where: Expression | None
 ) -> tuple[Relation, Expression | None]:
-    """The joins of a FROM clause in a good order, and the conditions that are left for WHERE."""
+    """The joins of a FROM clause in such an order, and the conditions that are left for WHERE."""
     if not isinstance(relation, Join) or relation.kind not in ("inner", "cross"):
         return relation, where
     leaves, conditions = _taken_apart(relation)
@@ -41,7 +42,7 @@ def arrange_joins(
 
 
 def _shared(condition: Expression) -> list[Expression]:
-    """Conditions that stand in every branch of an OR: they hold whenever it does."""
+    """The conditions that are in every branch of an OR: they hold whenever it does."""
     if not isinstance(condition, Call) or condition.function != "or":
         return []
     first, *others = (conjuncts(branch) for branch in _branches(condition))
@@ -56,7 +57,7 @@ def _branches(condition: Expression) -> list[Expression]:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A relation of the chain, and the join that brought it in, for refusals."""
+    """A relation of the chain, and the written join that added it, for the places of refusals."""
 
     relation: Relation
     written: Join | None = None
@@ -74,9 +75,10 @@ def _taken_apart(
 
 
 def _lean(leaves: list[_Leaf], conditions: list[Expression]) -> list[_Leaf]:
-    """Children whose parent is in the query take their unit from it: no second join is added.
+    """The leaves, in which a child table takes its unit from a joined parent table.
 
-    Not where their unit is compared with that of a row on another way.
+    Then no second join to the parent is added. A child keeps its own path to the unit if a
+    condition compares its unit's key, or if a foreign key of the same unit joins it with a table.
     """
     known = equalities(conditions)
     compared = _numbers(c for condition in conditions for c in columns(condition))
@@ -101,7 +103,7 @@ def _lean(leaves: list[_Leaf], conditions: list[Expression]) -> list[_Leaf]:
 
 @dataclass(slots=True)
 class _Graph:
-    """Relations still to be joined, and conditions, used and still to be used."""
+    """The relations to join, and the conditions: those still unused, and those used."""
 
     leaves: list[_Leaf]
     conditions: list[Expression]
@@ -109,7 +111,7 @@ class _Graph:
     implied: list[tuple[int, int]] = field(default_factory=list)
 
     def assembled(self) -> tuple[Relation, Expression | None]:
-        """Join one after the other, each where it can keep the invariant."""
+        """Join the relations one by one, preferring joins that keep the invariant."""
         waiting = list(self.leaves)
         first = next((leaf for leaf in waiting if _anchors(leaf.relation)), waiting[0])
         waiting.remove(first)
@@ -138,17 +140,17 @@ class _Graph:
         return True
 
     def _is_bounded(self, current: Relation, leaf: Relation) -> bool:
-        """Whether a row of units meets a number of public rows that is known."""
+        """Whether one side is public, and the number of its rows per private row is bounded."""
         private = [isinstance(side.privacy, Private) for side in (current, leaf)]
         return sum(private) == 1 and fan_out(current, leaf, self._known(current, leaf)) > 0
 
     def _known(self, current: Relation, leaf: Relation) -> Equalities:
-        """What is equal once the leaf is joined by every condition that can be checked then."""
+        """The equal columns after the leaf is joined with every condition that is then usable."""
         told = equalities([*self.used, *self._usable(current, leaf)])
         return Equalities((*told.pairs, *self.implied, *imply_equal_units(current, leaf, told)))
 
     def _usable(self, current: Relation, leaf: Relation) -> list[Expression]:
-        """Conditions that need both sides and nothing else."""
+        """The conditions that need columns of both sides and of no other relation."""
         mine, theirs = written_columns(current).keys(), written_columns(leaf).keys()
         found = []
         for condition in self.conditions:

@@ -1,4 +1,4 @@
-"""What a join may rely on: equal columns, unique keys, foreign keys that lead to the unit."""
+"""The facts that joins use: equal columns, unique keys, and foreign keys that lead to the unit."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from dpsql.sql.narrow import conjunction, narrow
 
 
 def equalities(conditions: Iterable[Expression]) -> Equalities:
-    """The column = column conjuncts of conditions, where equal means the same.
+    """The conjuncts of the form column = column for which equal values are the same value.
 
-    A whole number beside a double is compared as a double, and several are one double: neither
-    key nor unit can be concluded from that.
+    A whole number and a double are compared as doubles, and several whole numbers have the same
+    double. So such a comparison implies nothing about keys or units.
     """
     pairs = []
     for condition in conditions:
@@ -46,10 +46,10 @@ def equalities(conditions: Iterable[Expression]) -> Equalities:
 
 
 def _compared(side: Expression) -> Expression:
-    """What is compared, without a cast that keeps different values apart.
+    """The compared value, without a cast that maps different values to different values.
 
-    A date that is compared with a timestamp is still that date. A key that only a path leads to is
-    read as its own type.
+    This is the cast of a date to a timestamp, and the cast of a key that is only reached by a path,
+    which reads the key as its own type.
     """
     if isinstance(side, Call) and side.function == "cast":
         (value,) = side.args
@@ -59,17 +59,17 @@ def _compared(side: Expression) -> Expression:
 
 
 def _exact(one: Column, other: Column) -> bool:
-    """Whether comparing the two keeps different values apart.
+    """Whether different values of the two columns never compare as equal.
 
-    A key that only a path leads to has no kind of its own. No analyst can name it: it is compared
-    with keys of its unit, which are of one type.
+    A key that is only reached by a path has no kind of its own. No analyst can name it, so it is
+    compared only with keys of its unit, which are of one type.
     """
     kinds = {one.shape.kind, other.shape.kind}
     return len(kinds) == 1 or Kind.NULL in kinds or all(kind.temporal for kind in kinds)
 
 
 def known_conditions(relation: Relation) -> list[Expression]:
-    """Conditions that hold for every row: of inner joins, semi joins and filters straight below."""
+    """Conditions that hold for every row: those of inner joins, semi joins and filters below."""
     match relation:
         case Join(kind="inner" | "cross" | "semi", left=left, right=right, condition=condition):
             below = known_conditions(left) + known_conditions(right)
@@ -85,19 +85,20 @@ def known_conditions(relation: Relation) -> list[Expression]:
 
 
 def units_agree(left: Private, right: Private, known: Equalities) -> bool:
-    """Whether rows pair up only within a unit."""
+    """Whether the join pairs only rows of the same unit."""
     if not left.key or len(left.key) != len(right.key) or left.unit != right.unit:
         return False
     return all(known.closure(a) & b for a, b in zip(left.key, right.key, strict=True))
 
 
 def imply_equal_units(left: Relation, right: Relation, known: Equalities) -> list[tuple[int, int]]:
-    """Units made equal by following a declared foreign key.
+    """The pairs of unit columns that are equal because the join follows a declared foreign key.
 
-    Claim: a child row joined with the parent row that its path to the unit begins with belongs
-        to the parent row's unit; so do two children of one parent row.
-    Assumes: declared keys are unique, which is verified before any question (``declarations.requirements``).
-    Argument: the parent's key is unique, so the joined row is the very row that the path finds.
+    Claim: a child row joined with the first parent row of its path to the unit belongs to the
+        parent row's unit. So do two child rows of one parent row.
+    Assumes: declared keys are unique, which is verified before any question
+        (``declarations.requirements``).
+    Argument: the parent's key is unique, so the joined row is the row that the path finds.
     """
     found: list[tuple[int, int]] = []
     for below, parent in _pairs(left, right):
@@ -108,7 +109,7 @@ def imply_equal_units(left: Relation, right: Relation, known: Equalities) -> lis
 
 
 def _pairs(left: Relation, right: Relation) -> Iterator[tuple[Scan, Scan]]:
-    """Tables of one side with tables of the other, in either order."""
+    """All pairs of a table of one side and a table of the other, in both orders."""
     mine, theirs = scans(left), scans(right)
     for one, other in product(mine, theirs):
         yield one, other
@@ -116,7 +117,7 @@ def _pairs(left: Relation, right: Relation) -> Iterator[tuple[Scan, Scan]]:
 
 
 def led_to_one_unit(left: Relation, right: Relation, known: Equalities) -> bool:
-    """Whether foreign keys say that the rows that are paired are of one unit."""
+    """Whether foreign keys say that joined rows are of one unit."""
     return any(
         follows(a, b, known) or siblings(a, b, known) or declared_same(a, b, known)
         for a, b in _pairs(left, right)
@@ -124,7 +125,7 @@ def led_to_one_unit(left: Relation, right: Relation, known: Equalities) -> bool:
 
 
 def scans(relation: Relation) -> list[Scan]:
-    """Tables whose rows stand in the relation, as they are or grouped within their unit."""
+    """The tables whose rows are in the relation, unchanged or grouped within their unit."""
     match relation:
         case Scan():
             return [relation]
@@ -151,7 +152,7 @@ def follows(child: Scan, parent: Scan, known: Equalities) -> bool:
 
 
 def siblings(one: Scan, other: Scan, known: Equalities) -> bool:
-    """Whether the paths of the two to their unit begin with one and the same parent row."""
+    """Whether the paths of the two tables to their unit begin with the same parent row."""
     if not one.table.path or not other.table.path:
         return False
     mine, theirs = one.table.path[0], other.table.path[0]
@@ -165,12 +166,12 @@ def siblings(one: Scan, other: Scan, known: Equalities) -> bool:
 
 
 def one_unit_conditions(left: Relation, right: Relation, known: Equalities) -> list[Expression]:
-    """What keeps rows of different units apart where a foreign key says that none are paired.
+    """Conditions that the units are equal, for a foreign key that is declared to imply this.
 
     Claim: with these conditions the join pairs rows of one unit only, whatever the data is.
     Assumes: on each side the columns of the unit's key hold it.
-    Argument: they compare each part of the unit's key. The declaration says only that they leave
-        out nothing but rows of nobody, so it bears on what is answered, not on who is protected.
+    Argument: they compare each part of the unit's key. The declaration only says that the
+        conditions drop no rows but those of no unit. So it affects the answer, not the protection.
     """
     mine, theirs = left.privacy, right.privacy
     if not isinstance(mine, Private) or not isinstance(theirs, Private):
@@ -182,7 +183,7 @@ def one_unit_conditions(left: Relation, right: Relation, known: Equalities) -> l
 
 
 def units_equal(left: Relation, right: Relation) -> list[Expression]:
-    """The conditions that rows of two relations are of one unit; none where a key is not there."""
+    """The conditions that two rows are of one unit; empty if a relation lacks its unit's key."""
     mine, theirs = left.privacy, right.privacy
     if not isinstance(mine, Private) or not isinstance(theirs, Private):
         return []
@@ -194,7 +195,7 @@ def units_equal(left: Relation, right: Relation) -> list[Expression]:
 
 
 def _read_as(column: Column, other: Column) -> Expression:
-    """A key that only a path leads to, as the kind of the key that it is compared with."""
+    """The column; a key that is only reached by a path is cast to the kind of the other key."""
     kind = other.shape.kind
     if column.shape.kind is not Kind.NULL or kind is Kind.NULL:
         return column
@@ -202,7 +203,7 @@ def _read_as(column: Column, other: Column) -> Expression:
 
 
 def _keys(relation: Relation, state: Private) -> tuple[Column, ...]:
-    """The unit's key in the rows of a relation, shown or not; none where a part is not there."""
+    """The columns of the unit's key, visible or hidden; empty if a part of the key is missing."""
     there, shown = written_columns(relation), {f.number for f in relation.fields}
     parts = [sorted(part & there.keys(), key=lambda n: (n not in shown, n)) for part in state.key]
     return tuple(there[part[0]] for part in parts) if all(parts) else ()
@@ -223,19 +224,19 @@ def declared_same(child: Scan, parent: Scan, known: Equalities) -> bool:
 
 
 def covers_key(public: Relation, known: Equalities) -> bool:
-    """Whether at most one row of a public relation meets a row of the other side."""
+    """Whether at most one row of a public relation matches a row of the other side."""
     return _most_met(public, known) == 1
 
 
 def _most_met(public: Relation, known: Equalities) -> int:
-    """How many rows of a public relation meet a row of the other side; 0 when nothing bounds it."""
+    """The most rows of a public relation that match one row of the other side; 0 if unbounded."""
     own = {f.number for f in public.fields}
     matched = {n for pair in known.pairs if set(pair) - own for n in pair} & own
     return min((most for columns, most in find_fan_outs(public) if columns <= matched), default=0)
 
 
 def find_fan_outs(relation: Relation) -> list[tuple[set[int], int]]:
-    """How many rows of a public or released relation share values of columns, at most."""
+    """Sets of columns of a public or released relation, each with the most rows per value."""
     match relation:
         case Scan(table=table, fields=fields):
             own = {f.name: f.number for f in fields}
@@ -256,12 +257,12 @@ def find_fan_outs(relation: Relation) -> list[tuple[set[int], int]]:
 
 
 def _all_different(column: Column, values: tuple[Scalar | None, ...]) -> bool:
-    """Whether constants, all of the column's kind, differ; the engine may round doubles to one."""
+    """Whether the constants of a column differ. The engine may round two doubles to one."""
     return column.shape.kind is not Kind.DOUBLE and len(set(values)) == len(values)
 
 
 def fan_out(left: Relation, right: Relation, known: Equalities) -> int:
-    """How many rows of the public side meet one private row; 0 when nothing bounds it."""
+    """The most rows of the public side that match one private row; 0 if unbounded."""
     public = right if isinstance(left.privacy, Private) else left
     most = _most_met(public, known)
     return max(1, len(public.rows)) if not most and isinstance(public, Values) else most
@@ -271,7 +272,7 @@ def join(
     kind: str, left: Relation, right: Relation, condition: Expression | None,
     known: Equalities | None = None,
 ) -> Join:  # fmt: skip
-    """The join of two relations, with what it does to columns and to privacy."""
+    """The join of two relations, with its columns and its privacy state."""
     if condition is not None and known is None:
         apart = one_unit_conditions(left, right, equalities([condition]))
         condition = conjunction([condition, *apart])
@@ -297,7 +298,7 @@ def _optional(fields: tuple[Column, ...], optional: bool) -> tuple[Column, ...]:
 def joined_on_unit(relation: Join) -> bool:
     """Whether a join of two private relations pairs rows of one unit only.
 
-    For inner joins everything that holds below counts too; for others only their condition.
+    For inner and semi joins the conditions below count too; for other joins only their own.
     """
     left, right = relation.left.privacy, relation.right.privacy
     assert isinstance(left, Private)

@@ -1,4 +1,4 @@
-"""LIMIT and OFFSET: whole literals, so that no row decides how many there are."""
+"""LIMIT and OFFSET: whole literals, so that the number of rows does not depend on data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dpsql.sql.spans import span_of
 
 
 def apply_limit(relation: Relation, node: exp.Expr) -> Relation:
-    """LIMIT and OFFSET of a query over its relation."""
+    """The relation of a query with its LIMIT and OFFSET."""
     count, offset = _whole(node.args.get("limit")), _whole(node.args.get("offset"))
     if count is None and offset is None:
         return relation
     if count == 0:
-        # No row is read: clients ask so for names and types.
+        # No row is read: clients use LIMIT 0 to ask for names and types.
         relation = Values(relation.fields, ((None,) * len(relation.fields),))
     places = [span_of(c) for c in (node.args.get("limit"), node.args.get("offset")) if c]
     place = reduce(lambda a, b: a and b and a.cover(b), places)

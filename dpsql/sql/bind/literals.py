@@ -1,4 +1,4 @@
-"""Constants of SQL text and parameters as exact, typed literals."""
+"""Constants of SQL text, and values of parameters, as exact, typed literals."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def parameter(node: exp.Expr, context: Context) -> Literal:
 
 
 def scalar(given: object, node: exp.Expr) -> Scalar | None:
-    """A driver's value as an exact one, whatever its class says of itself."""
+    """A driver's value as an exact value, read without calling methods of its class."""
     match value := builtin(given):
         case float() | Decimal():
             if not math.isfinite(value):
                 raise _bad(node, "a parameter", "a finite number")
             return Fraction(value)
         case dt.datetime():
-            return value.replace(tzinfo=None)  # what has a zone is in UTC by now
+            return value.replace(tzinfo=None)  # a value with a zone is in UTC here
         case str() if STRANGE.search(value):
             raise _bad(node, "a parameter", "text without NUL bytes and halves of characters")
         case None | bool() | int() | Fraction() | str() | dt.date():
@@ -99,7 +99,7 @@ def scalar(given: object, node: exp.Expr) -> Scalar | None:
 
 
 def of_kind(value: Scalar | None, kind: Kind) -> Scalar | None:
-    """A constant as it is in a column of a kind: those that are equal there are equal here.
+    """A constant as a value of a column's kind, so that values equal in the column are equal here.
 
     >>> of_kind(dt.date(2025, 8, 31), Kind.TIMESTAMP), of_kind(7, Kind.DOUBLE)
     (datetime.datetime(2025, 8, 31, 0, 0), Fraction(7, 1))
@@ -110,7 +110,7 @@ def of_kind(value: Scalar | None, kind: Kind) -> Scalar | None:
 
 
 def interval(node: exp.Interval) -> Interval:
-    """``INTERVAL '3 months'``: a literal whole count of one unit."""
+    """``INTERVAL '3 months'``: a literal whole number of one unit."""
     count, unit = node.this, node.args.get("unit")
     word = str(unit.this).lower().rstrip("s") if isinstance(unit, exp.Var) else ""
     negative = isinstance(count, exp.Neg)
@@ -122,7 +122,7 @@ def interval(node: exp.Interval) -> Interval:
 
 
 def interval_of(text: str, node: exp.Expr) -> Interval:
-    """The text of an interval, in one unit."""
+    """The interval that a text writes, as a whole number of one unit."""
     found = read_interval(text)
     if found is None:
         raise _no_interval(node)
@@ -145,7 +145,10 @@ _EXACT = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mu
 def fold_constants(
     name: str, args: tuple[Expression, ...], node: exp.Expr
 ) -> Literal | Interval | None:
-    """What constants come to: decimals exactly, as PostgreSQL has them, and whole intervals."""
+    """The result of an operation on constants; None for other operations and types.
+
+    Decimals are computed exactly, as in PostgreSQL, and intervals are multiplied.
+    """
     if name not in _EXACT:
         return None
     a, b = args
@@ -162,7 +165,7 @@ def fold_constants(
 
 
 def _exact(argument: Expression) -> Fraction | None:
-    """A decimal constant of ordinary size."""
+    """The exact value of a numeric constant; None if it is not one, or has too many digits."""
     value = argument.value if isinstance(argument, Literal) else None
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
         return None
@@ -171,14 +174,14 @@ def _exact(argument: Expression) -> Fraction | None:
 
 
 def fit(value: Expression, kind: Kind, node: exp.Expr, *, instant: bool = False) -> Expression:
-    """A text constant read as the kind of what it is compared with; all else unchanged."""
+    """A text constant read as a value of ``kind``; anything else unchanged."""
     if not isinstance(value, Literal) or not isinstance(value.value, str) or kind is Kind.TEXT:
         return value
     return literal(read_constant(value.value, kind, node, instant=instant), node)
 
 
 def fit_uuid(value: Expression, node: exp.Expr) -> Expression:
-    """A text constant as the one text of its uuid; all else unchanged."""
+    """A text constant as the canonical text of its uuid; anything else unchanged."""
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return value
     try:
@@ -190,7 +193,7 @@ def fit_uuid(value: Expression, node: exp.Expr) -> Expression:
 
 
 def read_constant(text: str, kind: Kind, node: exp.Expr, *, instant: bool = False) -> Scalar:
-    """Text as a constant of a kind, or a refusal; an ``instant`` may have an offset from UTC."""
+    """Text read as a constant of a kind, or refused; an ``instant`` may have an offset from UTC."""
     try:
         match kind:
             case Kind.DATE:

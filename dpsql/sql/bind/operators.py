@@ -1,4 +1,4 @@
-"""Operators and functions whose meaning depends on types: sums of dates, divisions, joined text."""
+"""Operators and functions whose meaning depends on types: ``+`` of dates, division, ``||``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TRIMS = {None: "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def is_text_constant(value: Expression) -> bool:
-    """Whether this is a quoted constant, which takes the type of what it stands beside."""
+    """Whether this is a quoted constant, which takes the type of the other operand."""
     return isinstance(value, Literal) and isinstance(value.value, str)
 
 
 def align_types(args: tuple[Expression, ...], node: exp.Expr) -> tuple[Expression, ...]:
-    """Text constants beside dates or numbers are read as such, as PostgreSQL does."""
+    """The arguments; text constants beside dates or numbers are read as these, as in PostgreSQL."""
     if any(a.shape.type_name == "uuid" for a in args) and isinstance(node, _COMPARING):
         return tuple(literals.fit_uuid(a, node) for a in args)
     others = [a.shape.kind for a in args if not is_text_constant(a)]
@@ -41,7 +41,7 @@ _COMPARING = (
 
 
 def add(self: Binder, node: exp.Expr) -> Expression:
-    """``+`` and ``-``, of numbers, of a date and days, of a time and an interval, of two dates."""
+    """``+`` and ``-`` of numbers, of a date and days, of a time and an interval, of two dates."""
     sign = "+" if isinstance(node, exp.Add) else "-"
     left, right = align_types((self.bind(node.this), self.bind(node.expression)), node)
     moves = isinstance(left, Interval) or left.shape.kind is Kind.INTEGER
@@ -69,7 +69,7 @@ def add(self: Binder, node: exp.Expr) -> Expression:
 def kept_date(
     self: Binder, node: exp.Expr, before: Expression, after: Expression, unit: str
 ) -> Expression:
-    """What was made of a date by whole days, as a date where the dialect keeps it one."""
+    """The result ``after``, cast to a date if ``before`` is one and the dialect keeps dates."""
     if marks.has(node, marks.KEEPS_DATE) and before.shape.kind is Kind.DATE and unit not in _TIMES:
         return self.call("cast", (after,), node, Kind.DATE.value)
     return after
@@ -79,7 +79,7 @@ _TIMES = ("second", "minute", "hour")
 
 
 def divide(self: Binder, node: exp.Expr) -> Expression:
-    """``/``: whole for whole numbers, unless the dialect says otherwise."""
+    """``/``: whole numbers have a whole quotient, unless the dialect says otherwise."""
     left, right = self.bind(node.this), self.bind(node.expression)
     whole = Kind.DOUBLE not in (left.shape.kind, right.shape.kind)
     if marks.has(node, marks.WHOLE_ONLY) and not whole:
@@ -120,7 +120,7 @@ def interval_end(self: Binder, node: exp.Expr) -> Expression:
 
 
 def check_written(value: Expression, node: exp.Expr) -> None:
-    """Refuse to write as text what the dialect writes in another form."""
+    """Refuse to convert a value to text if the dialect writes it in another form."""
     kinds = {Kind.TIMESTAMP: marks.NO_TIMES, Kind.DOUBLE: marks.NO_DOUBLES}
     if marks.has(node, kinds.get(value.shape.kind, "")):
         raise refuse(
@@ -133,7 +133,7 @@ def check_written(value: Expression, node: exp.Expr) -> None:
 
 
 def trim(self: Binder, node: exp.Expr) -> Expression:
-    """TRIM, LTRIM and RTRIM: of spaces, or of the characters that are named."""
+    """TRIM, LTRIM and RTRIM of spaces, or of the given characters."""
     named = node.args.get("expression")
     characters = named.name if isinstance(named, exp.Literal) and named.is_string else ""
     if named is not None and not 0 < len(characters) <= MOST_TRIMMED:
@@ -157,7 +157,7 @@ def trim(self: Binder, node: exp.Expr) -> Expression:
 
 
 def _side(node: exp.Expr) -> str | None:
-    """What was said of the side; a third value is not one."""
+    """The side of a TRIM, if one is given. A third argument of a call is not a side."""
     side = node.args.get("position")
     return side.sql() if isinstance(side, exp.Expr) else side
 
@@ -166,7 +166,7 @@ MOST_TRIMMED = 100
 
 
 def concat(self: Binder, node: exp.Expr) -> Expression:
-    """CONCAT passes over NULL, unlike ``||``."""
+    """CONCAT ignores NULL, unlike ``||``."""
     empty = literals.literal("", node)
     parts = []
     for item in node.expressions:
@@ -194,5 +194,5 @@ def date_trunc(self: Binder, node: exp.Expr) -> Expression:
 
 
 def word(node: object) -> str:
-    """A part or a unit, in small letters."""
+    """The word of a part or a unit, in lower case."""
     return str(node.this).lower() if isinstance(node, exp.Var | exp.Literal) else ""

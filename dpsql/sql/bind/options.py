@@ -1,7 +1,7 @@
-"""Differential privacy clauses and named arguments, held against what they are about.
+"""Differential privacy clauses and named arguments, applied to their SELECT and aggregate.
 
-A clause is for the one measurement of its SELECT; bounds are for an aggregate over private rows.
-Where there is none they would be dropped, so they are refused.
+A clause is for the one measurement of its SELECT, and bounds are for an aggregate over private
+rows. Without such a measurement or aggregate they would have no effect, so they are refused.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from dpsql.sql.clauses import bounds_of, clause_of
 
 ROW_BOUNDED = names_where(lambda record: record.row_bounds)
 GROUP_BOUNDED = names_where(lambda record: record.group_bounds)
-"""Aggregates that take ``contribution_bounds_per_row`` and ``_per_group``."""
+"""The aggregates that take ``contribution_bounds_per_row``, and those that take ``_per_group``."""
 
 
 def with_terms(select: exp.Select, relation: Relation, below: Relation, scope: Scope) -> Relation:
-    """The relation of a SELECT with its clause on the aggregate over ``below``."""
+    """The relation of a SELECT with the terms of its clause on the aggregate over ``below``."""
     clause = clause_of(select)
     if clause is None or (isinstance(relation, Limit) and relation.count == 0):
         return relation
@@ -52,7 +52,7 @@ def with_terms(select: exp.Select, relation: Relation, below: Relation, scope: S
 
 
 def _stamped(relation: Relation, terms: Terms, below: Relation) -> Relation | None:
-    """The SELECT's own aggregate has the terms; None where no noise is added."""
+    """The relation with the terms on the SELECT's own aggregate; None if that is not noised."""
     if relation is below:
         return None
     if isinstance(relation, Aggregate):
@@ -68,7 +68,7 @@ def _stamped(relation: Relation, terms: Terms, below: Relation) -> Relation | No
 
 
 def _check_unit(clause: Clause, below: Relation, scope: Scope) -> None:
-    """The column named as the unit's key must be the unit's key."""
+    """Refuse a clause that names another column than the unit's key."""
     state = below.privacy
     if not clause.unit or not isinstance(state, Private):
         return
@@ -128,11 +128,11 @@ def _another_unit(clause: Clause, unit: str, names: list[str]) -> Refusal:
 
 
 def clamp_call(call: Aggregated, node: exp.Expr) -> Aggregated:
-    """The call with what its named arguments clamp; a row's value has the clamped range then.
+    """The call with the bounds of its named arguments; the value gets the clamped range.
 
-    Claim: narrowing the range of the argument's shape is clamping the value.
+    Claim: narrowing the range of the argument's shape clamps the value.
     Assumes: each lowering clamps values to the range of their shape (``catalog.record``).
-    Argument: nothing else is said of a value's range between here and there.
+    Argument: no step between here and the lowering changes the range of the value.
     """
     inner = node.this if isinstance(node, exp.Filter) else node
     inner = inner.this if isinstance(inner, exp.WithinGroup) else inner
@@ -163,7 +163,7 @@ def _row_bounded(call: Aggregated, ends: Ends, bounds: Bounds) -> Aggregated:
 
 
 def _clamped(shape: Shape, ends: Ends) -> Domain:
-    """All that a value of the shape can be once it is clamped."""
+    """The domain of the clamped value."""
     low, high = ends
 
     def inside(value: Scalar | None, otherwise: Fraction) -> Scalar:
@@ -191,7 +191,7 @@ def _check_whole(ends: Ends, kind: Kind, bounds: Bounds) -> None:
 
 
 def _misused(call: Aggregated, name: str, span: Span | None, what: str = "") -> Refused:
-    """A named argument on an aggregate that does not take it."""
+    """The refusal of a named argument that the aggregate does not take."""
     takers = ROW_BOUNDED if name.endswith("row") else GROUP_BOUNDED
     of = " DISTINCT" if call.distinct else what
     return Refused(

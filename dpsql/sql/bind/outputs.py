@@ -1,4 +1,4 @@
-"""The SELECT list: positions, stars, aggregates, and PostgreSQL's names for outputs."""
+"""The SELECT list: positions, stars, aggregates, and the names of outputs as in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.sql.spans import span_of
 
 
 def star(node: exp.Expr) -> exp.Expr | None:
-    """The node if it stands for all columns, of everything or of one table."""
+    """The node if it is ``*`` or ``t.*``, else None."""
     if isinstance(node, exp.Star) or (
         isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
     ):
@@ -23,7 +23,7 @@ def star(node: exp.Expr) -> exp.Expr | None:
 
 
 def ordinal(node: exp.Expr, count: int) -> int | None:
-    """The place in the SELECT list that a bare number means."""
+    """The index in the SELECT list that a bare number means; None for other nodes."""
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
     text = str(node.this)
@@ -38,7 +38,7 @@ def ordinal(node: exp.Expr, count: int) -> int | None:
 
 
 def output_name(node: exp.Expr) -> str:
-    """PostgreSQL's names for outputs: the alias, the column, or the function."""
+    """The name of an output as in PostgreSQL: the alias, the column, or the function."""
     if isinstance(node, exp.Alias):
         return fold_name(node.args["alias"])
     if isinstance(node, exp.Column):
@@ -62,7 +62,7 @@ def output_name(node: exp.Expr) -> str:
 
 
 def aggregates(select: exp.Select) -> bool:
-    """Whether the SELECT groups: by a clause, or by an aggregate call outside windows."""
+    """Whether the SELECT aggregates: it has GROUP BY, HAVING, or an aggregate outside windows."""
     if select.args.get("group") is not None or select.args.get("having") is not None:
         return True
     roots = [*select.expressions, *(o.expressions if (o := select.args.get("order")) else [])]
@@ -70,7 +70,7 @@ def aggregates(select: exp.Select) -> bool:
 
 
 def holds_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression calls an aggregate, outside queries of its own."""
+    """Whether an expression calls an aggregate, outside its subqueries."""
     if isinstance(node, exp.Window):
         parts = [node.this, *(node.args.get("partition_by") or ()), node.args.get("order")]
         inner = node.this.this if isinstance(node.this, exp.Filter) else node.this
@@ -84,9 +84,10 @@ def holds_aggregate(node: exp.Expr) -> bool:
 
 
 def refuse_ungrouped(node: exp.Expr, column: Column, *, grouped: bool, unit: str | None) -> Refused:
-    """A column of rows among groups; or among rows, where only HAVING or ORDER BY speaks of groups.
+    """The refusal of a column that is neither a grouping key nor inside an aggregate.
 
-    ``unit`` is whom each row of the answer would be of, where the groups are single units.
+    ``grouped`` is false if the query aggregates only in HAVING or ORDER BY. ``unit`` is the kind of
+    unit that each row of the answer would be about, if every group is of one unit.
     """
     name, place = spell_name(column.name), column.span or span_of(node)
     average = f", AVG({name})" if column.shape.kind.numeric else ""

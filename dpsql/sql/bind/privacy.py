@@ -1,6 +1,8 @@
-"""How each operator carries the invariant: every private row belongs to exactly one unit.
+"""The privacy state of each operator's result.
 
-These functions never refuse. They say what a relation *is*; the checks refuse what must not be.
+Each operator keeps the invariant that every private row belongs to exactly one unit. These
+functions never refuse: they give the state of a relation, and the checks refuse what is not
+allowed.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from dpsql.ir.relations import Privacy, Private, Public, Released
 def group_privacy(
     privacy: Privacy, keys: Iterable[Expression], fields: tuple[Column, ...]
 ) -> Privacy:
-    """GROUP BY. Grouping that includes the unit stays private; any other is the frontier.
+    """GROUP BY. A grouping with the unit among its keys stays private; any other is the frontier.
 
-    Claim: in the first case each result row is computed from one unit's rows alone. In the second the result will be
-        a measurement.
-    Assumes: each row below is computed from the rows of the unit whose key it holds, and from public data.
-    Argument: rows of a group have the same keys, the unit's among them, so they are all of one unit.
+    Claim: in the first case each result row is computed from one unit's rows alone. In the second
+        case the result will be a measurement.
+    Assumes: each input row is computed from the rows of the unit whose key it holds, and from
+        public data.
+    Argument: the rows of a group have the same keys. The unit's key is among these, so all rows are
+        of one unit.
     """
     if not isinstance(privacy, Private):
         return privacy
@@ -42,7 +46,7 @@ def groups_by_unit(privacy: Private, keys: Iterable[Expression]) -> bool:
 
 
 def unit_of_groups(privacy: Privacy, keys: Iterable[Expression]) -> str | None:
-    """The unit that each group is of; None where groups are of several, or of none."""
+    """The kind of unit if each group is of one unit; None otherwise."""
     if isinstance(privacy, Private) and groups_by_unit(privacy, keys):
         return privacy.unit
     return None
@@ -53,7 +57,7 @@ def _components(privacy: Private) -> tuple[frozenset[int], ...]:
 
 
 def union_privacy(parts: list[Privacy]) -> Privacy:
-    """UNION ALL and its like: one unit's rows of all inputs together."""
+    """UNION ALL and other set operations: a unit has the rows that it has in all inputs."""
     private = [p for p in parts if isinstance(p, Private)]
     if private:
         return replace(private[0], max_rows=sum(p.max_rows for p in private), per_group=None)
@@ -64,15 +68,18 @@ def join_privacy(
     kind: str, left: Privacy, right: Privacy, equal: Equalities, fan_out: int,
     unique: tuple[bool, bool] = (False, False),
 ) -> Privacy:  # fmt: skip
-    """A join. Private with private must be on the unit (``checks.unit_joins`` sees to it).
+    """A join. Two private relations must be joined on the unit (``checks.unit_joins`` checks it).
 
-    Claim: each result row comes from one unit's rows and public data, and ``max_rows`` is no less than a unit has.
-    Assumes: ``checks.unit_joins`` lets private relations be joined on the unit only. ``fan_out`` and ``unique`` are what
-        the policy declares.
-    Argument: with unit = unit, or with the other side public, a result row has rows of one unit. A unit's rows multiply
-        with the other side's rows of that unit, or with the public side's ``fan_out``. Where a side is joined on its
-        declared unique key (``unique``) each row of the other meets at most one row of it. As that is the owner's word
-        only, it is used where rows are counted and capped again, never to say that a unit has a single row.
+    Claim: each result row is computed from one unit's rows and public data, and a unit has at most
+        ``max_rows`` result rows.
+    Assumes: ``checks.unit_joins`` lets private relations be joined on the unit only. ``fan_out``
+        and ``unique`` are what the policy declares.
+    Argument: with unit = unit, or with a public other side, a result row is made of rows of one
+        unit. The number of a unit's rows is multiplied by the number of its rows on the other side,
+        or by the ``fan_out`` of the public side. If a side is joined on its declared unique key
+        (``unique``), each row of the other side matches at most one of its rows. This is only a
+        declaration of the owner. So it is used where rows are counted and capped again, but never
+        to conclude that a unit has a single row.
     """
     if isinstance(left, Private) and isinstance(right, Private):
         rows = left.max_rows * right.max_rows
@@ -99,7 +106,7 @@ class Equalities:
         self.pairs = tuple(pairs)
 
     def closure(self, start: frozenset[int]) -> frozenset[int]:
-        """Everything equal to one of ``start``."""
+        """All columns that are equal to a column of ``start``, including these."""
         known, size = set(start), -1
         while len(known) != size:
             size = len(known)

@@ -1,4 +1,4 @@
-"""MEDIAN, PERCENTILE_CONT, PERCENTILE_DISC, QUANTILE and APPROX_QUANTILE: one rank, two functions."""
+"""MEDIAN, PERCENTILE_CONT, PERCENTILE_DISC, QUANTILE and APPROX_QUANTILE, as two functions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dpsql.sql.bind.context import refuse
 from dpsql.sql.nodes import aggregate_call
 
 FINEST = 10**6
-"""Fractions have no more than six decimals."""
+"""The inverse of the finest step of a fraction: fractions have at most six decimals."""
 
 
 def bind_quantile(scalars: Binder, node: exp.Expr) -> tuple[AggregateRecord, Expression, str]:
-    """The aggregate, the value whose rank is meant, and the fraction as an exact number."""
+    """The aggregate of a quantile call, its value, and the text of its exact fraction."""
     call, ordered = node, None
     if isinstance(node, exp.WithinGroup):
         if node.expression is None:
@@ -93,14 +93,14 @@ def _unclear(node: exp.Expr) -> Exception:
 
 
 MOST_PARTS = 100
-"""Quantiles that one call may ask for."""
+"""The most quantiles that one call may ask for."""
 
 
 def separate(node: exp.Expr) -> list[exp.Expr] | None:
-    """The calls that one over several fractions stands for; None for any other.
+    """The single calls that a call with several fractions stands for; None for other calls.
 
-    ``APPROX_QUANTILES(x, n)`` is MIN, n - 1 quantiles, and MAX. What is chosen from a list that
-    has an index is that one quantile, and no other is measured.
+    ``APPROX_QUANTILES(x, n)`` stands for MIN, n - 1 quantiles, and MAX. If an index selects one
+    quantile of the list, only that quantile is measured (``pick_quantile``).
     """
     if isinstance(node, exp.Filter):
         return _each(node, separate(node.this), "this")
@@ -115,7 +115,7 @@ def separate(node: exp.Expr) -> list[exp.Expr] | None:
 
 
 def pick_quantile(node: exp.Bracket) -> exp.Expr:
-    """The one quantile that an index takes out of ``APPROX_QUANTILES(x, n)``."""
+    """The quantile that an index selects from ``APPROX_QUANTILES(x, n)``."""
     inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
     parts = _steps(inner) if isinstance(inner, exp.ApproxQuantiles) else []
     place = node.expressions[0] if len(node.expressions) == 1 else None
@@ -133,7 +133,7 @@ def pick_quantile(node: exp.Bracket) -> exp.Expr:
 
 
 def is_ascending(node: exp.Expr) -> bool:
-    """Whether each fraction of a list is above the one before: then so are exact quantiles."""
+    """Whether the fractions are in ascending order, so that exact quantiles would be too."""
     listed = next(iter(node.find_all(exp.Array)), None)
     if listed is None:
         return True
@@ -158,14 +158,14 @@ def _each(node: exp.Expr, parts: list[exp.Expr] | None, name: str) -> list[exp.E
 
 
 def _with(node: exp.Expr, name: str, value: exp.Expr) -> exp.Expr:
-    """A copy of a call with another argument, in its place in the text."""
+    """A copy of a call with another argument, and the same place in the text."""
     changed = node.copy()
     changed.set(name, value.copy())
     return changed
 
 
 def _steps(node: exp.ApproxQuantiles) -> list[exp.Expr]:
-    """The least value, those at equal steps of rank, and the greatest."""
+    """The calls of ``APPROX_QUANTILES``: MIN, quantiles at equal steps of rank, and MAX."""
     count = node.expression
     known = isinstance(count, exp.Literal) and str(count.this).isdigit()
     number = int(str(count.this)) if known else 0

@@ -1,4 +1,7 @@
-"""Comparisons of rows, as those of their values: ``(a, b) = (c, d)``, ``(a, b) IN ((1, 2), (3, 4))``."""
+"""Comparisons of rows as comparisons of their values.
+
+These are ``(a, b) = (c, d)`` and ``(a, b) IN ((1, 2), (3, 4))``.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,20 @@ from dpsql.sql.bind.context import refuse
 from dpsql.sql.bind.copies import check_copy
 
 MOST_LISTED_ROWS = 200
-"""Rows that one IN may list: each becomes a condition."""
+"""The most rows that one IN may list: each becomes a condition."""
 
 
 def compares_rows(node: exp.Expr) -> bool:
-    """Whether a row stands on the left side of a comparison with rows that are written out."""
+    """Whether the node compares a row on its left side with literal rows, not with a query."""
     compared = isinstance(node, exp.EQ | exp.NEQ | exp.In) and isinstance(node.this, exp.Tuple)
     return compared and node.args.get("query") is None
 
 
 def bind_rows(self: Binder, node: exp.Expr) -> Expression:
-    """True where all pairs are equal, false where one pair differs, as SQL has it; else NULL."""
+    """TRUE if all pairs of a row are equal, FALSE if a pair differs, else NULL, as in SQL.
+
+    With IN this is combined over the listed rows by OR.
+    """
     listed = node.expressions if isinstance(node, exp.In) else [node.expression]
     if len(listed) > MOST_LISTED_ROWS:
         raise refuse(

@@ -1,4 +1,4 @@
-"""Scalar expressions: each listed node class has one handler, and no other has any."""
+"""Scalar expressions: each listed node class has one handler. All other nodes are refused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ from dpsql.sql.spans import span_of
 
 @dataclass(frozen=True, slots=True)
 class Scalars:
-    """Binds expressions in one scope. ``calls`` and ``windows`` collect what may stand here."""
+    """Binds expressions in one scope.
+
+    ``calls`` and ``windows`` collect aggregates and windows; None where these are not allowed.
+    """
 
     context: Context
     scope: Scope
@@ -63,7 +66,7 @@ class Scalars:
         raise _misplaced(node)
 
     def condition(self, node: exp.Expr) -> Expression:
-        """An expression that must be true or false."""
+        """The typed expression of a condition; refused if it is not a truth value."""
         bound = self.bind(node)
         if bound.shape.kind not in (Kind.BOOLEAN, Kind.NULL):
             raise refuse(
@@ -129,7 +132,7 @@ class Scalars:
         return tuple(found)
 
     def negated(self, node: exp.Expr, bound: Expression) -> Expression:
-        """NOT around it where the node says ``negate``."""
+        """``NOT bound`` if the node has ``negate``, else ``bound``."""
         return self.call("not", (bound,), node) if node.args.get("negate") else bound
 
 
@@ -200,7 +203,7 @@ def _between(self: Scalars, node: exp.Expr) -> Expression:
 
 
 def _like(self: Scalars, node: exp.Expr) -> Expression:
-    """A pattern; where it has a backslash, PostgreSQL takes that as its escape."""
+    """LIKE and ILIKE. A backslash in the pattern is the escape character, as in PostgreSQL."""
     name = "ilike" if isinstance(node, exp.ILike) else "like"
     pattern = self.bind(node.expression)
     escapes = isinstance(pattern, Literal) and "\\" in str(pattern.value)

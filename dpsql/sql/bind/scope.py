@@ -1,4 +1,4 @@
-"""Names: which column does an identifier mean here?"""
+"""Scopes of names: the column that an identifier means."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dpsql.sql.bind.context import refuse
 from dpsql.sql.spans import span_of
 
 SCHEMAS = ("public", "main")
-"""Every listed table is in this schema, by either of its names."""
+"""The names of the schema that every listed table is in."""
 
 
 def fold_name(identifier: exp.Identifier) -> str:
-    """PostgreSQL's rule: an unquoted name is lower case."""
+    """The name of an identifier by PostgreSQL's rule: an unquoted name becomes lower case."""
     name = str(identifier.this)
     return name if identifier.args.get("quoted") else name.lower()
 
 
 def spell_name(name: str) -> str:
-    """The name as it is written in SQL: quoted where it must be."""
+    """The name as written in SQL, quoted if necessary."""
     plain = re.fullmatch(r"[a-z_][a-z0-9_]*", name) and name not in RESERVED
     return name if plain else '"' + name.replace('"', '""') + '"'
 
@@ -85,17 +85,17 @@ RESERVED = frozenset(
         "with",
     ]
 )
-"""Words that name nothing unless quoted."""
+"""Words that are names only if they are quoted."""
 
 
 def same(name: str, other: str) -> bool:
-    """Names of the policy also match in another case, quoted or not, as BI tools write them."""
+    """Whether two names match. Case is ignored, also for quoted names, as BI tools vary it."""
     return name.casefold() == other.casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One item of a FROM clause: its alias and what it offers."""
+    """One item of a FROM clause: its alias and its columns."""
 
     alias: str
     fields: tuple[Column, ...]
@@ -103,23 +103,23 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names in reach: FROM items, output aliases as a fallback, and the query around."""
+    """The visible names: FROM items, then output aliases, then the names of the outer query."""
 
     sources: tuple[Named, ...] = ()
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     ctes: Mapping[str, tuple[exp.Expr, Scope, tuple[str, ...]]] = field(default_factory=dict)
     merged: frozenset[str] = frozenset()
-    """Names that USING made one: the first source's column stands for all."""
+    """The columns that USING merged: such a name means the column of the first source."""
     outer: Scope | None = None
-    """The scope of the query around a subquery: asked when nothing here answers to a name."""
+    """The scope of the query around a subquery, for names that are not found here."""
 
     @property
     def fields(self) -> tuple[Column, ...]:
-        """Every column in reach, in FROM order."""
+        """Every column of the FROM items, in order."""
         return tuple(f for source in self.sources for f in source.fields)
 
     def with_fields(self, fields: Iterable[Column]) -> Scope:
-        """The same names with refreshed columns (narrowed, or made nullable)."""
+        """The same names with updated columns (narrowed, or made nullable)."""
         new = {f.number: f for f in fields}
         sources = tuple(
             replace(s, fields=tuple(_refresh(f, new) for f in s.fields)) for s in self.sources
@@ -127,7 +127,7 @@ class Scope:
         return replace(self, sources=sources)
 
     def star(self, node: exp.Expr, table: str | None = None) -> tuple[Column, ...]:
-        """What ``*`` or ``t.*`` stands for."""
+        """The columns of ``*`` or ``t.*``."""
         if table is None:
             seen: set[str] = set()
             found: list[Column] = []
@@ -143,7 +143,7 @@ class Scope:
         raise _unknown_source(node, table, self)
 
     def resolve(self, node: exp.Column) -> Expression:
-        """The column that a name means, or a refusal that names near ones."""
+        """The column that a name means; a refusal suggests similar names."""
         identifier = node.this
         name = fold_name(identifier)
         table = node.args.get("table")
@@ -167,7 +167,7 @@ class Scope:
         return around
 
     def knows(self, node: exp.Column) -> bool:
-        """Whether the name is one of these, or of a query around."""
+        """Whether the name resolves here or in an outer query."""
         try:
             self.resolve(node)
         except Refused:
@@ -175,7 +175,7 @@ class Scope:
         return True
 
     def _around(self, node: exp.Column) -> Expression | None:
-        """What the name means in the queries around: each is asked once, however many there are."""
+        """The meaning of the name in the outer queries, or None. Each of them is asked once."""
         if self.outer is None:
             return None
         try:

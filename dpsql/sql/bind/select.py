@@ -48,7 +48,7 @@ from dpsql.sql.narrow import narrow
 from dpsql.sql.spans import span_of
 
 MOST_COLUMNS = 1_600
-"""As many as a table of PostgreSQL may have."""
+"""The most columns of a SELECT, as of a table in PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def bind_select(select: exp.Select, context: Context, ctes: Scope, query: QueryB
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A SELECT up to its output list: the relation below, the items, ORDER BY keys over it."""
+    """A SELECT before its output list: the relation, the output items, and the ORDER BY keys."""
 
     relation: Relation
     items: tuple[_Item, ...]
@@ -101,7 +101,7 @@ def _where(
 def filter_rows(
     relation: Relation, scope: Scope, condition: Expression, node: exp.Expr
 ) -> tuple[Relation, Scope]:
-    """The rows where the condition holds, with the columns as narrow as that makes them."""
+    """The rows where the condition holds; columns are narrowed by the condition."""
     fields = narrow(relation.fields, condition)
     kept = Filter(relation, condition, fields, relation.privacy, span_of(node))
     return kept, scope.with_fields(fields)
@@ -149,11 +149,11 @@ class _Plain:
         return tuple(found)
 
     def starred(self, field: Column, node: exp.Expr) -> Expression:
-        """A column that ``*`` brought in."""
+        """The value of a column of ``*``."""
         return replace(field, span=span_of(node))
 
     def _chosen(self, items: tuple[_Item, ...]) -> Expression | None:
-        """The condition of QUALIFY: over the rows, their windows, and the names of outputs."""
+        """The condition of QUALIFY, which may use columns, windows and the names of outputs."""
         qualify = self.select.args.get("qualify")
         if qualify is None:
             return None
@@ -161,11 +161,11 @@ class _Plain:
         return self.over(self.scalars(scope).condition(qualify.this), qualify)
 
     def over(self, value: Expression, _node: exp.Expr) -> Expression:
-        """The value, which may be computed from any column here."""
+        """The value unchanged: without aggregation any column may be used."""
         return value
 
     def _windowed(self, relation: Relation, chosen: Expression | None) -> Relation:
-        """The rows with their windows, as far as QUALIFY keeps them."""
+        """The relation with its window columns, filtered by QUALIFY."""
         relation = _windowed(relation, self.windows)
         if chosen is None:
             return relation
@@ -301,7 +301,7 @@ class _Grouped(_Plain):
         return self.context.column(str(name), shape, identifier=identifier)
 
     def over(self, value: Expression, node: exp.Expr) -> Expression:
-        """The value with keys in place of their expressions; nothing else may touch rows."""
+        """The value with key columns for the keys; any other column of the rows is refused."""
         step(10 * len(self.keys))
         known = dict(zip(self.keys, self.key_fields, strict=True))
         assert self.calls is not None
@@ -317,7 +317,7 @@ class _Grouped(_Plain):
         return replaced
 
     def _is_grouped(self) -> bool:
-        """Whether the statement says GROUP BY, or aggregates in its list."""
+        """Whether the SELECT has GROUP BY, or an aggregate in its list."""
         group = self.select.args.get("group")
         return group is not None or any(holds_aggregate(item) for item in self.select.expressions)
 
@@ -336,7 +336,7 @@ class _Grouped(_Plain):
         )  # fmt: skip
 
     def _called(self, items: tuple[_Item, ...]) -> tuple[str, ...]:
-        """The keys as the analyst knows them: columns by their names, others as outputs are called."""
+        """The names of the keys for analysts: a column's own name, or the name of an output."""
         shown = {i.value.number: i.name for i in reversed(items) if isinstance(i.value, Column)}
         return self.context.called(*(
             field.name if isinstance(key, Column) else shown.get(field.number, field.name)
@@ -345,7 +345,7 @@ class _Grouped(_Plain):
 
 
 def _is_all(node: exp.Expr) -> bool:
-    """Whether ORDER BY says ALL: a word that is no column's name unless it is quoted."""
+    """Whether the item is the keyword ALL: unquoted, this word is never a column's name."""
     if isinstance(node, exp.Column) and node.args.get("table") is None:
         node = node.this
     quoted = isinstance(node, exp.Identifier) and bool(node.args.get("quoted"))
@@ -377,7 +377,7 @@ def _finish(select: exp.Select, context: Context, body: _Body) -> Output:
 
 
 def _output_field(context: Context, item: _Item) -> Column:
-    """A plain column keeps its number, so that what is known of it stays known."""
+    """The output column. A plain column keeps its number, so that known facts still apply."""
     if isinstance(item.value, Column):
         return replace(item.value, name=item.name)
     identifier = any(c.identifier for c in columns(item.value))

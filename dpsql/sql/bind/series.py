@@ -43,7 +43,7 @@ def series(node: exp.Expr, context: Context, ctes: Scope, name: str) -> Values:
 
 
 def _values(start: Expression, end: Expression, step: Expression) -> list[Scalar] | None:
-    """The values; None where they are not constants, or never end."""
+    """The values; None if the arguments are not constants, or the step is 0."""
     if not isinstance(start, Literal) or not isinstance(end, Literal):
         return None
     first, last = start.value, end.value

@@ -1,4 +1,4 @@
-"""UNION, EXCEPT, INTERSECT: rows of the sides by position, each private row with its unit."""
+"""UNION, EXCEPT and INTERSECT: columns pair by position, and private rows keep their unit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def combine_queries(node: exp.SetOperation, sides: list[Output], context: Contex
 
 
 def share_one_unit(relations: list[Relation]) -> bool:
-    """Whether every side is private, of one kind of unit, and knows its unit's key."""
+    """Whether every side is private, of the same kind of unit, and has its unit's key."""
     found = [r.privacy for r in relations]
     first = found[0]
     return isinstance(first, Private) and all(
@@ -60,16 +60,16 @@ def _with_unit(
     node: exp.SetOperation, sides: list[Output], fields: tuple[Column, ...], context: Context,
     *, every: bool,
 ) -> Output:  # fmt: skip
-    """UNION ALL of private rows: the unit's key is one more column that all sides give.
+    """UNION ALL of private rows: all sides have the unit's key as hidden columns.
 
     Claim: each row of the result is a row of one side with that side's unit, so it belongs to
         one unit; a unit has the rows that it has on all sides together.
     Assumes: on each side the columns of the unit's key hold it.
-    Argument: where a side reads the key by its declared type, all do, as one of several kinds could
-        make one unit of two. A key that does not fit it is NULL then; such rows are nobody's, and
-        are left out, as they are wherever the key is read so.
+    Argument: if one side reads the key by its declared type, all sides do, because a common kind of
+        different kinds could merge two units. A key that does not fit the type is then NULL. Such
+        rows belong to no unit and are left out, as wherever the key is read by its type.
 
-    UNION without ALL is then a GROUP BY of the visible columns.
+    UNION without ALL then groups by the visible columns.
     """
     states = [s.relation.privacy for s in sides]
     keys = [p.key for p in states if isinstance(p, Private)]
@@ -105,7 +105,7 @@ def _with_unit(
 
 
 def _as_declared(parts: Sequence[Column]) -> Shape:
-    """How a part of the key is read: as it is stored where all sides do, else by its type."""
+    """The shape of a part of the key: by its declared type if a side uses that, else as stored."""
     kinds = {part.shape.kind for part in parts}
     typed = next((p.shape for p in parts if p.shape.kind is not Kind.NULL), parts[0].shape)
     return replace(typed, nullable=len(kinds) > 1)
@@ -115,7 +115,7 @@ def _always_key(
     fields: tuple[Column, ...], sides: list[Output],
     keys: list[tuple[frozenset[int], ...]], part: int,
 ) -> set[int]:  # fmt: skip
-    """Visible fields that hold this part of the key on every side."""
+    """The numbers of visible fields that hold this part of the key on every side."""
     return {
         field.number
         for position, field in enumerate(fields)
@@ -124,7 +124,7 @@ def _always_key(
 
 
 def _key_column(relation: Relation, part: frozenset[int]) -> Column:
-    """A column that holds a part of the unit's key: a visible one if there is one."""
+    """A column that holds a part of the unit's key, preferably a visible one."""
     for field in relation.fields:
         if field.number in part:
             return field

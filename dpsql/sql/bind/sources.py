@@ -31,7 +31,7 @@ MOST_TABLES = 64
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """What a FROM clause offers to the rest of its SELECT."""
+    """A bound FROM clause: its relation, and the names for the rest of the SELECT."""
 
     relation: Relation
     scope: Scope
@@ -124,7 +124,7 @@ def scan_of(table: Table, context: Context, node: exp.Expr) -> Scan:
     if len(context.tables) >= MOST_TABLES:
         raise refuse("DP115", node, f"more than {MOST_TABLES} tables", "Planning is bounded.")
     context.tables.append(table.name)
-    # Rows without a key belong to no unit, and are left out where the table is read.
+    # Rows with NULL in the key belong to no unit, and are left out when the table is read.
     present = () if table.path or table.public else table.unit_columns
     fields = tuple(
         context.column(
@@ -160,7 +160,10 @@ def _privacy(table: Table, unit_fields: tuple[Column, ...]) -> Privacy:
 
 
 def _values(column: Declared, table: Table, context: Context) -> tuple[Scalar, ...] | None:
-    """Every value of a column; of a public one also where another's ``values_from`` names it."""
+    """The list of all values of a column, if it is known.
+
+    The values of a public column are also known if another column's ``values_from`` names it.
+    """
     source = column.values_from or (table.name, column.name)
     if column.values is not None or (table.unit is not None and column.values_from is None):
         return column.values
@@ -178,7 +181,7 @@ def _declared(column: Declared, values: tuple[Scalar, ...] | None) -> d.Domain:
 
 
 def bind_values(node: exp.Values, context: Context, ctes: Scope) -> Output:
-    """VALUES: constant rows, named column1, column2 unless an alias names them."""
+    """VALUES: constant rows, with columns column1, column2, ... unless an alias names them."""
     scalars = Scalars(context, replace(ctes, sources=()))
     rows = [[scalars.bind(v) for v in row.expressions] for row in node.expressions]
     if len({len(row) for row in rows}) != 1 or not all(
@@ -193,7 +196,7 @@ def bind_values(node: exp.Values, context: Context, ctes: Scope) -> Output:
 
 @dataclass(frozen=True, slots=True)
 class _Constants:
-    """A column of constants: all of its kind, or NULL."""
+    """A column of constants: all of one kind, or NULL."""
 
     shape: Shape
     values: tuple[Scalar | None, ...]
@@ -240,7 +243,7 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
             *([Edit("on", sql=pair) for pair in ([on_unit] if on_unit else _shared(current, other)[:2])]),
         )  # fmt: skip
     if kind == "right":
-        # The same rows, with the side that is kept whole on the left.
+        # The same rows: a left join with the sides exchanged.
         relation = join("left", other.relation, current.relation, condition)
     else:
         relation = join(kind, current.relation, other.relation, condition)
@@ -250,12 +253,12 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
 
 
 def _free(alias: str, taken: set[str]) -> str:
-    """A name like this one that no table of the FROM clause has."""
+    """A name made from the alias that no table of the FROM clause has."""
     return next(name for i in range(2, 200) if (name := f"{alias}_{i}").casefold() not in taken)
 
 
 def _shared(left: From, right: From) -> list[str]:
-    """The conditions on the columns that both sides have under one name."""
+    """Equality conditions for the columns that both sides have under the same name."""
     return [
         f"{_in(left, f)} = {_in(right, g)}"
         for f in left.scope.fields
@@ -265,7 +268,7 @@ def _shared(left: From, right: From) -> list[str]:
 
 
 def _named_alike(left: From, right: From) -> list[str]:
-    """The names that both sides have, as they are written."""
+    """The column names that both sides have, as written in SQL."""
     names = {f.name for f in right.scope.fields}
     return list(dict.fromkeys(spell_name(f.name) for f in left.scope.fields if f.name in names))
 
@@ -275,7 +278,7 @@ def _in(side: From, column: Column) -> str:
 
 
 def _on_unit(left: From, right: From) -> str:
-    """The condition that both sides are of one unit, in the analyst's names; empty where hidden."""
+    """The condition that both sides are of one unit, in visible names; "" if a key is hidden."""
     sides = [
         [_spelled(side.scope, component) for component in side.relation.privacy.key]
         for side in (left, right)

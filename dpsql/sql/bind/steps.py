@@ -1,4 +1,4 @@
-"""WIDTH_BUCKET: which of equal steps a value falls in, or of those between listed thresholds."""
+"""WIDTH_BUCKET: the number of the bucket of a value, for equal steps or listed thresholds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsql.sql.bind.context import refuse
 
 
 def width_bucket(scalars: Binder, node: exp.Expr) -> Expression:
-    """Equal steps are a function of their own; thresholds are a CASE, whose values are public."""
+    """WIDTH_BUCKET as a function for equal steps, and as a CASE for listed thresholds."""
     thresholds = node.args.get("threshold")
     if thresholds is None:
         names = ("this", "min_value", "max_value", "num_buckets")

@@ -1,8 +1,8 @@
-"""Queries inside expressions: IN, EXISTS, and scalars.
+"""Queries inside expressions: IN, EXISTS, and scalar subqueries.
 
-A condition of WHERE that is IN or EXISTS over private rows, or refers to the query around it,
-becomes a semi or anti join. What is left is a query of its own, whose result is public by the
-time it is used: rows of public tables, or an answer that was released before.
+An IN or EXISTS condition of WHERE that is over private rows, or refers to the outer query, becomes
+a semi or anti join. Any other subquery is a query of its own, whose result is public when it is
+used: rows of public tables, or an answer that was released before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dpsql.sql.spans import span_of
 
 
 def bind_subquery(scalars: Binder, node: exp.Expr) -> Expression:
-    """The subquery of an IN, an EXISTS, or in brackets."""
+    """The bound subquery of an IN, of an EXISTS, or in brackets."""
     context = scalars.context
     assert context.query is not None
     inner = node.args["query"] if isinstance(node, exp.In) else node.this
@@ -65,7 +65,7 @@ def bind_subquery(scalars: Binder, node: exp.Expr) -> Expression:
     if kind is Kind.TIMESTAMP and column.shape.kind is Kind.DATE and not _is_tied(relation):
         moment = scalars.call(
             "cast", (column,), node, kind.value
-        )  # a list has the type of what it is held against
+        )  # the column gets the type of the value that it is compared with
         column = context.column(column.name, moment.shape, identifier=column.identifier)
         relation = Project(relation, (moment,), (column,), relation.privacy)
     bound: Expression = Subquery("in", value, text, relation, column, shape, place)
@@ -73,7 +73,7 @@ def bind_subquery(scalars: Binder, node: exp.Expr) -> Expression:
 
 
 def _require_one_row(node: exp.Expr, relation: Relation) -> None:
-    """A scalar subquery has one row by its shape, whatever the data."""
+    """Refuse a scalar subquery unless its form gives at most one row, whatever the data."""
     while isinstance(relation, Project | Sort | Filter):
         relation = relation.input
     single = isinstance(relation, Aggregate) and not (relation.keys or relation.sets)
@@ -90,7 +90,10 @@ def _require_one_row(node: exp.Expr, relation: Relation) -> None:
 def unnest_conditions(
     relation: Relation, condition: Expression | None, node: exp.Expr
 ) -> tuple[Relation, Expression | None]:
-    """The relation with each subquery condition that needs it as a semi or anti join."""
+    """Turn subquery conditions that need it into semi or anti joins.
+
+    Returns the joined relation and the remaining condition.
+    """
     rest: list[Expression] = []
     for part in [] if condition is None else conjuncts(condition):
         subquery, kept = _as_condition(part)
@@ -102,7 +105,7 @@ def unnest_conditions(
 
 
 def _as_condition(part: Expression) -> tuple[Subquery | None, bool]:
-    """A subquery that is a whole condition, and whether rows with a match are kept."""
+    """The subquery if it is the whole condition, and whether rows with a match are kept."""
     if isinstance(part, Call) and part.function == "not":
         inner, kept = _as_condition(part.args[0])
         return inner, not kept
@@ -116,14 +119,14 @@ def _needs_join(subquery: Subquery) -> bool:
 
 
 def _is_tied(relation: Relation) -> bool:
-    """Whether rows of units, or of the query around, decide what is in it."""
+    """Whether the relation depends on private rows, or on rows of the outer query."""
     return isinstance(relation.privacy, Private) or bool(free_columns(relation))
 
 
 def free_columns(relation: Relation) -> set[int]:
-    """Columns of the query around that a query refers to.
+    """The numbers of the columns of outer queries that a query refers to.
 
-    One that an operator passes on as it is keeps its number, and is not made there.
+    A column that an operator passes through keeps its number, and does not count as made there.
     """
     made: set[int] = set()
     used: set[int] = set()
@@ -138,16 +141,16 @@ def free_columns(relation: Relation) -> set[int]:
 
 
 def _rows_alone(relation: Relation) -> Relation:
-    """The query of an EXISTS without a list of outputs that names columns of the query around."""
+    """The query of an EXISTS, without an output list that refers to columns of the outer query."""
     if isinstance(relation, Project) and free_columns(relation) - free_columns(relation.input):
         return relation.input
     return relation
 
 
 def _half_join(relation: Relation, subquery: Subquery, node: exp.Expr, *, kept: bool) -> Relation:
-    """A semi join where matches are kept, else an anti join.
+    """A semi join if matches are kept, else an anti join.
 
-    For NOT IN a comparison that is unknown counts as a match, as SQL has it.
+    For NOT IN an unknown comparison counts as a match, as in SQL.
     """
     outer = free_columns(subquery.relation)
     inner, conditions = pull_conditions(subquery.relation, outer)
@@ -176,12 +179,12 @@ def _equal(value: Expression, column: Column, *, sure: bool) -> Expression:
 
 
 def equal(one: Expression, other: Expression) -> Expression:
-    """That two values are the same."""
+    """The condition that two values are equal."""
     return _call("eq", one, other)
 
 
 def not_null(value: Expression) -> Expression:
-    """That a value is there."""
+    """The condition that a value is not NULL."""
     return _call("not", _call("is_null", value))
 
 
@@ -190,13 +193,13 @@ def _call(name: str, *args: Expression) -> Expression:
 
 
 def pull_conditions(relation: Relation, outer: set[int]) -> tuple[Relation, list[Expression]]:
-    """The query without the conditions that refer to the one around, and those conditions."""
+    """The query without the conditions that refer to the outer query, and these conditions."""
     match relation:
         case Project(input=below):
             inner, found = pull_conditions(below, outer)
             if not found:
                 return relation, []
-            # What the conditions compare with must stay visible above the output list.
+            # The inner columns of the conditions must stay visible above the output list.
             extra = tuple(f for f in inner.fields if f not in relation.fields)
             values, fields = relation.values + extra, relation.fields + extra
             return replace(relation, input=inner, values=values, fields=fields), found

@@ -1,4 +1,4 @@
-"""Dates and times as PostgreSQL's functions write and read them."""
+"""Functions that format, read and bin dates and times, as in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dpsql.sql.bind.context import refuse
 from dpsql.sql.marks import KEEPS_DATE, has
 
 _PATTERN = re.compile(r"(%[YmdHMSf]|[-/:. T_])*")
-"""Formats whose words mean the same wherever they are read."""
+"""Formats whose words have the same meaning in every engine."""
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
 
 def from_text(self: Binder, node: exp.Expr) -> Expression:
-    """``TO_DATE`` and ``TO_TIMESTAMP`` of a constant."""
+    """``TO_DATE`` and ``TO_TIMESTAMP`` of a text constant."""
     text, pattern = self.bind(node.this), _format(node)
     if not isinstance(text, Literal) or not isinstance(text.value, str):
         raise refuse(
@@ -64,7 +64,7 @@ def from_epoch(self: Binder, node: exp.Expr) -> Expression:
 
 
 def date_bin(self: Binder, node: exp.Expr) -> Expression:
-    """``DATE_BIN('15 minutes', a, origin)``: whole steps since the origin, in seconds."""
+    """``DATE_BIN('15 minutes', a, origin)``, computed in seconds since the origin."""
     step: Expression = self.bind(node.this)
     origin = node.args.get("unit")
     if isinstance(step, Literal) and isinstance(step.value, str):

@@ -1,10 +1,11 @@
-"""Views: queries of the policy, or of the session, that stand where a table is named.
+"""Views: queries of the policy or of the session that can be named like tables.
 
-Claim: a query over a view is the query with the view's text in its place. So whatever is refused,
-    bounded, priced or recalled is so for the written-out query.
-Assumes: who writes a view into the policy may let its readers ask about every table.
-Argument: the text is parsed and bound as a subquery is; only the names that it may use differ. A view of the policy
-    reads all tables, as its owner may. A session's own view reads what the session may.
+Claim: a query over a view is equal to the query with the view's text as a subquery. So it is
+    refused, bounded, priced and recalled like the written-out query.
+Assumes: the author of a view in the policy may let its readers ask about every table.
+Argument: the text is parsed and bound like a subquery; only the names that it may use differ. A
+    view of the policy may read all tables, as its owner may. A session's own view may read what the
+    session may read.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ def view_of(name: str, catalog: Catalog) -> View | None:
 
 
 def bind_view(view: View, node: exp.Expr, context: Context, query: QueryBinder) -> Output:
-    """The view's query, bound over what whoever wrote it may see: of the policy's views, all tables."""
+    """The bound query of a view, over the tables that its author may see.
+
+    For a view of the policy these are all tables.
+    """
     if view in context.views:
         raise refuse(
             "DP115",
@@ -56,7 +60,7 @@ def bind_view(view: View, node: exp.Expr, context: Context, query: QueryBinder) 
 
 
 def _seen(view: View, catalog: Catalog) -> Catalog:
-    """What the view's query may name."""
+    """The catalog with the tables that the view's query may name."""
     if isinstance(view, TemporaryView):
         return catalog
     policy = catalog.policy
@@ -65,7 +69,7 @@ def _seen(view: View, catalog: Catalog) -> Catalog:
 
 
 def _placed(view: View, node: exp.Expr) -> exp.Expr:
-    """The view's tree, all of it where the analyst named it: refusals point there."""
+    """The view's tree, with the place of the view's name for all nodes: refusals point there."""
     body, place = _tree(view), span_of(node)
     assert place is not None, "a name has a place"
     for part in body.walk():
@@ -75,7 +79,7 @@ def _placed(view: View, node: exp.Expr) -> exp.Expr:
 
 
 def _tree(view: View) -> exp.Query:
-    """The tree of a view, to be changed; that of a session's own is not kept for other sessions."""
+    """A tree of a view that may be changed. Trees of a session's own views are not cached."""
     if isinstance(view, TemporaryView):
         return parse(Source(view.sql, view.dialect)).tree
     tree, steps = _owners(view.sql)
@@ -85,7 +89,7 @@ def _tree(view: View) -> exp.Query:
 
 @lru_cache(maxsize=256)
 def _owners(sql: str) -> tuple[exp.Query, int]:
-    """A view of the policy, and the steps that reading it took."""
+    """The tree of a view of the policy, and the steps that parsing it took."""
     before = total()
     tree = parse(Source(sql, "postgres")).tree
     note_known(("view", sql))

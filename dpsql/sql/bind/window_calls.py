@@ -1,4 +1,4 @@
-"""Window functions of a SELECT, collected like aggregates and computed after them."""
+"""Window functions of a SELECT. They are collected like aggregates, and computed after them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Windows:
     found: list[tuple[Column, Window]] = field(default_factory=list)
 
     def bind(self, scalars: Binder, node: exp.Window) -> Expression:
-        """The column that stands for the window call."""
+        """The result column of a window call."""
         inner = scalars.without_windows()
         partition = tuple(inner.bind(p) for p in node.args.get("partition_by") or ())
         order = sort_keys(inner, node.args.get("order"))
@@ -68,13 +68,16 @@ class Windows:
         return column
 
     def numeric(self, args: tuple[Expression, ...]) -> tuple[Expression, ...]:
-        """A sum over groups is ``numeric`` in PostgreSQL, so that its quotients have a fraction."""
+        """The arguments of a division, with window sums as doubles.
+
+        Such a sum is ``numeric`` in PostgreSQL, so its quotients have a fraction.
+        """
         sums = {c.number for c, w in self.found if w.function == "sum"}
         return tuple(as_real(a) if isinstance(a, Column) and a.number in sums else a for a in args)
 
 
 def as_real(value: Expression) -> Expression:
-    """A number as one with a fraction."""
+    """The number cast to a double."""
     shape = FUNCTIONS["cast"].shape((value,), Kind.DOUBLE.value)
     return Call("cast", (value,), shape, Kind.DOUBLE.value, value.span)
 
@@ -87,7 +90,7 @@ def sort_keys(scalars: Binder, order: exp.Order | None) -> tuple[SortKey, ...]:
 
 
 def sort_key(value: Expression, item: exp.Expr) -> SortKey:
-    """One ORDER BY item; where nothing is said NULLs sort as the largest (PostgreSQL)."""
+    """One ORDER BY item. By default NULLs sort as the largest values (PostgreSQL)."""
     descending = bool(item.args.get("desc"))
     return SortKey(value, descending, bool(item.args.get("nulls_first")))
 
@@ -192,12 +195,12 @@ _SIDES: dict[str, Literal_["preceding", "following"]] = {
     "PRECEDING": "preceding", "FOLLOWING": "following",
 }  # fmt: skip
 _MOST_DIGITS = 1_000
-"""Of a distance: longer ones take time to read."""
+"""The most digits of a frame's distance: longer numbers take time to read."""
 _LAST = 2
 
 
 def _place(end: FrameEnd) -> int:
-    """On which side of the row an end is, and whether it is at a distance: -2 to 2."""
+    """The order of a frame's end: -2 and 2 are unbounded, -1 and 1 at a distance, 0 the row."""
     if end.side == "current row":
         return 0
     far = 1 if end.distance is not None else _LAST
@@ -205,7 +208,10 @@ def _place(end: FrameEnd) -> int:
 
 
 def _ordered(node: exp.Expr, kind: str, order: tuple[SortKey, ...]) -> None:
-    """RANGE counts in values of the one sort key, GROUPS in groups of equal ones."""
+    """Refuse a RANGE or GROUPS frame with a distance that has no fitting sort key.
+
+    RANGE counts in values of one numeric sort key, GROUPS in groups of equal sort keys.
+    """
     numeric = len(order) == 1 and order[0].value.shape.kind.numeric
     if not order or (kind == "RANGE" and not numeric):
         wanted = "one number" if kind == "RANGE" else "something"

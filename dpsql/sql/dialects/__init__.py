@@ -1,1 +1,1 @@
-"""Input dialects: what their SQL says, said as PostgreSQL says it. See ``translate``."""
+"""Input dialects, and their translation to PostgreSQL's dialect. See ``translate``."""

@@ -1,4 +1,4 @@
-"""What a difference between dialects is, and the pieces that differences are made of."""
+"""A difference between dialects, and helpers to write differences."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dpsql.sql.spans import span_of
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A construct that means something else than in PostgreSQL, and how it is said there.
+    """A construct that differs in meaning from PostgreSQL, and its translation.
 
-    ``about`` is a line of the documentation. ``of`` gives the node that means the same there;
-    it may be the node itself, changed in place, or a refusal.
+    ``about`` is a line of the documentation. ``of`` returns a node that has the same meaning in
+    PostgreSQL. It may change the node in place and return it, or raise a refusal.
     """
 
     about: str
@@ -29,9 +29,9 @@ Changes = Mapping[type[exp.Expr], Change]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """An input dialect: its name, how it folds unquoted names, and where it differs.
+    """An input dialect: its name, its folding of unquoted names, and its differences.
 
-    ``escapes`` says that a backslash in a string constant begins an escape.
+    ``escapes`` says that a backslash in a string constant begins an escape sequence.
     """
 
     name: str
@@ -42,17 +42,17 @@ class Dialect:
 
 
 def refuse(node: exp.Expr, headline: str, why: str, instead: str) -> Refused:
-    """A refusal of what has no counterpart."""
+    """The refusal of a construct that has no counterpart in PostgreSQL."""
     return Refused(Refusal("DP100", headline, why, instead, span_of(node)))
 
 
 def keep_node(node: exp.Expr) -> exp.Expr:
-    """The node as it is."""
+    """The node unchanged."""
     return node
 
 
 def without(*names: str) -> Callable[[exp.Expr], exp.Expr]:
-    """The node without arguments that the parser adds and that say nothing here."""
+    """A change that removes arguments that the parser adds and that have no meaning here."""
 
     def of(node: exp.Expr) -> exp.Expr:
         for name in names:
@@ -63,7 +63,7 @@ def without(*names: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def number(value: int) -> exp.Expr:
-    """A whole constant."""
+    """A whole-number constant."""
     return exp.Literal.number(value)
 
 
@@ -73,7 +73,7 @@ def text(value: str) -> exp.Expr:
 
 
 def cast(node: exp.Expr, to: exp.DType) -> exp.Expr:
-    """The node as another type."""
+    """The node cast to another type."""
     return exp.Cast(this=node, to=exp.DataType(this=to))
 
 

@@ -1,8 +1,8 @@
-"""Constructs that mean the same in every dialect, held against each one's documentation.
+"""Constructs that have the same meaning in every dialect, checked in each one's documentation.
 
-A node class that the closed world lists must be here, in a dialect's table, or in the record of a
-function that says so; a new one is
-refused in other dialects than PostgreSQL until somebody has looked it up.
+A node class of the closed world must be listed here, in a dialect's table, or in the record of a
+function with its dialects. A new class is refused in dialects other than PostgreSQL until its
+meaning there has been looked up.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ SAME: frozenset[type[exp.Expr]] = frozenset([
     exp.Window, exp.WindowSpec, exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Var,
     exp.Literal, exp.Boolean, exp.Null, exp.Placeholder, exp.Parameter, exp.DataType,
     exp.DataTypeParam, exp.Interval, exp.Tuple, exp.Paren, exp.ExplodingGenerateSeries,
-    # where NULLs are sorted is written out by the parser, as each dialect has it
+    # the parser writes out the dialect's order of NULLs
     exp.Ordered,
-    # operators and constants that are no function of their own
+    # operators and constants without a function record
     exp.Exists, exp.Between, exp.Escape, exp.Case, exp.If, exp.CurrentDate, exp.CurrentTimestamp,
-    # aggregates whose order is apart; records say it of the others
+    # aggregates with WITHIN GROUP; the dialects of others are in their records
     exp.WithinGroup,
-    # lists of quantiles, whose first place is written out by the parser
+    # lists of quantiles; the parser writes out the dialect's first index
     exp.Array, exp.Bracket,
-    # window functions: the frame that a dialect takes is written out by the parser
+    # window functions; the parser writes out the dialect's default frame
     exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag,
     exp.Lead, exp.FirstValue, exp.LastValue,
 ])  # fmt: skip
@@ -36,4 +36,4 @@ ALSO_SAME: dict[str, frozenset[type[exp.Expr]]] = {
     "bigquery": frozenset([exp.Values, exp.DateBin]),
     "snowflake": frozenset([exp.StrToDate, exp.StrToTime, exp.DateBin]),
 }
-"""What one dialect shares with PostgreSQL, and another does not."""
+"""Constructs with PostgreSQL's meaning in some dialects only."""

@@ -13,26 +13,26 @@ WHITE = "".join(map(chr, (*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 
 WHITE += "".join(map(chr, (0x2028, 0x2029, 0x202F, 0x205F, 0x3000)))
 """Every character that Unicode calls white space."""
 SPACES = "".join(c for c in WHITE if unicodedata.category(c) == "Zs")
-"""Those of them that are spaces: no tabs, no ends of lines."""
+"""The white space that is a space in Unicode: no tabs, no ends of lines."""
 
 
 def exact(node: exp.Expr) -> exp.Expr:
-    """``/`` that is never whole."""
+    """``/`` whose quotient is never rounded to a whole number."""
     return exp.Div(this=cast(node.this, exp.DType.DOUBLE), expression=node.expression, typed=True)
 
 
 def six_digits(node: exp.Expr) -> exp.Expr:
-    """``/`` of fixed-point numbers: whole ones give six digits, rounded."""
+    """``/`` of fixed-point numbers: a quotient of whole numbers is rounded to six digits."""
     return mark_node(exp.Div(this=node.this, expression=node.expression, typed=True), SIX_DIGITS)
 
 
 def whole(node: exp.Expr) -> exp.Expr:
-    """``//``, ``DIV``: toward zero, of whole numbers."""
+    """``//`` and ``DIV``: division of whole numbers, rounded toward zero."""
     return mark_node(exp.Div(this=node.this, expression=node.expression, typed=True), WHOLE_ONLY)
 
 
 def strict_extreme(node: exp.Expr) -> exp.Expr:
-    """GREATEST and LEAST that are NULL when an argument is."""
+    """GREATEST and LEAST that are NULL if an argument is NULL."""
     if node.args.get("ignore_nulls"):
         return node
     items = [node.this, *node.expressions]
@@ -47,7 +47,7 @@ def strict_extreme(node: exp.Expr) -> exp.Expr:
 
 
 def strict_concat(node: exp.Expr) -> exp.Expr:
-    """CONCAT that is NULL when a part is."""
+    """CONCAT that is NULL if an argument is NULL."""
     parts = list(node.expressions)
     joined: exp.Expr = parts[0]
     for item in parts[1:]:
@@ -56,12 +56,12 @@ def strict_concat(node: exp.Expr) -> exp.Expr:
 
 
 def untimed_pipe(node: exp.Expr) -> exp.Expr:
-    """``||``, but not of timestamps."""
+    """``||`` that refuses timestamps."""
     return mark_node(node, NO_TIMES)
 
 
 def undoubled_pipe(node: exp.Expr) -> exp.Expr:
-    """``||``, but not of numbers with a fraction."""
+    """``||`` that refuses numbers with a fraction."""
     return mark_node(node, NO_DOUBLES)
 
 
@@ -73,21 +73,21 @@ def without_like_escape(node: exp.Expr) -> exp.Expr:
 
 
 def trimmed_white(node: exp.Expr) -> exp.Expr:
-    """TRIM of all white space where nothing else is named."""
+    """TRIM that removes all white space if no characters are given."""
     if node.args.get("expression") is None:
         node.set("expression", text(WHITE))
     return node
 
 
 def trimmed_spaces(node: exp.Expr) -> exp.Expr:
-    """TRIM of all spaces where nothing else is named."""
+    """TRIM that removes all spaces of Unicode if no characters are given."""
     if node.args.get("expression") is None:
         node.set("expression", text(SPACES))
     return node
 
 
 def counted_from_one(node: exp.Expr) -> exp.Expr:
-    """SUBSTR from a place: PostgreSQL counts from before the text where the place is 0."""
+    """SUBSTR whose start 0 means the first character; in PostgreSQL it is the place before it."""
     start = node.args.get("start")
     node.set("zero_start", None)
     if isinstance(start, exp.Literal) and str(start.name) == "0":
@@ -111,7 +111,7 @@ def logarithm(node: exp.Expr) -> exp.Expr:
 
 
 def nvl2(node: exp.Expr) -> exp.Expr:
-    """``NVL2(a, b, c)``: b where a is there."""
+    """``NVL2(a, b, c)``: ``b`` if ``a`` is not NULL, else ``c``."""
     there = exp.Not(this=_is_null(node.this))
     return exp.If(this=there, true=node.args["true"], false=node.args.get("false"))
 
@@ -124,7 +124,7 @@ def contains(node: exp.Expr) -> exp.Expr:
 
 
 def raw(node: exp.Expr) -> exp.Expr:
-    """A string constant whose backslashes are just that."""
+    """A string constant in which a backslash is an ordinary character."""
     return text(str(node.name))
 
 
@@ -147,7 +147,7 @@ def epoch_seconds(node: exp.Expr) -> exp.Expr:
 
 
 def integer_for(kind: exp.Expr) -> exp.Expr | None:
-    """A fixed-point type without digits behind the point is one of whole numbers."""
+    """BIGINT for a fixed-point type of more than 18 digits, none after the point; else None."""
     sizes = [str(size.name) for size in kind.expressions]
     if kind.this != exp.DType.DECIMAL or sizes[1:] != ["0"] or not sizes[0].isdigit():
         return None
@@ -155,7 +155,7 @@ def integer_for(kind: exp.Expr) -> exp.Expr | None:
 
 
 def decimal(kind: exp.Expr) -> exp.Expr:
-    """A type of numbers as PostgreSQL would name it."""
+    """A numeric type in PostgreSQL's words."""
     return integer_for(kind) or kind
 
 

@@ -1,7 +1,8 @@
-"""The dialects, each as a table of what it means differently. Data: how is in the modules beside.
+"""The dialects, each as a table of its differences; the other modules have the translations.
 
 A construct that neither ``same.SAME`` nor a dialect's table lists is refused in that dialect.
-What a dialect does not have at all has no other meaning there, so PostgreSQL's is meant.
+A construct that a dialect does not have at all has no other meaning there, so PostgreSQL's meaning
+is used.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TYPES = exp.DType
 def _typed(
     types: Mapping[exp.DType, exp.DType | str], *marks: str, sizes: bool = False
 ) -> Callable[[exp.Expr], exp.Expr]:
-    """CAST to a dialect's types: other names, or why not."""
+    """A change of CAST. ``types`` maps a type to PostgreSQL's, or to the reason of a refusal."""
 
     def of(node: exp.Expr) -> exp.Expr:
         kind = node.args["to"]
@@ -41,12 +42,12 @@ def _typed(
 _ONE_INTEGER: dict[exp.DType, exp.DType | str] = {
     exp.DType.SMALLINT: exp.DType.BIGINT, exp.DType.INT: exp.DType.BIGINT,
 }  # fmt: skip
-"""Where all names of integers are the same type, of 64 bits at least."""
+"""For dialects in which all integer types are one type, of at least 64 bits."""
 _CASTS = "A cast means the same on every row, and never fails on one."
 
 
 def _column_names(*names: str) -> Callable[[exp.Expr], exp.Expr]:
-    """VALUES whose columns are called so, counted on, where nothing else is said."""
+    """A change of VALUES that names unnamed columns by a prefix and a number, from ``names``."""
     prefix, first = names[0], int(names[1])
 
     def of(node: exp.Expr) -> exp.Expr:
@@ -61,12 +62,12 @@ def _column_names(*names: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def _minus(node: exp.Expr) -> exp.Expr:
-    """BigQuery's difference of dates is an interval."""
+    """``-`` in BigQuery, where the difference of two dates is an interval."""
     return mark_node(node, NO_DAYS)
 
 
 def _keeps(node: exp.Expr) -> exp.Expr:
-    """Whole days added to a date give a date."""
+    """``+`` and ``-`` that keep a date a date if whole days are added."""
     return mark_node(node, KEEPS_DATE)
 
 
@@ -107,7 +108,7 @@ _SHARED: Changes = {
     exp.Week: Change("`WEEK(d)`: of ISO 8601", t.take_part(t.plain("week"))),
     exp.WeekOfYear: Change("`WEEKOFYEAR(d)`: of ISO 8601", t.take_part(t.plain("week"))),
 }
-"""What two dialects or more have, and PostgreSQL has not."""
+"""Constructs that at least two dialects have, and PostgreSQL does not have."""
 
 BIGQUERY = Dialect("bigquery", "BigQuery", "keep", escapes=True, changes={
     **_SHARED,
@@ -217,4 +218,4 @@ DUCKDB = Dialect("duckdb", "DuckDB", "keep", escapes=False, changes={
 
 POSTGRES = Dialect("postgres", "PostgreSQL", "lower", escapes=False, changes={})
 DIALECTS = {d.name: d for d in (POSTGRES, DUCKDB, BIGQUERY, SNOWFLAKE)}
-"""Dialects a session may write in; semantics follow them."""
+"""The dialects of sessions. A statement has the meaning that it has in its dialect."""

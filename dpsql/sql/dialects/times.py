@@ -1,4 +1,4 @@
-"""Differences of dates and times: what is cut, moved, counted and taken out of them."""
+"""Differences of dates and times: truncation, addition, differences and parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 
 def _weeks_later(unit: str) -> int | None:
-    """How many days a week of this unit begins before Monday; None for what is no week."""
+    """The days by which a week of this unit begins before Monday; None for units but weeks."""
     found = re.fullmatch(r"week\((\w+)\)", unit)
     if unit in ("week", "isoweek"):
         return 0
@@ -25,9 +25,9 @@ def _weeks_later(unit: str) -> int | None:
 
 
 def truncate_time(weeks: str, *, keeps: bool = True) -> Callable[[exp.Expr], exp.Expr]:
-    """``DATE_TRUNC`` in either order of arguments; ``weeks`` is what WEEK alone means.
+    """``DATE_TRUNC`` in either order of arguments; ``weeks`` is the meaning of plain WEEK.
 
-    ``keeps`` says that a date stays one.
+    ``keeps`` says that the result of a date is a date.
     """
 
     def of(node: exp.Expr) -> exp.Expr:
@@ -58,7 +58,10 @@ def _span(count: int, unit: str) -> exp.Expr:
 
 
 def add_step(sign: type[exp.Expr], *, date: bool | None) -> Callable[[exp.Expr], exp.Expr]:
-    """``DATE_ADD`` and its like. ``date``: the result is one; None: if the argument is."""
+    """``DATE_ADD`` and similar functions.
+
+    ``date`` says whether the result is a date; None: it is one if the argument is.
+    """
 
     def of(node: exp.Expr) -> exp.Expr:
         step, unit = node.expression, node.args.get("unit")
@@ -80,7 +83,7 @@ def add_step(sign: type[exp.Expr], *, date: bool | None) -> Callable[[exp.Expr],
 
 
 def bucket_time(node: exp.Expr) -> exp.Expr:
-    """``time_bucket``: steps since a Monday, where no origin is named; a date stays one."""
+    """``time_bucket``: steps since a Monday unless an origin is given; a date stays a date."""
     if node.args.get("unit") is not None:
         return node
     node.set("unit", cast(text("2000-01-03"), exp.DType.TIMESTAMP))
@@ -88,7 +91,7 @@ def bucket_time(node: exp.Expr) -> exp.Expr:
 
 
 def boundaries(weeks: str) -> Callable[[exp.Expr], exp.Expr]:
-    """How many boundaries of a unit lie between two times: the first less the second."""
+    """The number of boundaries of a unit between two times: the first minus the second."""
 
     def of(node: exp.Expr) -> exp.Expr:
         unit = _unit(node.args.get("unit"), weeks) or "day"
@@ -115,7 +118,7 @@ def boundaries(weeks: str) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def count_elapsed_units(node: exp.Expr) -> exp.Expr:
-    """How many whole units passed from the second time to the first."""
+    """The number of whole units that passed from the second time to the first."""
     unit = word(node.args.get("unit"))
     seconds = {**_SECONDS, "day": 86_400}.get(unit)
     if seconds is None:
@@ -147,7 +150,10 @@ def _days(late: exp.Expr, early: exp.Expr) -> exp.Expr:
 
 
 def _seconds(late: exp.Expr, early: exp.Expr, size: int) -> exp.Expr:
-    """Whole units of so many seconds; microseconds are kept apart from rounding."""
+    """The number of whole units of ``size`` seconds between two times.
+
+    The seconds are first rounded to microseconds, so that errors of doubles do not matter.
+    """
     apart = exp.Sub(this=part(late, "epoch"), expression=part(early, "epoch"))
     exact = exp.Round(this=apart, decimals=number(6))
     quotient = exp.Div(this=exact, expression=number(size), typed=True)
@@ -155,7 +161,7 @@ def _seconds(late: exp.Expr, early: exp.Expr, size: int) -> exp.Expr:
 
 
 def extract_part(parts: Mapping[str, Part]) -> Callable[[exp.Expr], exp.Expr]:
-    """``EXTRACT``, ``DATE_PART``: each part by what it is in PostgreSQL."""
+    """``EXTRACT`` and ``DATE_PART``: ``parts`` translates each part to PostgreSQL."""
 
     def of(node: exp.Expr) -> exp.Expr:
         name = word(node.this)
@@ -172,32 +178,32 @@ def extract_part(parts: Mapping[str, Part]) -> Callable[[exp.Expr], exp.Expr]:
 
 
 def take_part(of_part: Part) -> Callable[[exp.Expr], exp.Expr]:
-    """``YEAR(d)`` and its like."""
+    """``YEAR(d)`` and similar functions."""
     return lambda node: of_part(node.this)
 
 
 def plain(name: str) -> Part:
-    """A part of the same meaning."""
+    """A part with PostgreSQL's meaning, under its name there."""
     return lambda value: part(value, name)
 
 
 def from_sunday_one(value: exp.Expr) -> exp.Expr:
-    """Days of the week from 1, Sunday."""
+    """The day of the week, where 1 is Sunday."""
     return exp.Paren(this=exp.Add(this=part(value, "dow"), expression=number(1)))
 
 
 def whole_second(value: exp.Expr) -> exp.Expr:
-    """Seconds without their fraction."""
+    """The seconds of the minute, without their fraction."""
     return cast(exp.Floor(this=part(value, "second")), exp.DType.BIGINT)
 
 
 def whole_epoch(value: exp.Expr) -> exp.Expr:
-    """Seconds since 1970 without their fraction."""
+    """The seconds since 1970, without their fraction."""
     return cast(exp.Floor(this=part(value, "epoch")), exp.DType.BIGINT)
 
 
 def week_of_sundays(value: exp.Expr) -> exp.Expr:
-    """Weeks begin on Sunday; what is before the first one is week 0."""
+    """The week of the year, where weeks begin on Sunday; days before the first one are week 0."""
     since = exp.Sub(
         this=exp.Add(this=part(value.copy(), "doy"), expression=number(6)),
         expression=part(value, "dow"),
@@ -206,7 +212,7 @@ def week_of_sundays(value: exp.Expr) -> exp.Expr:
 
 
 def as_date(value: exp.Expr) -> exp.Expr:
-    """The day."""
+    """The date of a time."""
     return cast(value, exp.DType.DATE)
 
 
@@ -233,7 +239,7 @@ def instant_in_zone(node: exp.Expr) -> exp.Expr:
 
 
 def date_from_parts(node: exp.Expr) -> exp.Expr:
-    """``DATE(2025, 1, 31)`` of literals."""
+    """``DATE(2025, 1, 31)``, for literals only."""
     values = [node.args.get(name) for name in ("year", "month", "day")]
     if not all(isinstance(v, exp.Literal) and v.name.isdigit() for v in values):
         raise refuse(
@@ -247,7 +253,7 @@ def date_from_parts(node: exp.Expr) -> exp.Expr:
 
 
 def last_day(node: exp.Expr) -> exp.Expr:
-    """``LAST_DAY(d)`` of the month."""
+    """``LAST_DAY(d)``: the last day of the month."""
     if word(node.args.get("unit")) not in ("", "month"):
         raise refuse(
             node, "LAST_DAY is of a month", "Other units are not listed.", "LAST_DAY(placed)"
@@ -271,7 +277,7 @@ def format_time(node: exp.Expr) -> exp.Expr:
 
 
 def read_in_full(node: exp.Expr) -> exp.Expr:
-    """``PARSE_DATE`` with a year: without one, dialects take different years."""
+    """``PARSE_DATE`` with a year in its format. Without one, dialects use different years."""
     pattern = node.args.get("format")
     if pattern is None or "%Y" not in str(pattern.name):
         raise refuse(

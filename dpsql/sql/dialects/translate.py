@@ -1,8 +1,8 @@
-"""A tree in a dialect's words as the tree that means the same in PostgreSQL's.
+"""Translates the tree of a statement from its dialect to PostgreSQL's dialect.
 
-Everything behind this stage knows one dialect. What a dialect's table does not list, and what
-``same`` does not say is shared by all, is refused, so that no word passes with a meaning that
-it does not have there.
+All later stages know only PostgreSQL's dialect. A construct is refused if it is neither in the
+dialect's table nor in ``same``. So no construct is read with a meaning that it does not have in its
+dialect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpsql.sql.spans import span_of
 
 
 def translate(tree: exp.Query, dialect: str) -> None:
-    """Say the query in PostgreSQL's words; places stay where they are in the text."""
+    """Translate the query to PostgreSQL's dialect in place; nodes keep their places in the text."""
     known = DIALECTS[dialect]
     if known is POSTGRES:
         return
@@ -41,7 +41,7 @@ def translate(tree: exp.Query, dialect: str) -> None:
 
 
 def _changed(node: exp.Expr, change: Change, dialect: Dialect) -> exp.Expr:
-    """The node in PostgreSQL's words; refused where an argument has no part in what it becomes."""
+    """The translated node; refused if the translation ignores one of its arguments."""
     optional = [name for name, needed in node.arg_types.items() if not needed]
     given = [n for n in optional if isinstance(node.args.get(n), exp.Expr) and n not in _ADDED]
     probes = [(name, node.copy()) for name in given]
@@ -51,7 +51,7 @@ def _changed(node: exp.Expr, change: Change, dialect: Dialect) -> exp.Expr:
     for name, probe in probes:
         probe.set(name, exp.column("probe"))
         ignored = False
-        with suppress(Exception):  # whatever it says of another argument: it read it
+        with suppress(Exception):  # an error shows that the argument was read
             ignored = change.of(probe) == new
         if ignored:
             raise Refused(_unread(node, name, dialect))
@@ -59,7 +59,7 @@ def _changed(node: exp.Expr, change: Change, dialect: Dialect) -> exp.Expr:
 
 
 _ADDED = ("default_year",)
-"""What the parser adds by itself."""
+"""Arguments that the parser adds by itself."""
 
 
 def _unread(node: exp.Expr, argument: str, dialect: Dialect) -> Refusal:
@@ -76,7 +76,7 @@ def _unread(node: exp.Expr, argument: str, dialect: Dialect) -> Refusal:
 
 
 def check_text(tokens: Sequence[Token], text: str, dialect: str) -> None:
-    """Refuse string constants with escapes that are read in several ways."""
+    """Refuse string constants with escape sequences that readers interpret differently."""
     if not DIALECTS[dialect].escapes:
         return
     for token in tokens:
@@ -95,7 +95,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.In)
 def _known(node: exp.Expr, dialect: Dialect) -> bool:
     kind = type(node)
     if dialect.name == "duckdb" and kind is exp.Tuple and isinstance(node.parent, _COMPARISONS):
-        return False  # NULL is equal to NULL there
+        return False  # in DuckDB's rows NULL is equal to NULL
     return (
         bool(own(node))
         or kind in SAME
@@ -117,7 +117,7 @@ def _replace(node: exp.Expr, new: exp.Expr) -> None:
 
 
 def _fold(nodes: Sequence[exp.Expr], dialect: Dialect) -> None:
-    """Unquoted names as the dialect stores them, and quoted from then on."""
+    """Fold unquoted names as the dialect stores them, and mark them as quoted."""
     for node in nodes:
         if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
             name = str(node.this)

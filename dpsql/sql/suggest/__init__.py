@@ -1,14 +1,15 @@
-"""What to write instead of a statement that is refused: the nearest one that is answered.
+"""Suggestions for a refused statement: the most similar statement that is answered.
 
-A refusal says where and why; here statements near it are made on the syntax tree, and the nearest ones are
-asked first, as they would be asked by anybody: bound, checked, planned and priced. One that is refused is
-not shown; what is near to it is tried next. So a statement with two faults is mended twice.
+A refusal has a place and a reason. From these, similar statements are made by changes of the syntax
+tree. The nearest ones are tried first, like any statement: they are bound, checked, planned and
+priced. A statement that is refused again is not shown; statements near to it are tried later. So a
+statement with two faults is changed twice.
 
-Claim: a suggestion depends on the text, the policy and the settings alone, and names no table or column that
-    the role may not see.
+Claim: a suggestion depends on the text, the policy and the settings alone, and names no table or
+    column that the role may not see.
 Assumes: the pure stages depend on nothing else.
-Argument: only the pure stages ask for it, with the same catalog as the statement itself. Names come from the
-    statement, from that catalog, or from the scope of a statement that is bound by it.
+Argument: only the pure stages ask for it, with the same catalog as the statement itself. Names come
+    from the statement, from that catalog, or from the scope of a statement that is bound with it.
 """
 
 from __future__ import annotations
@@ -35,41 +36,41 @@ from dpsql.sql.suggest.words import respelled_words
 from dpsql.sql.suggest.writer import write
 
 MOST_TRIED = 12
-"""Statements that are asked for one suggestion."""
+"""The most statements that are tried for one suggestion."""
 MOST_STEPS = 60_000
-"""The work of planning that they may take together: a twentieth of what a statement may."""
+"""The most planning steps of all tried statements together: a twentieth of those of a statement."""
 LONGEST = STATEMENT // 2
-"""Longer statements get no suggestion in SQL: nobody would read it."""
+"""Longer statements get no suggestion in SQL, as it would be too long to read."""
 _FAREST = 30
 
 Ask = Callable[[Source], object]
-"""Plans a statement; raises ``Refused`` where it is not answered."""
+"""Plans a statement; raises ``Refused`` if it is not answered."""
 
 
 def suggest_statement(
     refused: Refused, source: Source, ask: Ask, visible: Sequence[str]
 ) -> Refused:
-    """The same refusal, with the nearest statement that is answered, if one was found in time."""
+    """The same refusal, with the nearest statement that is answered if one is found in time."""
     first = refused.first
     if len(source.text) > LONGEST or is_sql(first.instead):
         return refused
     try:
         with limit_part(MOST_STEPS):
             found = _Search(source, ask, visible).nearest(refused)
-    except (Refused, RecursionError):  # the work is used up: nothing nearer is known
+    except (Refused, RecursionError):  # the steps are used up
         found = None
     if found is None:
         return refused
     instead = "\n".join((found.text, *(f"-- {_note(note)}" for note in _notes(found, first))))
     told = replace(first, instead=instead)
-    if told.instead != instead:  # it is too long to be shown whole
+    if told.instead != instead:  # the suggestion was cut, because it is too long
         return refused
     rest = [told if refusal is first else refusal for refusal in refused.refusals]
     return type(refused)(*rest, text=refused.text)
 
 
 def _notes(found: Candidate, refusal: Refusal) -> Iterator[str]:
-    """What the suggestion does not keep, and then what the rule says in its own words."""
+    """Notes on what the suggestion changes, then the advice of the rule if a part was left out."""
     yield from dict.fromkeys(found.notes)
     if found.loses and refusal.instead not in ("", LEAVE_OUT):
         yield refusal.instead
@@ -81,7 +82,7 @@ def _note(text: str) -> str:
 
 @dataclass(slots=True)
 class _Search:
-    """The statements that are still to be tried, the nearest ones first."""
+    """A search: ``waiting`` is the heap of statements to try, ordered by distance."""
 
     source: Source
     ask: Ask
@@ -90,7 +91,7 @@ class _Search:
     seen: set[str] = field(default_factory=set)
 
     def nearest(self, refused: Refused) -> Candidate | None:
-        """The first one that is answered."""
+        """The first tried statement that is answered, or None."""
         self.seen.add(self.source.text.strip())
         self._spread(Candidate(self.source.text, 0), refused)
         for _ in range(MOST_TRIED):
@@ -102,14 +103,14 @@ class _Search:
             except Refused as again:
                 step()
                 self._spread(candidate, again)
-            except NotAdmitted:  # a defect of dpsql, which is not this statement's
+            except NotAdmitted:  # a defect of dpsql, not a fault of the statement
                 continue
             else:
                 return candidate
         return None
 
     def _spread(self, candidate: Candidate, refused: Refused) -> None:
-        """Let what is near to a refused candidate wait for its turn."""
+        """Add the statements near to a refused candidate to ``waiting``."""
         source, lost = self._source(candidate.text), candidate.loses
         for near in _near(source, refused.first, self.visible, lost=lost):
             text = near.text.strip()
@@ -127,7 +128,7 @@ class _Search:
 def _near(
     source: Source, refusal: Refusal, visible: Sequence[str], *, lost: bool
 ) -> Iterator[Candidate]:
-    """Statements that do without what a refusal points at; ``lost``: after a part was left out."""
+    """Statements without the refused construct; ``lost``: a part has been left out before."""
     for near in respelled_words(source, refusal, visible):
         yield replace(near, loses=bool(near.notes) and near.distance < LOOK_UP)
     try:
@@ -144,7 +145,7 @@ def _near(
 
 
 def _in_from(tree: exp.Expr, refusal: Refusal) -> bool:
-    """Whether what is refused stands where tables do."""
+    """Whether the refused construct is in the place of a table."""
     found = innermost(tree, refusal.span)
     return refusal.code in ("DP100", "DP107") and any(
         isinstance(n, exp.Table) for n in upward(found)
@@ -154,7 +155,7 @@ def _in_from(tree: exp.Expr, refusal: Refusal) -> bool:
 def _changes(
     case: Case, refusal: Refusal, visible: Sequence[str], *, lost: bool
 ) -> Iterator[Change]:
-    # A column that went with its table is no misspelling of a column that is still there.
+    # A column of a table that was left out is not a misspelling of a remaining column.
     yield from apply_edits(case, () if lost and refusal.code == "DP105" else refusal.edits)
     if refusal.code == "DP104":
         yield from renamed_table(case, refusal.span, visible)

@@ -1,4 +1,4 @@
-"""A statement that may be answered instead of one that is not."""
+"""Candidates: statements that may be answered instead of a refused one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from sqlglot import exp
 from dpsql.sql.parse import Source
 
 MEND, CHANGE, LEAVE_OUT, SUMMARIZE, LOOK_UP = 1, 2, 4, 7, 12
-"""How far a candidate is from the statement: written rightly; with a change that a rule proposes; without a
-part of it; its rows counted or averaged; a question about what may be asked."""
+"""Distances of a candidate from the statement, by the kind of change.
+
+``MEND``: the same statement, spelled correctly. ``CHANGE``: a change that a rule proposes.
+``LEAVE_OUT``: a part is left out. ``SUMMARIZE``: rows are counted or averaged. ``LOOK_UP``: a query
+of the tables and columns that may be asked about.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A text, how far it is from the statement that was refused, and what is said about it."""
+    """A text, its distance from the refused statement, and notes on the changes."""
 
     text: str
     distance: int
@@ -26,7 +30,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A changed tree, not written yet."""
+    """A changed tree that is not yet written as text."""
 
     tree: exp.Expr
     distance: int
@@ -36,11 +40,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A refused statement as it was written, with its tree: what a repair looks at."""
+    """A refused statement as it was written, with its tree."""
 
     source: Source
     tree: exp.Expr
 
     def copy(self) -> exp.Expr:
-        """The tree, to be changed."""
+        """A copy of the tree that may be changed."""
         return self.tree.copy()

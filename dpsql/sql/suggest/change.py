@@ -1,4 +1,4 @@
-"""The changes that rules propose, made on the syntax tree."""
+"""Applies the changes that rules propose to the syntax tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_KEYS = 3
 
 
 def apply_edits(case: Case, edits: tuple[Edit, ...]) -> Iterator[Change]:
-    """The statement after each edit that can be made."""
+    """The changed statements, one for each edit that can be applied."""
     for order, edit in enumerate(edits):
         if edit.how == "leave_out":
             yield from left_out(case, edit.span)
@@ -41,7 +41,7 @@ def _replace(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
     new = fragment(edit.sql, case.source.dialect)
     counts = isinstance(new, exp.Count) and isinstance(new.this, exp.Star)
     outer = node.parent
-    if counts and isinstance(outer, exp.Alias):  # the name was for another thing
+    if counts and isinstance(outer, exp.Alias):  # the alias named another value
         node = outer
     note = (f"COUNT(*) instead of {text_of(node, case.source)}",) if counts else ()
     put(node, new)
@@ -66,7 +66,7 @@ def _call(column: exp.Expr, name: str) -> None:
 
 
 def _values(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
-    """How many rows each value has, in the place of an aggregate over these values."""
+    """Replace an aggregate over values by the values with their numbers of rows."""
     node = at(tree, edit.span)
     while node is not None and isinstance(node.parent, exp.Alias | exp.Paren):
         node = node.parent
@@ -83,7 +83,7 @@ def _values(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
 
 
 def _first_group(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
-    """The group that is first in an order, in the place of the row that is."""
+    """Replace the value of the first row in an order by the first group in an order."""
     node = at(tree, edit.span)
     select = None if node is None else node.find_ancestor(exp.Select)
     if node is None or select is None:
@@ -131,7 +131,7 @@ def _on(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
 
 
 def _using(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
-    """The names that a NATURAL JOIN finds by itself."""
+    """Replace NATURAL JOIN by a join with USING and the columns that it would use."""
     node = at(tree, edit.span)
     if not isinstance(node, exp.Join):
         return None
@@ -143,7 +143,7 @@ def _using(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
 
 
 def _and(before: exp.Expr, condition: exp.Expr) -> exp.Expr:
-    """Both conditions, as the parser reads a list of them: from the left."""
+    """The conjunction of both conditions, nested to the left as the parser does it."""
     parts = condition.flatten() if isinstance(condition, exp.And) else (condition,)
     return reduce(lambda found, part: exp.And(this=found, expression=part), parts, before)
 
@@ -154,7 +154,7 @@ def _inner(tree: exp.Expr, edit: Edit, _: Case) -> _Made:
 
 
 def _keep_both(node: exp.Join) -> tuple[str, ...]:
-    """Let a join keep what both sides have; what to say of that."""
+    """Make the join an inner join; returns the notes on that."""
     side = str(node.args.get("side") or "")
     touch(node)
     for key in ("side", "kind", "method"):
@@ -187,7 +187,7 @@ def _group(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
 
 
 def _summarize(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
-    """Averages of numbers by what can be a group; what is left out is said."""
+    """Replace the outputs by keys and averages; the notes say what is changed and left out."""
     select, words = outermost_select(tree), edit.sql.split()
     if select is None or len(words) != len(select.expressions) or select.args.get("distinct"):
         return None
@@ -220,7 +220,7 @@ def _summarize(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
 
 
 def _unsorted(select: exp.Expr, case: Case) -> list[str]:
-    """Take ORDER BY, LIMIT and OFFSET off; what was taken."""
+    """Remove ORDER BY, LIMIT and OFFSET; returns notes on the removed clauses."""
     found = []
     for key in ("order", "limit", "offset"):
         clause = select.args.get(key)
@@ -232,9 +232,10 @@ def _unsorted(select: exp.Expr, case: Case) -> list[str]:
 
 
 def _count_rows(tree: exp.Expr, edit: Edit, case: Case) -> _Made:
-    """How many rows the query has; a plain one loses its list, another one is counted as a whole.
+    """The number of rows of the query.
 
-    Averages of the columns that ``sql`` names stand beside, one a line.
+    A plain SELECT gets COUNT(*) as its list. Any other query becomes a subquery whose rows are
+    counted, with averages of the columns in ``sql`` (one per line).
     """
     if not isinstance(tree, exp.Query):
         return None

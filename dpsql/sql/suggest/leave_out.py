@@ -1,4 +1,4 @@
-"""The statement without the part that a refusal points at: a condition, an output, a key, a clause."""
+"""The statement without the refused part: a condition, an output, a key, or a clause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTS = ("joins", "laterals", "locks", "pivots", "windows")
 
 
 def left_out(case: Case, span: Span | None) -> Iterator[Change]:
-    """Changes, from the smallest part around the place outwards."""
+    """The changes that leave out a part around the place, from the smallest part outwards."""
     inside = innermost(case.tree, span)
     for depth, node in enumerate(upward(inside)):
         tree = case.copy()
@@ -35,7 +35,7 @@ def left_out(case: Case, span: Span | None) -> Iterator[Change]:
 
 
 def _same(tree: exp.Expr, node: exp.Expr) -> exp.Expr:
-    """The node of a copied tree that stands where this one stands in its own."""
+    """The node of a copied tree that corresponds to this node of the original tree."""
     path: list[tuple[str, int | None]] = []
     current = node
     while current.parent is not None:
@@ -48,7 +48,7 @@ def _same(tree: exp.Expr, node: exp.Expr) -> exp.Expr:
 
 
 def _without(node: exp.Expr, case: Case) -> str:
-    """Take the node out of its tree; what to say of that, empty where it cannot be taken out."""
+    """Remove the node from its tree; returns the note, or "" if it cannot be removed."""
     parent, said = node.parent, text_of(node, case.source)
     if parent is None or not _named_here(node, parent):
         return _flags(node)
@@ -77,7 +77,7 @@ def _without(node: exp.Expr, case: Case) -> str:
 
 
 def _named_here(node: exp.Expr, parent: exp.Expr) -> bool:
-    """Whether the node is a part that a statement can do without."""
+    """Whether the statement is complete without the node."""
     match parent:
         case exp.Order():
             return not isinstance(parent.parent, exp.WithinGroup)
@@ -95,7 +95,7 @@ def _named_here(node: exp.Expr, parent: exp.Expr) -> bool:
 
 
 def _drop(parent: exp.Expr, key: str, node: exp.Expr) -> None:
-    """Take one of a list; the clause too where nothing else is in it."""
+    """Remove a node from a list, and the clause if its list is then empty."""
     rest = [item for item in parent.args[key] if item is not node]
     parent.set(key, rest)
     if not rest and parent.parent is not None and key == "expressions":
@@ -103,7 +103,7 @@ def _drop(parent: exp.Expr, key: str, node: exp.Expr) -> None:
 
 
 def _flags(node: exp.Expr) -> str:
-    """Words of a table, a join, a WITH, that change what it is: they are taken off."""
+    """Remove the modifiers of a table, a SELECT or a WITH; returns the note, or ""."""
     taken = []
     if isinstance(node, exp.Select) and node.args.get("locks"):
         taken += [lock.sql("postgres") for lock in node.args["locks"]]
@@ -129,7 +129,7 @@ def _flags(node: exp.Expr) -> str:
 
 
 def _output(select: exp.Select, node: exp.Expr, said: str) -> str:
-    """Leave out an output, and let the positions behind it follow."""
+    """Remove an output, and adapt the positions in GROUP BY and ORDER BY; returns the note."""
     place = next(i for i, item in enumerate(select.expressions, 1) if item is node)
     keys = [select.args.get(name) for name in ("group", "order")]
     for clause in (key for key in keys if key is not None):
@@ -148,7 +148,7 @@ def _output(select: exp.Select, node: exp.Expr, said: str) -> str:
 
 
 def _key(group: exp.Group, node: exp.Expr, select: exp.Select, said: str) -> str:
-    """Leave out a key, and the output that shows it."""
+    """Remove a key, and the output that shows it; returns the note."""
     touch(group)
     number = str(node.this) if isinstance(node, exp.Literal) else ""
     outputs = select.expressions
@@ -161,7 +161,7 @@ def _key(group: exp.Group, node: exp.Expr, select: exp.Select, said: str) -> str
 
 
 def _sides(case: Case, node: exp.SetOperation) -> Iterator[Change]:
-    """One of two queries that a set operation combines."""
+    """The changes that keep only one of the two queries of a set operation."""
     for key, other in (("this", "expression"), ("expression", "this")):
         tree = case.copy()
         found = _same(tree, node)
@@ -176,7 +176,7 @@ def _sides(case: Case, node: exp.SetOperation) -> Iterator[Change]:
 
 
 def _by_count(case: Case, node: exp.Expr) -> Iterator[Change]:
-    """An output, or an aggregate in one, as the number of rows; its name is left out with it."""
+    """The change of an output to COUNT(*); its alias is left out too."""
     parent = node.parent
     in_list = isinstance(parent, exp.Select) and node.arg_key == "expressions"
     if (
@@ -197,7 +197,7 @@ def _by_count(case: Case, node: exp.Expr) -> Iterator[Change]:
 
 
 def _bare(case: Case) -> Iterator[Change]:
-    """The number of the rows that the statement is about, with its conditions."""
+    """The change of the statement to COUNT(*) of the rows that it reads, with its conditions."""
     tree = case.copy()
     reads = (select for select in tree.find_all(exp.Select) if select.args.get("from_") is not None)
     select = next(reads, None)

@@ -1,4 +1,4 @@
-"""Tables under the name that was meant: one that the role sees and that is nearly so written."""
+"""Corrects misspelled names of tables to similar names that the role may see."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dpsql.sql.suggest.places import at, upward
 from dpsql.sql.suggest.writer import touch
 
 CATALOG = "SELECT table_name, column_name, type FROM dpsql.policy"
-"""What may be asked at all: for whoever looks for another table, or for the database's own catalog."""
+"""A query of all tables and columns that may be asked about."""
 
 
 def renamed_table(case: Case, span: Span | None, visible: Sequence[str]) -> Iterator[Change]:
-    """The statement with near names for the table that does not exist."""
+    """The statement with similar names for the table that does not exist."""
     found = at(case.tree, span)
     table = next((n for n in upward(found) if isinstance(n, exp.Table)), None) if found else None
     if table is None or not isinstance(table.this, exp.Identifier):
@@ -53,7 +53,7 @@ def _is_alias(tree: exp.Expr, name: str) -> bool:
 
 
 def catalog_question(source: Source) -> Iterator[Candidate]:
-    """What may be asked, in a dialect of any kind."""
+    """The query of what may be asked about; it has the same meaning in every dialect."""
     if source.text.strip() != CATALOG:
         note = "lists the tables and columns that you may ask about"
         yield Candidate(CATALOG, LOOK_UP, (note,), loses=True)

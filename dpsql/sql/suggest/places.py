@@ -1,4 +1,4 @@
-"""The node that a refusal points at, and what is around it."""
+"""Finds the node that a refusal points at, and the nodes around it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dpsql.sql.suggest.writer import place_of
 
 
 def at(tree: exp.Expr, span: Span | None) -> exp.Expr | None:
-    """The outermost node that stands exactly there."""
+    """The outermost node with exactly this place, or None."""
     if span is None:
         return None
     return next((node for node in _around(tree, span) if place_of(node) == span), None)
 
 
 def innermost(tree: exp.Expr, span: Span | None) -> exp.Expr:
-    """The smallest node that holds the place; the whole tree where none does."""
+    """The smallest node that contains the place; the whole tree if none does."""
     found = tree
     for node in [] if span is None else _around(tree, span):
         found = node
@@ -27,7 +27,7 @@ def innermost(tree: exp.Expr, span: Span | None) -> exp.Expr:
 
 
 def _around(tree: exp.Expr, span: Span) -> Iterator[exp.Expr]:
-    """Each node that holds the place, from the outermost on."""
+    """Each node that contains the place, from the outermost to the innermost."""
     current: exp.Expr | None = tree
     while current is not None:
         place = place_of(current)
@@ -43,7 +43,7 @@ def _holds(node: exp.Expr, span: Span) -> bool:
 
 
 def upward(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The node and all that are around it, from the inside out."""
+    """The node and all its ancestors, from the inside out."""
     current: exp.Expr | None = node
     while current is not None:
         yield current
@@ -51,7 +51,7 @@ def upward(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def outermost_select(tree: exp.Expr) -> exp.Select | None:
-    """The SELECT whose list is the answer's."""
+    """The SELECT whose outputs are those of the answer, or None."""
     while isinstance(tree, exp.Subquery):
         tree = tree.this
     return tree if isinstance(tree, exp.Select) else None

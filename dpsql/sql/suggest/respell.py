@@ -1,4 +1,4 @@
-"""What is not in the language, written with what is: one function for each kind of node."""
+"""Rewrites constructs that are not answered with ones that are: a function per kind of node."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dpsql.sql.suggest.writer import count_star, put, text_of, touch
 
 
 def respell_node(case: Case, refusal: Refusal) -> Iterator[Change]:
-    """The statement with the nearest node around the place that has another spelling, written so."""
+    """The statement with the innermost node around the place that can be rewritten, rewritten."""
     tree = case.copy()
     spellings = (*_SPELLINGS, *(_OF_OTHER_TYPES if refusal.code == "DP201" else ()))
     for node in upward(innermost(tree, refusal.span)):
         for kinds, write, far in spellings:
             if isinstance(node, kinds):
-                parent = node.parent  # its name was for another thing
+                parent = node.parent  # the alias named another value
                 named = parent if write is _by_value and isinstance(parent, exp.Alias) else node
                 said = "WINDOW" if isinstance(node, exp.Select) else text_of(named, case.source)
                 if write(node):
@@ -30,7 +30,7 @@ def respell_node(case: Case, refusal: Refusal) -> Iterator[Change]:
 
 
 def _pattern(node: exp.Expr) -> bool:
-    """A regular expression without anything that LIKE has no word for."""
+    """Rewrite a regular expression as LIKE, if LIKE can express it."""
     pattern = node.expression
     if not isinstance(pattern, exp.Literal):
         return False
@@ -48,7 +48,7 @@ def _pattern(node: exp.Expr) -> bool:
 
 
 def _star(node: exp.Expr) -> bool:
-    """``COUNT(t.*)``."""
+    """Rewrite ``COUNT(t.*)`` as ``COUNT(*)``."""
     if isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Star):
         put(node, count_star())
         return True
@@ -56,7 +56,7 @@ def _star(node: exp.Expr) -> bool:
 
 
 def _unordered(node: exp.Expr) -> bool:
-    """An aggregate whose rows are put in order, which changes nothing about sums."""
+    """Remove ORDER BY from the arguments of an aggregate; it does not change a sum."""
     if not isinstance(node.this, exp.Order) or node.this.this is None:
         return False
     put(node.this, node.this.this.copy())
@@ -64,13 +64,13 @@ def _unordered(node: exp.Expr) -> bool:
 
 
 def _text(node: exp.Expr) -> bool:
-    """A text in another kind of quotes."""
+    """Rewrite a text in other quotes as an ordinary string."""
     put(node, exp.Literal.string(str(node.this)))
     return True
 
 
 def _written_out(node: exp.Expr) -> bool:
-    """Windows of a WINDOW clause, each where it is used."""
+    """Write each window of a WINDOW clause where it is used."""
     named = {w.name.casefold(): w for w in node.args.get("windows") or ()}
     if not named or any(w.args.get("alias") for w in named.values()):
         return False
@@ -92,7 +92,7 @@ def _written_out(node: exp.Expr) -> bool:
 
 
 def _whole_limit(node: exp.Expr) -> bool:
-    """LIMIT and FETCH in percent, or with ties."""
+    """Rewrite LIMIT and FETCH in percent or with ties as a plain LIMIT."""
     count = node.args.get("count") or node.args.get("expression")
     if not isinstance(count, exp.Literal):
         return False
@@ -117,7 +117,7 @@ def _plain_with(node: exp.Expr) -> bool:
 
 
 def _all_columns(node: exp.Expr) -> bool:
-    """``*`` without some columns, or with others in their place."""
+    """Rewrite ``*`` with EXCEPT, REPLACE or RENAME as a plain ``*``."""
     said = [key for key in ("except_", "replace", "rename") if node.args.get(key)]
     touch(node)
     for key in said:
@@ -126,7 +126,7 @@ def _all_columns(node: exp.Expr) -> bool:
 
 
 def _from_below(node: exp.Expr) -> bool:
-    """A quantile that counts from the highest value, counted from the lowest."""
+    """Rewrite a quantile that counts from the highest value as one from the lowest."""
     fraction, order = node.this.this, node.expression
     ordered = order.expressions[0] if isinstance(order, exp.Order) else None
     if not isinstance(ordered, exp.Ordered) or not ordered.args.get("desc"):
@@ -140,7 +140,7 @@ def _from_below(node: exp.Expr) -> bool:
 
 
 def _as_number(node: exp.Expr) -> bool:
-    """What is true as 1, and what is not as 0."""
+    """Rewrite a condition as a number: 1 where it is true, else 0."""
     value = node.this
     if not isinstance(value, exp.Predicate | exp.Connector | exp.Not):
         return False
@@ -152,7 +152,7 @@ def _as_number(node: exp.Expr) -> bool:
 
 
 def _by_value(node: exp.Expr) -> bool:
-    """An aggregate that shows values, as groups of these values with their numbers of rows."""
+    """Rewrite an aggregate that shows values as groups of the values with COUNT(*)."""
     select = node.find_ancestor(exp.Select)
     output = node.parent if isinstance(node.parent, exp.Alias) else node
     name = str(getattr(node, "this", "")).upper() if isinstance(node, exp.Anonymous) else ""
@@ -183,7 +183,7 @@ _OF_OTHER_TYPES: tuple[_Spelling, ...] = (
     ((exp.Avg, exp.Sum), _as_number, MEND),
     ((exp.Avg, exp.Sum, exp.Median), _by_value, CHANGE),
 )
-"""Aggregates of what is no number."""
+"""Rewrites of aggregates over values that are not numbers."""
 _SPELLINGS: tuple[_Spelling, ...] = (
     ((exp.RegexpLike, exp.RegexpILike, exp.SimilarTo), _pattern, MEND),
     ((exp.Count,), _star, MEND),

@@ -1,4 +1,4 @@
-"""Repairs of what does not parse, and of what is no query: on the words of the statement."""
+"""Repairs of the text of statements that do not parse or are not queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 def respelled_words(
     source: Source, refusal: Refusal, visible: Sequence[str]
 ) -> Iterator[Candidate]:
-    """Texts that are near the one that was refused, each with what is said about it."""
+    """Texts that are similar to the refused one, each with its notes."""
     text = source.text
     clean = (
         STRANGE.sub("", text)
@@ -71,7 +71,7 @@ def _word(token: Token) -> str:
 
 
 def _closed(text: str, tokens: list[Token]) -> Iterator[Candidate]:
-    """Quotes, brackets and commas as they were meant."""
+    """Texts with corrected quotes, brackets, commas and lists of outputs, and LIMIT for TOP."""
     if not tokens:
         if "/*" in text:
             yield Candidate(text[: text.rindex("/*")].strip(), MEND)
@@ -100,7 +100,7 @@ _TOP = re.compile(r"\s*(SELECT(?:\s+DISTINCT)?)\s+TOP\s*\(?\s*(\d+)\s*\)?\s", re
 
 
 def _brackets(text: str, tokens: list[Token]) -> Iterator[Candidate]:
-    """The brackets that are missing, before each clause and at the end."""
+    """Texts with the missing brackets, before one of the clauses or at the end."""
     opened = sum(t.token_type is TokenType.L_PAREN for t in tokens)
     opened -= sum(t.token_type is TokenType.R_PAREN for t in tokens)
     if opened > 0:
@@ -113,7 +113,7 @@ def _brackets(text: str, tokens: list[Token]) -> Iterator[Candidate]:
 
 
 def _cut(text: str, tokens: list[Token], span: Span | None) -> Iterator[Candidate]:
-    """The clauses before the place, or all but the one that it is in."""
+    """Texts without the rest from a clause on, without one clause, or without the place itself."""
     end = len(text) if span is None else span.end
     before = [
         i
@@ -149,7 +149,7 @@ def _first_statement(text: str, tokens: list[Token]) -> Iterator[Candidate]:
 
 
 def _without_option(text: str, tokens: list[Token], refusal: Refusal) -> Iterator[Candidate]:
-    """With the option or argument that the rule names; without the one at the place; without the clause."""
+    """Texts with the option that the rule names, without the refused one, or without the clause."""
     span = refusal.span
     inside = [i for i, t in enumerate(tokens) if span and span.start <= t.start < span.end]
     if span is None or not inside:
@@ -182,7 +182,7 @@ _CLAUSE = re.compile(
 def _query_inside(
     source: Source, text: str, tokens: list[Token], visible: Sequence[str]
 ) -> Iterator[Candidate]:
-    """The query in a statement of another kind, or the number of the rows that it is about."""
+    """The query inside a statement of another kind, or COUNT(*) of the table that it names."""
     said = f"{_word(tokens[0])} is not answered"
     for index, token in enumerate(tokens):
         if _word(token) in _STARTS:
@@ -217,7 +217,7 @@ def _query_inside(
 
 
 def _condition(source: Source) -> str:
-    """The conditions of a DELETE or UPDATE, as WHERE."""
+    """The WHERE clause of a DELETE or UPDATE, or ""."""
     try:
         _, tree = read(source)
     except Refused:

@@ -1,8 +1,8 @@
-"""A changed syntax tree as text: what was not changed stands there as the analyst wrote it.
+"""Writes a changed syntax tree as text; unchanged parts stay as the analyst wrote them.
 
-A node that is changed loses its place, and so do all nodes around it. What still has a place is copied from
-the statement; the rest is written by the parser's own generator. The text is then read again: unless that
-gives the changed tree, clause for clause, there is no text.
+A changed node loses its place, and so do all nodes around it. A node that still has a place is
+copied from the statement, and the rest is written by the parser's own generator. The text is then
+parsed again. If that does not give the changed tree with the same clauses, there is no text.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from dpsql.sql.parse import Source, read
 from dpsql.sql.spans import written_name
 
 _COPIED = (exp.Condition, exp.Alias, exp.Subquery, exp.Table, exp.Ordered)
-"""What is copied where it has a place; clauses are written around it."""
+"""The nodes that are copied if they have a place. Clauses around them are generated."""
 _PLACE = ("start", "end")
 Form = Literal["as named", "as meant", "anew"]
 
 
 def place_of(node: exp.Expr) -> Span | None:
-    """Where the node stands in the statement, unless it was changed."""
+    """The place of the node in the statement; None if the node was changed."""
     start, end = (node.meta.get(name) for name in _PLACE)
     return Span(start, end + 1) if isinstance(start, int) and isinstance(end, int) else None
 
 
 def touch(node: exp.Expr | None) -> None:
-    """Say that a node was changed: it and what is around it is not copied."""
+    """Mark a node as changed: it and the nodes around it are not copied."""
     while node is not None:
         for name in _PLACE:
             node.meta.pop(name, None)
@@ -41,13 +41,13 @@ def touch(node: exp.Expr | None) -> None:
 
 
 def put(node: exp.Expr, new: exp.Expr) -> None:
-    """Put another node in the place of one."""
+    """Replace a node by another one."""
     touch(node)
     node.replace(new)
 
 
 def fragment(sql: str, dialect: str) -> exp.Expr:
-    """An expression that was written by a rule, as nodes without a place."""
+    """The nodes of an expression that a rule wrote, without places."""
     step(50 + len(sql))
     tree = sqlglot.parse_one(sql, read=dialect)
     for node in tree.walk():
@@ -61,7 +61,7 @@ def count_star() -> exp.Expr:
 
 
 def generate_text(node: exp.Expr, dialect: str, *, pretty: bool = False) -> str:
-    """The node as the generator writes it; empty where it cannot."""
+    """The node as the parser's generator writes it; "" if it fails."""
     try:
         return str(node.sql(dialect=dialect, pretty=pretty, comments=False))
     except Exception:  # noqa: BLE001 (a third-party generator may raise anything; then nothing is suggested)
@@ -69,7 +69,7 @@ def generate_text(node: exp.Expr, dialect: str, *, pretty: bool = False) -> str:
 
 
 def text_of(node: exp.Expr, source: Source) -> str:
-    """The node in the analyst's words, where they are all in its place; else as the generator writes it."""
+    """The node in the analyst's words if its place has all of them; else as generated."""
     place = place_of(node)
     words = "" if place is None else source.text[place.start : place.end]
     if isinstance(node, _COPIED) and words:
@@ -78,12 +78,12 @@ def text_of(node: exp.Expr, source: Source) -> str:
             if sqlglot.parse_one(words, read=source.dialect) == node:
                 return words
         except sqlglot.errors.SqlglotError:
-            pass  # a piece of something
+            pass  # the place has only a part of an expression
     return generate_text(node, source.dialect).strip() or words
 
 
 def write(tree: exp.Expr, source: Source) -> str:
-    """The tree as a statement; empty where that cannot be read again as the same tree."""
+    """The tree as a statement; "" if the text does not parse to the same tree."""
     step(15 * sum(1 for _ in tree.walk()))
     for form in ("as named", "as meant", "anew"):
         text = _written(tree, source, form)
@@ -93,7 +93,11 @@ def write(tree: exp.Expr, source: Source) -> str:
 
 
 def _written(tree: exp.Expr, source: Source, form: Form) -> str:
-    """A text. Calls that are not copied have the names that the analyst wrote, or those of the parser."""
+    """A text of the tree in one of three forms.
+
+    ``as named``: generated calls have the names that the analyst wrote. ``as meant``: they have the
+    parser's names. ``anew``: nothing is copied.
+    """
     root = tree.copy()
     for select in root.find_all(exp.Select):
         clause = clause_of(select)
@@ -115,7 +119,7 @@ def _written(tree: exp.Expr, source: Source, form: Form) -> str:
 
 
 def _copy(node: exp.Expr, source: Source) -> None:
-    """Put the analyst's words in the place of each node that is as they wrote it."""
+    """Replace each unchanged node by the analyst's words for it."""
     for child in list(node.iter_expressions()):
         place = place_of(child)
         if place is not None and isinstance(child, _COPIED):
@@ -133,7 +137,7 @@ def _reads_as(text: str, tree: exp.Expr, source: Source) -> bool:
 
 
 def _terms(tree: exp.Expr) -> Iterator[object]:
-    """What clauses and named arguments ask for, wherever they stand."""
+    """The terms of all clauses and named arguments, without their places."""
     for node in tree.walk():
         clause, bounds = clause_of(node), bounds_of(node)
         if clause is not None:
