@@ -1,1 +1,1 @@
-"""Statements of measurements, and what makes them cheaper without changing a row: ``rules.RULES``."""
+"""Statements of measurements, and the rules that make them cheaper (``rules.RULES``)."""

@@ -1,4 +1,4 @@
-"""A statement in the making: the rows that a strategy reads, which rules rewrite before it does."""
+"""The draft of a statement: the rows that a strategy will read, which rules may rewrite first."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dpsql.ir.statements import EveryGroup, Items, Query, Read
 from dpsql.plan.nodes import Measurement
 
 ROWS = "rows of units"
-"""A query of the statement: a name that nobody gives to a table of a database."""
+"""The name of a query within the statement. No table of a database has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The rows of a statement, or of the part of it that is for one ``statistic`` alone.
+    """The rows of a statement, or of its part for one ``statistic`` alone.
 
-    Where a statement reads rows more than once, they have the ``name``. ``whole`` says that this draft
-    is all of the statement.
+    ``name`` is the name of the rows where a statement reads them more than once. ``whole`` says
+    that this draft is the whole statement.
     """
 
     measurement: Measurement
@@ -37,12 +37,12 @@ class Draft:
     alternatives: tuple[Alternative, ...] = ()
 
     def read(self, relation: Relation, kept: Column | None = None) -> Draft:
-        """The same, of the rows of another relation; those count where ``kept`` is true."""
+        """The draft over the rows of another relation. Only rows where ``kept`` is true count."""
         rows = _rows(self.measurement, self.bounding, self.grids, self.statistic, relation, kept)
         return replace(self, rows=rows)
 
     def over(self, relation: Relation) -> Draft:
-        """The same columns of the same rows, read in another way."""
+        """The draft with the same columns of the same rows, read from another relation."""
         assert isinstance(self.rows.query, Read), "rows are not rewritten yet"
         query = replace(self.rows.query, relation=relation)
         return replace(self, rows=replace(self.rows, query=query, relation=relation))
@@ -52,7 +52,7 @@ def draft(
     measurement: Measurement, bounding: Bounding, grids: Grids, reading: Reading | None = None,
     statistic: Apart | None = None, name: str = ROWS, *, whole: bool = True,
 ) -> Draft:  # fmt: skip
-    """The rows as the measurement has them."""
+    """The draft over the rows of the measurement, not rewritten yet."""
     rows = _rows(measurement, bounding, grids, statistic, measurement.input)
     return Draft(measurement, bounding, grids, reading, rows, statistic, name, whole)
 
@@ -61,7 +61,7 @@ def _rows(
     measurement: Measurement, bounding: Bounding, grids: Grids, statistic: Apart | None,
     relation: Relation, kept: Column | None = None,
 ) -> UnitRows:  # fmt: skip
-    """Rows with the columns that the strategy needs, their units if it looks at these."""
+    """Rows with the columns that the strategy needs, and with their units if it reads units."""
     units = None if bounding.reads_units else ()
     others = columns_of(statistic, measurement, kept)
     return read_rows(measurement, relation, grids, kept, units, others)
@@ -70,7 +70,7 @@ def _rows(
 def columns_of(
     statistic: Apart | None, measurement: Measurement, kept: Column | None
 ) -> Items | None:
-    """What the part for a statistic needs of each row, beside unit and keys; None for sums."""
+    """The columns that the part for a statistic needs beside unit and keys; None for sums."""
     match statistic:
         case None:
             return None
@@ -81,7 +81,10 @@ def columns_of(
 
 
 def every_group(measurement: Measurement, sums: Query) -> Query:
-    """Every public group in order, with zeros where there are no rows; all there are, if none is public."""
+    """Every public group in order, with zeros for groups without rows.
+
+    Where the groups are not public: the groups that the sums have.
+    """
     if measurement.cells is None or not measurement.keys:
         return sums
     numbers = tuple(f"p{i}" for i in range(len(measurement.statistics)))

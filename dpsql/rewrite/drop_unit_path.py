@@ -1,14 +1,16 @@
 """Rows that are only looked up by another row's key need no path of their own to their unit.
 
-``EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey)`` asks about rows whose unit is that
-of the order around them. Following the foreign key once more would find that very order again, at
-the price of a join with all orders (on TPC-H that was three quarters of q04's time, two thirds of q21's).
+``EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey)`` asks about rows whose unit is the
+unit of the outer query's order. Following their foreign key would find the same order again, and
+would cost a join with all orders (on TPC-H three quarters of the time of q04, two thirds of q21).
 
 Claim: the relation has the same rows with the path as without, and they are of the same units.
-Assumes: keys that foreign keys refer to are unique, as everywhere (``join_rules.imply_equal_units``).
-Argument: a row is looked up only where its foreign key has the key of a parent row that the other
-    side holds, or whose child it holds. As the key is unique, the path would find this very row;
-    the other side has its unit, so the unit is there, and it is the unit of both.
+Assumes: keys that foreign keys refer to are unique, as everywhere
+    (``join_rules.imply_equal_units``).
+Argument: a row is looked up only where its foreign key is the key of a parent row, and the other
+    side holds this parent row or another child of it. As the key is unique, the path would find the
+    same parent row. The other side has the unit of that row, so the unit exists, and it is the unit
+    of both sides.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from dpsql.sql.bind.join_rules import equalities, follows, known_conditions, sca
 
 
 def drop_unit_path(draft: Draft) -> Draft:
-    """The rows, reading no parent only to learn what the other side of a look-up says."""
+    """The rows without a path to a unit that the other side of a look-up already has."""
     relation = draft.rows.relation
     dropped = relation if draft.rows.strict else _drop(relation)
     return draft if dropped is relation else draft.over(dropped)
@@ -57,7 +59,7 @@ def _drop(relation: Relation) -> Relation:
 
 
 def _only(relation: Relation) -> Scan | None:
-    """The one private table that a side reads, if nothing there uses the unit it is led to."""
+    """The one private table that a side reads, if nothing there uses the unit's key of its path."""
     used: set[int] = set()
     while isinstance(relation, Filter | Project | Sort):
         used |= {c.number for e in expressions(relation) for c in columns(e)}
@@ -68,7 +70,7 @@ def _only(relation: Relation) -> Scan | None:
 
 
 def find_path_columns(scan: Scan) -> set[int]:
-    """The columns that only the path leads to."""
+    """The numbers of the unit's key columns that only the path reads."""
     return {f.number for f in scan.unit_fields} - {f.number for f in scan.fields}
 
 

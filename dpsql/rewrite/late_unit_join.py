@@ -1,15 +1,16 @@
-"""The path to the unit is followed last: from rows that have all that is counted, and nothing else.
+"""The path to the unit is followed last, from rows that have only the columns that are aggregated.
 
-A scan that joins its parents where it stands makes the engine carry every column through that join,
-and estimate it before the conditions and public tables around it. Keys, conditions and clamped
-values need no unit; computed first, they leave fewer and narrower rows to look up (measured on TPC-H:
-q14 148 ms and 81 ms, q15 194 ms and 133 ms, q20 650 ms and 568 ms).
+A scan that joins its parents first makes the engine carry every column through that join, and plan
+the join before the conditions and the joins with public tables. Keys, conditions and clamped values
+need no unit. Computed first, they leave fewer and narrower rows to join (measured on TPC-H, before
+and after: q14 148 ms and 81 ms, q15 194 ms and 133 ms, q20 650 ms and 568 ms).
 
-Claim: the rows are the same, of the same units.
-Assumes: declared keys are unique, which is verified before any question (``declarations.requirements``).
-Argument: filters, projections and joins with public rows see one private row at a time, and none of
-    them sees the parents' columns. So they commute with the inner joins that lead to the unit, whose
-    conditions are those of the scan, on the same stored values.
+Claim: the rows are the same, and belong to the same units.
+Assumes: declared keys are unique, which is verified before any question
+    (``declarations.requirements``).
+Argument: filters, projections and joins with public rows read one private row at a time, and none
+    of them reads columns of the parents. So they commute with the inner joins that lead to the
+    unit. These joins have the conditions of the scan, on the same stored values.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from dpsql.rewrite.draft import Draft
 
 
 def late_unit_join(draft: Draft) -> Draft:
-    """The rows with their path followed at the end; as they are where that cannot be."""
+    """The rows with their path followed at the end; unchanged where that is not possible."""
     rows = draft.rows
     if rows.strict or not rows.units or draft.statistic is not None:
         return draft
@@ -63,7 +64,7 @@ def late_unit_join(draft: Draft) -> Draft:
 
 
 def _scan_with_path(relation: Relation) -> Scan | None:
-    """The one private scan, where all else is row by row, and it is led to its unit."""
+    """The one private scan, if it has a path to its unit and all other operators are row-wise."""
     match relation:
         case Scan(skip_unit_path=False, copied=None) if relation.table.path:
             return relation
@@ -78,7 +79,7 @@ def _scan_with_path(relation: Relation) -> Scan | None:
 
 
 def _join_others(relation: Relation, other: Relation) -> Scan | None:
-    """The scan of one side of a join, where the other is public."""
+    """The private scan with a path on one side of a join, if the other side is public."""
     return None if isinstance(other.privacy, Private) else _scan_with_path(relation)
 
 

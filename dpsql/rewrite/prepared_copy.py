@@ -1,10 +1,10 @@
-"""Rows are read from prepared copies of their tables, where there are some.
+"""Rows are read from prepared copies of their tables, where there are copies.
 
-A copy has the key of the unit beside each row, so that no path is followed, and values in steps, so that
-none is clamped.
+A copy holds the unit's key with each row, so that no path is followed. It holds values in steps, so
+that no value is clamped.
 
-Claim: the rows are those of the tables. Where the strategy reads ranked rows, they are at most as many
-    of each unit as it says.
+Claim: the rows are those of the tables. Where the strategy reads ranked rows, each unit has at most
+    as many rows as the strategy says.
 Assumes: a copy has the rows and values that ``bound.copies`` says.
 Argument: see ``bound.reading``.
 """
@@ -15,7 +15,7 @@ from dpsql.rewrite.draft import Draft
 
 
 def prepared_copy(draft: Draft) -> Draft:
-    """The rows as copies have them."""
+    """The rows as read from copies."""
     reading, most_read = draft.reading, draft.bounding.most_read
     if reading is None or draft.rows.strict:
         assert most_read is None

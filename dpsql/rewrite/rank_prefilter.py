@@ -1,20 +1,21 @@
 """A unit's first groups, found among rows that are likely to be in them.
 
-A unit keeps its first ``groups`` groups in the order of its draws. To put all groups of all units in
-order costs several times what grouping them does. So a first pass over the rows marks, for
-each unit, which of ``PLACES`` equal parts of the order its groups begin in; from the marks follows
-how far a unit's first groups can reach, and only rows up to there are grouped and put in order.
+A unit keeps its first ``groups`` groups in the order of its draws. Ordering all groups of all units
+costs several times as much as grouping them. So the order is divided into ``PLACES`` equal parts,
+and a first pass over the rows marks, for each unit, the parts that its groups fall in. The marks
+bound how far a unit's first groups can reach. Only rows up to there are grouped and ordered.
 
 Claim: a unit's first groups in ``few`` and ``many`` are its first groups among all rows, with all
     of their rows.
 Assumes: the limit is a number of groups, and rows are the same in each place that reads them.
-Argument: a unit with no more rows than the limit has no more groups. For the others, a marked part
-    has one of the unit's groups at least; where ``groups`` parts up to some part are marked, so
-    many groups or more are up to there, and every group behind them comes later in the order. All
-    groups up to there are ranked, so the first of them are the first of all.
+Argument: a unit with no more rows than the limit has no more groups than the limit. For any other
+    unit, each marked part has at least one of its groups. If ``groups`` parts are marked up to some
+    part, at least ``groups`` groups are in these parts, and every group of a later part comes later
+    in the order. All groups up to there are ranked, so the first of them are the first of all.
 
-What a unit keeps depends on the salt and its own rows, whether the marks are right or wrong: the
-number of a unit's groups is bounded by their rank, and by the number of rows where there is none.
+What a unit keeps depends on the salt and its own rows alone, whether the marks are right or wrong.
+The number of a unit's groups is bounded by their rank, or by its number of rows where there is no
+rank.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ from dpsql.rewrite.draft import Draft
 PLACES = 64
 _BITS = (PLACES - 1).bit_length()
 _COARSER = 1.15
-"""Between one part that is tried and the next."""
+"""The factor between one number of parts that is tried and the next."""
 _USEFUL = 2
-"""Rows are marked where there are more groups than this times what a unit keeps."""
+"""Rows are marked where there are more than this many times the groups that a unit keeps."""
 
 
 def rank_prefilter(draft: Draft) -> Draft:
-    """Rows of units with no more rows than they may have groups apart from the others."""
+    """The rows in two parts: of units within the limit, and of units above it."""
     if not is_split(draft):
         return draft
     rows = draft.rows
@@ -70,8 +71,8 @@ def rank_prefilter(draft: Draft) -> Draft:
 def is_split(draft: Draft) -> bool:
     """Whether units above the limit are handled apart from the others.
 
-    Under strict timing they are not: how many there are would be seen. Where no unit that is as
-    declared has so many groups, hardly any has to be looked for.
+    Under strict timing they are not, because the time would show how many there are. Nor are they
+    where no unit within its declared ``max_rows_per_unit`` can have more groups than it keeps.
     """
     bounding, rows = draft.bounding, draft.rows
     if not rows.steady or rows.strict:
@@ -87,9 +88,9 @@ def is_split(draft: Draft) -> bool:
 
 
 def _split_groups(draft: Draft, bounding: KeepsGroups) -> SplitRows:
-    """Rows of units whose groups are all kept, and the others up to where first groups reach.
+    """Rows of units whose groups are all kept, and other rows as far as first groups can reach.
 
-    Rows are marked, to find how far that is, where a unit may have many more groups than it keeps.
+    Rows are marked to find how far that is, if a unit may have many more groups than it keeps.
     """
     rows, limit, cells = draft.rows, bounding.groups, draft.measurement.cells
     most = PLACES if cells is None else min(PLACES, cells.count // _USEFUL)
@@ -103,7 +104,7 @@ def _split_groups(draft: Draft, bounding: KeepsGroups) -> SplitRows:
 
 
 def _describe_units(rows: UnitRows, bounding: KeepsGroups, *, marked: bool) -> Query:
-    """Units above the limit: how far their first groups reach, and what their rows weigh."""
+    """Units above the limit, with the reach of their first groups and the weight of their rows."""
     weights = bounding.weights
     counted, found = [("rows", Fold("count"))], [*keep(rows.units)]
     if marked:
@@ -118,7 +119,7 @@ def _describe_units(rows: UnitRows, bounding: KeepsGroups, *, marked: bool) -> Q
 
 
 def _units_above(limit: int, rows: UnitRows, *items: tuple[str, Term]) -> Query:
-    """Units with more rows than a limit, and what is computed of them."""
+    """Units with more rows than a limit, with further computed items."""
     more = Op(">", (Fold("count"), Number(limit)))
     return Select(
         Alias(rows.query, "r"), (*keep(rows.units), *items), group=rows.units, having=more
@@ -126,7 +127,7 @@ def _units_above(limit: int, rows: UnitRows, *items: tuple[str, Term]) -> Query:
 
 
 def _reach(groups: int) -> Term:
-    """The last part that a unit's first groups can be in."""
+    """The last part of the order in which a unit's first groups can be."""
     marks = Name("marks")
     tried = tuple(
         (
@@ -139,7 +140,7 @@ def _reach(groups: int) -> Term:
 
 
 def _parts(groups: int) -> Iterator[int]:
-    """Numbers of parts that are tried, from the fewest that can have so many groups."""
+    """The numbers of parts that are tried, beginning with the fewest that can have all groups."""
     part = groups
     while part < PLACES:
         yield part

@@ -1,7 +1,8 @@
 """The rewrites of a statement, in the order in which they are applied.
 
-Each is a function from draft to draft, in a file of its name, with its claim and argument there and a
-golden file of its name in ``fixtures/rewrites``. Where a rule has nothing to do, it gives the draft back.
+Each rewrite is a function from draft to draft, in a file of its name that states its claim and
+argument. It has a golden file of its name in ``fixtures/rewrites``. A rule that has nothing to do
+returns the draft unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def apply_rules(draft: Draft) -> Draft:
-    """The draft after every rule."""
+    """The draft after all rules are applied."""
     for rule in RULES:
         draft = rule(draft)
     return draft

@@ -1,19 +1,19 @@
-"""Rows that a statement reads more than once: written down once, where that costs less.
+"""Rows that a statement reads more than once are materialised once, where that costs less.
 
 Row weights read a measurement's rows three times: for the totals, for the number of each unit's
-rows, and for what units above the limit have too much. An engine that computes rows in half a
-second takes a second and a half for all that. Written down as a materialised table of the
-statement, unit, keys, conditions and clamped values alone, they are computed once.
+rows, and for the excess of units above the limit. An engine that computes the rows in half a second
+takes a second and a half for all three. As a materialised common table of the statement, which has
+only the unit, the keys, the conditions and the clamped values, they are computed once.
 
-To write a row down costs more than to read it from its table once more, and about as much as one
-join (measured: 25 ns; a table of three million rows one key away from its unit 84 ms without, 153 ms
-with; where one row in ten passes a filter, 57 ms and 36 ms). So it pays where rows are joined and
-some of them left out, and where they are grouped. That is decided by the statement's shape alone:
-what is stored does not change how it is read.
+Materialising a row costs more than reading it from its table again, and about as much as one join
+(measured: 25 ns; for a table of three million rows one key away from its unit, 84 ms without and
+153 ms with it; where one row in ten passes a filter, 57 ms without and 36 ms with it). So it pays
+where rows are joined and some of them are filtered out, and where they are grouped. The statement's
+shape alone decides this, never the stored data.
 
 Claim: the statement has the same rows in each place as when it computes them there.
 Assumes: rows are the same in each place that reads them, where a strategy reads them again.
-Argument: the query of the common table is that of the rows, and so are its columns.
+Argument: the common table has the query of the rows, and their columns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from dpsql.rewrite.rank_prefilter import is_split
 
 
 def share_rows(draft: Draft) -> Draft:
-    """The rows written once, where the statement reads them again; computed once where that costs less."""
+    """The rows as a common table where the statement reads them again.
+
+    It is materialised where that costs less.
+    """
     rows, split = draft.rows, is_split(draft)
     weighed = isinstance(draft.bounding, RowWeights | WeightsAndGroups)
     match draft.statistic:
@@ -47,7 +50,7 @@ def share_rows(draft: Draft) -> Draft:
 
 
 def is_costly(relation: Relation) -> bool:
-    """Whether rows are written down rather than computed again."""
+    """Whether materialising the rows costs less than computing them again."""
     parts = tuple(walk_relations(relation))
     if any(isinstance(part, Aggregate | Windowed) for part in parts):
         return True
@@ -55,7 +58,7 @@ def is_costly(relation: Relation) -> bool:
 
 
 def _joins(part: Relation) -> bool:
-    """Whether the engine joins tables: as the query says, or on the path to the unit."""
+    """Whether the engine joins tables here, for the query or for the path to the unit."""
     match part:
         case Scan(table=table, skip_unit_path=False, copied=None):
             return bool(table.path)
@@ -64,7 +67,7 @@ def _joins(part: Relation) -> bool:
 
 
 def _leaves_out(part: Relation) -> bool:
-    """Whether an operator keeps fewer rows, but for those without a partner."""
+    """Whether an operator leaves out rows for another reason than a missing join partner."""
     match part:
         case Filter() | Join(kind="semi" | "anti"):
             return True

@@ -1,34 +1,38 @@
 """Cheaper statements, valid only while the data keeps its declarations.
 
-Row weights cost a count of each unit's rows in every query, caps on units a grouping by unit, bounds
-on values two comparisons for each, as a rule only to find that nothing is beyond them. Whether a
-table keeps its declarations does not depend on the query: it is looked up when a policy is opened,
-never because of a question (``engines.verify``), and ``engines.statement_chooser`` goes by it.
+Row weights need a count of each unit's rows in every query. Caps on units need a grouping by unit.
+Bounds on values need two comparisons for each value. As a rule all this only finds that nothing
+exceeds the bounds. Whether a table keeps its declarations does not depend on the query. It is
+looked up when a policy is opened, never because of a question (``engines.verify``), and
+``engines.statement_chooser`` chooses by it.
 
 Claim: where the data is as an alternative requires, it gives the same integers as the measurement's
     own statement.
-Assumes: declared keys are unique, which is verified before any question (``declarations.requirements``).
-Argument: each row of the measurement comes from one row of one private table, and no two from the
-    same (``reading.once``, given the keys). So no unit has more rows than in that table, where none
-    has more than the limit: nobody is weighed down, and as no row adds more than its clamped value,
-    what a unit adds is within its caps. Where some have more, no others can be above the limit in the
-    measurement, whose rows are of theirs; what these have too much is found among the rows that are kept
-    of them (``heavy``), and taken from the total. Every row there has its unit, found by keys that
-    are unique, so that leaving out the path changes no row either.
-    How values are added up changes no sum. A column whose values are all in its declared range is in
-    that range in every row that has it, and values between the bounds are what they are clamped to. To
-    take the centre off each row, or off the sum as often as there is a value, is the same. Doubles in
-    steps are whole numbers of at most ``rows.LARGEST``. There are no more of them than the table has
-    rows; in whatever order at most ``rows.FEW`` of them are added, all that comes between is below
-    ``2**53``, and up to there every whole number is a double.
+Assumes: declared keys are unique, which is verified before any question
+    (``declarations.requirements``).
+Argument: each row of the measurement comes from one row of one private table, and no two of them
+    come from the same row (``reading.once``, given the keys). So a unit has no more rows in the
+    measurement than in that table. If no unit has more than the limit there, no row's weight is
+    reduced; and as no row adds more than its clamped value, what a unit adds is within its caps. If
+    some units have more than the limit in the table, only these can be above it in the measurement.
+    All rows of these units are kept; their excess is computed from the kept rows, and subtracted
+    from the total (``subtract_excess``). Every row of the table has its unit, found by unique keys,
+    so leaving out the path changes no row either. The way in which values are added up changes no
+    sum. If all values of a column are in its declared range, they are in that range in every row
+    that reads the column, and clamping changes no value between the bounds. Subtracting the centre
+    from each row gives the same as subtracting it from the sum once for each value. Doubles in
+    steps are whole numbers of at most ``rows.LARGEST``, and there are no more of them than the
+    table has rows. In whatever order at most ``rows.FEW`` of them are added, each intermediate sum
+    is below ``2**53``, and every whole number up to there is a double.
 
-To add up whole numbers in 128 bits takes an engine longer than to add doubles, and so does to compare
-each value with its bounds (over 10 million rows, in times of a plain SUM: 1.67 with both, 1.36 with
-doubles, 1.19 where values need not be compared either).
+An engine takes longer to add whole numbers in 128 bits than to add doubles, and longer where it
+compares each value with its bounds (over 10 million rows, in times of a plain SUM: 1.67 with both,
+1.36 with doubles, 1.19 with doubles and no comparison).
 
-What is released, and what it costs, is therefore the same. Only time tells which statement ran, and it
-tells whether somebody is above a limit already: a join with nobody is over at once. Under strict
-timing neither is done.
+The released values and their cost are therefore the same. Only the running time tells which
+statement ran. The measurement's own statement already tells in this way whether some unit is above
+a limit, because a join with no such unit ends at once. Under strict timing there are neither
+alternatives nor a separate treatment of units above the limit.
 """
 
 from __future__ import annotations
@@ -71,16 +75,17 @@ Ways = tuple[tuple[bool, bool], ...]
 """Pairs: whether a table has few rows, and whether all values are in their ranges."""
 WAYS: Ways = ((True, True), (False, True), (True, False), (False, False))
 WAYS_OVER_LIMIT: Ways = ((True, True), (False, False))
-"""Of data that breaks a limit on rows: so there are at most six alternatives."""
+"""The ways for data that breaks a limit on rows. So there are at most six alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
     """A measurement whose rows are added up as they are read, if the data is as declared.
 
-    Where rows are ``spared`` weights, each row of the ``counted`` table must have its unit, and
-    no unit more of them than declared, or rows of all such units are kept and weighed ``apart``. ``ranges``
-    are the totals of a column, by their positions.
+    If rows are ``spared`` weights, each row of the ``counted`` table must have its unit, and no
+    unit may have more of these rows than declared; or else the rows of all units above the limit
+    are kept and weighed ``apart``. ``ranges`` has the table and column of each total of a column,
+    by the total's position.
     """
 
     draft: Draft
@@ -90,12 +95,12 @@ class Shortcut:
 
     @property
     def apart(self) -> bool:
-        """Whether rows of units with too many may be weighed alone."""
+        """Whether rows of units with too many rows may be weighed apart from the others."""
         weighed = isinstance(self.draft.bounding, RowWeights)
         return self.spared and weighed and self.counted.copied is None
 
     def alternatives(self) -> Iterator[Alternative]:
-        """What may run instead of the measurement's own statement, the cheapest first."""
+        """The statements that may run instead of the measurement's own, the cheapest first."""
         table, apart = self.counted.table, None
         owned: tuple[Requirement, ...] = ()
         within: tuple[Requirement, ...] = ()
@@ -112,7 +117,10 @@ class Shortcut:
     def _listed(
         self, first: tuple[Requirement, ...], ways: Ways, over_limit: str | None
     ) -> Iterator[Alternative]:
-        """Alternatives that differ in how values are added up; none that asks for more than another like it."""
+        """Alternatives that differ in how values are added up.
+
+        Of equal statements, only the one with the fewest requirements is listed.
+        """
         relation, known = self._unweighed(), list[tuple[UnitRows, tuple[Requirement, ...]]]()
         for few, inside in ways:
             requires = (*first, *self._of_values(few=few, inside=inside))
@@ -131,19 +139,22 @@ class Shortcut:
             yield from (ValuesInRange(*at) for at in dict.fromkeys(self.ranges.values()))
 
     def _unweighed(self) -> Relation:
-        """The rows without the path to their units, where these are not looked at."""
+        """The rows, without the path to their units if no weight is computed."""
         scan, relation = self.counted, self.draft.rows.relation
         if self.spared and scan.table.path:
             return _swapped(relation, scan, replace(scan, skip_unit_path=True))
         return relation
 
     def rows(self, facts: DataFacts, relation: Relation) -> UnitRows:
-        """The rows of a relation, of which so much is known."""
+        """The rows of a relation of which these facts are known."""
         draft = self.draft
         return read_rows(draft.measurement, relation, draft.grids, units=(), facts=facts)
 
     def query(self, rows: UnitRows, over_limit: str | None = None) -> Query:
-        """The statement that adds up these; ``over_limit`` is the name of the rows that are kept."""
+        """The statement that adds up these rows.
+
+        ``over_limit`` is the name of the kept rows of units above the limit.
+        """
         measurement, bounding = self.draft.measurement, self.draft.bounding
         sums = sum_rows(measurement, bounding.bits, rows)
         if over_limit is not None:
@@ -160,7 +171,7 @@ class Shortcut:
 
 
 def shortcut(draft: Draft) -> Draft:
-    """The draft with what may run instead of it."""
+    """The draft with the alternatives that may run instead of its statement."""
     found = shortcut_of(draft)
     if found is None:
         return draft
@@ -169,7 +180,7 @@ def shortcut(draft: Draft) -> Draft:
 
 
 def shortcut_of(draft: Draft) -> Shortcut | None:
-    """How the measurement may be asked more cheaply; None where bounds decide what is added up."""
+    """The shortcut of the measurement; None where bounds decide what is added up."""
     bounding, relation = draft.bounding, draft.rows.relation
     summed = draft.whole and draft.statistic is None and _summed(draft.measurement)
     scan = _counted(relation) if summed else None
@@ -185,7 +196,7 @@ def shortcut_of(draft: Draft) -> Shortcut | None:
 def _ranges(
     statistics: tuple[Statistic, ...], relation: Relation
 ) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Totals of a private column whose declared range is within their bounds."""
+    """Positions of totals of a private column whose declared range is within the total's bounds."""
     scans = [s for s in _private(relation) if s.copied is None]
     held = {f.number: (s.table, f.name) for s in scans for f in s.fields}
     for i, total in enumerate(statistics):
@@ -199,7 +210,7 @@ def _ranges(
 
 
 def _summed(measurement: Measurement) -> bool:
-    """Whether all that is asked are sums over the rows of public groups."""
+    """Whether all statistics are sums over the rows of public groups."""
     known = measurement.cells is not None and measurement.lifted is None
     return known and all(map(_is_sum, measurement.statistics))
 
@@ -218,19 +229,19 @@ def _private(relation: Relation) -> list[Scan]:
 
 
 def _counted(relation: Relation) -> Scan | None:
-    """The table each row comes from one row of, if there is one."""
+    """The private table such that each row comes from a different row of it, if there is one."""
     scans = _private(relation)
     shelf = PreparedCopies(keyed=frozenset(s.table.name for s in scans))
     return next((s for s in scans if s.unit_fields and once(relation, s, shelf)), None)
 
 
 def _named(relation: Relation) -> set[int]:
-    """The columns that conditions and computed values anywhere name."""
+    """The numbers of all columns that conditions and computed values name."""
     return {c.number for r in walk_relations(relation) for e in expressions(r) for c in columns(e)}
 
 
 def _swapped(relation: Relation, scan: Scan, other: Scan) -> Relation:
-    """The relation with another scan in the place of one."""
+    """The relation with one scan replaced by another."""
     if relation is scan:
         return other
     return with_inputs(relation, tuple(_swapped(r, scan, other) for r in inputs(relation)))

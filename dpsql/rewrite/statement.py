@@ -29,12 +29,12 @@ from dpsql.rewrite.rules import apply_rules
 
 
 def statement_of(part: PricedMeasurement) -> Statement:
-    """What the engine runs where nothing is known of the data, and what it may run instead."""
+    """The statement that the engine runs if nothing is known of the data, with its alternatives."""
     return _make(part.measurement, part.bounding, grids_of(part), part.reading)
 
 
 def grids_of(part: PricedMeasurement) -> Grids:
-    """The grid of each total, as fine as its noise is."""
+    """The grid of each total, as fine as its noise; None for other statistics."""
     return tuple(
         grid(s, grid(s).shift - n.shift) if isinstance(s, Total) else None
         for s, n in zip(part.measurement.statistics, part.noised, strict=True)
@@ -47,8 +47,8 @@ def _make(
     """The statement of a measurement.
 
     Columns: keys ``k0..``, statistics ``p0..``, and ``units`` where groups must pass a threshold.
-    Rows: the public groups in key order, or whatever groups there are. Statistics that are chosen
-    by rank have lists of bins and how much they weigh.
+    Rows: the public groups in key order, or the groups that the data has. A statistic that is
+    chosen by rank is a list of bins with their weights.
     """
     if any(isinstance(s, Apart) for s in measurement.statistics):
         return Statement(_join_others(measurement, bounding, grids, reading))
@@ -65,7 +65,10 @@ def _sums(found: Draft) -> Query:
 def _join_others(
     measurement: Measurement, bounding: Bounding, grids: Grids, reading: Reading | None
 ) -> Query:
-    """All statistics, those that have a query of their own beside the others; equal ones are read once."""
+    """All statistics: the queries of statistics that need their own are joined with the others.
+
+    Equal queries are read once.
+    """
     plain = tuple(i for i, s in enumerate(measurement.statistics) if not isinstance(s, Apart))
     first: Query | None = None
     if plain or measurement.cells is None:
@@ -100,7 +103,7 @@ def _join_others(
 
 
 def _query_apart(found: Draft) -> Query:
-    """The query of a statistic that has its own."""
+    """The query of a statistic that needs its own."""
     if isinstance(found.statistic, Values):
         values = columns_of(found.statistic, found.measurement, None) or ()
         names = tuple(name for name, _ in values)

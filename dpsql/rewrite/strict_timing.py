@@ -1,11 +1,11 @@
-"""Under strict timing all rows are read, and conditions become a column that every aggregate counts by.
+"""Under strict timing all rows are read, and conditions become a column that aggregates count by.
 
-How long a filter or a join takes would tell whether somebody's row passes it.
+The time that a filter or a join takes would tell whether some unit's row passes it.
 
-Claim: the statement gives the integers that it gives with its conditions where they were.
+Claim: the statement gives the same integers as with its conditions in their places.
 Assumes: expressions are total, also over rows that are not kept.
-Argument: the lifted relation has every row of the measurement's, with ``kept`` true, and others with
-    ``kept`` false, which count in no statistic, no limit and no group (``plan.lift``).
+Argument: the lifted relation has every row of the measurement's, with ``kept`` true, and others
+    with ``kept`` false, which count in no statistic, no limit and no group (``plan.lift``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpsql.rewrite.draft import Draft
 
 
 def strict_timing(draft: Draft) -> Draft:
-    """The rows without the conditions that decide which are read."""
+    """The rows without the conditions that decide which rows are read."""
     lifted = draft.measurement.lifted
     if lifted is None:
         return draft
