@@ -1,1 +1,1 @@
-"""What a policy says of the data, and the queries that compare the data with it."""
+"""The declarations of a policy about the data, and the queries that compare the data with them."""

@@ -1,9 +1,10 @@
-"""Rows that answers leave out, and why: counted for the owner, who may not know of them.
+"""Counts of the rows that answers leave out, with the reason. They are for the owner alone.
 
 Claim: a row that is said to be in no answer adds nothing to any measurement.
 Assumes: declared keys are unique, which is verified (``declarations.requirements``).
-Argument: a statement reads rows of a private table with the key of their unit, found in the row or by
-    the path, and drops those where a part of it is NULL or the path ends (``engines.duckdb.relations``).
+Argument: a statement reads rows of a private table with the key of their unit, found in the row or
+    by the path. It drops rows where a part of the key is NULL or the path leads to no row
+    (``engines.duckdb.relations``).
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from dpsql.policy.model import ForeignKey, Policy, Table
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A query whose one row is a number of rows, and what becomes of them; ``said`` has the number."""
+    """A query that counts rows, and the sentence ``said`` about them, which takes the number."""
 
     count: Query
     said: str
 
 
 def left_out(policy: Policy) -> Iterator[LeftOut]:
-    """What to count of each private table."""
+    """The counts to make of each private table."""
     for table in policy.tables.values():
         unit = policy.units.get(table.unit or "")
         if unit is None or unit.is_row:
@@ -42,7 +43,7 @@ def left_out(policy: Policy) -> Iterator[LeftOut]:
 
 
 def _leading_nowhere(policy: Policy, table: Table, step: ForeignKey) -> Iterator[LeftOut]:
-    """Rows of somebody that a foreign key leads to no other row; not the first step of the path."""
+    """Owned rows whose foreign key leads to no row, but for the first step of the path."""
     if step in table.path[:1]:
         return
     target = policy.tables[step.references]
@@ -60,7 +61,7 @@ def _leading_nowhere(policy: Policy, table: Table, step: ForeignKey) -> Iterator
 
 
 def _count_unmatched(table: Table, step: ForeignKey, target: Table) -> Query:
-    """How many rows have a foreign key without a NULL that no row of the other table has."""
+    """The number of rows whose foreign key has no NULL and matches no row of the other table."""
     own, other = _read_stored(table, step.columns), _read_stored(target, step.key)
     using = tuple(f"k{i}" for i in range(len(step.columns)))
     whole = tuple(Op("is not null", (Name(name),)) for name in using)

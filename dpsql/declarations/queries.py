@@ -1,7 +1,8 @@
-"""Queries about what a table keeps of its policy, and for the rows that are kept where it does not.
+"""Queries that tell whether a table keeps its declarations, and for the rows of units that do not.
 
-They are made of the policy alone, and read a table as plans do: with the same casts, the same path to
-the unit, and nothing of rows without one. What they find is for ``engines.statement_chooser`` only.
+They are made of the policy alone. They read a table as plans do: with the same casts and the same
+path to the unit, and without rows that have no unit. What they find is for
+``engines.statement_chooser`` only.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from dpsql.policy.model import ForeignKey, Policy, Table
 from dpsql.policy.types import Kind
 
 MOST_KEPT = 1_000_000
-"""Rows of units with more of them than declared, that an engine keeps of a table."""
+"""The most rows of units above the limit on rows that an engine keeps of one table."""
 ONE: Items = (("v", Number(1)),)
-"""The columns of a query of which only matters whether it has a row."""
+"""The columns of a query that only tells whether there is a row."""
 
 
 def lookups(policy: Policy) -> Iterator[tuple[str, Query]]:
-    """Every query that decides how statements are chosen, with its table: the policy alone makes them."""
+    """Every query that decides how statements are chosen, with its table."""
     for table in policy.tables.values():
         if table.public or policy.limits.strict_timing:
             continue
@@ -58,7 +59,7 @@ def lookups(policy: Policy) -> Iterator[tuple[str, Query]]:
 
 
 def units_over_limit(table: Table) -> Query:
-    """Units with more rows than declared (``u0`` and so on), and how many rows they have (``n``)."""
+    """Units with more rows than declared (``u0`` and so on), and their numbers of rows (``n``)."""
     scan = scan_owned(table)
     units = _units(scan)
     names = tuple(name for name, _ in units)
@@ -101,7 +102,7 @@ def has_unowned_rows(table: Table) -> Query:
 
 
 def count_unowned_rows(table: Table) -> Query:
-    """How many rows have no unit: all rows less those that have one."""
+    """The number of rows without a unit: all rows less those that have one."""
     everybody = count_rows(scan_all(table, ()))
     owned = count_rows(scan_owned(table))
     less = Select(Alias(owned, "b"), (("n", Op("negative", (Name("n"),))),))
@@ -110,7 +111,7 @@ def count_unowned_rows(table: Table) -> Query:
 
 
 def count_rows(scan: Scan) -> Query:
-    """How many rows are scanned (``n``)."""
+    """The number of rows that are scanned (``n``)."""
     return Select(Alias(Read(scan, ()), "r"), (("n", Fold("count")),))
 
 
@@ -137,13 +138,13 @@ def _truth(function: str, *args: Expression) -> Expression:
 
 
 def has_too_many_to_add(table: Table) -> Query:
-    """One row if the table has more rows than are added up as doubles."""
+    """One row if the table has too many rows for their values to be added up as doubles."""
     too_many = Op(">", (Fold("count"), Number(FEW)))
     return Select(Alias(Read(scan_all(table, ()), ()), "r"), ONE, having=too_many)
 
 
 def find_other_units(table: Table, key: ForeignKey, target: Table) -> Query:
-    """The units of rows that a foreign key pairs, where they are different ones."""
+    """The units of rows of ``table`` whose foreign key leads to a row of another unit."""
     own, other = _read_keys(table, key.columns), _read_keys(target, key.key)
     using = tuple(f"k{i}" for i in range(len(key.columns)))
     units = tuple(f"u{i}" for i in range(len(table.unit_columns)))

@@ -1,17 +1,18 @@
-"""Every declaration of a policy that a claim assumes, and what makes it true: a closed list.
+"""The closed list of declarations of a policy that claims assume, each with how it is made true.
 
 A ``verified`` declaration is compared with the data when a policy is opened, and again when it is
 reloaded or checked. Where the data breaks it, no question is answered under the policy. An
 ``enforced`` declaration is made true by the statement itself, whatever the data is. A ``trusted``
-one is about the world: no table can show that it is false.
+one is about the world, so no data can show that it is false.
 
-Claim: where every requirement of ``requirements`` finds nothing, each verified declaration holds for
-    all rows that the engine has open, under the comparisons that generated statements use.
+Claim: where every requirement of ``requirements`` finds nothing, each verified declaration holds
+    for all rows that the engine has open, under the comparisons that generated statements use.
 Assumes: the data does not change while the engine has it open (``engines.duckdb.engine``).
 Argument: a statement compares stored values (the path to the unit) or values read as the type that
     the policy declares (everything else). ``_compared`` gives each form that may take different
-    stored values for equal. GROUP BY and ``=`` of an engine agree on what is equal. A key with a
-    NULL meets nothing in a join, and its row belongs to no unit, so it breaks no requirement.
+    stored values for equal. GROUP BY and ``=`` of an engine agree on which values are equal. A key
+    with a NULL matches nothing in a join, and its row belongs to no unit, so it breaks no
+    requirement.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ IDENTICAL = frozenset(
         "UBIGINT", "HUGEINT", "DATE", "TIMESTAMP", "UUID",
     }
 )  # fmt: skip
-"""Types of the engine whose equal values are identical, also once read as the declared type."""
+"""Types of the engine whose equal values are identical, also after a cast to the declared type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What the data must keep.
+    """A condition that the data must meet.
 
-    ``broken`` is a query that has a row if the data breaks it. ``counted`` is for the owner: its one
-    row has the numbers that ``said`` names. ``place`` is where the policy declares it. Requirements
-    with the same ``question`` have the same queries: trees of queries cannot tell, since columns that
-    differ in their types alone are equal.
+    ``broken`` is a query that has a row if the data breaks it. ``counted`` is for the owner: its
+    one row has the numbers that ``said`` names. ``place`` is where the policy declares it.
+    Requirements with the same ``question`` have the same queries. The trees of two queries cannot
+    be compared instead, since columns that differ only in their types are equal.
     """
 
     declaration: str
@@ -80,7 +81,7 @@ class Declaration:
 
 
 def requirements(policy: Policy, source: SourceDescription) -> tuple[Requirement, ...]:
-    """All that must be looked up in the data before a question is answered; each once."""
+    """All requirements that must be looked up before a question is answered, each once."""
     found: dict[tuple[str, ...], Requirement] = {}
     for declaration in DECLARATIONS:
         if declaration.requirements is not None:
@@ -119,7 +120,7 @@ def _table_keys(policy: Policy, source: SourceDescription) -> Iterator[Requireme
 
 
 def _referenced_keys(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:
-    """No two rows share what a foreign key refers to: a row belongs to one row of the other table."""
+    """No two rows share a key that a foreign key refers to, so a row has at most one parent row."""
     for table in policy.tables.values():
         for step in table.foreign_keys:
             key = ", ".join(step.key)
@@ -132,7 +133,7 @@ def _referenced_keys(policy: Policy, source: SourceDescription) -> Iterator[Requ
 
 
 def _same_units(policy: Policy, source: SourceDescription) -> Iterator[Requirement]:  # noqa: ARG001
-    """A row is of the unit of the row that its foreign key leads to, where both have one."""
+    """A row has the same unit as the row that its foreign key leads to, where both have one."""
     for table in policy.tables.values():
         for step in table.foreign_keys:
             if not step.same_unit:
@@ -194,7 +195,7 @@ def _unique(
 
 
 def _count_by_key(table: Table, key: Key, columns: tuple[Column, ...]) -> Query:
-    """How many rows (``n``) have each value of a key, where no part of it is NULL."""
+    """The number of rows (``n``) of each value of a key, where no part of it is NULL."""
     items = key_items(columns, key)
     names = tuple(name for name, _ in items)
     return Select(
@@ -208,7 +209,7 @@ def _count_by_key(table: Table, key: Key, columns: tuple[Column, ...]) -> Query:
 def _compared(
     table: Table, key: Key, held: list[str]
 ) -> Iterator[tuple[Literal["stored", "declared"], tuple[Column, ...]]]:
-    """A key as it is stored, and as statements read it, where that may not keep values apart."""
+    """A key as it is stored, and also as statements read it where a cast may make values equal."""
     yield "stored", stored_columns(key)
     if not set(held) <= IDENTICAL | {"VARCHAR"}:
         yield "declared", declared_columns(table)
@@ -266,6 +267,7 @@ DECLARATIONS = (
     Declaration("identifier", "trusted", "only its owner knows which values name people"),
     Declaration("row as a unit", "trusted", "only its owner knows that no person has two rows"),
 )  # fmt: skip
-"""What a row limit, a range or a list of values leaves out is left out by the statement, so it costs
-accuracy where the data breaks it, never privacy. (``rewrite.shortcut`` and ``engines.duckdb.guard.seen`` choose
-statements without those bounds only where it was looked up that they change nothing.)"""
+"""The statement itself leaves out whatever is beyond a row limit, a range or a list of values. So
+data that breaks one of these costs accuracy, never privacy. (``rewrite.shortcut`` and
+``engines.duckdb.guard.seen`` choose statements without those bounds only where it was looked up
+that the bounds change nothing.)"""
