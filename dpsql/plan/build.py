@@ -89,7 +89,7 @@ def build(
 
 
 def _numbers(relation: Relation) -> Iterator[int]:
-    """Column numbers that the statement does not use yet."""
+    """The column numbers that the statement does not use yet."""
     used = [f.number for r in walk_relations(relation) for f in r.fields]
     used += [
         f.number for r in walk_relations(relation) if isinstance(r, Scan) for f in r.unit_fields
@@ -115,7 +115,8 @@ class _Builder:
     ) -> Relation:
         """The relation with everything below the frontier replaced by stored tables.
 
-        Of public rows only the columns that are ``needed`` are read. ``state`` is what stands above.
+        Of public rows only the ``needed`` columns are read. ``state`` says which operators stand
+        above.
         """
         if isinstance(relation, Aggregate) and is_measured(relation):
             make = self._levels if relation.sets else self._measure
@@ -133,7 +134,7 @@ class _Builder:
         return fit_columns(with_expressions(with_inputs(relation, below), self._settled))
 
     def _over_rows(self, aggregate: Aggregate) -> Relation | None:
-        """Means of what groups count as those of rows, where groups are too many to tell apart."""
+        """Means over groups as aggregates of rows, if there are many groups with few rows each."""
         found = (
             None
             if self.empty_groups == "keep"
@@ -145,7 +146,7 @@ class _Builder:
         return found.relation
 
     def _how_many(self, aggregate: Aggregate) -> int | None:
-        """How many public groups there are, though they be too many; None where they are not public."""
+        """The number of public groups, also if there are too many; None if they are not public."""
         try:
             found = cells(aggregate.keys, aggregate.input, self.enumerator, self.most_cells)
         except TooManyCells as many:
@@ -167,17 +168,17 @@ class _Builder:
             return Parameter(name, node.shape, span=node.span)
         assert node.column is not None
         shape, kind = node.column.shape, node.value.shape.kind
-        if shape.kind is Kind.NULL:  # the list holds NULLs alone, of whatever it is compared with
+        if shape.kind is Kind.NULL:  # the list holds NULLs alone: they take the type of the value
             shape = replace(shape, kind=Kind.TEXT if kind is Kind.NULL else kind)
         options = Parameter(name, shape, many=True, span=node.span)
         return Call("in_list", (self._settled(node.value), options), node.shape, span=node.span)
 
     def _below(self, relation: Relation) -> Relation:
-        """Private rows as the engine will read them: what is released by then is a parameter.
+        """Private rows as the engine will read them: results released before are parameters.
 
-        Claim: the statement reads private rows below no aggregate but those of single units.
-        Assumes: what is released before is a parameter of the statement.
-        Argument: whatever is computed from a measurement is released first, and comes back noised.
+        Claim: the only aggregates over private rows in the statement are those of single units.
+        Assumes: results that are released before are parameters of the statement.
+        Argument: everything that is computed from a measurement is released first, with noise.
         """
         if isinstance(relation.privacy, Released):
             return self._given(relation)
@@ -185,7 +186,7 @@ class _Builder:
         return with_expressions(with_inputs(relation, below), self._settled)
 
     def _given(self, relation: Relation) -> Stored:
-        """A released relation as rows that come with the statement."""
+        """A released relation as a table of rows that is passed with the statement."""
         fields = _unique(relation.fields)
         lifted = self.lift(relation, state=Above.MORE)
         name = f"x{len(self.lookups)}_"
@@ -210,7 +211,7 @@ class _Builder:
         return Stored(name, fields, Public())
 
     def _listed(self, aggregate: Aggregate, cells: Cells) -> Relation:
-        """GROUP BY without aggregates over public groups: the groups themselves, for free."""
+        """The groups of a GROUP BY without aggregates, where they are public. They cost nothing."""
         names = ", ".join(aggregate.key_names)
         self.notes.append(f"{names}: all that the policy lists; no row was looked at")
         contents = [] if cells.rows is None else [cells.rows.digest]
@@ -223,7 +224,7 @@ class _Builder:
         return self._answered(aggregate, lowered, state)
 
     def _declared(self, aggregate: Aggregate, call: Aggregated) -> Lowered:
-        """A call as constants where the owner lets the policy answer it, else as statistics."""
+        """A call as constants where declared bounds may answer it, else as statistics."""
         found = answer_from_bounds(aggregate, call)
         if found is None:
             return lower(aggregate, call)
@@ -231,7 +232,7 @@ class _Builder:
         return found.lowered
 
     def _answered(self, aggregate: Aggregate, lowered: list[Lowered], state: Above) -> Relation:
-        """The groups with their aggregates; measured if any of them needs rows."""
+        """The groups with their aggregates. They are measured if any aggregate needs rows."""
         if not aggregate.keys and not any(low.statistics for low in lowered):
             nothing = Values((), ((),), Released())
             values = tuple(low.finish(()) for low in lowered)
@@ -265,10 +266,11 @@ class _Builder:
         self, aggregate: Aggregate, lowered: list[Lowered], cells: Cells | None, *, dropped: bool,
         counted: bool = False,
     ) -> tuple[Measurement, Relation]:  # fmt: skip
-        """The measurement of an aggregate, or an equal one of this query: each is released once.
+        """The measurement of an aggregate, and the relation of its released groups.
 
-        And its released groups; those that may have no rows are ``dropped`` by their number of units,
-        or stay with it (``counted``).
+        An equal measurement of this query is used again, so that each is released once. Groups that
+        may have no rows are ``dropped`` by their number of units, or keep it as a column
+        (``counted``).
         """
         privacy = aggregate.input.privacy
         assert isinstance(privacy, Private)
@@ -297,9 +299,10 @@ class _Builder:
         return replace(known, statistics=statistics, columns=own), source
 
     def _levels(self, aggregate: Aggregate, state: Above) -> Relation:
-        """Grouping sets: totals added up from the finest groups where that errs less, else apart.
+        """The levels of grouping sets.
 
-        Levels that are measured apart share the query's budget like any other measurements.
+        A level is added up from the finest groups where that errs less; otherwise it is measured
+        apart. Levels that are measured apart share the query's budget like any other measurements.
         """
         aggregate = self._settle(aggregate)
         plain = without_constants(aggregate)
@@ -320,10 +323,10 @@ class _Builder:
         return as_level(aggregate, chosen, summed or self._answered(part, lowered, state))
 
     def _added_up(self, whole: Aggregate, part: Aggregate) -> Relation | None:
-        """A coarser level as sums over the finest one, where all of that is public and additive.
+        """A coarser level as sums over the finest one; None if not all is public and additive.
 
-        A total of r noisy groups errs sqrt(r) times as much as one; measured apart, every level
-        would err as many times as there are levels.
+        A total of r noisy groups errs sqrt(r) times as much as one group. With levels that are
+        measured apart, the error of each is multiplied by the number of levels.
         """
         finest = replace(whole, sets=())
         if tuple(range(len(whole.keys))) not in whole.sets:
@@ -336,7 +339,7 @@ class _Builder:
         if cells.count > coarse.count * len(whole.sets) ** 2:
             return None
         if any(whole.keys[i] not in part.keys for i in cells.open):
-            return None  # rows in no finest group are in the coarser one
+            return None  # rows that are in no finest group are in a coarser one
         measurement, _ = self._added(finest, lowered, cells, dropped=False)
         keys = tuple(measurement.key_fields[whole.keys.index(k)] for k in part.keys)
         sums = tuple(Aggregated("sum", (c,), c.shape) for c in measurement.columns)
@@ -369,7 +372,7 @@ class _Builder:
 
 
 def _reads_tables(relation: Relation) -> bool:
-    """Whether the engine answers it: it reads tables, and no subquery must be settled first."""
+    """Whether the engine can answer it: it reads tables, and needs no subquery's result first."""
     parts = list(walk_relations(relation))
     return any(isinstance(r, Scan) for r in parts) and not any(
         True for r in parts for _ in subqueries(r)

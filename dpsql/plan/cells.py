@@ -1,12 +1,12 @@
-"""Public groups: every value that the keys can take, worked out from declarations and public tables.
+"""Public groups: every value that the keys can take, listed from declarations and public tables.
 
 Claim: the groups listed do not depend on any private row. They are computed from declared domains,
     constants of the statement and public tables, by a query that reads nothing else.
-Claim: every row that is counted, and has declared values, is in one of them.
+Claim: every row that is counted and has declared values is in one of the groups.
 Assumes: the policy declares the columns of public tables as they are.
-Argument: columns of a public table have the values of one of its rows, and of one that satisfies all
-    conditions (``plan.listings``); other columns have one of their declared values. A condition that is
-    left out, or that needs other columns, only leaves more groups.
+Argument: columns of a public table have the values of one of its rows, which satisfies all
+    conditions (``plan.listings``); other columns have one of their declared values. A condition
+    that is not used, or that needs other columns, only leaves more groups.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from dpsql.plan.value_lists import list_values, whole_ends
 from dpsql.policy.types import Kind
 
 MOST_BASE_VALUES = 2_000_000
-"""Combinations that enumeration may walk through to find the distinct groups."""
+"""The most combinations that enumeration may walk through to find the distinct groups."""
 _COUNTED_IN_A_STEP = 4
-"""Combinations that an engine walks through in about a microsecond."""
+"""The number of combinations that an engine walks through in about a microsecond."""
 
 
 class TooManyCells(Exception):
@@ -51,9 +51,9 @@ class TooManyCells(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """Something whose values can be listed: a column, or an expression with few results.
+    """A column, or an expression with few results, whose values can be listed.
 
-    A column of a public table is listed with the others of that ``listing``.
+    A column of a public table is listed together with the other columns of its ``listing``.
     """
 
     value: Expression
@@ -62,7 +62,7 @@ class _Atom:
 
     @property
     def source(self) -> Expression | int:
-        """What lists it."""
+        """The source that lists the values: the expression itself, or the number of its listing."""
         return self.value if self.listing is None else self.listing
 
 
@@ -70,14 +70,14 @@ def cells(
     keys: tuple[Expression, ...], below: Relation,
     enumerator: Enumerator, most: int,
 ) -> Cells | None:  # fmt: skip
-    """The groups of ``keys`` over the rows of ``below``; None when they are not public."""
+    """The groups of ``keys`` over the rows of ``below``; None if they are not public."""
     found = _Groups(Below.of(below), enumerator)
     return found.listed(keys, most)
 
 
 @dataclass(slots=True)
 class _Groups:
-    """The groups of one aggregate in the making."""
+    """Builds the groups of one aggregate."""
 
     below: Below
     enumerator: Enumerator
@@ -104,12 +104,12 @@ class _Groups:
         return Cells(groups, count, doubts, rows, frozenset(k for p in tied for k in p.keys))
 
     def _is_tied(self, listing: int, part: _Component) -> bool:
-        """Whether columns are listed together because a foreign key says so, which rows may not keep."""
+        """Whether several columns are listed together by a foreign key, which rows may break."""
         several = sum(a.listing == listing for a in part.atoms) > 1
         return several and self.below.listings[listing].declared
 
     def _told(self, key: Expression) -> Expression:
-        """A key over columns of public tables, where it is computed from them or equals one."""
+        """The key, rewritten over columns of public tables that it is computed from or equals."""
 
         def swap(node: Expression) -> Expression | None:
             if not isinstance(node, Column) or _listable(node.shape):
@@ -119,7 +119,7 @@ class _Groups:
         return substitute(self.below.over_listings(key), swap)
 
     def _collect(self, node: Expression, atoms: dict[Expression, _Atom]) -> bool:
-        """Find atoms that determine the expression; False when its values cannot be listed."""
+        """Collect atoms that determine the expression; False if its values cannot be listed."""
         if isinstance(node, Column):
             listing = self.below.listing(node)
             return (listing is not None or _listable(node.shape)) and _add(node, atoms, listing)
@@ -153,7 +153,7 @@ class _Groups:
         return groups
 
     def _touches(self, condition: Expression, groups: list[_Component]) -> bool:
-        """Whether a condition is over what lists groups, and over something that does so already."""
+        """Whether all columns of a condition can be listed, and one already lists groups."""
         known = {source for group in groups for source in group.sources}
         sources = [self._source(column) for column in columns(condition)]
         return None not in sources and any(source in known for source in sources)
@@ -163,7 +163,7 @@ class _Groups:
         return listing if listing is not None else column if column in self.atoms else None
 
     def _narrow(self, groups: list[_Component], condition: Expression) -> None:
-        """Let a condition narrow what it is over, unless that makes too many combinations."""
+        """Add a condition to the component of its columns, unless the combinations get too many."""
         for column in columns(condition):
             _add(column, self.atoms, self.below.listing(column))
         needed = [self.atoms[c] for c in columns(condition)]
@@ -173,7 +173,7 @@ class _Groups:
             groups[:] = trial
 
     def _size(self, part: _Component) -> int:
-        """How many combinations are walked through: those of two that are matched, as the larger."""
+        """How many combinations are walked through. Two matched sources count as the larger one."""
         sizes = {a.source: _size(a.column.shape) for a in part.atoms if a.listing is None}
         if len(part.sources) > 1:
             sizes |= {i: self._rows(i, part) for i in part.listings}
@@ -203,7 +203,7 @@ class _Groups:
         )
 
     def _row_list(self, listing: int, part: _Component) -> RowList:
-        """The distinct rows of what a public relation says of the columns that are needed."""
+        """The distinct rows of a public relation over the columns that the component needs."""
         known = self.below.listings[listing]
         own = tuple(_pair(atom) for atom in part.atoms if atom.listing == listing)
         return RowList(listing, known.rows, own, known.optional)
@@ -261,7 +261,7 @@ def _size(shape: Shape) -> int:
 
 @dataclass(slots=True)
 class _Component:
-    """Atoms that share keys, conditions or a public table: enumerated together."""
+    """Atoms that share keys, conditions or a public table. They are enumerated together."""
 
     atoms: list[_Atom]
     keys: list[int]
@@ -269,12 +269,12 @@ class _Component:
 
     @property
     def sources(self) -> dict[Expression | int, None]:
-        """What lists the atoms."""
+        """The sources that list the atoms."""
         return dict.fromkeys(a.source for a in self.atoms)
 
     @property
     def listings(self) -> list[int]:
-        """The public relations that list some of them."""
+        """The numbers of the public relations that list some of the atoms."""
         return list(dict.fromkeys(a.listing for a in self.atoms if a.listing is not None))
 
 
@@ -292,7 +292,7 @@ def _atoms_of(node: Expression, known: dict[Expression, _Atom]) -> list[_Atom]:
 
 
 def _merge(groups: list[_Component], new: _Component) -> _Component:
-    """Join the new component with those that share with it what lists an atom."""
+    """Merge the new component with those that share a source with it."""
     step(10 * sum(len(g.atoms) for g in groups))
     sources = dict(new.sources)
     touching = [g for g in groups if sources.keys() & g.sources.keys()]
@@ -311,8 +311,8 @@ def _merge(groups: list[_Component], new: _Component) -> _Component:
 def _once(part: _Component, keys: tuple[Expression, ...]) -> bool:
     """Whether each combination of values is listed once, and is a group of its own.
 
-    So it is where every atom is a key itself and runs through whole numbers or days. To look for
-    equal ones among a million groups takes as long as to count the rows of two million.
+    This holds if every atom is a key itself and runs through whole numbers or days. Looking for
+    equal combinations among a million groups takes as long as counting two million rows.
     """
     own = {keys[i] for i in part.keys}
     return not part.listings and all(
@@ -321,5 +321,5 @@ def _once(part: _Component, keys: tuple[Expression, ...]) -> bool:
 
 
 def _counted(shape: Shape) -> bool:
-    """Whether values are listed by counting from the first to the last: no two are equal."""
+    """Whether values are listed by counting from the first to the last. No two are equal then."""
     return shape.domain.members is None and shape.kind in (Kind.INTEGER, Kind.DATE)

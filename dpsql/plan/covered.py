@@ -1,10 +1,11 @@
-"""Whether public groups hold every row: values beyond a declared range are in no group, nor is NaN.
+"""Whether public groups hold every row. Values beyond a declared range and NaN are in no group.
 
-Claim: where ``is_within_ends`` says so, the column's value in every row that is counted is between the ends of
-    its domain, and is neither NULL nor NaN.
+Claim: where ``is_within_ends`` is true, the column's value in every row that is counted is between
+    the ends of its domain, and is neither NULL nor NaN.
 Assumes: the engine orders NaN above all numbers.
-Argument: conditions compare it with constants on both sides, no farther out than those ends. NULL and
-    NaN, which is above all, fail such a condition. What is declared alone proves nothing of a row.
+Argument: conditions compare the column with constants on both sides, which are within those ends.
+    NULL fails such a condition, and so does NaN, which is above all numbers. A declaration alone
+    proves nothing about a row.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 def is_covered(atom: Expression, conditions: Iterable[Expression]) -> bool:
     """Whether no row that satisfies the conditions has a value of ``atom`` that is not listed.
 
-    What the policy lists one by one is taken at its word, and a computed value stays within what its
-    columns make of it.
+    A list of values in the policy is trusted. The listed values of a computed expression follow
+    from those of its columns.
     """
     if isinstance(atom, Call | Case) and atom.shape.domain.members is not None:
         return True
@@ -33,7 +34,7 @@ def is_covered(atom: Expression, conditions: Iterable[Expression]) -> bool:
 
 
 def is_within_ends(column: Column, conditions: Iterable[Expression]) -> bool:
-    """Whether conditions hold a column between the ends of its domain."""
+    """Whether conditions restrict a column to values between the ends of its domain."""
     low = high = False
     for sign, value in _compared(column, conditions):
         domain = column.shape.domain
@@ -43,7 +44,7 @@ def is_within_ends(column: Column, conditions: Iterable[Expression]) -> bool:
 
 
 def _compared(column: Column, conditions: Iterable[Expression]) -> Iterable[tuple[str, Scalar]]:
-    """The constants that a column is compared with."""
+    """The constants that a column is compared with, each with the comparison."""
     for condition in conditions:
         if not isinstance(condition, Call) or condition.function not in _FLIP:
             continue
@@ -56,7 +57,7 @@ def _compared(column: Column, conditions: Iterable[Expression]) -> Iterable[tupl
 
 
 def _ordered(low: Scalar | None, high: Scalar | None) -> bool:
-    """Whether both are there and in this order; only what is of one kind is compared."""
+    """Whether both are given and in this order. Only values of one kind are compared."""
     match low, high:
         case (int() | Fraction(), int() | Fraction()):
             return low <= high

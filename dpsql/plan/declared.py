@@ -1,12 +1,12 @@
-"""MIN and MAX that the policy answers: the ends of what the owner declared, free and so noted.
+"""MIN and MAX that the policy answers by the declared ends of a column, for free and with a note.
 
-Claim: such a value depends on the statement and the policy alone; no row is looked at, not even
-    for whether there is one.
+Claim: such a value depends on the statement and the policy alone. No row is read, not even to learn
+    whether there is one.
 Assumes: the ends that the owner declared are public, as ``extremes: declared`` says.
-Argument: it is computed from the least and the greatest declared value of one column whose owner
-    said ``extremes: declared``, by constants of the statement. Only calls over whole tables are
-    answered so: under a WHERE, a join or a GROUP BY the declared ends would pass for those of the
-    rows that are left, so these are measured.
+Argument: the value is computed from the least and the greatest declared value of one column whose
+    owner wrote ``extremes: declared``, and from constants of the statement. Only calls over whole
+    tables are answered so. Under a WHERE, a join or a GROUP BY a reader would take the declared
+    ends for those of the rows that are left, so such calls are measured.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from dpsql.policy.types import Kind, Scalar
 _STEADY = (
     "add", "subtract", "multiply", "negate", "floor", "ceil", "round", "trunc", "days", "shift",
 )  # fmt: skip
-"""With one value and constants these go up with the value, or down, but never both."""
+"""Functions that, with one value and constants, are monotonic in the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A call that the policy answers, and what a reader is told about it."""
+    """A call that the policy answers, and the note about it for the reader."""
 
     lowered: Lowered
     note: str
 
 
 def answer_from_bounds(aggregate: Aggregate, call: Aggregated) -> Declared | None:
-    """The call as constants; None when it must be measured."""
+    """The call as constants; None if it must be measured."""
     if call.function not in ("min", "max") or call.where or call.bounds or aggregate.keys:
         return None
     found = _traced(aggregate.input, call.args[0])
@@ -65,7 +65,7 @@ def answer_from_bounds(aggregate: Aggregate, call: Aggregated) -> Declared | Non
 
 
 def _traced(relation: Relation, value: Expression) -> tuple[Scan, Expression] | None:
-    """The table that every row comes from, one for one, and the value over its columns."""
+    """The table whose rows are the relation's, one for one, and the value over its columns."""
     while not isinstance(relation, Scan):
         match relation:
             case Project(input=below, values=values, fields=fields):
@@ -84,12 +84,12 @@ def _traced(relation: Relation, value: Expression) -> tuple[Scan, Expression] | 
 
 
 def _written_out(value: Expression, made: Mapping[int, Expression]) -> Expression:
-    """The value with computed columns as they are computed."""
+    """The value with computed columns replaced by their expressions."""
     return substitute(value, lambda n: made.get(n.number) if isinstance(n, Column) else None)
 
 
 def _present(condition: Expression) -> bool:
-    """``x IS NOT NULL``: what is not there is no extreme either way."""
+    """Whether the condition is ``x IS NOT NULL``, which changes no extreme."""
     match condition:
         case Call(function="not", args=(Call(function="is_null", args=(Column(),)),)):
             return True
@@ -98,7 +98,7 @@ def _present(condition: Expression) -> bool:
 
 
 def _only_column(value: Expression) -> Column | None:
-    """The one column that a value rises or falls with."""
+    """The one column in which a value is monotonic."""
     match value:
         case Column():
             return value
@@ -125,7 +125,7 @@ def _ends(domain: d.Domain) -> tuple[Scalar, Scalar]:
 
 
 def _at(value: Expression, column: Column, end: Scalar) -> Expression:
-    """The value where the column has this end."""
+    """The value with the column replaced by one of its ends."""
     kind: Kind = column.shape.kind
     constant = Literal(end, Shape(kind, nullable=False, domain=d.members([end])))
 

@@ -1,16 +1,17 @@
-"""Public groups that may have no rows, and what is computed above them.
+"""Public groups that may have no rows, and the operators above them.
 
-Every public group is released, whether rows are in it or not. Plain SQL has no group without rows, so
-an average, a rank or a join above would be of too many groups. There groups take part only where a
-released number of their units is so high that it is hardly ever the noise of a zero.
+Every public group is released, whether it has rows or not. Plain SQL has no group without rows, so
+an average, a rank or a join above would read too many groups. Below such an operator a group takes
+part only if the released number of its units is so high that it is hardly ever the noise of a zero.
 
-Claim: which groups take part is a function of released numbers and public noise laws, so it costs
-    no more than the number of units, which is a statistic of the measurement like any other. That any
-    of the groups without rows takes part has at most the chance ``CHANCE``, over all groups of a
+Claim: which groups take part is a function of released numbers and public noise laws. So it costs
+    no more than the number of units, which is a statistic of the measurement like any other. The
+    probability that any group without rows takes part is at most ``CHANCE``, over all groups of a
     measurement together.
 Assumes: the noise of the number of units is drawn as it was priced.
-Argument: the number of units of such a group is zero, and what is released of it is noise; see
-    ``privacy.mechanisms.zeros``. Groups with few units are left out with those that have none.
+Argument: the number of units of a group without rows is zero, so its released number is noise
+    alone; see ``privacy.mechanisms.zeros``. Groups with few units are left out with those that have
+    none.
 """
 
 from __future__ import annotations
@@ -64,12 +65,12 @@ from dpsql.privacy.mechanisms.zeros import zero_threshold
 
 EmptyGroups = Literal["auto", "keep", "drop"]
 CHANCE = Fraction(1, 20)
-"""That any group without rows takes part, at most."""
+"""The highest probability that any group without rows takes part."""
 _WHOLE = Shape(Kind.INTEGER, nullable=False)
 
 
 class Above(IntEnum):
-    """What stands above groups: nothing, sums to which a group without rows adds 0, more, or both."""
+    """The operators above groups: none, sums to which an empty group adds 0, others, or both."""
 
     NOTHING = 0
     SUMS = 1
@@ -78,7 +79,7 @@ class Above(IntEnum):
 
 
 def above(relation: Relation, below: Relation, state: Above) -> Above:
-    """What stands above one of the inputs of a relation that has ``state`` above it."""
+    """The operators above one input of a relation that has ``state`` above it."""
     match relation:
         case Project() | Sort() | Union(operation="union all"):
             return state
@@ -102,7 +103,7 @@ def above(relation: Relation, below: Relation, state: Above) -> Above:
 
 
 def _adds(calls: Sequence[Aggregated | Window]) -> bool:
-    """Whether numbers of groups are added, of which a reader may think that they are all there."""
+    """Whether groups are summed or counted. A reader may then think that no group is missing."""
     return any(call.function in ("sum", "count") for call in calls)
 
 
@@ -122,7 +123,10 @@ def _has_one_row(relation: Relation) -> bool:
 
 
 def _adds_zeros(relation: Aggregate | Windowed) -> bool:
-    """Whether nothing is computed but sums of what is 0 in a group without rows, over rows chosen by keys."""
+    """Whether a relation only sums columns that are 0 in groups without rows.
+
+    The groups that are summed must be chosen by keys alone.
+    """
     below = relation.input
     zero = _zeros(below)
     calls: tuple[Window | Aggregated, ...]
@@ -169,7 +173,7 @@ def _in(args: tuple[Expression, ...], known: set[int]) -> bool:
 
 
 def _zeros(relation: Relation) -> set[int]:
-    """Columns that are 0, or NULL, in each row that is there for a group without rows."""
+    """Columns that are 0 or NULL in each row of a group without rows."""
     match relation:
         case Aggregate(keys=keys, calls=calls, fields=fields):
             added = {"count", "sum"} if is_measured(relation) else {"sum"}
@@ -189,14 +193,15 @@ def _zeros(relation: Relation) -> set[int]:
 
 
 def keeps_empty(aggregate: Aggregate) -> bool:
-    """Whether SQL has groups without a pair of rows as well: a LEFT JOIN keeps them."""
+    """Whether plain SQL has groups without rows as well, because a LEFT JOIN keeps them."""
     return any(isinstance(r, Join) and r.whole for r in rows_below(aggregate.input))
 
 
 def drops_empty(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool:
-    """Whether of public groups only those with enough units take part, and are shown.
+    """Whether only public groups with enough units take part and are shown.
 
-    Of keys alone nothing is shown but which groups there are: conditions on rows decide that.
+    A grouping without aggregates shows only which groups exist. Where conditions on rows decide
+    that, groups without enough units are dropped.
     """
     if not aggregate.keys or keeps_empty(aggregate):
         return False
@@ -206,9 +211,10 @@ def drops_empty(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool
 
 
 def hides_noise(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool:
-    """Whether groups that a LEFT JOIN keeps have NULL for all but counts where they may lack rows.
+    """Whether groups that a LEFT JOIN keeps get NULL for all but counts if they may have no rows.
 
-    SQL has NULL there, which averages and ranks pass over. What was released is noise.
+    Plain SQL has NULL there, which averages and ranks ignore. The released value would be noise
+    alone.
     """
     if not aggregate.keys or not keeps_empty(aggregate) or not _beside_counts(aggregate):
         return False
@@ -216,12 +222,12 @@ def hides_noise(aggregate: Aggregate, state: Above, wanted: EmptyGroups) -> bool
 
 
 def _beside_counts(aggregate: Aggregate) -> bool:
-    """Whether it has values that SQL has not for a group without rows."""
+    """Whether it has calls other than counts. Plain SQL has NULL for them in an empty group."""
     return any(call.function != "count" for call in aggregate.calls)
 
 
 def without_noise(aggregate: Aggregate, finished: Project, measurement: Measurement) -> Project:
-    """The finished groups, with NULL for what is not a count where the number of units is too small."""
+    """The finished groups, with NULL for all but counts where the number of units is too small."""
     enough, place = _enough(measurement), len(aggregate.keys)
     values = list(finished.values)
     for i, call in enumerate(aggregate.calls, place):
@@ -236,9 +242,9 @@ def without_noise(aggregate: Aggregate, finished: Project, measurement: Measurem
 
 
 def _is_chosen(relation: Relation, keys: tuple[Expression, ...]) -> bool:
-    """Whether groups of these keys may lack rows for another reason than that the table has none.
+    """Whether groups of these keys may have no rows although the table has rows with these keys.
 
-    Conditions on the keys alone decide which groups are public. All others are about rows.
+    Conditions on the keys alone decide which groups are public. All other conditions select rows.
     """
     own = {key.number for key in keys if isinstance(key, Column)}
     while not isinstance(relation, Scan):
@@ -260,7 +266,7 @@ def _is_about(test: Expression, own: set[int]) -> bool:
 
 
 def counting_units(measurement: Measurement, columns: Iterator[int]) -> Measurement:
-    """The measurement with a number of units for each group, among its statistics or as one more."""
+    """The measurement with a number of units of each group: an existing statistic, or a new one."""
     if measurement.unit_count is not None:
         return measurement
     name = f"{measurement.name}_least"
@@ -282,7 +288,7 @@ def _is_number_of_units(statistic: Statistic, measurement: Measurement) -> bool:
 
 
 def with_units(measurement: Measurement) -> Relation:
-    """The released groups whose number of units is not taken for the noise of a zero."""
+    """The released groups whose number of units is too high to be the noise of a zero."""
     fields = measurement.key_fields + measurement.columns
     return Filter(Stored(measurement.name, fields), _enough(measurement), fields, Released())
 
@@ -296,7 +302,7 @@ def _enough(measurement: Measurement) -> Call:
 
 
 def least_units(measurement: Measurement, noises: tuple[NoiseSum, ...]) -> int:
-    """From how many units on, as they were released, a group takes part."""
+    """The smallest released number of units with which a group takes part."""
     assert measurement.cells is not None
     groups = max(1, measurement.cells.count)
     return max(zero_threshold(noise, CHANCE, groups) for noise in noises)
@@ -310,7 +316,7 @@ _SHOWN = "groups without rows are there too; what is not a count is 0 or noise i
 
 
 def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> str | None:
-    """What an answer says of groups: which are there, and which took part."""
+    """The note of an answer on which groups it has, and which groups took part."""
     names = ", ".join(aggregate.key_names)
     if names and keeps_empty(aggregate) and _beside_counts(aggregate):
         return f"{names}: {_HIDDEN if dropped else _SHOWN}"

@@ -1,14 +1,15 @@
-"""How many rows of a public table share a value: what a join with it makes of one private row.
+"""The fan-outs of public tables: how many rows share a value, and so match one row in a join.
 
-Claim: no more than ``Table.fan_outs`` says rows of the public table meet a row that is joined on those
-    columns, in the data that is open.
-Assumes: keys that foreign keys refer to are unique; the rest was looked up in the data that is open, and
-    that does not change while it is (``engines.verify``).
-Argument: rows are counted under the very form in which statements compare the column. A NULL meets
-    nothing. What could not be looked up is not there, and bounds nothing.
+Claim: in the data that is open, a row that is joined with a public table on the columns of an entry
+    of ``Table.fan_outs`` matches at most as many rows of the public table as the entry says.
+Assumes: keys that foreign keys refer to are unique. The other numbers were looked up in the data
+    that is open, and this data does not change while it is open (``engines.verify``).
+Argument: rows are counted under the same form in which statements compare the column. A NULL
+    matches nothing. A fan-out that could not be looked up has no entry, and bounds nothing.
 
-A join with k rows for each multiplies what a unit has by k (``bind.privacy.join_privacy``), and so the noise that
-hides it. Public tables are public: what they tell here, they tell nobody about anyone.
+A join with k rows for each row multiplies a unit's number of rows by k
+(``bind.privacy.join_privacy``), and so the noise that hides the unit. The tables are public, so
+their fan-outs reveal nothing about a person.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def fan_out_lookups(policy: Policy) -> Iterator[tuple[str, Query]]:
 
 
 def with_fan_outs(policy: Policy, number: Callable[[Query], int | None]) -> Policy:
-    """The policy with what was looked up of its public tables; ``number`` has what queries found."""
+    """The policy with the fan-outs of its public tables; ``number`` gives query results."""
     referenced = [key for table in policy.tables.values() for key in table.foreign_keys]
     tables = dict(policy.tables)
     for table in policy.tables.values():
@@ -56,7 +57,7 @@ def with_fan_outs(policy: Policy, number: Callable[[Query], int | None]) -> Poli
 
 
 def _most(table: Table, column: str) -> Query:
-    """A query whose one number is how many rows share a value of the column, read as it is compared."""
+    """A query for the most rows that share a value of the column, as statements compare it."""
     value = declared_column(0, table.columns[column])
     rows = Alias(Read(scan_all(table, (value,)), (("v", RowValue(value)),)), "r")
     known = Op("is not null", (Name("v"),))

@@ -1,8 +1,9 @@
-"""Means of what groups count or sum, as totals over the rows by the number of groups with rows.
+"""Means of counts and sums of groups, as totals over the rows divided by the number of groups.
 
-``SELECT country, AVG(n) FROM (SELECT country, joined, COUNT(*) AS n ...) GROUP BY country``: where days
-are many and each has few rows, no noised number tells which days have any. But the sum of all counts is
-the number of rows, and how many days have rows is ``COUNT(DISTINCT (country, joined))``.
+``SELECT country, AVG(n) FROM (SELECT country, joined, COUNT(*) AS n ...) GROUP BY country``: if
+there are many days with few rows each, no noised number tells which days have rows. But the sum of
+all counts is the number of rows, and the number of days with rows is ``COUNT(DISTINCT (country,
+joined))``.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from dpsql.sql.bind.counted_groups import Groups, groups_of, is_over, key_swap, 
 from dpsql.sql.narrow import conjunction
 
 MANY_GROUPS = 100
-"""Groups for each row that a unit may have, from which on their number is known well enough."""
+"""The least number of groups, for each row that a unit may have, whose count is accurate enough."""
 _NUMBER = Shape(Kind.INTEGER, nullable=False, domain=interval(0, None, integral=True))
 
 
 @dataclass(frozen=True, slots=True)
 class OverRows:
-    """An aggregate of groups as one of their rows, and what an answer says of it."""
+    """An aggregate of groups as an aggregate of their rows, and the note of the answer on it."""
 
     relation: Project
     note: str
@@ -36,17 +37,19 @@ class OverRows:
 def over_rows(
     aggregate: Aggregate, numbers: Iterator[int], count: Callable[[Aggregate], int | None]
 ) -> OverRows | None:
-    """An aggregate of groups as one of the rows below them.
+    """An aggregate of groups as an aggregate of the rows below them.
 
-    None where it is not a function of those, or where groups are so few that they are told apart by
-    their numbers of units. ``count`` gives the number of public groups, None where they are not public.
+    None if it is not a function of the rows, or if there are so few groups that the number of units
+    of each can tell which have rows. ``count`` gives the number of public groups, or None if they
+    are not public.
 
     Claim: both are equal for exact numbers, in every group that has rows.
-    Assumes: nothing but conditions on keys leaves out groups in between.
+    Assumes: between the two aggregates only conditions on keys leave out groups.
     Argument: each row is in one group, so sums of counts and of sums are those of the rows. Each
-        combination of the inner keys that has rows is one group, and its SUM is NULL where none of
-        its values are there: so that many groups are counted, and averaged over. Conditions and
-        keys above are of the inner keys alone, so they hold for a group where they hold for its rows.
+        combination of the inner keys that has rows is one group, and its SUM is NULL if it has no
+        value that is not NULL. So the groups that are counted are those that plain SQL averages
+        over. Conditions and keys above use the inner keys alone, so they hold for a group if they
+        hold for its rows.
     """
     found = None if aggregate.sets or aggregate.terms else groups_of(aggregate.input)
     if found is None or all(call.function != "avg" for call in aggregate.calls):
@@ -71,7 +74,7 @@ def over_rows(
 
 
 def _are_many(groups: Groups, over: Aggregate, count: Callable[[Aggregate], int | None]) -> bool:
-    """Whether there are many groups for each one above, so that their number is known well enough."""
+    """Whether each group above has enough groups for a noised count of them to be accurate."""
     rows = groups.rows.privacy
     assert isinstance(rows, Private)
     each, every = count(over), count(replace(over, keys=groups.keys))
@@ -82,14 +85,14 @@ def _are_many(groups: Groups, over: Aggregate, count: Callable[[Aggregate], int 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Aggregates of groups as expressions over calls of rows; equal calls are asked once."""
+    """Aggregates of groups as expressions over calls on rows. Equal calls are made once."""
 
     groups: Groups
     numbers: Iterator[int]
     calls: dict[Aggregated, Column]
 
     def value(self, call: Aggregated) -> Expression | None:
-        """A call over groups; None where it does not follow from the rows."""
+        """A call over groups as an expression; None if it does not follow from the rows."""
         swap = key_swap(self.groups.known)
         where = None if call.where is None else substitute(call.where, swap)
         if call.distinct or call.bounds is not None or call.averaged:
@@ -105,7 +108,7 @@ class _Rows:
         both = _both(inner.where, where)
         if call.function == "sum":
             return self._column(replace(inner, where=both))
-        # A COUNT is there for every group, a SUM where one of its values is.
+        # A COUNT is never NULL. A SUM is NULL unless one of its values is not NULL.
         number = (
             self._number(both, inner.args) if inner.function == "sum" else self._number(where, ())
         )
@@ -118,7 +121,7 @@ class _Rows:
         return apply("divide", exact, apply("greatest", number, whole(1)))
 
     def _number(self, where: Expression | None, args: tuple[Expression, ...]) -> Expression:
-        """How many groups have a row where the condition holds and the argument is there."""
+        """The number of groups that have a row with the condition true and no argument NULL."""
         tests = [] if where is None else [where]
         tests += [present(arg) for arg in args if arg.shape.nullable]
         keys = self.groups.keys
@@ -138,7 +141,7 @@ def _note(groups: Groups) -> str:
 
 
 def _adds_up(inner: Aggregated) -> bool:
-    """Whether the call of several groups together is the sum of theirs."""
+    """Whether the call over several groups together is the sum of the calls of the groups."""
     plain = not inner.distinct and inner.bounds is None and not inner.averaged
     return plain and inner.function in ("count", "sum")
 

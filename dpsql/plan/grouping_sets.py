@@ -1,4 +1,4 @@
-"""Grouping sets: the GROUP BY of each, and its level; constant keys make no groups and are not measured."""
+"""Grouping sets: the GROUP BY of each, and its level. Constant keys are not measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpsql.ir.relations import Aggregate, Project, Relation, Released
 
 
 def without_constants(aggregate: Aggregate) -> Aggregate:
-    """The same grouping sets of the other keys."""
+    """The aggregate without its constant keys, with the same grouping sets of the other keys."""
     keys, count = aggregate.keys, len(aggregate.keys)
     others = [i for i, key in enumerate(keys) if not isinstance(key, Literal)]
     place = {position: i for i, position in enumerate(others)}
@@ -34,7 +34,7 @@ def group_by(aggregate: Aggregate, chosen: tuple[int, ...]) -> Aggregate:
 
 
 def as_level(aggregate: Aggregate, chosen: tuple[int, ...], groups: Relation) -> Relation:
-    """The groups of one set as rows of all, with NULL for the keys that the set does not have."""
+    """The groups of one set with the columns of all sets, and NULL for keys that the set lacks."""
     count = len(aggregate.keys)
     keys = tuple(
         f if k in chosen else Literal(None, f.shape) for k, f in enumerate(aggregate.fields[:count])
@@ -44,7 +44,7 @@ def as_level(aggregate: Aggregate, chosen: tuple[int, ...], groups: Relation) ->
 
 
 def with_constants(aggregate: Aggregate, levels: tuple[Relation, ...]) -> tuple[Relation, ...]:
-    """The levels with the constants that their sets have, and NULL for those that they do not have."""
+    """The levels with the constant keys that their sets have, and NULL for those that they lack."""
     keys = aggregate.keys
     if not any(isinstance(key, Literal) for key in keys):
         return levels

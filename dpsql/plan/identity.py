@@ -1,10 +1,10 @@
-"""When two measurements are one: the same rows, groups and statistics under other names.
+"""The identity of a measurement: equal for the same rows, groups and statistics under other names.
 
 Claim: equal identities mean that one release answers both.
-Assumes: nothing of the data; functions and relations of equal trees have equal results.
-Argument: columns are numbered by where they first appear, so that aliases and the order of binding do not
-    matter. Everything else that the engine will see is compared as it is, SELECT by SELECT: steps that
-    only pass columns on are no part of one.
+Assumes: nothing about the data; equal trees of functions and relations have equal results.
+Argument: columns are numbered by their first appearance, so aliases and the order of binding do not
+    matter. Everything else that the engine will read is compared as it is, SELECT by SELECT.
+    Operators that only pass columns on are not part of a SELECT.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ class _Numbering:
 
 @dataclass(frozen=True, slots=True)
 class _Select:
-    """One SELECT: what each column is, which rows are read and kept, and what is done to them last.
+    """One SELECT: its columns, the rows that are read and kept, and the last operations on them.
 
-    ``computed`` says that columns are more than those of its sources: what is above reads it as a
-    source then, as it does where rows are grouped, sorted or cut (``last``).
+    ``computed`` says that some columns are not plain columns of its sources. Operators above then
+    read the SELECT as a source, as they do if its rows are grouped, sorted or cut (``last``).
     """
 
     items: Mapping[int, Hashable]
@@ -110,7 +110,7 @@ class _Select:
 
     @property
     def value(self) -> Hashable:
-        """Equal ones have the same rows."""
+        """A value that is equal only for SELECTs with the same rows."""
         return (
             tuple(sorted(self.items.items(), key=lambda item: item[0])),
             self.source,
@@ -119,7 +119,7 @@ class _Select:
         )
 
     def read(self, node: Expression) -> Expression:
-        """An expression over its columns."""
+        """An expression over the SELECT's columns, written over the columns of its sources."""
         return substitute(node, self._item)
 
     def _item(self, node: Expression) -> Expression | None:
@@ -133,7 +133,7 @@ class _Select:
         return frozenset(self.items[n] for n in numbers if n in self.items)
 
     def ending(self, **last: Hashable) -> _Select:
-        """The same rows with more done to them."""
+        """The SELECT with further last operations."""
         return replace(self, last={**self.last, **last})
 
 
@@ -160,7 +160,7 @@ def _of(name: str, columns: Iterable[Column], *parts: Hashable) -> _Select:
 
 
 def _select(relation: Relation) -> _Select:  # noqa: C901 (one arm for each relation)
-    """The relation as one SELECT, as long as SQL's own order allows."""
+    """The relation as one SELECT, as far as the order of SQL's clauses allows."""
     match relation:
         case ir.Scan():
             return _scan(relation)

@@ -1,10 +1,10 @@
-"""Intervals that a query asks for by name: which released columns a value is computed from.
+"""Interval functions of a query, and the released columns that their value is computed from.
 
 Claim: an interval is computed from released values and public noise laws alone, so it is free.
-Assumes: the noise of released columns is that of their price.
-Argument: ``trace_to_table`` follows a value down to one released table, through operators that make each
-    row of one row; where it cannot, or where a value was chosen by its rank, there is a refusal
-    before anything is spent.
+Assumes: the noise of released columns is drawn as it was priced.
+Argument: ``trace_to_table`` follows a value down to one released table, through operators that make
+    each row from one row. If it cannot, or if the value was chosen by its rank, the query is
+    refused before anything is spent.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from dpsql.sql.own import OWN
 
 NAMES = tuple(OWN.values())
 NOTHING = Literal(None, Shape(Kind.DOUBLE))
-"""The interval of what is not noised."""
+"""The interval of a value without noise."""
 
 
 def find_interval_calls(relation: Relation) -> Iterator[Call]:
-    """The intervals in this operator's own expressions."""
+    """The calls of interval functions in this operator's own expressions."""
     for expression in expressions(relation):
         for part in parts(expression):
             if isinstance(part, Call) and part.function in NAMES:
@@ -56,9 +56,9 @@ def find_interval_calls(relation: Relation) -> Iterator[Call]:
 
 
 def trace_to_table(relation: Relation, value: Expression) -> tuple[Expression, Stored] | None:
-    """The value over the columns of one stored table; None where rows were combined.
+    """The value over the columns of one stored table; None if it combines several rows.
 
-    Windows beside the value leave its row as it is; a value made of one is of several rows.
+    A window beside the value does not change its row. A value that uses a window combines rows.
     """
     definitions: dict[int, Expression] = {}
     current = relation
@@ -86,7 +86,7 @@ def _expanded(node: Expression, definitions: Mapping[int, Expression]) -> Expres
 
 
 def without_intervals(relation: Relation) -> Relation:
-    """A public relation with no intervals: what is exact has none."""
+    """A public relation with NULL for all intervals, because exact values have none."""
     below = tuple(without_intervals(r) for r in inputs(relation))
     return with_expressions(with_inputs(relation, below), _nothing)
 
@@ -98,7 +98,7 @@ def _nothing(node: Expression) -> Expression:
 
 
 def check(plan: Plan) -> None:
-    """Refuse intervals that could not be worked out, before anything is paid."""
+    """Refuse intervals that could not be computed, before anything is spent."""
     chosen = {
         column.number
         for m in plan.measurements

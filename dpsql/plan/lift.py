@@ -1,19 +1,20 @@
-"""Conditions lifted into aggregates, so that no unit's row decides how much of the others' is read.
+"""Conditions lifted into aggregates, so that no unit's row decides how many other rows are read.
 
-An engine skips what it can: a join that nobody's row can pass reads nothing, a filter skips blocks of
-a file. Who filters on one person then learns from the time whether that person's row is there. Here a
-condition over private rows becomes a column, ``kept``, which every aggregate counts by; the rows
-themselves are read, joined and grouped whatever the column says.
+An engine skips work where it can. A join without matching rows reads nothing, and a filter skips
+blocks of a file. An analyst who filters on one person then learns from the time whether that
+person's row exists. Here a condition over private rows becomes a column, ``kept``. Aggregates only
+count rows where it is true, but all rows are read, joined and grouped whatever its value is.
 
 Claim: the lifted relation has every row that the relation has, with ``kept`` true, and others, with
     ``kept`` false; below its aggregates no condition decides which private rows are read, joined
     or grouped, save those that pair rows of two tables.
 Assumes: expressions are total, also over rows that are not kept.
-Argument: by cases. A filter only adds to what is kept. An inner join of kept rows is kept where both
-    sides are, and conditions that do not pair the sides are conditions like any other. A unit's
-    aggregate counts kept rows alone, and its group is kept if a row is; DISTINCT of private rows is
-    such a grouping. Windows and set operations see kept and other rows apart. A semi join looks up
-    whether any of the grouped other side is kept. What fits none of these is refused.
+Argument: by cases. A filter only adds a condition to ``kept``. A row of an inner join is kept if
+    both its sides are kept; join conditions that do not pair the sides are added like any other. A
+    unit's aggregate counts kept rows alone, and its group is kept if one of its rows is; DISTINCT
+    of private rows is such a grouping. Windows and set operations handle kept rows apart from
+    others. A semi join groups the other side, and looks up whether any of its rows is kept.
+    Anything else is refused.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ Conditions = tuple[Expression, ...]
 
 
 def lift_conditions(relation: Relation, numbers: Iterator[int]) -> Lifted:
-    """Private rows as an engine reads them where its time must not tell; ``numbers`` are free."""
+    """Private rows as an engine reads them under strict timing; ``numbers`` are free numbers."""
     lifter = _Lifter(numbers)
     below, kept = lifter.rows(relation)
     if not kept:
@@ -106,7 +107,7 @@ class _Lifter:
         return Project(relation, values, fields, relation.privacy), flag
 
     def _aggregate(self, aggregate: Aggregate) -> tuple[Relation, Conditions]:
-        """A unit's groups: of kept rows alone, and kept where there is one."""
+        """A unit's groups over kept rows alone. A group is kept if it has a kept row."""
         below, kept = self.rows(aggregate.input)
         if not kept:
             return replace(aggregate, input=below), ()
@@ -117,7 +118,7 @@ class _Lifter:
         return replace(aggregate, input=below, calls=(*calls, some), fields=fields), (present,)
 
     def _windowed(self, windowed: Windowed) -> tuple[Relation, Conditions]:
-        """Windows over kept rows and over others, apart."""
+        """Windows that see kept rows and other rows apart."""
         below, kept = self.rows(windowed.input)
         new = windowed.fields[len(windowed.input.fields) :]
         if not kept:
@@ -128,7 +129,7 @@ class _Lifter:
         return replace(windowed, input=below, windows=windows, fields=fields), (flag,)
 
     def _union(self, union: Union) -> tuple[Relation, Conditions]:
-        """Rows of all sides, each with whether its side keeps it."""
+        """Rows of all sides, each with a column that says whether it is kept."""
         sides = [self.rows(side) for side in union.inputs]
         width = len(union.fields)
         mine = union.columns or tuple(side.fields[:width] for side in union.inputs)
@@ -167,9 +168,10 @@ class _Lifter:
         self, join: Join, parts: _Parts,
         left: tuple[Relation, Conditions], right: tuple[Relation, Conditions],
     ) -> tuple[Relation, Conditions]:  # fmt: skip
-        """A semi or anti join as a look-up: each key of the other side with whether one is kept.
+        """A semi or anti join as a left join with the other side's keys.
 
-        The join pairs rows of one unit only, so a key has one unit, which is named beside it.
+        Each key has a column that says whether one of its rows is kept. The join pairs rows of one
+        unit only, so a key belongs to one unit, whose key is added to it.
         """
         below, flag = self.flagged(right[0], (*right[1], *parts.right))
         sides = [_sides(p, _made(join.right)) for p in parts.pairs]
@@ -188,7 +190,7 @@ class _Lifter:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a join's condition says: of one side, as pairs of equal values, and anything else."""
+    """The parts of a join's condition: over one side, pairs of equal values, and all others."""
 
     left: Conditions
     right: Conditions
@@ -220,7 +222,7 @@ def _made(relation: Relation) -> set[int]:
 
 
 def _units(relation: Relation) -> Iterator[Column]:
-    """The columns of a relation that are its unit's key, where it has them."""
+    """The columns of a relation that are its unit's key, as far as it has them."""
     if isinstance(relation.privacy, Private):
         known = written_columns(relation)
         for part in relation.privacy.key:
@@ -236,14 +238,14 @@ def _pairs(part: Expression, theirs: set[int]) -> bool:
 
 
 def _sides(part: Expression, theirs: set[int]) -> tuple[Expression, Expression]:
-    """An equality as the value of the left side and that of the right one."""
+    """The two values of an equality: that of the left side, then that of the right side."""
     assert isinstance(part, Call)
     one, other = part.args
     return (other, one) if {c.number for c in columns(one)} & theirs else (one, other)
 
 
 def _single(relation: Relation, pairs: Conditions) -> bool:
-    """Whether at most one row of the relation, kept or not, meets a row of the other side."""
+    """Whether at most one row of the relation, kept or not, matches a row of the other side."""
     while isinstance(relation, Project | Filter | Sort):
         relation = relation.input
     if not isinstance(relation, Aggregate) or relation.sets:
@@ -254,7 +256,7 @@ def _single(relation: Relation, pairs: Conditions) -> bool:
 
 
 def _matched(join: Join, conditions: Conditions) -> Project:
-    """A left join whose right columns are NULL where the row that was met is not kept."""
+    """A left join whose right columns are NULL where the matching row is not kept."""
     found = _sure(conditions)
     own = {f.number for f in join.right.fields}
     values = tuple(
@@ -265,7 +267,7 @@ def _matched(join: Join, conditions: Conditions) -> Project:
 
 
 def _sure(conditions: Conditions) -> Expression:
-    """Whether all hold; what is unknown does not."""
+    """Whether all conditions hold. A condition that is NULL does not hold."""
     return _call("coalesce", conjunction(list(conditions)), FALSE) if conditions else TRUE
 
 

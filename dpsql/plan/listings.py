@@ -1,13 +1,14 @@
-"""What public tables below a grouping list: their distinct rows, and what every row below satisfies.
+"""The public relations below a grouping, and the conditions that every row below satisfies.
 
-Claim: whatever is computed from a ``Below`` depends on no private row. Its listings read public tables
-    and constants alone, and its conditions are text of the statement.
-Claim: a private row that reaches the grouping meets a row of each listing that is not ``optional``, and
-    then satisfies every condition; of an optional one it may meet none, and has NULLs there. Of a
-    ``declared`` one it may meet none either, where the owner's word does not hold.
+Claim: whatever is computed from a ``Below`` depends on no private row. Its listings read public
+    tables and constants alone, and its conditions are text of the statement.
+Claim: a private row that reaches the grouping matches a row of each listing that is not
+    ``optional``, and then satisfies every condition. It may match no row of an ``optional``
+    listing, and has NULLs there. It may also match no row of a ``declared`` listing, if the owner's
+    declaration is wrong.
 Assumes: tables that the policy calls public are public.
-Argument: filters, inner joins and groupings of single units leave only rows (or groups of rows) of which
-    all that stands below them holds. What stands below the right side of a LEFT JOIN is given up.
+Argument: filters, inner joins and groupings of single units leave only rows (or groups of rows) for
+    which everything below them holds. Conditions below the right side of a LEFT JOIN are not used.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ from dpsql.sql.bind.join_rules import equalities
 from dpsql.sql.narrow import conjunction
 
 MOST_PARTS = 100
-"""Parts of an expression that is written out over listings."""
+"""The most parts of an expression that is rewritten over listings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A public relation that private rows are joined with, and the conditions of that join on it alone.
+    """A public relation that private rows are joined with, and the join conditions on it alone.
 
-    ``optional``: a row that meets none of its rows is there too, with NULL in its columns.
-    ``declared``: no join finds the row, a foreign key says that there is one.
+    ``optional``: a private row that matches none of its rows is kept, with NULL in its columns.
+    ``declared``: there is no join; a declared foreign key says that the matching row exists.
     """
 
     relation: Relation
@@ -68,12 +69,12 @@ class Listing:
 
     @property
     def numbers(self) -> frozenset[int]:
-        """Its columns."""
+        """The numbers of its columns."""
         return frozenset(f.number for f in self.relation.fields)
 
     @property
     def rows(self) -> Relation:
-        """Its rows where its conditions hold."""
+        """The relation's rows where the conditions hold."""
         if not self.conditions:
             return self.relation
         condition = conjunction(list(self.conditions))
@@ -82,19 +83,19 @@ class Listing:
 
 @dataclass(slots=True)
 class Below:
-    """The rows that are grouped: what they are joined with, and what holds for all of them."""
+    """The rows that are grouped: the listings they are joined with, and their common conditions."""
 
     listings: list[Listing] = field(default_factory=list)
     conditions: list[Expression] = field(default_factory=list)
     _matches: list[Expression] = field(default_factory=list)
-    """Equalities that joins hold wherever both sides are there."""
+    """Equalities of joins, which hold where neither side is NULL."""
     _made: dict[int, Expression] = field(default_factory=dict)
-    """How columns are computed."""
+    """The expressions of computed columns."""
     _sources: dict[int, Expression | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, relation: Relation) -> Below:
-        """What is known of the rows of a relation."""
+        """Collect the listings and conditions of the rows of a relation."""
         found = cls()
         found._see(relation, sure=True)
         found.conditions += found._agreements()
@@ -102,12 +103,12 @@ class Below:
         return found
 
     def listing(self, column: Column) -> int | None:
-        """The listing that a column belongs to."""
+        """The position of the listing that a column belongs to."""
         owners = (i for i, known in enumerate(self.listings) if column.number in known.numbers)
         return next(owners, None)
 
     def equal(self, column: Column) -> Column | None:
-        """A column of a listing that is the same in each row; not of doubles, whose zeros differ."""
+        """A listed column with an equal value in each row; none for doubles, whose zeros differ."""
         if column.shape.kind is Kind.DOUBLE:
             return None
         same = equalities(self.conditions).closure(frozenset({column.number}))
@@ -116,8 +117,10 @@ class Below:
         return next(fitting, None)
 
     def _agreements(self) -> Iterator[Expression]:
-        """What columns of different listings have in common, because joins compare one with the other, or
-        both with the same column: they are equal, or a listing that may be absent has NULL.
+        """Equalities between columns of different listings.
+
+        They hold because joins compare the two columns, or both with the same column. A listing
+        that is optional may have NULL instead.
         """
         tied: dict[int, Column] = {}
         for match in self._matches:
@@ -137,11 +140,11 @@ class Below:
         return found
 
     def over_listings(self, node: Expression) -> Expression:
-        """An expression with what it names as it is computed from listings, where it is."""
+        """An expression whose columns are replaced by their expressions over listings, if any."""
         return substitute(node, lambda n: self._source(n) if isinstance(n, Column) else None)
 
     def _source(self, column: Column) -> Expression | None:
-        """How a column is computed from listings; each is looked at once, and long ones are left out."""
+        """The expression of a column over listings, found once; None if it is too long."""
         if column.number not in self._sources:
             value = self._made.get(column.number)
             passed = isinstance(value, Column) and value.number == column.number
@@ -155,7 +158,7 @@ class Below:
         return known and not settled_later(node) and len(list(walk(node))) <= MOST_PARTS
 
     def _see(self, relation: Relation, *, sure: bool, on: tuple[Expression, ...] = ()) -> None:
-        """Note what a relation adds. ``sure``: all rows that are grouped have one of its rows."""
+        """Collect from a relation. ``sure``: each grouped row comes from one of its rows."""
         if isinstance(relation.privacy, Public):
             if _is_listable(relation):
                 known = Listing(relation, not sure)
@@ -194,13 +197,14 @@ class Below:
             self._see(join.right, sure=False, on=on)
 
     def _attach(self, join: Join, on: tuple[Expression, ...]) -> bool:
-        """Let a listing have the public rows that a LEFT JOIN adds to its own, where it alone decides which.
+        """Join a listing with the right side of a LEFT JOIN whose condition uses only the two.
 
-        Claim: a row that meets a row of the listing meets one of the joined listing.
+        Claim: a row that matches a row of the listing matches one of the joined listing.
         Assumes: conditions are false or NULL where they compare NULL.
-        Argument: which rows of the right side match depends on the row of the listing alone, and where
-            none does the join has NULL, as here. A row that meets none of the listing has NULL in the
-            column that is compared with one of the right side, so it has NULL there too.
+        Argument: which rows of the right side match depends on the row of the listing alone. If
+            none matches, the join has NULL, as the joined listing has. A row that matches none of
+            the listing has NULL in the column that is compared with the right side, so it has NULL
+            in the columns of the right side too.
         """
         own = frozenset(f.number for f in join.right.fields)
         if join.whole or not isinstance(join.right.privacy, Public) or not _is_listable(join.right):
@@ -218,7 +222,7 @@ class Below:
     def _compute(
         self, fields: Iterable[Column], values: Iterable[Expression], *, sure: bool
     ) -> None:
-        """Note how columns are computed; a row that may be absent has NULL whatever that gives."""
+        """Record the expressions of columns, but not of rows that may be absent and have NULL."""
         if sure:
             self._made |= {f.number: v for f, v in zip(fields, values, strict=False)}
 
@@ -227,10 +231,11 @@ class Below:
 
 
 def _declared(scan: Scan, *, sure: bool) -> Iterator[Listing]:
-    """Columns whose values are together those of one row of a public table, by a foreign key.
+    """Listings of columns whose values together are those of one row of a public table.
 
-    They have ``values_from`` that very table one by one. That a row has a listed combination of them is
-    the owner's word, which nothing holds him to: rows with another one are in no group.
+    A foreign key says so, and each column has ``values_from`` the same table. Only the owner's
+    declaration says that each row has a listed combination; nothing enforces it. Rows with another
+    combination are in no group.
     """
     columns, own = scan.table.columns, {f.name: f for f in scan.fields}
     for key in scan.table.foreign_keys:
@@ -244,12 +249,12 @@ def _declared(scan: Scan, *, sure: bool) -> Iterator[Listing]:
 
 
 def settled_later(node: Expression) -> bool:
-    """Whether the expression uses a value that is only known once something was released."""
+    """Whether the expression uses a value that is known only after a release."""
     return any(isinstance(part, Parameter | Subquery) for part in walk(node))
 
 
 def is_match(condition: Expression) -> bool:
-    """Whether a condition pairs two columns by equality, as engines join fast."""
+    """Whether a condition is an equality of two columns, which engines join fast."""
     return (
         isinstance(condition, Call)
         and condition.function == "eq"
@@ -258,12 +263,12 @@ def is_match(condition: Expression) -> bool:
 
 
 def _is_exact(one: Column, other: Column) -> bool:
-    """Whether what equals one of them equals the other: not so of doubles beside whole numbers."""
+    """Whether a value that equals one column equals the other; false for doubles or mixed types."""
     return one.shape.kind is other.shape.kind and one.shape.kind is not Kind.DOUBLE
 
 
 def _is_pair(condition: Expression, left: frozenset[int], right: frozenset[int]) -> bool:
-    """Whether a column of the left side is compared with one of the right side: NULL matches nothing."""
+    """Whether a condition equates a left column with a right one. NULL matches nothing."""
     numbers = [c.number for c in columns(condition)]
     return (
         is_match(condition) and any(n in left for n in numbers) and any(n in right for n in numbers)
@@ -276,7 +281,7 @@ def _only(condition: Expression, numbers: frozenset[int]) -> bool:
 
 
 def _is_listable(relation: Relation) -> bool:
-    """Whether a relation is known better by its rows than by the values of each column."""
+    """Whether the rows of a relation say more than the lists of values of its columns."""
     return _is_repeatable(relation) and (
         not isinstance(relation, Values) or len(relation.fields) > 1
     )
@@ -285,7 +290,7 @@ def _is_listable(relation: Relation) -> bool:
 def _is_repeatable(relation: Relation) -> bool:
     """Whether a public relation has the same rows whenever it is read.
 
-    What is cut off, numbered, or added up as doubles may differ from run to run.
+    Rows that are limited or numbered, and sums of doubles, may differ from run to run.
     """
     match relation:
         case Scan() | Values():

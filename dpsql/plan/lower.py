@@ -1,4 +1,4 @@
-"""An aggregate call as statistics, and its value from what is released of them."""
+"""An aggregate call as statistics, and the call's value computed from the released statistics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpsql.plan.nodes import Measurement
 from dpsql.policy.types import Kind
 
 LARGEST = 2**32
-"""Sums of values beyond this are of integers that doubles do not hold; they stay as they are."""
+"""Sums of larger values are integers that doubles cannot hold exactly. They are not centred."""
 
 
 def lower(aggregate: Aggregate, call: Aggregated) -> Lowered:
@@ -39,7 +39,7 @@ def lower(aggregate: Aggregate, call: Aggregated) -> Lowered:
 
 
 def check_timing(relation: Relation) -> None:
-    """Refuse aggregates of private rows whose record does not say that strict timing holds for them."""
+    """Refuse aggregates of private rows whose record does not say that strict timing holds."""
     for part in walk_relations(relation):
         if not isinstance(part, Aggregate | Windowed) or not isinstance(
             part.input.privacy, Private
@@ -63,19 +63,20 @@ def _untimed(function: str, span: Span | None) -> Refusal:
 
 
 def centre_sums(lowered: Sequence[Lowered]) -> list[Lowered]:
-    """The aggregates of one GROUP BY, with sums centred where a count of their rows is there.
+    """The aggregates of one GROUP BY, with sums centred if a count of their rows is measured too.
 
-    A sum is then a centred total, and the centre times the count.
+    A sum is then a centred total plus the centre times the count.
 
     Claim: the sum errs no more than if it were measured by itself, at the price of the same query.
     Assumes: statistics of one query get equal shares of its budget (``price.price``).
-    Argument: a row of a range of half width h around m moves the total by |m| + h. Centred it moves
-        it by h, and the count, which is there anyway, by 1: with equal shares of the budget errors
-        of h and |m| add in squares, and sqrt(h**2 + m**2) <= h + |m|. A mean of the same rows uses
-        both numbers as well, so that SUM, COUNT and AVG are two measurements and not three.
+    Argument: a row whose value is in a range of half width h around m changes the total by at most
+        |m| + h. It changes the centred total by at most h, and the count, which is measured anyway,
+        by 1. With equal shares of the budget the errors of h and |m| add in squares, and sqrt(h**2
+        + m**2) <= h + |m|. A mean of the same rows uses both numbers as well, so that SUM, COUNT
+        and AVG are two measurements and not three.
 
-    So what is stored of such a query are the centred total and the count, and the sum is computed
-    from both; which of the forms a query takes is decided by its text and the policy alone.
+    The centred total and the count of such a query are stored, and the sum is computed from both.
+    The query's text and the policy alone decide which form is used.
     """
     counts = {s for low in lowered for s in low.statistics if isinstance(s, Rows)}
     return [_centred(low, counts) for low in lowered]
@@ -84,7 +85,7 @@ def centre_sums(lowered: Sequence[Lowered]) -> list[Lowered]:
 def _centred(low: Lowered, counts: set[Rows]) -> Lowered:
     [total, *rest] = low.statistics or (None,)
     if rest or not isinstance(total, Total) or total.cap is not None:
-        return low  # a total of its own is a sum
+        return low  # only a SUM is lowered to one total alone
     middle = (total.low + total.high) / 2
     count = Rows(not_null(total.value, total.where))
     if count not in counts or max(abs(total.low), abs(total.high)) > LARGEST:
@@ -103,7 +104,7 @@ def _centred(low: Lowered, counts: set[Rows]) -> Lowered:
 
 
 def adds_up(statistic: Statistic) -> bool:
-    """Whether the number of a coarser group is the sum of its finer ones."""
+    """Whether the statistic of a coarser group is the sum of those of its finer groups."""
     return isinstance(statistic, Rows | Total) and statistic.cap is None
 
 

@@ -1,4 +1,4 @@
-"""Groups that are not there: refusals of such as must be public, or too many; rows that are in none."""
+"""Refusals where groups must be public or are too many, and notes on rows that are in no group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dpsql.plan.nodes import Cells
 
 
 def left_out(aggregate: Aggregate, cells: Cells) -> list[str]:
-    """What an answer says where a foreign key lists combinations of keys, and rows may have others."""
+    """The note of an answer where rows may have other combinations of keys than those listed."""
     names = aggregate.called or tuple(f.name for f in aggregate.fields)
     tied = ", ".join(dict.fromkeys(names[k] for k in sorted(cells.tied)))
     said = "rows with a combination that is not listed are in no group"
@@ -16,7 +16,7 @@ def left_out(aggregate: Aggregate, cells: Cells) -> list[str]:
 
 
 def too_many_groups(aggregate: Aggregate, count: int, most: int) -> Refusal:
-    """More public groups than the policy allows; ``count`` is public."""
+    """The refusal of more public groups than the policy allows; ``count`` is public."""
     return Refusal(
         "DP502",
         f"this query has {count} public groups; the policy allows {most}",
@@ -27,7 +27,7 @@ def too_many_groups(aggregate: Aggregate, count: int, most: int) -> Refusal:
 
 
 def no_whole_groups(aggregate: Aggregate) -> Refusal:
-    """Groups without rows are asked for, and which there are is not public."""
+    """The refusal of groups without rows where the groups are not public."""
     joins = [r for r in walk_relations(aggregate.input) if isinstance(r, Join) and r.whole]
     names = ", ".join(f'"{name}"' for name in aggregate.key_names)
     return Refusal(
@@ -41,7 +41,7 @@ def no_whole_groups(aggregate: Aggregate) -> Refusal:
 
 
 def no_public_groups(aggregate: Aggregate) -> Refusal:
-    """A clause asks for public groups of keys whose values are not."""
+    """The refusal of a clause that asks for public groups of keys whose values are not public."""
     assert aggregate.terms is not None
     return Refusal(
         "DP406",

@@ -1,7 +1,8 @@
-"""Public tables are read as far as they are needed: conditions first, and no idle columns.
+"""Public tables are read as far as they are needed: filtered first, and without unused columns.
 
-What the engine cannot answer whole, since a subquery must be settled before, is finished over rows
-that it gives. Nothing here is about privacy: those rows are public, and the answer is the same.
+A relation that needs the result of a subquery first cannot be answered by the engine as a whole. It
+is finished over rows that the engine gives. This is not about privacy: the rows are public, and the
+answer is the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ NeededColumns = frozenset[int] | None
 
 
 def split_filter(relation: Relation) -> Relation:
-    """A filter as two: conditions without subqueries below those with them."""
+    """A filter as two filters: conditions without subqueries below those with subqueries."""
     if not isinstance(relation, Filter):
         return relation
     found = conjuncts(relation.predicate)
@@ -40,7 +41,7 @@ def split_filter(relation: Relation) -> Relation:
 
 
 def needed_below(relation: Relation, needed: NeededColumns) -> NeededColumns:
-    """What an operator needs of its inputs so that it has what is needed of it."""
+    """The columns that an operator needs of its inputs, if these columns are needed of it."""
     own = frozenset(c.number for c in columns(*expressions(relation)))
     match relation:
         case Project() | Aggregate():
@@ -52,7 +53,7 @@ def needed_below(relation: Relation, needed: NeededColumns) -> NeededColumns:
 
 
 def fit_columns(relation: Relation) -> Relation:
-    """An operator that passes columns on, with those that its inputs still have."""
+    """An operator that passes columns on, with only the columns that its inputs still have."""
     if not isinstance(relation, Filter | Join | Sort):
         return relation
     there = {f.number for below in inputs(relation) for f in below.fields}

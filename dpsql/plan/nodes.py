@@ -15,24 +15,24 @@ from dpsql.ir.relations import Private, Relation
 
 
 class Enumerator(Protocol):
-    """Evaluates lists of constants and of public rows, for the groups that they make."""
+    """Evaluates the lists of constants and of public rows that make public groups."""
 
     def count(self, part: Combinations) -> int:
-        """How many rows combinations of constants have; an engine that holds no data is asked."""
+        """The number of combinations of constants, computed by an engine that holds no data."""
         ...
 
     def count_public(self, part: Combinations | RowList) -> int:
-        """How many rows a list has that reads public tables."""
+        """The number of rows of a list that reads public tables."""
         ...
 
     def read_public(self, groups: PublicGroups) -> PublicRows:
-        """Groups that public tables list."""
+        """The groups that public tables list."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PublicRows:
-    """Rows of public tables as they are in the data that is open; equal digests mean equal rows."""
+    """Rows of public tables of the data that is open. Equal digests mean equal rows."""
 
     table: pa.Table = field(compare=False)
     digest: str
@@ -42,9 +42,9 @@ class PublicRows:
 class Cells:
     """The public groups of a measurement, as lists of constants and of public rows.
 
-    ``open`` has the positions of keys with values that rows may have and that are in no group.
-    ``rows`` are the groups themselves where public tables are read, and so means nothing where
-    those are not. Of the ``open`` keys ``tied`` are those whose combinations a foreign key lists.
+    ``open`` has the positions of keys for which rows may have values that are in no group. ``rows``
+    are the groups themselves if public tables are read, and None otherwise. ``tied`` are those of
+    the ``open`` keys whose combinations a foreign key lists.
     """
 
     groups: PublicGroups
@@ -55,11 +55,11 @@ class Cells:
 
     @property
     def identity(self) -> PublicGroups | str:
-        """Equal ones mean equal groups, now and later."""
+        """A value that is equal only for equal groups, now and later."""
         return self.groups if self.rows is None else self.rows.digest
 
     def beside(self) -> tuple[PublicGroups | GivenGroups, dict[str, pa.Table]]:
-        """The groups where no public table is, and the tables that are read instead."""
+        """The groups for an engine without the public tables, and the tables to pass with them."""
         if self.rows is None:
             return self.groups, {}
         given = GivenGroups("listed_groups", tuple(self.rows.table.column_names))
@@ -68,9 +68,9 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """The rows of a measurement and others, as they are read where time must not tell.
+    """The rows of a measurement and others, as they are read under strict timing.
 
-    Rows count where ``kept`` holds; None: all do.
+    Rows count where ``kept`` holds. None means that all rows count.
     """
 
     input: Relation
@@ -79,9 +79,9 @@ class Lifted:
 
 @dataclass(frozen=True, slots=True)
 class UnitCount:
-    """The number of units of each group: its position among statistics.
+    """The position of the number of units of each group among the statistics.
 
-    ``least`` names the parameter that groups are compared with: see ``plan.empty_groups``.
+    ``least`` names the parameter that the number is compared with: see ``plan.empty_groups``.
     """
 
     position: int
@@ -90,12 +90,12 @@ class UnitCount:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Statistics of private rows by group: what noise is added to.
+    """Statistics of private rows by group, to which noise is added.
 
     ``cells`` None means that groups are not public and must pass a threshold. ``columns`` are
     the released columns, one for each statistic. ``lifted`` is how the engine reads ``input``
-    under strict timing; it changes no answer. ``unit_count`` is there where groups without rows
-    must not take part in what is computed above.
+    under strict timing; it changes no answer. ``unit_count`` is set where groups without rows must
+    not take part in the operators above.
     """
 
     name: str
@@ -113,10 +113,11 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class PublicQuery:
-    """Public rows that the answer needs: read exactly, for free.
+    """Public rows that the answer needs. They are read exactly, and cost nothing.
 
-    Of a relation over public tables ``fields`` are read. Groups are those of a GROUP BY without
-    aggregates: ``fields`` are their keys. ``contents`` say which rows the public tables have.
+    The ``source`` is a relation over public tables, of which ``fields`` are read, or the public
+    groups of a GROUP BY without aggregates, whose keys are ``fields``. ``contents`` are the content
+    numbers of the public tables.
     """
 
     name: str
@@ -127,11 +128,11 @@ class PublicQuery:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A subquery whose result is used as a constant: released or public before it is needed.
+    """A subquery whose result is used as a constant. It is released or public before it is needed.
 
-    Its form ``rows`` is a whole relation that private rows are joined with. ``relation`` reads
-    stored tables only. ``after`` is the number of measurements that are
-    released by then; a statement that uses it comes later.
+    The form ``rows`` is a whole relation that private rows are joined with. ``relation`` reads
+    stored tables only. ``after`` is the number of measurements that are released before the lookup.
+    A statement that uses the result runs later.
     """
 
     name: str
@@ -143,10 +144,10 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured, what is read as it is, and what is then computed from both.
+    """The measurements and public queries of a question, and the output computed from both.
 
     ``output`` reads only ``Stored`` tables named after the measurements and public queries.
-    ``notes`` tell a reader which parts of the answer are the policy's word and not the data's.
+    ``notes`` tell a reader which parts of the answer come from the policy and not from the data.
     """
 
     measurements: tuple[Measurement, ...]

@@ -1,4 +1,4 @@
-"""The values that a column of a public table has: those of columns that are declared by it."""
+"""The distinct values of a public table's column, for columns that declare ``values_from`` it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dpsql.policy.model import Table
 
 
 def distinct_values(table: Table, column: str) -> Query:
-    """A query for the values, as they are stored, in their order; NULL is none."""
+    """A query for the values as they are stored, in order and without NULL."""
     (stored,) = stored_columns((column,))
     rows = Alias(Read(scan_all(table, (stored,)), (("v", RowValue(stored)),)), "r")
     value = Name("v")

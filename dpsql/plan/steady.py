@@ -1,10 +1,10 @@
 """Whether rows are the same each time a statement computes them.
 
-Row weights count a unit's rows in one place and add them up in another. Where ties are broken by
-chance, or doubles are added in any order, the two places may see different rows, and a unit could
-weigh more than it may.
+Row weights count a unit's rows in one place and add them up in another. If ties are broken by
+chance, or doubles are added in any order, the two places may read different rows, and a unit could
+weigh more than its bound.
 
-Claim: where ``steady`` says so, every evaluation of the relation on the same data has the same
+Claim: where ``steady`` is true, every evaluation of the relation on the same data has the same
     rows.
 Assumes: the data does not change while a statement runs.
 Argument: expressions are functions of a row. Windows and aggregates are listed here only where
@@ -22,11 +22,11 @@ from dpsql.ir.relations import Aggregate, Relation, Windowed, walk_relations
 from dpsql.policy.types import Kind
 
 _OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
-"""Windows that give equal rows the same number."""
+"""Window functions that give equal rows the same number."""
 
 
 def steady(relation: Relation) -> bool:
-    """Whether rows do not depend on the order in which an engine meets them."""
+    """Whether rows do not depend on the order in which an engine reads them."""
     for part in walk_relations(relation):
         if isinstance(part, Windowed) and not all(map(_window, part.windows)):
             return False

@@ -1,7 +1,7 @@
 """Scans of tables for the queries that the policy alone makes.
 
-A column is read as a value of its declared type, as plans read it, or as it is stored. All rows of a
-table are scanned, or those of units, which the key of their unit comes with.
+A column is read as a value of its declared type, as plans read it, or as it is stored. A scan has
+all rows of a table, or only rows that belong to a unit, with the key of the unit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def declared_column(number: int, column: Declared) -> Column:
 
 
 def stored_columns(names: Iterable[str], first: int = 0) -> tuple[Column, ...]:
-    """Columns as they are stored: without a type, none is cast. ``first`` is the first number."""
+    """Columns as they are stored: no type, so no cast. ``first`` is the number of the first one."""
     return tuple(Column(first + i, name, Shape(Kind.NULL)) for i, name in enumerate(names))
 
 

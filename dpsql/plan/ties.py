@@ -1,16 +1,18 @@
-"""Windows put rows of one unit in one order, whatever other rows there are and how they are stored.
+"""Windows order the rows of one unit in one way, whatever other rows exist and how they are stored.
 
-Which of two equal rows an engine meets first depends on all rows of the table, and on its threads. If
-a window told them apart, a unit that leaves could change what others add to an answer. So each window
-that can tell equal rows apart orders them by all columns that are read of them (``Window.ties``).
+The order in which an engine reads two equal rows depends on all rows of the table, and on its
+threads. If a window told them apart, removing a unit could change what others add to an answer. So
+each window that can tell equal rows apart orders them by all columns that are read of them
+(``Window.ties``).
 
 Claim: the rows of the relation, as far as the measurement reads them, are a function of the rows
-    below its windows: as a multiset they do not depend on the order in which an engine meets rows.
-Assumes: windows of one SELECT with the same PARTITION BY and ORDER BY see one order of rows.
-Argument: rows that still are equal have the same bytes in every column that is read (``_ties``: doubles
-    with their signs, since both zeros are equal, and all NaN), so one may stand for the other. Windows
-    of another order are computed after, in a SELECT of their own, and have the results of those before
-    among their columns: else two rows could be the first of both, or each the first of one.
+    below its windows: as a multiset they do not depend on the order in which an engine reads rows.
+Assumes: windows of one SELECT with the same PARTITION BY and ORDER BY use the same order of rows.
+Argument: rows that are still equal have the same bytes in every column that is read (``_ties``
+    distinguishes the signs of doubles, since both zeros are equal, and so are all NaN), so they
+    are interchangeable. Windows of another order are computed later, in a SELECT of their own, and have
+    the results of the earlier windows among their columns. Otherwise one of two equal rows could be
+    the first of both orders, or each row the first of one order.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ def _named(nodes: Iterable[Expression]) -> Numbers:
 
 
 def _break(relation: Relation, read: Numbers) -> Relation:
-    """The relation, of which these columns are read."""
+    """The relation with ties broken; ``read`` are the columns that are read of it."""
     match relation:
         case Project(values=values, fields=fields):
             pairs = [(f, v) for f, v in zip(fields, values, strict=True) if f.number in read]
@@ -89,7 +91,10 @@ def _break(relation: Relation, read: Numbers) -> Relation:
 
 
 def _united(union: Union) -> Relation:
-    """Sides are read by position, so their columns are named before they are changed."""
+    """A set operation with ties broken in its sides.
+
+    Sides are read by position, so their columns are listed before the sides are changed.
+    """
     width = len(union.fields)
     sides = union.columns or tuple(side.fields[:width] for side in union.inputs)
     pairs = zip(union.inputs, sides, strict=True)
@@ -97,7 +102,7 @@ def _united(union: Union) -> Relation:
 
 
 def _windowed(windowed: Windowed, read: Numbers) -> Relation:
-    """Windows with their ties, those of one order in one SELECT."""
+    """Windows with their ties. Windows of one order are in one SELECT."""
     relation = _break(windowed.input, read)
     new = windowed.fields[len(windowed.input.fields) :]
     pairs = list(zip(new, windowed.windows, strict=True))
@@ -124,7 +129,10 @@ def _ordered(
 
 
 def _tied(window: Window, ties: tuple[Column, ...]) -> Window:
-    """A window with its ties; a RANGE frame would take no second key, and places have no frame."""
+    """A window with its ties.
+
+    Functions of places lose their frame: it means nothing to them, and RANGE allows no further key.
+    """
     if breaks(window) is Breaks.NOWHERE:
         return window
     frame = None if window.function in OF_PLACES else window.frame
@@ -132,7 +140,7 @@ def _tied(window: Window, ties: tuple[Column, ...]) -> Window:
 
 
 def _ties(windowed: Windowed, below: Relation, read: Numbers) -> Iterator[Column]:
-    """The columns that are read of a relation, but for those that name the unit: a window has one."""
+    """The columns that are read of a relation, without the unit's key: a window has one unit."""
     privacy = windowed.privacy
     unit = frozenset().union(*privacy.key) if isinstance(privacy, Private) else frozenset()
     for number, column in sorted(written_columns(below).items()):

@@ -1,8 +1,8 @@
 """Every value that a declared domain has, as a list of constants.
 
 Claim: the values depend on the domain alone: on declarations, and on constants of the statement.
-Assumes: nothing of the data; rows with other values are in no group.
-Argument: a list is made of the shape of a column, and no engine is asked for it.
+Assumes: nothing about the data; rows with other values are in no group.
+Argument: a list is made from the shape of a column alone, and no engine is asked for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _present(shape: Shape) -> Members | WholeNumbers | Days | Periods:
 
 
 def _dates(low: date, high: date, kind: Kind, grain: str | None) -> Days | Periods:
-    """The starts of periods between two ends, which a condition may have put within a period."""
+    """The starts of periods between two ends. A condition may have set an end within a period."""
     unit = grain or "day"
     if kind is Kind.DATE and unit == "day":
         return Days(_day(low), _day(high))
