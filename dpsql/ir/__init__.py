@@ -1,1 +1,1 @@
-"""What everything below the frontier is made of: expressions, relations and statements, as frozen values."""
+"""The values that queries below the frontier are made of: expressions, relations and statements."""

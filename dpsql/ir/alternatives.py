@@ -1,8 +1,9 @@
-"""A statement with those that may run instead of it, and what each of these requires of the data.
+"""A statement with its alternatives, and the requirements of each on the data.
 
-The statement's own relation requires nothing. An alternative gives the same integers while the data keeps
-what it ``requires``. Alternatives are listed from the cheapest to the dearest, and the first whose
-requirements hold runs. Whether they hold is looked up when a policy is opened, never because of a query.
+The statement's own relation requires nothing. An alternative gives the same integers while the data
+meets all that it ``requires``. Alternatives are listed from the cheapest to the dearest, and the
+first whose requirements hold runs. Whether they hold is looked up when a policy is opened, never
+because of a query.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class UnitsWithinLimit:
 
 @dataclass(frozen=True, slots=True)
 class OverLimitRowsKept:
-    """The engine keeps all rows of units with more of them than declared, under a name."""
+    """The engine keeps, under a name, all rows of units with more rows than declared."""
 
     table: str
     most: int
@@ -82,20 +83,23 @@ Requirement = RowsHaveUnits | UnitsWithinLimit | OverLimitRowsKept | ValuesInRan
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A relation that may run instead of a statement's own, while the data keeps all that it requires."""
+    """A relation that may run instead of a statement's own, while the data meets ``requires``."""
 
     requires: tuple[Requirement, ...]
     relation: Query
 
     @property
     def condition(self) -> str:
-        """When it runs, for people: the first alternative whose condition holds does."""
+        """The condition under which it may run, for people."""
         return "; ".join(requirement.text for requirement in self.requires)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What an engine runs for a measurement: its own relation, or the first alternative that may run."""
+    """The statement of a measurement.
+
+    An engine runs the first alternative that may run, or else the statement's own relation.
+    """
 
     relation: Query
     alternatives: tuple[Alternative, ...] = ()

@@ -1,7 +1,7 @@
-"""What is publicly known about a value: an interval, or the finite set it comes from.
+"""Domains: the public knowledge about a value, as an interval or as a finite set of values.
 
-A domain is a statement about *declared* values. It prices a query; it never replaces the clamp
-that the engine applies, because a declaration may be wrong.
+A domain is a statement about *declared* values. It is used to price a query. It never replaces the
+clamp that the engine applies, because a declaration may be wrong.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dpsql.policy.types import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Values between ``low`` and ``high`` (None: unbounded); only ``members`` where given.
+    """Values between ``low`` and ``high`` (None: unbounded), or only ``members`` if given.
 
-    ``integral`` says that every value is whole, whatever the type; ``grain`` that a date or
-    a timestamp is the start of a period of that name; ``longest`` that a text has no more characters.
+    ``integral`` says that every value is whole, whatever the type; ``grain`` that a date or a
+    timestamp is the start of a period of that name; ``longest`` that a text has no more characters.
     """
 
     low: Scalar | None = None
@@ -57,8 +57,8 @@ def interval(low: Scalar | None, high: Scalar | None, *, integral: bool = False)
 def whole_numbers(low: Fraction | None, high: Fraction | None) -> Domain:
     """Whole numbers of 64 bits between two ends.
 
-    What leaves 64 bits is NULL, so no end is farther: else numbers that are multiplied by themselves
-    would have ends of twice as many digits each time.
+    A result beyond 64 bits is NULL, so no end is beyond them. Otherwise repeated squaring would
+    double the number of digits of the ends each time.
     """
     first = None if low is None else min(max(math.floor(low), -(2**63)), 2**63 - 1)
     last = None if high is None else min(max(math.ceil(high), -(2**63)), 2**63 - 1)
@@ -66,7 +66,7 @@ def whole_numbers(low: Fraction | None, high: Fraction | None) -> Domain:
 
 
 def members(values: Iterable[Scalar]) -> Domain:
-    """Just these values; their extent is the interval.
+    """Exactly these values. ``low`` and ``high`` are the least and the greatest of them.
 
     >>> members([3, 1, 3]).members
     (1, 3)
@@ -82,14 +82,14 @@ def members(values: Iterable[Scalar]) -> Domain:
 
 
 def numbers(domain: Domain) -> tuple[Fraction | None, Fraction | None]:
-    """The ends as exact numbers (None for an open end or for what is not a number)."""
+    """The ends as exact numbers (None for an open end, and for values that are no numbers)."""
     return _number(domain.low), _number(domain.high)
 
 
 def nearest(
     ends: tuple[Fraction | None, Fraction | None],
 ) -> tuple[Fraction | None, Fraction | None]:
-    """The ends as an engine's doubles; what is beyond every double is open.
+    """The ends rounded to doubles. An end beyond every double is open.
 
     >>> nearest((Fraction(1, 2), Fraction(10) ** 400))
     (Fraction(1, 2), None)
@@ -126,7 +126,7 @@ def hull(first: Domain, second: Domain) -> Domain:
 
 
 def hull_of(domains: Sequence[Domain]) -> Domain:
-    """The smallest domain that holds all of these; sets of members are put together at once.
+    """The smallest domain that holds all of these. Sets of members are united in one step.
 
     >>> hull_of([members([1]), interval(5, 9), members([2, 3])])
     Domain(low=1, high=9, members=None, integral=False, grain=None, longest=None)
@@ -139,7 +139,7 @@ def hull_of(domains: Sequence[Domain]) -> Domain:
 
 
 def longest(domain: Domain) -> int | None:
-    """How many characters a text has at most, where that is known.
+    """The most characters that a text has; None if that is not known.
 
     >>> longest(members(["web", "shop"]))
     4
@@ -189,7 +189,7 @@ def _holds(domain: Domain, value: Scalar) -> bool:
 
 
 def _kept(domain: Domain, keep: Callable[[Scalar], bool]) -> Domain:
-    """The members that are kept (all of a kind, as they were)."""
+    """The domain of the members for which ``keep`` is true, with the same grain."""
     return replace(members(filter(keep, domain.members or ())), grain=domain.grain)
 
 
@@ -206,7 +206,7 @@ def _pick(a: Scalar | None, b: Scalar | None, *, smaller: bool) -> Scalar | None
 
 
 def _comparable(value: Any) -> Any:
-    """Dates compare with timestamps as their midnights, Fractions as the doubles they are."""
+    """A value to compare with: of a date its midnight, of a Fraction the nearest double."""
     if isinstance(value, Fraction):
         return _nearest(value) or value
     if isinstance(value, date) and not isinstance(value, datetime):

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Shape:
     """Type, nullability and publicly known domain of an expression.
 
-    ``type_name`` is that of a column's own type where it says more than the kind. Of what is
-    computed only decimals and instants have one.
+    ``type_name`` is the name of a column's own type if it says more than the kind. Of computed
+    values, only decimals and instants have one.
     """
 
     kind: Kind
@@ -79,7 +79,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """CASE WHEN; ``otherwise`` is always there (NULL when the analyst wrote none)."""
+    """CASE WHEN. ``otherwise`` is always set; it is NULL if the analyst wrote no ELSE."""
 
     whens: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
@@ -98,9 +98,9 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class FrameEnd:
-    """Where a frame begins or ends: at the row, or before or after it.
+    """The place where a frame begins or ends: the current row, or a place before or after it.
 
-    ``distance`` is how far away; without one it is the end of the partition.
+    ``distance`` is its distance from the row. Without one it is the end of the partition.
     """
 
     side: Literal_["preceding", "current row", "following"]
@@ -109,7 +109,7 @@ class FrameEnd:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The rows about one that a window function sees.
+    """The rows around the current row that a window function reads.
 
     Distances count rows, values of the sort key, or groups of rows that are sorted as equal.
     """
@@ -121,9 +121,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window function over ``partition`` in ``order``; without a ``frame`` it has that of SQL.
+    """A window function over ``partition`` in ``order``. Without a ``frame`` it has SQL's default.
 
-    ``ties`` are columns that put rows in order which ``order`` takes for equal: see ``ir.window_ties``.
+    ``ties`` are columns that order the rows which are equal in ``order``: see ``ir.window_ties``.
     """
 
     function: str
@@ -142,8 +142,8 @@ class Window:
 class Subquery:
     """A query inside an expression: ``in`` (with a value), ``exists``, or ``scalar``.
 
-    ``column`` is the query's only output (None for exists). ``text`` is how it was written, by
-    which two are the same: within one SELECT, equal text means the same query.
+    ``column`` is the query's only output (None for exists). ``text`` is the text as it was written.
+    It identifies the query: within one SELECT, equal texts mean the same query.
     """
 
     form: Literal_["in", "exists", "scalar"]
@@ -159,7 +159,7 @@ class Subquery:
 class Parameter:
     """A value, or a list of values, that is public by the time the statement runs.
 
-    It stands below the frontier for a subquery whose result was released before.
+    Below the frontier it takes the place of a subquery whose result was released before.
     """
 
     name: str
@@ -173,10 +173,11 @@ Expression = Column | Literal | Interval | Call | Case | Window | Subquery | Par
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """An aggregate call of the analyst; it stands only in an Aggregate relation.
+    """An aggregate call of the analyst, which is a part of an Aggregate relation only.
 
-    ``option`` holds its constants (a quantile's fraction); ``where`` its FILTER; ``bounds`` what
-    named arguments clamp. ``averaged`` says that a mean is of units, each with its own mean.
+    ``option`` holds its constants (a quantile's fraction), ``where`` its FILTER, and ``bounds`` the
+    clamping bounds of its named arguments. ``averaged`` says that it is the mean of the units'
+    means.
     """
 
     function: str
@@ -191,7 +192,7 @@ class Aggregated:
 
 
 def conjuncts(condition: Expression) -> list[Expression]:
-    """The parts of a condition that all must hold."""
+    """The parts of a condition, all of which must hold."""
     if isinstance(condition, Call) and condition.function == "and":
         return [part for arg in condition.args for part in conjuncts(arg)]
     return [condition]
@@ -222,7 +223,7 @@ def child_expressions(node: Expression) -> tuple[Expression, ...]:
 
 
 def walk(node: Expression) -> Iterator[Expression]:
-    """The node and everything below it, in the order in which it is written."""
+    """The node and all nodes below it, in the order in which they are written."""
     due = [node]
     while due:
         step()
@@ -240,7 +241,7 @@ def columns(*nodes: Expression) -> Iterator[Column]:
 
 
 def substitute(node: Expression, swap: Callable[[Expression], Expression | None]) -> Expression:
-    """A copy in which every node that ``swap`` answers for is replaced, top down."""
+    """A copy in which ``swap``, where it returns a node, replaces the node, from the top down."""
     step()
     new = swap(node)
     if new is not None:

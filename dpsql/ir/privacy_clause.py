@@ -1,7 +1,7 @@
-"""What ``WITH DIFFERENTIAL_PRIVACY OPTIONS(...)`` and the named arguments of aggregates may say.
+"""The clause ``WITH DIFFERENTIAL_PRIVACY OPTIONS(...)``, and the named arguments of aggregates.
 
-Each option is one row of ``OPTIONS``: how its text is read, and what it must be. What is not a
-row is refused, and so is whatever a row does not read.
+Each option is one row of ``OPTIONS``, which says how its text is read and what it must be. An
+option without a row is refused, and so is a value that its row cannot read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from dpsql.exact import parse_exact
 
 Ends = tuple[Fraction, Fraction]
 LARGEST = 10**15
-"""No bound of a contribution is farther from zero."""
+"""The largest absolute value of a contribution bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a clause asks for the measurement of its SELECT; None leaves it to role and session.
+    """The terms of a clause for the measurement of its SELECT. None leaves one to role and session.
 
-    ``place`` tells one clause from another: each is a budget of its own. ``least`` is the number
+    ``place`` tells one clause from another: each has a budget of its own. ``least`` is the number
     of units below which a group is not shown.
     """
 
@@ -41,7 +41,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """``name = value`` or ``name => value`` as it was written: the words of the value."""
+    """``name = value`` or ``name => value`` as it was written. ``words`` are those of the value."""
 
     name: str
     words: tuple[str, ...]
@@ -49,13 +49,13 @@ class Given:
 
     @property
     def text(self) -> str:
-        """The value's words together."""
+        """The words of the value, joined."""
         return "".join(self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """The clause of one SELECT: what it asks for, and the column it names as the unit's key."""
+    """The clause of one SELECT: its terms, and the column that it names as the unit's key."""
 
     terms: Terms
     unit: tuple[tuple[str, bool], ...] = ()
@@ -65,7 +65,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an aggregate's named arguments clamp: each row's value, or a unit's part of a group."""
+    """The bounds of an aggregate's named arguments, for a row or for a unit's part of a group."""
 
     row: Ends | None = None
     group: Ends | None = None
@@ -73,9 +73,9 @@ class Bounds:
 
 
 SMALLEST = Fraction(1, 10**9)
-"""The least epsilon: noise beyond is wider than what exact samplers take."""
+"""The least epsilon. The noise of a smaller one is wider than the exact samplers support."""
 LEAST_DELTA = Fraction(1, 10**15)
-"""The steps of the ledger: less could not be charged."""
+"""The least delta. It is one step of the ledger; less could not be charged."""
 
 
 def _epsilon(text: str) -> Fraction:
@@ -104,7 +104,7 @@ def _strategy(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: the field of ``Terms`` it sets, its reader, what it takes, what it is for."""
+    """An option: the field of ``Terms`` that it sets, its reader, its values and its purpose."""
 
     field: str
     read: Callable[[str], Any]
@@ -147,7 +147,7 @@ _EXCLUSIVE = (
 
 
 def clause(options: Sequence[Given], place: Span) -> Clause:
-    """The clause that the options make, or one refusal for each that cannot be kept."""
+    """The clause of the options. Raises one refusal for each option that cannot be kept."""
     refusals = list(_repeated(options, "option"))
     terms, unit = Terms(place.start, span=place), None
     for option in options:
@@ -171,7 +171,7 @@ def clause(options: Sequence[Given], place: Span) -> Clause:
 
 
 def bounds(arguments: Sequence[Given]) -> Bounds:
-    """The bounds that the named arguments of an aggregate give."""
+    """The bounds of an aggregate's named arguments."""
     refusals, found = list(_repeated(arguments, "argument")), Bounds(span=arguments[0].span)
     for argument in arguments:
         where = {
@@ -206,7 +206,7 @@ def _ends(argument: Given) -> Ends | None:
 
 
 def _named(option: Given) -> tuple[tuple[str, bool], ...]:
-    """The parts of a column's name; none where the words are no name."""
+    """The parts of a column's name; none if the words are not a name."""
     parts, dots = option.words[::2], option.words[1::2]
     if len(parts) != len(dots) + 1 or set(dots) - {"."} or len(parts) > 2:
         return ()
@@ -230,7 +230,7 @@ def _repeated(given: Sequence[Given], what: str) -> Iterator[Refusal]:
 
 
 def _together(options: Sequence[Given], terms: Terms) -> Iterator[Refusal]:
-    """Options that exclude each other."""
+    """Refusals of options that exclude each other."""
     names = {option.name: option for option in options}
     for one, other, why in _EXCLUSIVE:
         if one in names and other in names:

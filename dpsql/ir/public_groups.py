@@ -1,6 +1,6 @@
-"""Public groups as values: lists of constants and of public rows, and how they are combined.
+"""Public groups as values: lists of constants and of public rows, and their combinations.
 
-No node reads a private row. An engine's writer makes the text.
+No node reads a private row. An engine's writer makes SQL of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class WholeNumbers:
-    """All whole numbers from ``first`` to ``last``, as values of a kind; none if ``last`` is less."""
+    """All whole numbers from ``first`` to ``last``, as values of a kind; none if there are none."""
 
     kind: Kind
     first: int
@@ -42,7 +42,7 @@ class Days:
 class Periods:
     """The starts of periods of a calendar unit, from ``low`` to ``high``, as values of a kind.
 
-    ``first`` is the start of the period that ``low`` is in, which may be before it.
+    ``first`` is the start of the period that contains ``low``. It may be before ``low``.
     """
 
     kind: Kind
@@ -54,7 +54,7 @@ class Periods:
 
 @dataclass(frozen=True, slots=True)
 class ValueList:
-    """A column with each of these values once, and with NULL where it is ``nullable``."""
+    """A column with each of these values once, and also with NULL if it is ``nullable``."""
 
     column: Column
     values: Members | WholeNumbers | Days | Periods
@@ -63,9 +63,9 @@ class ValueList:
 
 @dataclass(frozen=True, slots=True)
 class RowList:
-    """The distinct rows that a public relation has in some of its columns.
+    """The distinct rows of a public relation over some of its columns.
 
-    ``columns`` pairs each column of the list with the one of ``relation`` that it is. ``number`` tells
+    ``columns`` pairs each column of the list with its column of ``relation``. ``number`` tells
     lists apart. An ``optional`` list has a row of NULLs too.
     """
 
@@ -77,10 +77,10 @@ class RowList:
 
 @dataclass(frozen=True, slots=True)
 class Combinations:
-    """Some keys of groups: their values in all combinations of rows of the lists where ``conditions`` hold.
+    """The values of some keys, over all combinations of the lists' rows where ``conditions`` hold.
 
-    ``keys`` has the places of the keys, with expressions over the columns of the lists. ``distinct``
-    says that two combinations may give the same values.
+    ``keys`` has the positions of the keys, with expressions over the columns of the lists.
+    ``distinct`` says that two combinations may give the same values.
     """
 
     lists: tuple[ValueList | RowList, ...]
@@ -91,7 +91,7 @@ class Combinations:
 
 @dataclass(frozen=True, slots=True)
 class PublicGroups:
-    """Groups as all combinations of the values that each part has, in the order of ``keys``.
+    """Groups as all combinations of the values of the parts, in the order of ``keys``.
 
     ``keys`` are the names of the columns: ``k0``, ``k1`` and so on.
     """
@@ -102,7 +102,7 @@ class PublicGroups:
 
 @dataclass(frozen=True, slots=True)
 class GivenGroups:
-    """The same groups as a table ``name`` that was read before; its columns are the keys."""
+    """Groups as a table ``name`` that was read before. Its columns are the keys."""
 
     name: str
     keys: tuple[str, ...]

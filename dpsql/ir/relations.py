@@ -1,4 +1,4 @@
-"""Relations of dpsql's own form, and the one invariant they carry.
+"""dpsql's relations, and the one invariant that they carry.
 
 A relation is ``Public``, ``Private`` (every row belongs to exactly one privacy unit and is
 computed from that unit's rows and public data only) or ``Released`` (noised and paid for).
@@ -21,18 +21,18 @@ from dpsql.policy.types import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Public:
-    """Known to everyone, answered exactly."""
+    """Public rows, which are answered exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Private:
     """Rows of units of kind ``unit``.
 
-    ``key`` names the row's unit: for each part of its key, the columns that hold it (empty: each
-    row is a unit of its own). One unit has
-    at most ``max_rows`` rows here, by declaration and through every operator since; the bound
-    is enforced again where rows are counted unless it is 1. ``per_group`` is the declared
-    largest number of rows of one unit in one group.
+    ``key`` identifies the row's unit: for each part of the unit's key, the columns that hold it. If
+    it is empty, each row is a unit of its own. One unit has at most ``max_rows`` rows here, by
+    declaration and through every operator since. The bound is enforced again where rows are
+    counted, unless it is 1. ``per_group`` is the declared largest number of rows of one unit in one
+    group.
     """
 
     unit: str
@@ -43,7 +43,7 @@ class Private:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Already noised and paid for, or computed from such."""
+    """Rows that are noised and paid for, or computed from such rows."""
 
 
 Privacy = Public | Private | Released
@@ -51,7 +51,7 @@ Privacy = Public | Private | Released
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """A column of a prepared copy that holds the values of column ``of`` in steps."""
+    """A column of a prepared copy that holds the values of the column ``of`` in steps."""
 
     of: int
     column: Column
@@ -60,9 +60,9 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A scan reads the prepared copy of its table.
+    """Says that a scan reads the prepared copy of its table.
 
-    Of each unit's rows the first ``most`` by rank are read; None reads all.
+    Of each unit's rows the first ``most`` by rank are read; None reads all rows.
     """
 
     stepped: tuple[Stepped, ...]
@@ -71,7 +71,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A listed table. ``unit_columns`` are the columns of the table its path ends in."""
+    """A scan of a listed table. Its ``unit_columns`` are columns of the table its path ends in."""
 
     table: Table
     fields: tuple[Column, ...]
@@ -83,9 +83,9 @@ class Scan:
     copied: Copied | None = None
     """Set where a plan is written as a statement, if there is a prepared copy."""
     over_limit_rows: str | None = None
-    """What an engine keeps of the table, where only those rows are read: see ``rewrite.shortcut``."""
+    """The name of the kept rows of units above the limit, if only these are read."""
     view: str = field(default="", compare=False)
-    """The view of the policy that reads it: whoever asks may not see the table itself."""
+    """The policy's view that reads the table. The analyst may not be allowed to read the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """WHERE or HAVING; ``fields`` may be narrower than the input's."""
+    """WHERE or HAVING. ``fields`` may be fewer than the input's."""
 
     input: Relation
     predicate: Expression
@@ -111,7 +111,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Computed columns, one for each field; the unit's key travels along unseen."""
+    """Computed columns, one for each field. The unit's key is kept without being a field."""
 
     input: Relation
     values: tuple[Expression, ...]
@@ -125,8 +125,8 @@ class Aggregate:
     """GROUP BY ``keys``; fields are the keys, then the calls.
 
     ``sets`` are the grouping sets, as positions in ``keys``; none means one set with all keys.
-    ``terms`` are what a differential privacy clause asks for its measurement. ``called`` names
-    the keys as whoever asks knows them; none means that they are called as the fields.
+    ``terms`` are those of a differential privacy clause for its measurement. ``called`` has the
+    names by which the analyst knows the keys; none means that these are the names of the fields.
     """
 
     input: Relation
@@ -141,21 +141,21 @@ class Aggregate:
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """What an answer or a refusal calls the keys, each name once."""
+        """The names of the keys in answers and refusals, each once."""
         names = self.called or tuple(f.name for f in self.fields[: len(self.keys)])
         return tuple(dict.fromkeys(names))
 
     def called_at(self, positions: Iterable[int]) -> tuple[str, ...]:
-        """What ``called`` is for some of the keys."""
+        """The value of ``called`` for some of the keys."""
         return tuple(self.called[k] for k in positions) if self.called else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """``kind`` is inner, left, right, full, cross, semi or anti.
+    """A join. ``kind`` is inner, left, right, full, cross, semi or anti.
 
     ``on_unit`` is the condition that would join unit with unit, for suggestions. ``whole`` says
-    that groups without a pair of rows were asked for too: they must be public.
+    that the query also asks for groups without a pair of rows, so the groups must be public.
     """
 
     kind: str
@@ -173,7 +173,7 @@ class Join:
 class Union:
     """A set operation: ``union all``, ``union``, ``except`` or ``intersect``, by position.
 
-    ``columns`` says which columns of each input make the fields (its first ones by default).
+    ``columns`` has the columns of each input that make the fields (by default its first columns).
     """
 
     operation: str
@@ -186,9 +186,10 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """The input's fields and one more for each window function.
+    """The input's fields, and one more for each window function.
 
-    ``read`` are the columns that a statement reads beside these; None: it may read any.
+    ``read`` are the columns that the statement reads of the result; None means that it may read
+    any.
     """
 
     input: Relation
@@ -201,7 +202,7 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """SELECT DISTINCT; ``called`` names the columns as whoever asks knows them."""
+    """SELECT DISTINCT. ``called`` has the names by which the analyst knows the columns."""
 
     input: Relation
     fields: tuple[Column, ...]
@@ -237,7 +238,7 @@ class Limit:
 class Stored:
     """A table that exists by the time it is read: a released measurement, or public rows.
 
-    ``given`` says that its rows come with the statement, as the parameter of that name.
+    ``given`` says that its rows are passed with the statement, as the parameter of that name.
     """
 
     name: str
@@ -277,7 +278,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
 
 
 def with_inputs(relation: Relation, below: tuple[Relation, ...]) -> Relation:
-    """The same operator over other inputs (the caller keeps the fields in step)."""
+    """The same operator over other inputs. The caller must keep the fields consistent."""
     match relation:
         case Scan() | Values() | Stored():
             return relation
@@ -345,7 +346,7 @@ def subqueries(relation: Relation) -> Iterator[Subquery]:
 
 
 def walk_relations(relation: Relation) -> Iterator[Relation]:
-    """The relation and everything below it, also inside expressions."""
+    """The relation and all relations below it, also those inside expressions."""
     step()
     yield relation
     for subquery in subqueries(relation):
@@ -355,7 +356,7 @@ def walk_relations(relation: Relation) -> Iterator[Relation]:
 
 
 def written_columns(relation: Relation) -> dict[int, Column]:
-    """Columns that the rows of a relation have when they are written as SQL, shown or not."""
+    """The columns that a relation has when it is written as SQL, also those that are no fields."""
     found = {f.number: f for f in relation.fields}
     match relation:
         case Scan(skip_unit_path=False, unit_fields=owners):

@@ -1,8 +1,8 @@
 """Statements that dpsql makes for an engine, as values: from the rows of a measurement to its sums.
 
-Below stands a relation of the query (``ir.relations``), which ``Read`` reads. Above it every node is
-one of those here: a SELECT with its clauses, a join, a union. Columns have names, since dpsql gives
-all of them. No node holds text of an engine; an engine's writer makes it.
+At the bottom is a relation of the query (``ir.relations``), which ``Read`` reads. Every node above
+it is defined here: a SELECT with its clauses, a join, a union. Columns have names, since dpsql
+chooses all of them. No node holds text of an engine; an engine's writer makes the text.
 
 Terms are whole numbers unless they say otherwise. A statement bounds each of them, so that nothing
 overflows: products fit into 64 bits, sums of rows into 128.
@@ -21,12 +21,12 @@ from dpsql.policy.model import ForeignKey
 from dpsql.policy.types import Kind, Scalar
 
 SALT = "salt"
-"""A parameter: a random number drawn for each run, on which the choice of a unit's groups depends."""
+"""The parameter with a random number, drawn for each run, that the choice of groups depends on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A column of what a SELECT reads, of the source ``of`` where two have the name."""
+    """A column of a source of a SELECT. ``of`` names the source if two have such a column."""
 
     name: str
     of: str = ""
@@ -49,14 +49,14 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """An expression of the query over the rows of a relation; it stands in ``Read`` alone."""
+    """An expression of the query over the rows of a relation, used in ``Read`` only."""
 
     expression: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """An expression of the query as a key: equal values are the same bytes."""
+    """An expression of the query as a key. Equal values have the same bytes."""
 
     expression: Expression
 
@@ -65,9 +65,9 @@ class KeyValue:
 class Steps:
     """A value clamped to ``low .. high`` in whole steps of ``2**-shift``, less ``centre``.
 
-    NULL stays NULL, NaN is above all numbers. ``least`` and ``most`` are the ends in steps. ``whole``
-    values are integers of which each is a step: they are not converted. ``inside`` says that no value
-    is beyond the ends, ``doubles`` that steps stay doubles.
+    NULL stays NULL, and NaN is above all numbers. ``least`` and ``most`` are the ends in steps. If
+    values are ``whole``, each integer is one step and is not converted. ``inside`` says that no
+    value is beyond the ends, and ``doubles`` that steps stay doubles.
     """
 
     value: Expression
@@ -84,11 +84,12 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The number of the bin that a value is in, from zero; NULL for NULL.
+    """The number of the bin that holds a value, from zero; NULL for NULL.
 
-    Listed ``members`` are a bin each, and other values in none. Else bins have a ``width``, counted from
-    ``origin``: in whole numbers, days or microseconds, or on doubles. What is beyond ``low .. high`` is in the
-    first or the last of ``count`` bins, or in none if that is ``closed``.
+    If ``members`` are listed, each is a bin, and other values are in none. Otherwise bins have a
+    ``width`` and are counted from ``origin``, in whole numbers, days or microseconds, or on
+    doubles. A value beyond ``low .. high`` is in the first or the last of ``count`` bins, or in
+    none if the range is ``closed``.
     """
 
     value: Expression
@@ -113,7 +114,7 @@ class BinList:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operator or function of numbers and truth values, by its name."""
+    """An operator or a function on numbers and truth values, by its name."""
 
     name: Operator
     args: tuple[Term, ...]
@@ -128,7 +129,7 @@ Operator = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A number as 32 bits, as 64, as 128, or as a double. It fits: the statement bounds it."""
+    """A number as an integer of 32, 64 or 128 bits, or as a double. Its bounds make it fit."""
 
     value: Term
     to: Literal["integer", "bigint", "hugeint", "double"]
@@ -146,7 +147,7 @@ class CaseWhen:
 class Fold:
     """An aggregate over the rows of a group where ``where`` holds.
 
-    ``count`` without a value counts rows; sums of whole numbers have 128 bits, and are NULL where
+    ``count`` without a value counts rows. Sums of whole numbers have 128 bits, and are NULL if
     there is nothing to add.
     """
 
@@ -166,7 +167,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """The place of a row in a total order of its partition, from one; of groups: ``dense``."""
+    """The rank of a row in a total order of its partition, from one; ``dense``: of a group."""
 
     partition: tuple[Term, ...]
     order: tuple[Term, ...]
@@ -175,9 +176,9 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A number that a salt and these values decide: a hash of their injective encoding.
+    """A pseudorandom number of a salt and these values: a hash of their injective encoding.
 
-    The salt is that of the run, unless a constant one is given.
+    The salt is that of the run, unless a constant salt is given.
     """
 
     values: tuple[Term, ...]
@@ -186,7 +187,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class DrawPart:
-    """Which of ``2**bits`` equal parts of all numbers a draw is in: its first bits."""
+    """The part of a draw among ``2**bits`` equal parts of all numbers: the draw's first bits."""
 
     draw: Draw
     bits: int
@@ -217,7 +218,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class EveryGroup:
-    """Every public group with the ``numbers`` of its row in ``sums``, or zeros; in the order of the keys."""
+    """Every public group, in key order, with the ``numbers`` of its row in ``sums``, or zeros."""
 
     groups: PublicGroups
     sums: Query
@@ -228,7 +229,7 @@ class EveryGroup:
 class CommonTable:
     """A query that a statement reads in several places, written once under a name.
 
-    Where it is ``stored``, the engine computes its rows once and keeps them.
+    If it is ``stored``, the engine computes its rows once and keeps them.
     """
 
     name: str
@@ -238,7 +239,7 @@ class CommonTable:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """One SELECT. ``group`` are names of ``items``; ``limit`` is the most rows that it gives."""
+    """One SELECT. ``group`` has names of ``items``; ``limit`` is the most rows that it returns."""
 
     source: From
     items: Items
@@ -259,7 +260,7 @@ class UnionAll:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A query under the alias by which its columns are named."""
+    """A query under the alias by which its columns are referred to."""
 
     query: Query
     alias: str
@@ -267,7 +268,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class JoinUsing:
-    """Rows of two sources that agree in the columns ``using``: NULL is equal to nothing."""
+    """Rows of two sources that are equal in the columns ``using``. NULL is equal to nothing."""
 
     kind: Literal["inner", "left", "semi", "anti"]
     left: From
@@ -277,7 +278,7 @@ class JoinUsing:
 
 @dataclass(frozen=True, slots=True)
 class JoinKeys:
-    """Each row of ``left`` with the row of ``right``, if any, that has the same keys, NULLs too.
+    """Each row of ``left`` with the row of ``right`` with equal keys, if any. NULL equals NULL.
 
     Keys are columns of the source with the alias ``of``.
     """
@@ -290,9 +291,10 @@ class JoinKeys:
 
 @dataclass(frozen=True, slots=True)
 class JoinPath:
-    """Rows with the parents that know their unit, one foreign key after the other.
+    """Rows joined with the parents on the path to their unit, one foreign key after the other.
 
-    ``columns`` are those of ``rows`` that hold the first key. Parents have the aliases ``o0``, ``o1``..
+    ``columns`` are the columns of ``rows`` that hold the first key. Parents have the aliases
+    ``o0``, ``o1`` and so on.
     """
 
     rows: Alias
@@ -308,8 +310,8 @@ From = Alias | JoinUsing | JoinKeys | JoinPath
 class TableRows:
     """Rows for an engine to store as a table of its own.
 
-    ``columns`` are those of the query, each with its name in the table. The table is stored in the
-    ``order`` of columns of the query.
+    ``columns`` are those of the query, each with its name in the table. The table is sorted by the
+    columns of the query that ``order`` names.
     """
 
     query: Query

@@ -1,16 +1,18 @@
-"""Where the order of rows that a window's ORDER BY takes for equal can be seen in its result.
+"""Windows whose result shows the order of rows that are equal in their ORDER BY.
 
-Such a window gets ``ties``: columns by which equal rows are ordered too. Every function of a window is
-one of these:
+Such a window gets ``ties``: further columns by which equal rows are ordered. Every window function
+is of one of these kinds:
 
-- ``rank``, ``dense_rank``, ``percent_rank`` and ``cume_dist`` give equal rows one number: nothing
-  is needed, and further keys would change it.
-- ``row_number``, ``ntile``, ``lag`` and ``lead`` count rows: their ORDER BY goes on with the ties.
-- Under a ROWS frame every other function sees some of the equal rows and not the rest: so there.
-- Under a RANGE or GROUPS frame, or none, rows enter a frame together with their equals. Aggregates then see
-  the same rows in every order. ``first_value`` and ``last_value`` choose one of them: where the frame reaches
-  to that end of the partition whatever the keys are, the ORDER BY goes on with the ties; elsewhere
-  this would change the frame, and the function itself orders the rows that it chooses from.
+- ``rank``, ``dense_rank``, ``percent_rank`` and ``cume_dist`` give equal rows the same number. They
+  need no ties, and further keys would change their results.
+- ``row_number``, ``ntile``, ``lag`` and ``lead`` count rows. The ties are added to their ORDER BY.
+- Under a ROWS frame every other function reads some of the equal rows and not the rest. The ties
+  are added to the ORDER BY as well.
+- Under a RANGE or GROUPS frame, or none, equal rows enter a frame together. Aggregates then read
+  the same rows in every order. ``first_value`` and ``last_value`` choose one row. If the frame
+  reaches to that end of the partition whatever the keys are, the ties are added to the ORDER BY.
+  Otherwise this would change the frame, and the function itself orders the rows that it chooses
+  from.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ _ENDS = {
     "first_value": (None, Frame("range", _FIRST, _ROW), Frame("groups", _FIRST, _ROW)),
     "last_value": (Frame("range", _ROW, _LAST), Frame("groups", _ROW, _LAST)),
 }
-"""The frames that reach to the end of the partition from which a function chooses, and hold the row."""
+"""The frames that hold the row and reach to the end of the partition that the function reads."""
 
 
 class Breaks(enum.Enum):
-    """Where the keys stand that put equal rows in an order."""
+    """The place of the keys that order equal rows: nowhere, in the ORDER BY, or in the call."""
 
     NOWHERE = enum.auto()
     IN_ORDER = enum.auto()
@@ -38,7 +40,7 @@ class Breaks(enum.Enum):
 
 
 def breaks(window: Window) -> Breaks:
-    """Where a window needs them."""
+    """The place where a window needs ties."""
     name, frame = window.function, window.frame
     if name in _OF_EQUALS:
         return Breaks.NOWHERE

@@ -1,7 +1,7 @@
-"""The time zones that a statement may name: those that have a place in their name, and UTC.
+"""The time zones that a statement may name: UTC, and those that are named after a place.
 
-Short names mean different zones to PostgreSQL and to engines (BST, IST, PST). The offsets are those since
-1970: they tell how far a range of instants reaches in local time. Rows are converted by the engine.
+Short names (BST, IST, PST) mean different zones to PostgreSQL and to engines. The offsets are those
+since 1970. They bound a range of instants in local time. The engine converts the rows.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ _OFFSETS: dict[tuple[int, int], str] = {
     (780, 840): "Pacific/Tongatapu",
     (840, 840): "Etc/GMT-14",
 }
-"""The least and the most minutes that local time is ahead of UTC, and the zones of which it is so."""
+"""The least and the most minutes that local time is ahead of UTC, with the zones of these ends."""
 ZONES = MappingProxyType({name: ends for ends, names in _OFFSETS.items() for name in names.split()})
 _BY_WORD = {name.casefold(): name for name in ZONES}
 _BY_WORD |= dict.fromkeys(
@@ -249,7 +249,7 @@ _BY_WORD |= dict.fromkeys(
 
 
 def zone_named(text: str) -> str | None:
-    """The name of a zone however its letters are written; one for all that are UTC.
+    """The name of a zone, in whatever case it is written. All names of UTC give one name.
 
     >>> zone_named("europe/berlin"), zone_named("CEST"), zone_named("Etc/GMT")
     ('Europe/Berlin', None, 'UTC')
