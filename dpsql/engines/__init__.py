@@ -1,1 +1,1 @@
-"""The databases that hold the data; the only places that see un-noised values."""
+"""The engines of the databases that hold the data. Only they read values without noise."""

@@ -1,4 +1,4 @@
-"""What an engine does for dpsql: generated statements in, sealed integers out."""
+"""The interface of an engine: it runs generated statements, and returns sealed integers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Value = bool | int | float | str | date | datetime | None | list[Any]
 
 
 class Engine(Protocol):
-    """A database that holds the data. Errors leave it only as ``EngineFailed``, or as ``Ended``
-    where public tables are read. What it runs is ``execution.stoppable``.
+    """A database that holds the data.
 
-    ``prepared`` is the document of the prepared copies that it can read, None where there are none.
+    It only raises ``EngineFailed``, and ``Ended`` where public tables are read. Its statements can
+    be stopped (``execution.stoppable``).
     """
 
     @property
     def prepared(self) -> str | None:
-        """What the prepared copies are."""
+        """The document of the prepared copies that it can read; None if there are none."""
         ...
 
     def describe(self) -> SourceDescription:
@@ -32,7 +32,7 @@ class Engine(Protocol):
         ...
 
     def unchanged(self) -> bool:
-        """Whether the data is still what was opened, and not written to since."""
+        """Whether the data is still that which was opened, and was not written to since."""
         ...
 
     def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
@@ -44,5 +44,5 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the data."""
+        """Close the database."""
         ...

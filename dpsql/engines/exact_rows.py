@@ -1,4 +1,4 @@
-"""Un-noised answers, sealed. Only engines make them and only ``release.noise`` opens them."""
+"""Sealed answers without noise. Only engines make them, and only ``release.noise`` opens them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class ExactRows:
     def __init__(
         self, rows: pa.Table | Iterator[pa.Table], close: Callable[[], None] | None = None
     ) -> None:
-        """Seal a table, or parts of one that are read when they are wanted; called by engines only.
+        """Seal a table, or parts of one that are read when they are needed. Only engines call this.
 
-        ``close`` lets go of the parts that were not read.
+        ``close`` releases the parts that were not read.
         """
         self._rows, self._close = rows, close
 
     def close(self) -> None:
-        """Read no more of it. What the engine still does for it ends."""
+        """Read no further part. The engine's work for it ends."""
         if self._close is not None:
             self._close()
 
@@ -49,6 +49,6 @@ class ExactRows:
 
 
 def unseal(rows: ExactRows) -> Iterator[pa.Table]:
-    """The parts of the table inside, for the noise stage: at least one, and each of them once."""
+    """The parts of the sealed table, for the noise stage: at least one, and each part once."""
     inside = rows._rows  # noqa: SLF001 (this is the one opener)
     return iter((inside,)) if isinstance(inside, pa.Table) else inside

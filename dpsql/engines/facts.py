@@ -1,4 +1,4 @@
-"""What was looked up of the data when a policy was opened: the texts of queries, and what they found."""
+"""The outcomes of look-ups in the data when a policy was opened, by the texts of their queries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class Facts:
-    """Which queries about declarations found nothing. It never asks, and does not change."""
+    """The outcomes of queries about declarations. It asks nothing, and does not change."""
 
     def __init__(
         self, found: Mapping[str, bool] | None = None, kept: Mapping[str, str] | None = None,
@@ -14,16 +14,16 @@ class Facts:
     ) -> None:  # fmt: skip
         """``found`` says of each query whether it has no row.
 
-        ``kept`` has the names in ``HEAVY`` under which the engine keeps rows, and of which table.
-        ``numbers`` has what queries about public tables found.
+        ``kept`` has the names in ``OVER_LIMIT_CATALOG`` of kept rows, each with their table.
+        ``numbers`` has the results of queries about public tables.
         """
         self._found, self.kept = dict(found or {}), dict(kept or {})
         self._numbers = dict(numbers or {})
 
     def number(self, query: str) -> int | None:
-        """What a query about public tables found; None for what was not looked up."""
+        """The result of a query about public tables; None if it was not looked up."""
         return self._numbers.get(query)
 
     def hold(self, query: str) -> bool:
-        """Whether a query found nothing. What was not looked up is not relied on."""
+        """Whether a query was looked up, and has no row."""
         return self._found.get(query, False)

@@ -1,12 +1,14 @@
-"""What was looked up of a database file, kept beside it: the next opening of the same data scans nothing.
+"""The outcomes of look-ups in a database file, kept in a file beside it for the next opening.
 
-Claim: what is read here was written by the owner's side, and found in this very file, unchanged since.
+Claim: the outcomes that are read here were written by the owner's side, and found in this same
+    database file, which is unchanged since.
 Assumes: the system enforces the modes of files, and changes a time of a file that is written.
-Argument: the file belongs to whoever runs this, to the database's owner or to root, and nobody else may
-    write or read it; it is opened without following a link, and its owner is asked of what was opened.
-    What it says holds for one state of the database only: device, inode, size, and both times. Each
-    entry is the digest of a whole query, so another policy or another form of a query has none. Whatever
-    is not of exactly the expected shape is not read at all; then everything is looked up anew.
+Argument: the file belongs to the user who runs this, to the database's owner or to root, and nobody
+    else may write or read it. It is opened without following a link, and the owner is read from the
+    opened file. Its entries hold for one state of the database only: device, inode, size, and both
+    times. An entry has the digest of a whole query, so another policy or another form of a query
+    has no entry. A file that does not have exactly the expected shape is not read, and all queries
+    are asked again.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A database file at one moment: which file it is, and when anything about it changed."""
+    """The state of a database file at one moment: its identity, and the times of its changes."""
 
     content: str
-    """Other bytes are another content, as far as sizes and times tell."""
+    """Changes with the file's bytes, as far as sizes and times tell."""
     touched: str
-    """A change of its rights or names is seen here too."""
+    """Changes also with the file's permissions or names."""
 
     @classmethod
     def of(cls, database: Path) -> State:
-        """The file, and the log of what is not in it yet."""
+        """The state of the file, and of its write-ahead log."""
         paths = (database, database.with_name(f"{database.name}.wal"))
         files = [path.stat() for path in paths if path.exists()]
         return cls(
@@ -48,10 +50,10 @@ class State:
 
 
 class FactsFile:
-    """Outcomes of queries over one state of a database: the one that an engine has open."""
+    """The outcomes of queries over the state of a database that an engine has open."""
 
     def __init__(self, database: Path, state: State) -> None:
-        """Read what was kept for that state."""
+        """Read the outcomes that were kept for that state."""
         self._database, self._state = database, state
         self._said = f"{state.content} {state.touched}"
         self._path = database.with_name(f"{database.name}.verified")
@@ -59,15 +61,15 @@ class FactsFile:
         self._new: dict[str, int] = {}
 
     def get(self, query: str) -> int | None:
-        """Whether the query had no row, or its number; None where that was not kept."""
+        """Whether the query had no row, or its number; None if that was not kept."""
         return {**self._known, **self._new}.get(_digest(query))
 
     def put(self, query: str, found: int) -> None:
-        """Note what was found: whether there was no row, or a number."""
+        """Record an outcome: whether there was no row, or a number."""
         self._new[_digest(query)] = found
 
     def save(self) -> None:
-        """Keep what is new, if the database is still as it was; a folder that cannot be written is no harm."""
+        """Keep new outcomes if the database is unchanged and the folder can be written."""
         known = {**self._known, **self._new}
         if not self._new or len(known) > MOST_ENTRIES or State.of(self._database) != self._state:
             return
@@ -95,7 +97,7 @@ class FactsFile:
                 return {}
 
     def _text(self) -> str:
-        """The file, if nobody else can have written it; else nothing."""
+        """The text of the file if nobody else can have written it; otherwise empty."""
         try:
             number = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
         except OSError:
@@ -109,7 +111,7 @@ class FactsFile:
 
 
 def _well_formed(found: dict[object, object]) -> bool:
-    """Whether each entry is the digest of a query, and says yes, no, or how many."""
+    """Whether each entry is the digest of a query with a truth value or a number."""
     return len(found) <= MOST_ENTRIES and all(
         isinstance(key, str) and _DIGEST.fullmatch(key) and isinstance(value, int) and value >= 0
         for key, value in found.items()

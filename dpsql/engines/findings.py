@@ -1,7 +1,7 @@
-"""What the data is, beside what the policy says of it, with numbers: for the owner's own terminal alone.
+"""Comparisons of the data with the policy, with numbers, for the owner's own terminal alone.
 
-Nothing here is called for an analyst, and nothing of it is logged: ``dpsql check`` prints it, and
-``dpsql serve`` where somebody sits before it.
+Nothing here is called for an analyst, and nothing of it is logged. ``dpsql check`` prints it, and
+so does ``dpsql serve`` on an interactive terminal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpsql.policy.source import SourceDescription
 def find_broken_declarations(
     policy: Policy, source: SourceDescription, engine: DuckDB
 ) -> tuple[str, ...]:
-    """Each declaration that the data breaks: where it is, how far it is off, and what to write."""
+    """Each declaration that the data breaks: its place, the numbers, and what to write instead."""
     told = {}
     for needed in requirements(policy, source):
         key = needed.declaration, needed.table, needed.said
@@ -31,7 +31,7 @@ def find_broken_declarations(
 
 
 def broken_data(path: Path) -> tuple[str, ...]:
-    """The same for a policy that was refused."""
+    """The broken declarations of a policy that was refused."""
     policy = load(path)
     engine = DuckDB(policy.source.path, policy.limits)
     try:
@@ -42,7 +42,7 @@ def broken_data(path: Path) -> tuple[str, ...]:
 
 
 def not_answered(policy: Policy, engine: DuckDB) -> tuple[str, ...]:
-    """How many rows answers leave out, and what becomes of them; nothing where there are none."""
+    """Sentences on the rows that answers leave out, with their numbers; none if there are none."""
     counted = [(engine.numbers(item.count), item.said) for item in left_out(policy)]
     return tuple(_with_numbers(said, numbers) for numbers, said in counted if any(numbers))
 

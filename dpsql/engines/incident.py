@@ -1,4 +1,4 @@
-"""Failures that may quote data: their kind for the operator, a number for the analyst."""
+"""Failures whose messages may quote data. The operator gets their kind, the analyst a number."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _KIND = re.compile(r"[A-Z][A-Za-z ]{2,40}(?=:)")
 def record_incident(
     what: str, error: BaseException, sql: str = "", error_type: type[EngineFailed] = EngineFailed
 ) -> EngineFailed:
-    """Record what happened under a new incident and give the constant error to raise.
+    """Record a failure under a new incident number, and return the constant error to raise.
 
     Claim: nothing of a row is logged.
-    Assumes: what the engine calls the kind of failure stands at the head of its message, and is no value.
-    Argument: engines quote values in their messages, so only what they call the kind of failure is kept, and
-        the generated statement, which has no data in it.
+    Assumes: the engine's name for the kind of a failure is at the start of its message, and is no
+        value.
+    Argument: engines quote values in their messages. So only the kind of the failure is kept, and
+        the generated statement, which contains no data.
 
-    Raise it outside the handler of the engine's own error, so that this does not hang on as its
+    Raise it outside the handler of the engine's own error, so that this error is not kept as its
     context.
     """
     incident, kind = uuid4().hex[:8], _KIND.match(str(error))

@@ -1,4 +1,4 @@
-"""What may be asked of an engine about a policy: queries as values, whose text the engine makes."""
+"""The interface for look-ups about a policy: queries as values, whose text the engine makes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dpsql.ir.statements import Alias, Number, Query, Select, TableRows
 
 
 class LookUps(Protocol):
-    """What may be asked of an engine about the policy's declarations."""
+    """An engine that can be asked about the policy's declarations."""
 
     def is_empty(self, query: Query | str) -> bool:
-        """Whether a query about what the policy declares has no row; all that is learnt of it.
+        """Whether a query about the policy's declarations has no row. Nothing else of it is learnt.
 
-        A text is one that the second check has made for itself.
+        A query as text is one that the second check has made for itself.
         """
         ...
 
@@ -23,14 +23,14 @@ class LookUps(Protocol):
         ...
 
     def keep(self, name: str, table: str, rows: TableRows) -> bool:
-        """Keep rows of a table, under a name of ``HEAVY``; False where it cannot."""
+        """Keep rows of a table, under a name in ``OVER_LIMIT_CATALOG``; False if it cannot."""
         ...
 
 
 class SourceEngine(Engine, LookUps, Protocol):
-    """The engine of a policy's data, which is also asked what the data keeps of the policy."""
+    """The engine of a policy's data, which also answers look-ups about its declarations."""
 
 
 def one_row(query: Query) -> Query:
-    """A query with one row if another has some: no more need be read to know whether it is empty."""
+    """A query with one row if another has rows. To know that, no more than one need be read."""
     return Select(Alias(query, "b"), (("v", Number(1)),), limit=1)

@@ -1,11 +1,11 @@
-"""What groups public tables list: counted first, then read, once for each query and opened database.
+"""Public groups: counted first, then read, once for each query and opened database.
 
-Claim: it depends on the query and on public tables alone; each query passes the second check as one that
-    reads nothing else.
-Assumes: the database does not change while it is open (``engines.duckdb.engine``), so what is remembered stays
-    true, and a statement that lists the same groups by itself finds the same.
-Argument: the reader is an engine behind its second check, which admits only statements over public tables; what
-    is remembered goes by the text of the query.
+Claim: the groups depend on the query and on public tables alone. Each query passes the second check
+    as one that reads nothing else.
+Assumes: the database does not change while it is open (``engines.duckdb.engine``). So remembered
+    results stay true, and a statement that lists the same groups by itself finds the same.
+Argument: the reader is an engine behind its second check, which admits only statements over public
+    tables. Results are remembered by the text of the query.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpsql.memory.pool import Use
 from dpsql.plan.nodes import PublicQuery, PublicRows
 
 MOST_KEPT = 2_000
-"""Queries of which numbers, or rows, are remembered."""
+"""The most queries whose numbers, or rows, are remembered."""
 
 
 class Reader(Protocol):
@@ -35,7 +35,7 @@ class Reader(Protocol):
         ...
 
     def admit_public(self, sql: str, /) -> None:
-        """Raise unless it is one."""
+        """Raise unless the statement reads public tables only."""
         ...
 
 
@@ -49,11 +49,11 @@ class PublicEnumerator:
         self._rows = Cache[str, PublicRows](Use.CACHED_COUNTS, MOST_KEPT)
 
     def count(self, part: Combinations) -> int:
-        """How many rows combinations of constants have."""
+        """The number of combinations of constants."""
         return self._constants.count(write_list(part))
 
     def count_public(self, part: Combinations | RowList) -> int:
-        """How many rows a list has that reads public tables."""
+        """The number of rows of a list that reads public tables."""
         sql = write_list(part)
         found, counting = self._counts.get(sql), f"SELECT count(*) AS n FROM ({sql}) AS c"
         self._reader.admit_public(counting)  # its steps count, also where the number is known
@@ -64,7 +64,7 @@ class PublicEnumerator:
         return found
 
     def read_public(self, groups: PublicGroups) -> PublicRows:
-        """Groups that public tables list, in the order of their keys."""
+        """The groups that public tables list, in the order of their keys."""
         sql = write_groups(groups)
         found = self._rows.get(sql)
         self._reader.admit_public(sql)
@@ -91,7 +91,7 @@ class PublicReader:
 
 
 def _digest(table: pa.Table) -> str:
-    """What rows of equal values share: of points in time their number, which years do not bound."""
+    """A digest of the rows' values. Dates and times are read as numbers, without a year limit."""
     digest = hashlib.sha256()
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_date32(column.type):

@@ -1,7 +1,7 @@
-"""An engine whose answers serve again for a while: for audits, which draw noise a thousand times.
+"""An engine that repeats its last answer, for audits, which draw noise a thousand times.
 
-The exact numbers of a statement are the same each time, apart from what a random parameter changes:
-those statements are always run.
+The exact numbers of a statement are the same each time, unless it has a random parameter. A
+statement with other parameters than before is run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dpsql.policy.source import SourceDescription
 
 
 class Repeated:
-    """Runs a statement the first time and every ``times``-th; between, its last answer serves.
+    """Runs a statement once in ``times`` calls, and otherwise returns its last answer.
 
-    Only for data that does not change, and for one thread. It remembers one statement at a time.
+    It is only for data that does not change, and for one thread. It remembers one statement.
     """
 
     def __init__(self, engine: SourceEngine, times: int) -> None:
-        """Stand before ``engine``."""
+        """Wrap ``engine``."""
         self._engine, self._times = engine, times
         self._last: tuple[str, Mapping[str, Value], ExactRows] | None = None
         self._served = 0
@@ -40,11 +40,11 @@ class Repeated:
         return self._engine.describe()
 
     def unchanged(self) -> bool:
-        """Whether the engine's data is."""
+        """Whether the engine's data is unchanged."""
         return self._engine.unchanged()
 
     def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
-        """The statement's answer, or that of a moment ago."""
+        """The statement's answer, or its remembered answer."""
         last = self._last
         if last is not None and last[:2] == (sql, parameters) and self._served < self._times:
             self._served += 1
@@ -67,7 +67,7 @@ class Repeated:
         return self._engine.largest(query)
 
     def keep(self, name: str, table: str, rows: TableRows) -> bool:
-        """The engine keeps them."""
+        """Have the engine keep rows."""
         return self._engine.keep(name, table, rows)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""The alternative to run for a statement, by what was looked up of the data when it was opened.
+"""The choice of the alternative to run, by facts that were looked up when the data was opened.
 
-It makes no statement: those that may run are part of the statement, which EXPLAIN shows. Which of them the
-data allows was looked up before any question (``engines.verify``), by queries that the policy alone makes,
-so that no question makes the engine compare data with declarations.
+It makes no statement: all that may run are part of the statement, which EXPLAIN shows. The facts
+were looked up before any question (``engines.verify``), by queries that the policy alone makes. So
+no question makes the engine compare data with declarations.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from dpsql.policy.model import Policy
 
 
 class StatementChooser:
-    """Takes the first alternative whose requirements hold. Safe to use from several threads; reads no data."""
+    """Chooses the first alternative whose requirements hold. Safe to use from several threads."""
 
     def __init__(self, policy: Policy, facts: Facts) -> None:
-        """``facts`` is what was found of the policy's tables."""
+        """``facts`` has the outcomes of look-ups in the policy's tables."""
         self._policy, self._facts = policy, facts
         self._known: dict[Requirement, bool] = {}
-        """What holds of the policy's tables and columns: there are only so many of them."""
+        """The requirements known to hold or not: at most a few for each table and column."""
 
     def choose(self, statement: Statement) -> Alternative | None:
-        """The cheapest that the data allows; None where it allows the statement's own relation alone."""
+        """The cheapest alternative that the data allows; None if it allows none."""
         may_run = (a for a in statement.alternatives if all(map(self._holds, a.requires)))
         return next(may_run, None)
 
     def _holds(self, requirement: Requirement) -> bool:
         known = self._known.get(requirement)
         if known is None:
-            with pause_counting():  # who asked before is not to be seen in what a statement takes
+            with pause_counting():  # the steps must not show whether somebody asked before
                 known = self._known[requirement] = self._look_up(requirement)
         return known
 
     def _look_up(self, requirement: Requirement) -> bool:
-        """What was found of a requirement; what was not looked up does not hold."""
+        """Whether a requirement holds. It does not if it was not looked up."""
         table = self._policy.tables[requirement.table]
         match requirement:
             case RowsHaveUnits():

@@ -1,18 +1,21 @@
-"""The data compared with what the policy declares of it: when a policy is opened, never because of a query.
+"""The comparison of the data with the policy's declarations, when a policy is opened.
 
-Claim: if ``verify`` returns, every declaration that ``declarations.requirements`` lists as verified holds for
-    the rows that the engine has open. Whether it does is all that anybody learns: no number, no name of
-    a declaration is in what is raised.
-Assumes: the database does not change while it is open. It is opened read-only, and ``engines.duckdb.engine``
-    refuses to open a file beside one that it was before.
+It never runs because of a query.
+
+Claim: if ``verify`` returns, every declaration that ``declarations.requirements`` lists as verified
+    holds for the rows that the engine has open. Nobody learns more than whether it returns: the
+    error has no number, and names no declaration.
+Assumes: the database does not change while it is open. It is opened read-only, and
+    ``engines.duckdb.engine`` refuses to open a file that has changed while this process had it
+    open.
 Argument: each requirement of the declarations is a query that the engine answers here, or that was
-    answered for the same state of the same file (``engines.facts_file``). One row refuses the policy,
-    and so does a query that could not be answered.
+    answered for the same state of the same file (``engines.facts_file``). If a query has a row, or
+    could not be answered, the policy is refused.
 
-Of public tables it is looked up how many rows share a value (``plan.fan_outs``), and which rows they are
-(``plan.contents``). What private ones keep beyond
-their declarations only chooses cheaper statements (``declarations.queries``, ``guard.seen``). It is
-looked up here too, and what could not be looked up is not relied on.
+For public tables, the numbers of rows that share a value (``plan.fan_outs``) and the content
+numbers (``plan.contents``) are looked up. Further facts of private tables only choose cheaper
+statements (``declarations.queries``, ``guard.seen``). They are looked up here too, and a fact that
+could not be looked up is not relied on.
 """
 
 from __future__ import annotations
@@ -44,14 +47,14 @@ from dpsql.policy.source import SourceDescription
 
 N = TypeVar("N", bool, int)
 Progress = Callable[[int, int, str], None]
-"""Called before each query with how many were answered, how many there are, and the table it reads."""
+"""Called before each query with the number of answered queries, of all, and the query's table."""
 
 
 def verify(
     policy: Policy, source: SourceDescription, engine: LookUps, shelf: PreparedCopies | None = None,
     stored: FactsFile | None = None, progress: Progress | None = None,
 ) -> Facts:  # fmt: skip
-    """What is known of the data from now on; raises ``DataBreaksPolicy`` where it breaks the policy."""
+    """The facts of the data. Raises ``DataBreaksPolicy`` if the data breaks the policy."""
     required = [(r.table, r.broken) for r in requirements(policy, source)]
     optional = _optional_lookups(policy)
     numbers = tuple(_public_lookups(policy))
@@ -63,13 +66,13 @@ def verify(
 
 
 def look_up(policy: Policy, engine: LookUps, shelf: PreparedCopies | None = None) -> Facts:
-    """What is known of data that need not keep its declarations: beneath the verification."""
+    """The facts of data that need not keep its declarations. It verifies no requirement."""
     looks = _Looks(engine, None, None, 0)
     return _beyond(policy, engine, shelf or PreparedCopies(), looks, _optional_lookups(policy))
 
 
 def with_public_facts(policy: Policy, facts: Facts) -> Policy:
-    """The policy with what was looked up of its public tables."""
+    """The policy with the looked-up numbers of its public tables."""
 
     def number(query: Query) -> int | None:
         return facts.number(write(query))
@@ -96,7 +99,7 @@ def _beyond(
 
 
 def _optional_lookups(policy: Policy) -> Collection[tuple[str, Query | str]]:
-    """What only chooses statements; the second check has made its queries, as texts, by itself."""
+    """The look-ups that only choose statements. Those of the second check are its own texts."""
     return (*lookups(policy), *seen_lookups(policy, _places(policy)))
 
 
@@ -110,7 +113,7 @@ def _places(policy: Policy) -> set[tuple[str, str]]:
 
 
 def _kept(policy: Policy, engine: LookUps, looks: _Looks) -> Iterable[tuple[str, str]]:
-    """Keep the rows of units with more of them than declared, of each table where there are few such rows."""
+    """Keep the rows of units above the row limit, for each table with few such rows."""
     for table in policy.tables.values():
         if not table.unit_columns or looks.found.get(write(units_over_limit(table)), True):
             continue
@@ -121,7 +124,7 @@ def _kept(policy: Policy, engine: LookUps, looks: _Looks) -> Iterable[tuple[str,
 
 
 class _Looks:
-    """Asks each query once, or takes what was kept of it."""
+    """Asks each query once, or uses the outcome that was kept of it."""
 
     def __init__(
         self, engine: LookUps, stored: FactsFile | None, progress: Progress | None, total: int
@@ -132,7 +135,7 @@ class _Looks:
         self.numbers: dict[str, int] = {}
 
     def ask(self, table: str, query: Query | str, *, stays: bool = True) -> bool:
-        """Whether the query has no row. ``stays``: for as long as the database is the same."""
+        """Whether the query has no row. ``stays``: this holds while the database is unchanged."""
         text = _text(query)
         if text not in self.found:
             stored = self._stored if stays else None
@@ -141,7 +144,7 @@ class _Looks:
         return self.found[text]
 
     def count(self, table: str, query: Query) -> None:
-        """Note the number of a query about a public table; what cannot be looked up has none."""
+        """Record the number of a query about a public table; none if it cannot be looked up."""
         text = _text(query)
         with suppress(EngineFailed):
             found = self._had(table, text, lambda: self._engine.largest(query), self._stored, int)
@@ -150,7 +153,7 @@ class _Looks:
     def _had(
         self, table: str, text: str, ask: Callable[[], N], stored: FactsFile | None, kind: type[N]
     ) -> N:  # fmt: skip
-        """What is stored of a query, if it is of that kind, or else is found now and kept."""
+        """The stored outcome of a query, if it has that type, or else a new one, which is kept."""
         known = None if stored is None else stored.get(text)
         if type(known) is kind:
             return known
@@ -162,7 +165,7 @@ class _Looks:
         return found
 
     def try_ask(self, table: str, query: Query | str, *, stays: bool = True) -> bool:
-        """The same; what cannot be looked up does not hold."""
+        """Whether the query has no row; False if it cannot be looked up."""
         try:
             return self.ask(table, query, stays=stays)
         except EngineFailed:
@@ -170,11 +173,11 @@ class _Looks:
             return False
 
     def save(self) -> None:
-        """Keep what was found."""
+        """Keep the outcomes."""
         if self._stored is not None:
             self._stored.save()
 
 
 def _text(query: Query | str) -> str:
-    """By what a query is known: the text that is made of it."""
+    """The text of a query, by which it is known."""
     return query if isinstance(query, str) else write(query)

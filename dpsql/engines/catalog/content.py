@@ -1,4 +1,4 @@
-"""What the parent gives a process that answers catalog queries, and what it is given back."""
+"""The values that the parent and a process that answers catalog queries exchange."""
 
 from __future__ import annotations
 
@@ -13,38 +13,41 @@ from dpsql.engines.duckdb.allowlist import Listing
 
 
 class Bounds(NamedTuple):
-    """How large an answer may be."""
+    """Limits on the size of an answer."""
 
     bytes: int = 32_000_000
     rows: int = 1_000_000
     value: int = 4_000_000
     """Bytes of one text."""
     elements: int = 200_000
-    """Members of lists and structs, and numerics: they are read one by one, while others wait."""
+    """Members of lists and structs, and numerics. They are read one by one, while others wait."""
 
 
 class Effects(Protocol):
-    """What a statement does beyond its rows, by functions that it calls."""
+    """The effects of a statement beyond its rows, through functions that it calls."""
 
     def stop(self, process: int, *, ends: bool) -> bool:
-        """Stop a session, or end it; false when there is none."""
+        """Stop the statement of a session, or end the session; false if there is none."""
         ...
 
     def set(self, name: str, value: str, *, local: bool) -> str:
-        """Change a setting of the session that asks; what it is then."""
+        """Change a setting of the session that asks. Returns the new value."""
         ...
 
 
 Variable = str | int | Sequence[Sequence[str | None]]
-"""What a statement may be told of the session it is asked in."""
+"""A value that a statement may read about the session that asks it."""
 
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What such a database is made of: ``before`` makes the tables that ``tables`` fill by column
-    name (Arrow streams); ``after`` makes the rest. ``listing`` is what statements may name.
+    """The content of a catalog database.
+
+    The statements ``before`` create the tables, ``tables`` has their rows by column name (as Arrow
+    streams), and the statements ``after`` create the rest. ``listing`` has the names that
+    statements may use.
     """
 
     before: Sequence[str]
@@ -52,17 +55,17 @@ class Content:
     after: Sequence[str]
     listing: Listing
     number: int = field(default_factory=lambda: next(_numbers))
-    """Which content of this process this is."""
+    """The number of this content among those of this process."""
 
 
 NO_CONTENT = Content((), {}, (), Listing(*[frozenset()] * 5))
 
 
 class CatalogFailed(Exception):
-    """A statement that the catalog does not answer.
+    """Raised for a statement that the catalog does not answer.
 
-    ``kind`` says why, in one word; ``words`` are the engine's own, which quote nothing but the
-    statement and the catalog.
+    ``kind`` says why, in one word. ``words`` is the engine's own message, which quotes nothing but
+    the statement and the catalog.
     """
 
     def __init__(self, kind: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""A private in-memory DuckDB for PostgreSQL's catalog. It holds what a policy says, and no data."""
+"""A private in-memory DuckDB for PostgreSQL's catalog. It holds a policy's names, and no data."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from dpsql.engines.duckdb.lockdown import lock
 _BATCH = 2_048
 _USUAL = Bounds()
 MOST_EFFECTS = 1_000
-"""Of one statement. Each is carried out by the parent, whose time is everybody's."""
+"""The most effects of one statement. The parent, which serves all clients, carries out each."""
 
 
 AS_POSTGRESQL = {
     "integer_division": "true",
     "default_null_order": "nulls_last_on_asc_first_on_desc",
 }
-"""Constants are computed, and rows sorted, as clients of PostgreSQL expect."""
+"""Settings with which integers are divided, and rows sorted, as in PostgreSQL."""
 
 
 _KINDS: tuple[tuple[type[Exception], str], ...] = (
@@ -55,7 +55,7 @@ _WORDS = {
     "Invalid Input": "conversion",
     "Out of Memory": "memory",
 }
-"""How an error begins that comes while rows are read, and has lost its type on the way."""
+"""The first words of an error that is raised while rows are read, and has lost its type."""
 
 
 def _kind(error: Exception) -> str:
@@ -64,15 +64,15 @@ def _kind(error: Exception) -> str:
 
 
 class Sink(Protocol):
-    """What takes the bytes of an Arrow stream, as they come."""
+    """A receiver of the bytes of an Arrow stream, as they are written."""
 
     def write(self, data: bytes | memoryview) -> object:
-        """Take some."""
+        """Take the next bytes."""
         ...
 
 
 def _give(reader: pa.RecordBatchReader, bounds: Bounds, sink: Sink) -> None:
-    """Every row as an Arrow stream, unless they are more than an answer may have."""
+    """Write all rows as an Arrow stream. Raises if an answer may not have so many."""
     size = rows = elements = 0
     with reader, pa.ipc.new_stream(sink, reader.schema) as writer:
         for batch in reader:
@@ -92,13 +92,13 @@ def _within(found: int, most: int, what: str) -> None:
 
 
 def _size(array: pa.Array) -> int:
-    """Its bytes; a dictionary is the same one for all batches."""
+    """The bytes of an array, without a dictionary: all batches share one."""
     plain = array.indices if pa.types.is_dictionary(array.type) else array
     return int(plain.nbytes)
 
 
 def _elements(array: pa.Array) -> int:
-    """What is read of an array one by one."""
+    """How many elements of an array are read one by one."""
     if pa.types.is_list(array.type):
         return len(array) + _elements_within(array.flatten())
     if pa.types.is_struct(array.type):
@@ -145,16 +145,16 @@ class _Asker:
         self._count = 0
 
     def begin(self, effects: Effects | None) -> None:
-        """For one statement."""
+        """Set the effects of the statement that runs next."""
         self.effects, self._count = effects, 0
 
     def stop(self, process: int, ends: bool) -> bool:  # noqa: FBT001
-        """``pgx_stop``: what the statement that asks may stop."""
+        """``pgx_stop``: stop or end a session for the statement that runs."""
         self._called()
         return self.effects is not None and self.effects.stop(process, ends=ends)
 
     def set(self, name: str, value: str, local: bool) -> str:  # noqa: FBT001
-        """``pgx_set``: what the statement that asks sets in its session."""
+        """``pgx_set``: change a setting in the session of the statement that runs."""
         self._called()
         return value if self.effects is None else self.effects.set(name, value, local=local)
 
@@ -165,10 +165,13 @@ class _Asker:
 
 
 class CatalogDatabase:
-    """Made once from its content; after that it is locked, and only read. One thread asks at a time."""
+    """A catalog database. It is made once from its content, then locked, and only read.
+
+    One thread asks at a time.
+    """
 
     def __init__(self, content: Content, memory: int) -> None:
-        """``memory`` is what the engine may use, in bytes."""
+        """Make and lock the database. ``memory`` is what the engine may use, in bytes."""
         config: dict[str, str | bool | int | float | list[str]] = {
             "threads": 1,
             "async_threads": 1,
@@ -195,7 +198,7 @@ class CatalogDatabase:
             "VARCHAR",
             side_effects=True,
         )
-        self._root.execute("SET GLOBAL TimeZone = 'UTC'")  # whatever the machine's is
+        self._root.execute("SET GLOBAL TimeZone = 'UTC'")  # whatever the zone of the machine is
         for statement in content.before:
             self._root.execute(statement)
         for name, rows in content.tables.items():
@@ -211,9 +214,10 @@ class CatalogDatabase:
         variables: Mapping[str, Variable] | None = None, effects: Effects | None = None,
         bounds: Bounds = _USUAL,
     ) -> list[tuple[str, str]]:  # fmt: skip
-        """Answer one SELECT, in a transaction that can write nothing: its columns, and rows to ``sink``.
+        """Answer one SELECT, in a transaction that can write nothing.
 
-        ``effects`` are what ``pgx_stop`` and ``pgx_set`` do for this statement, and for no other.
+        Returns the columns, and writes the rows to ``sink``. ``effects`` are what ``pgx_stop`` and
+        ``pgx_set`` do for this statement, and for no other.
         """
         self._admit(sql)
         self._asker.begin(effects)
@@ -224,11 +228,11 @@ class CatalogDatabase:
             return list(columns)
 
     def interrupt(self) -> None:
-        """Stop the statement that runs, said by another thread."""
+        """Stop the statement that runs. Another thread calls this."""
         self._root.interrupt()
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Close the database."""
         self._root.close()
 
     def _admit(self, sql: str) -> None:
@@ -262,5 +266,5 @@ class CatalogDatabase:
 
 
 def check_engine() -> None:
-    """Make such a database without tables, which raises where it could get out; for a start."""
+    """Make a catalog database without tables. Raises if its engine could reach files or network."""
     CatalogDatabase(NO_CONTENT, 2**26).close()

@@ -1,7 +1,7 @@
 """Messages between ``dpsql serve`` and a process that answers catalog queries, over a socket.
 
-A message is a JSON object and bytes. Only the parent sends pickles: it trusts nothing that comes
-back but JSON of a bounded length, and Arrow.
+A message is a JSON object and bytes. Only the parent sends pickles. It accepts nothing from a
+process but JSON of a bounded length, and Arrow.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from typing import Any
 
 _HEAD = struct.Struct("!IQ")
 LONGEST_HEAD = 1_000_000
-"""Bytes of JSON: names and types of the columns of one answer."""
+"""The most bytes of JSON in a message: the names and types of the columns of one answer."""
 SLICE = 0.1
-"""Seconds after which the parent looks whether it should still wait."""
+"""Seconds between two checks of the parent whether to go on waiting."""
 
 
 class Closed(Exception):
-    """The other end is gone, or says what this end does not understand."""
+    """Raised if the other end is gone, or sends what this end does not understand."""
 
 
 class Channel:
     """One end of the socket. Several threads may send; one receives."""
 
     def __init__(self, end: socket.socket, wait: Callable[[], None] | None = None) -> None:
-        """``wait`` is called again and again, also while much comes, and may raise."""
+        """``wait`` is called repeatedly, also while data arrives, and may raise."""
         self._socket, self._sending = end, threading.Lock()
         self.wait, self._next_look = wait, 0.0
         end.settimeout(None if wait is None else SLICE)
 
     def send(self, head: dict[str, Any], body: bytes | bytearray = b"") -> None:
-        """One message, whole."""
+        """Send one whole message."""
         said = json.dumps(head).encode()
         with self._sending:
             self._drain(memoryview(_HEAD.pack(len(said), len(body)) + said))
             self._drain(memoryview(body))
 
     def receive(self, largest: int) -> tuple[dict[str, Any], bytes]:
-        """The next message. One that is larger is as good as none."""
+        """The next message. A message that is larger than ``largest`` closes the channel."""
         said, size = _HEAD.unpack(self._fill(_HEAD.size))
         if said > LONGEST_HEAD or size > largest:
             raise Closed
@@ -55,7 +55,7 @@ class Channel:
         return head, self._fill(size)
 
     def close(self) -> None:
-        """The other end is told by the end of its stream."""
+        """Close this end. The other end reads the end of its stream."""
         self._socket.close()
 
     def _fill(self, size: int) -> bytes:

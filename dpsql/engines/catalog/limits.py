@@ -1,4 +1,4 @@
-"""What a process may take of the machine: so much more memory than it has, no files, less of the processor."""
+"""The limits of a process on the machine: a growth of its memory, no files, a lower priority."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ _UNIT = 1 << 20
 _STEPS = 24
 """Halvings of 2**44 bytes, more than a process can have, down to one unit."""
 NICENESS = 5
-"""Others go first. At 19 a machine that computes something else would let no catalog query through."""
+"""Other processes go first. At a niceness of 19 a busy machine would run no catalog query."""
 EXCEEDED = 3
-"""The exit status of a process that took too much where the system has no such limit."""
+"""The exit status of a process that took too much memory where the system has no such limit."""
 
 
 def give_way() -> None:
-    """From here on, others go first."""
+    """Lower the priority of this process from here on."""
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
 
 
 def obey_parent() -> None:
-    """Stop only when the parent does, not by a signal to all of a terminal or service; dump no memory."""
+    """Ignore signals to all processes of a terminal or service, and dump no memory.
+
+    The process stops only when the parent does.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def lift_limits() -> None:
-    """As it was before ``limit_growth``; the parent's own content is about to be loaded."""
+    """Undo ``limit_growth``, before the parent's own content is loaded."""
     for kind in (resource.RLIMIT_DATA, resource.RLIMIT_FSIZE):
         most = resource.getrlimit(kind)[1]
         resource.setrlimit(kind, (most, most))
@@ -45,16 +48,16 @@ def lift_limits() -> None:
 def limit_growth(growth: int) -> bool:
     """Let this process take ``growth`` bytes more than it has, and write no file.
 
-    Claim: where this is true, the system refuses memory beyond them.
-    Assumes: the system holds a process to ``RLIMIT_DATA``.
-    Argument: how much the process has is found by trying: the least limit that leaves room for ``growth`` bytes
-        is kept, and it was seen that a lower one refuses them.
+    Claim: if this returns true, the system refuses memory beyond these bytes.
+    Assumes: the system enforces ``RLIMIT_DATA``.
+    Argument: the memory that the process has is found by trial. The least limit that leaves room
+        for ``growth`` bytes is kept, and the trial showed that a lower limit refuses them.
     """
     _limit(resource.RLIMIT_FSIZE, 0)
     low, high = (
         mmap.PAGESIZE,
         1 << 44,
-    )  # Linux takes a limit of 0 for none, for the sake of Valgrind
+    )  # Linux treats a limit of 0 as no limit, for the sake of Valgrind
     _limit(resource.RLIMIT_DATA, low)
     if has_room(growth):
         return False
@@ -73,7 +76,7 @@ def _limit(kind: int, size: int) -> None:
 
 
 def has_room(size: int) -> bool:
-    """Whether this process could have so many bytes more."""
+    """Whether this process could take ``size`` bytes more."""
     try:
         mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
     except (OSError, ValueError):
@@ -82,7 +85,7 @@ def has_room(size: int) -> bool:
 
 
 def watch(growth: int, end: Callable[[int], object] = os._exit, pause: float = 0.01) -> None:
-    """Where the system has no such limit: end this process soon after it has taken more."""
+    """End this process soon after it took more memory. For systems that enforce no such limit."""
     most = peak() + growth
 
     def run() -> None:
@@ -100,7 +103,7 @@ def peak() -> int:
 
 
 def present() -> int:
-    """The memory that this process has now where the system tells it, for gauges; otherwise its peak."""
+    """The memory that this process has now, for gauges; its peak if the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -1,8 +1,9 @@
-"""All processes that answer catalog queries, and who of those that ask is given one.
+"""The pool of processes that answer catalog queries, and their distribution among logins.
 
-Who asks is a login. It may have several processes, but for one only as long as no other login wants them:
-then its newest statement gives way, and is begun again when it is its turn. Who has fewest comes first,
-and then who has waited longest.
+A login may have several processes, but only one of them for certain. If another login has none and
+finds none free, the newest statement of a login with several gives way, and starts again when its
+turn comes. The login with the fewest processes is served first, and among equals the one that waits
+longest.
 """
 
 from __future__ import annotations
@@ -24,35 +25,35 @@ from dpsql.engines.catalog.process import COMMAND, Died, Process, Statement
 from dpsql.engines.duckdb.lockdown import NotLocked
 
 SECONDS = 5.0
-"""What a statement has, and its wait for a process counts."""
+"""The most seconds of a statement, with its wait for a process."""
 WAIT_SECONDS, LEAST_SECONDS = 5.0, 1.0
-"""For so long it waits for one; and what it has at least, once it is given one."""
+"""The most seconds of a wait for a process; the least seconds of a statement that has one."""
 IDLE_SECONDS = 60.0
-"""After so long without work processes end, but for one."""
+"""Seconds without work after which a process ends, unless it is the only one."""
 CONTENDED_SECONDS = 10.0
-"""For so long after a login has found none free, one process is left for those that have none."""
+"""Seconds after a login found none free for which one process is left for logins without one."""
 SPARE_SECONDS = 0.2
-"""When all processes are at their statements for so long, another is started where one may be."""
+"""If all processes run statements for so many seconds, another is started, if one more may be."""
 BOUNDS = Bounds()
 OWN, LEAST = 64_000_000, 160_000_000
-"""Bytes that a process has before it is asked anything, and that statements need at least."""
+"""Bytes that a process takes before it is asked anything, and the least that statements need."""
 
 
 class State(NamedTuple):
-    """How the processes are, for metrics."""
+    """The state of the processes, for metrics."""
 
     alive: int
     busy: int
     waiting: int
     killed: int
-    """Since the start: ended because they did not stop in time, took too much, or died."""
+    """How many since the start did not stop in time, took too much memory, or died."""
     memory: int
-    """Bytes, as each said after its last statement."""
+    """Bytes of all processes, as each reported after its last statement."""
 
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """A statement that waits for a process, or has one."""
+    """The request of a statement that waits for a process, or has one."""
 
     owner: str
     thread: int
@@ -64,7 +65,7 @@ class _Ticket:
     due: float = 0.0
 
     def must_end(self) -> bool:
-        """Whether it must end."""
+        """Whether the statement must end."""
         return self.stopped or self.displaced or time.monotonic() >= self.due
 
 
@@ -75,7 +76,10 @@ class Workers:
         self, most: int = 2, growth: int = LEAST,
         start: Callable[[int], Process] = Process,
     ) -> None:  # fmt: skip
-        """None is started before something is asked. ``growth`` is what statements may take in one."""
+        """No process is started before something is asked.
+
+        ``growth`` is the memory that statements may take in a process, in bytes.
+        """
         self._most, self._growth, self._start = most, growth, start
         self._changed = threading.Condition()
         self._idle: list[Process] = []
@@ -88,7 +92,7 @@ class Workers:
         self._called = threading.Event()
 
     def resize(self, most: int, memory: int) -> None:
-        """So many processes of so much memory from here on; those that were started under others end."""
+        """Change the number of processes and their memory. Processes of another size end."""
         growth = max(LEAST, memory - OWN)
         with self._changed:
             changed = growth != self._growth
@@ -98,7 +102,7 @@ class Workers:
             process.end()
 
     def check(self) -> None:
-        """Have one process ready. Raise ``NotLocked`` where its engine can reach what it must not."""
+        """Have one process ready. Raise ``NotLocked`` if its engine can reach files or network."""
         try:
             ticket = _Ticket("", threading.get_ident(), NO_CONTENT)
             with self._process(ticket, time.monotonic() + WAIT_SECONDS):
@@ -121,7 +125,7 @@ class Workers:
             gave_way = ticket.displaced and not ticket.stopped and found.kind == "interrupted"
             if not gave_way:
                 raise found
-            if statement.effects is not None:  # what it has done would be done again
+            if statement.effects is not None:  # its effects would be carried out again
                 raise CatalogFailed("busy", "")
 
     def _try(
@@ -140,7 +144,7 @@ class Workers:
             return CatalogFailed(died.kind, "")
 
     def interrupt(self, thread: int) -> None:
-        """Stop what a thread asks or waits to ask, if it does."""
+        """Stop the statement that a thread asks or waits to ask, if there is one."""
         with self._changed:
             for ticket in (*self._waiting, *self._busy):
                 if ticket.thread == thread:
@@ -148,7 +152,7 @@ class Workers:
             self._changed.notify_all()
 
     def gauges(self) -> State:
-        """How the processes are now."""
+        """The state of the processes now."""
         with self._changed:
             busy = [p for p in self._busy.values() if p is not None]
             alive = [*self._idle, *busy]
@@ -156,7 +160,7 @@ class Workers:
             return State(len(alive), len(busy), len(self._waiting), self._killed, memory)
 
     def close(self) -> None:
-        """End all processes; statements that run in one fail. Another may be asked later."""
+        """End all processes; statements that run fail. The pool may be asked again later."""
         with self._changed:
             leaving, self._idle, self._lost = self._idle, [], []
             self._closed += 1
@@ -181,7 +185,7 @@ class Workers:
             self._take_back(ticket, process)
 
     def _wait(self, ticket: _Ticket, patience: float) -> Process | None:
-        """A process that was idle; None where another may be started."""
+        """A process that was idle; None if another is to be started."""
         with self._changed:
             self._waiting.append(ticket)
             try:
@@ -199,7 +203,7 @@ class Workers:
         return found
 
     def _next(self) -> _Ticket | None:
-        """Who is served now, if somebody can be."""
+        """The ticket that is served now; None if none can be."""
         free = self._most - len(self._busy)
         if free <= 0 or not (self._idle or self._alive < self._most):
             return None
@@ -211,7 +215,7 @@ class Workers:
         return first
 
     def _claim(self, ticket: _Ticket) -> None:
-        """Have a login give way that has several processes, to one that has none and finds none free."""
+        """Have a login with several processes give way to one that has none and finds none free."""
         taken = Counter(other.owner for other in self._busy)
         if taken[ticket.owner] or len(self._busy) < self._most:
             return
@@ -221,7 +225,7 @@ class Workers:
             several[-1].displaced = True
 
     def _best(self, content: Content) -> Process | None:
-        """One that has the catalog already, if there is one; none that ended while it was idle."""
+        """An idle process, preferably with the catalog, and none that ended while it was idle."""
         for process in [p for p in self._idle if not p.alive]:
             self._idle.remove(process)
             process.end()
@@ -248,7 +252,7 @@ class Workers:
         return process
 
     def _take_back(self, ticket: _Ticket, process: Process | None) -> None:
-        """For others, or to be replaced if it cannot be asked again."""
+        """Take a process back for others, or have it replaced if it cannot be asked again."""
         with self._changed:
             del self._busy[ticket]
             kept = process is not None and self._fits(process)
@@ -266,7 +270,7 @@ class Workers:
             process.end()
 
     def _fits(self, process: Process) -> bool:
-        """Whether it may be asked again."""
+        """Whether a process may be asked again."""
         fresh = process.settled and not process.exhausted
         return fresh and process.growth == self._growth and self._alive < self._most
 
@@ -276,14 +280,14 @@ class Workers:
         if self._keeper is None:
             atexit.register(self.close)
             keeper = threading.Thread(target=self._keep, name="catalog", daemon=True)
-            self._keeper = keeper  # it looks whether it is the one
+            self._keeper = keeper  # it checks whether it is still this one
             try:
                 keeper.start()
             except RuntimeError:  # the system has no more threads: the next one tries
                 self._keeper = None
 
     def _keep(self) -> None:
-        """Replace what was lost, and end what is idle, until nothing is left."""
+        """Replace lost processes and end idle ones, until no process is left."""
         while True:
             self._called.wait(SPARE_SECONDS)
             self._called.clear()
@@ -304,14 +308,14 @@ class Workers:
                 return
 
     def _spare(self, now: float) -> Sequence[Content] | None:
-        """What another process should have before somebody asks for it: all are at long statements."""
+        """The catalogs of a process to start in advance, if all others run long statements."""
         long = [t for t in self._busy if 0 < t.since < now - SPARE_SECONDS]
         if self._idle or self._starting or not long:
             return None
         return [long[0].content]
 
     def _leaving(self, now: float) -> list[Process]:
-        """What has been idle for too long."""
+        """The processes that have been idle for too long."""
         found = list[Process]()
         for process in list(self._idle):
             if now - process.idle_since > IDLE_SECONDS and self._alive > 1:
@@ -320,7 +324,7 @@ class Workers:
         return found
 
     def _replace(self, contents: Sequence[Content]) -> None:
-        """Another process with the same catalogs, before somebody asks for it."""
+        """Start another process with the same catalogs, before a statement needs it."""
         process: Process | None = None
         closed = self._closed
         try:
@@ -343,12 +347,12 @@ class Workers:
 
 
 def by_state(state: State) -> dict[tuple[str, ...], float]:
-    """How many are idle and busy, as metrics have it."""
+    """The numbers of idle and busy processes, as metrics show them."""
     return {("idle",): state.alive - state.busy, ("busy",): state.busy}
 
 
 _SECOND = 2
-"""So many must be free for a login to have another while processes are contended: one of them stays."""
+"""So many must be free for a login to get a second one under contention: one of them stays free."""
 WORKERS = Workers()
-"""Of this process: its faces, policies and roles share them."""
+"""The pool of this process, which its faces, policies and roles share."""
 GAUGES.add("dpsql_catalog_workers", lambda: by_state(WORKERS.gauges()))

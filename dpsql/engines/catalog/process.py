@@ -29,17 +29,17 @@ from dpsql.engines.duckdb.lockdown import NotLocked
 
 COMMAND = (sys.executable, "-P", "-s", "-m", "dpsql.engines.catalog.worker")
 _KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
-"""Of the environment, which may hold passwords, a process is given these."""
+"""The only environment variables that a process is given. Others may hold passwords."""
 _SMALL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 START_SECONDS = 30.0
 GRACE = 0.5
-"""Seconds that a statement has to end once it is told to."""
+"""Seconds that a statement has to end after an interrupt."""
 _LARGER, _LARGEST_PART = 2, 1 << 24
-"""An Arrow stream is at most so many times its rows; it comes in parts, each a batch of rows or less."""
+"""The most times that an Arrow stream is larger than its rows, and the most bytes of a part."""
 
 
 class Statement(NamedTuple):
-    """What is asked of a catalog."""
+    """A statement to a catalog."""
 
     content: Content
     sql: str
@@ -49,19 +49,19 @@ class Statement(NamedTuple):
 
 
 class Died(Exception):
-    """The process has ended, or was ended; ``kind`` is what is said of its statement."""
+    """Raised if the process has ended or was ended; ``kind`` is the failure of its statement."""
 
     def __init__(self, kind: str) -> None:
-        """Hold why."""
+        """Hold the kind."""
         super().__init__(kind)
         self.kind = kind
 
 
 class Process:
-    """One process. One thread at a time asks it."""
+    """One process. Only one thread at a time may ask it."""
 
     def __init__(self, growth: int, command: Sequence[str] = COMMAND) -> None:
-        """It is started, and not waited for. ``growth`` is what its statements may take, in bytes."""
+        """Start it without waiting. ``growth`` is the memory its statements may take, in bytes."""
         ours, theirs = socket.socketpair()
         path = os.pathsep.join(p for p in sys.path if p)
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -76,16 +76,16 @@ class Process:
         self._number = 0
         self.growth = growth
         self.settled = False
-        """Whether every message has had its reply: only then can it be asked again."""
+        """Whether every message has its reply. Only then can it be asked again."""
         self.contents: OrderedDict[int, Content] = OrderedDict()
         self.memory = 0
         self.exhausted = False
-        """Whether a statement has left memory behind that the next one could want."""
+        """Whether a statement has left so much memory in use that the next one could fail."""
         self.idle_since = 0.0
 
     @property
     def pid(self) -> int:
-        """Its number in the system."""
+        """The process id."""
         return self._popen.pid
 
     @property
@@ -94,11 +94,11 @@ class Process:
         return self._popen.poll() is None
 
     def start(self) -> None:
-        """Wait until it is ready. Raise ``NotLocked`` where its engine can reach what it must not."""
+        """Wait until it is ready. Raise ``NotLocked`` if its engine can reach files or network."""
         self._ready(_deadline(time.monotonic() + START_SECONDS))
 
     def make(self, content: Content) -> None:
-        """Have it hold a catalog, in place of the one that was asked for longest ago."""
+        """Give it a catalog. It replaces the least recently used one if there are too many."""
         if content.number in self.contents:
             self.contents.move_to_end(content.number)
             return
@@ -117,7 +117,7 @@ class Process:
         self.settled = True
 
     def ask(self, statement: Statement, bounds: Bounds, over: Callable[[], bool]) -> CatalogRows:
-        """The rows. Once it is ``over`` the statement is interrupted, and soon the process ended."""
+        """The rows. When ``over`` is true, the statement is interrupted, then the process ended."""
         self._number += 1
         self.settled = False
         wait = _Waiting(over, lambda: self._interrupt(self._number, wait))
@@ -147,7 +147,7 @@ class Process:
     def _effect(
         self, head: Mapping[str, Any], effects: Effects | None, wait: _Waiting
     ) -> Exception | None:
-        """Carry it out; what it raises is raised again when the statement has ended."""
+        """Carry out an effect. Its error is returned, and raised when the statement has ended."""
         reply: dict[str, Any] = {"do": "reply", "refused": True}
         failure: Exception | None = None
         try:
@@ -159,14 +159,14 @@ class Process:
         return failure
 
     def end(self) -> None:
-        """At once, whatever it does."""
+        """End the process at once, whatever it does."""
         self._channel.close()
         with contextlib.suppress(OSError):
             self._popen.kill()
         self._popen.wait()
 
     def _interrupt(self, number: int, wait: _Waiting) -> None:
-        """Said while an answer is waited for, so that no other message is half sent."""
+        """Interrupt a statement. It is called between messages, so that none is half sent."""
         self._send({"do": "interrupt", "number": number}, b"", wait.check)
         self._wait_now = wait
 
@@ -192,7 +192,7 @@ class Process:
 
 
 class _Waiting:
-    """Called while a statement runs: interrupts it once its time is up, and gives up soon after."""
+    """Called while a statement runs. Interrupts it when its time is up, and soon after gives up."""
 
     def __init__(self, over: Callable[[], bool], interrupt: Callable[[], None]) -> None:
         self._over, self._interrupt = over, interrupt
@@ -204,7 +204,7 @@ class _Waiting:
             self._interrupt()
 
     def check(self) -> None:
-        """Take note of the time; no message is sent, as another one may be half sent."""
+        """Check the time. It sends no message, because another one may be half sent."""
         if self._since is None and self._over():
             self._since = time.monotonic()
         if self._since is not None and time.monotonic() - self._since >= GRACE:

@@ -1,7 +1,7 @@
-"""The process that answers catalog queries: it has what the parent sends it, and nothing else.
+"""The process that answers catalog queries. It has what the parent sends it, and nothing else.
 
-Its standard input is a socket to the parent. It ends when the parent does: the socket is closed
-then, whatever ended the parent.
+Its standard input is a socket to the parent. The process ends when the parent ends, because the
+socket is closed then, whatever ended the parent.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from dpsql.engines.catalog.database import CatalogDatabase, check_engine
 from dpsql.engines.catalog.frames import Channel, Closed
 
 MOST_CONTENTS = 2
-"""Catalogs of roles that a process keeps; each takes about 15 MB."""
+"""The most catalogs of roles that a process keeps. Each takes about 15 MB."""
 _LARGEST_ORDER = 1 << 30
 _PART = 1 << 20
 _LEFT = 4
-"""A statement finds all but so small a part of what statements may take."""
+"""A process is replaced if more than one part in so many of its growth stays taken."""
 
 
 class RefusedByParent(Exception):
-    """What the parent does not do for a statement; it knows why."""
+    """Raised for an effect that the parent does not carry out. The parent knows the reason."""
 
 
 class _Parts(io.RawIOBase):
-    """An Arrow stream on its way to the parent, of which no more than a part is kept here."""
+    """An Arrow stream that is sent to the parent in parts. At most one part is kept here."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel, self._part = channel, bytearray()
@@ -58,10 +58,10 @@ class _Parts(io.RawIOBase):
 
 
 class Worker:
-    """Carries out one order after the other, and hears meanwhile that it should stop."""
+    """Carries out one order after the other, and listens for interrupts meanwhile."""
 
     def __init__(self, channel: Channel, growth: int) -> None:
-        """``growth`` is how many bytes statements may take."""
+        """``growth`` is the memory that statements may take, in bytes."""
         self._channel, self._growth = channel, growth
         self._orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -69,10 +69,10 @@ class Worker:
         self._running: tuple[int, CatalogDatabase] | None = None
         self._first = 0
         self._gives_way = False
-        """Only what clients ask is put behind others: a start and a catalog keep somebody waiting."""
+        """Whether the priority is lowered. It is not for a start, since clients wait for that."""
 
     def serve(self, end: Callable[[int], object] = os._exit) -> None:
-        """Until the parent is gone."""
+        """Serve until the parent is gone."""
         threading.Thread(target=self._listen, args=(end,), name="listen", daemon=True).start()
         try:
             check_engine()
@@ -85,11 +85,11 @@ class Worker:
             self._carry_out(order)
 
     def stop(self, process: int, *, ends: bool) -> bool:
-        """An effect of the statement that runs: the parent has it."""
+        """An effect of the statement that runs, carried out by the parent."""
         return bool(self._ask({"effect": "stop", "process": process, "ends": ends}))
 
     def set(self, name: str, value: str, *, local: bool) -> str:
-        """Another one. The parent refuses what is too long, and need not have all of it for that."""
+        """An effect too. The parent refuses long texts, so they are cut before they are sent."""
         name, value = name[:_LONGEST_WORDS], value[:_LONGEST_SETTING]
         return str(self._ask({"effect": "set", "name": name, "value": value, "local": local}))
 
@@ -101,7 +101,7 @@ class Worker:
         return reply["done"]
 
     def _listen(self, end: Callable[[int], object]) -> None:
-        """Beside the statement that runs: the engine lets this thread go on."""
+        """Read messages while a statement runs: the engine does not block this thread."""
         try:
             while True:
                 head, body = self._channel.receive(_LARGEST_ORDER)
@@ -130,7 +130,7 @@ class Worker:
         self._channel.send({**reply, "memory": limits.present(), "exhausted": self._is_exhausted()})
 
     def _is_exhausted(self) -> bool:
-        """Whether what ran has left so much behind that the next statement could fail for it."""
+        """Whether a statement left so much memory in use that the next one could fail."""
         left = self._growth // _LEFT
         return not limits.has_room(self._growth - left) or limits.present() > self._first + left
 

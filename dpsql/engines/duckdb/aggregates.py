@@ -1,15 +1,15 @@
-"""How DuckDB writes calls of aggregates and window functions."""
+"""The forms of calls of aggregates and window functions in DuckDB."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 _CALL = "{name}({distinct}{args}){where}"
-"""A function that DuckDB has under its name: its DISTINCT, arguments and FILTER."""
+"""A call of a function that DuckDB has under the same name, with DISTINCT, arguments and FILTER."""
 OTHER_FORMS: Mapping[str, str] = {
     "geometric_mean": "exp(avg({distinct}ln({args})){where})",
 }
-"""Aggregates that are written otherwise, by name."""
+"""Aggregates that are written in another form, by name."""
 
 
 def call_form(function: str) -> str:

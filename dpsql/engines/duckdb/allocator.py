@@ -1,6 +1,6 @@
 """Memory that the engine has freed, and that its allocator keeps for later.
 
-All engines of a process share one allocator. What a statement has freed counts in no limit of theirs.
+All engines of a process share one allocator. Freed memory counts in no limit of an engine.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from contextlib import suppress
 import duckdb
 
 MOST_KEPT = "16MB"
-"""What a thread keeps of a piece of work; the engine's own choice is 128 MB, for each thread."""
+"""Freed memory that each thread keeps after a piece of work. The engine's default is 128 MB."""
 
 
 def keep_little(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let threads give back what they have freed once it is more than a little."""
+    """Let threads give freed memory back to the system once it is more than ``MOST_KEPT``."""
     with suppress(duckdb.Error):  # this build has another allocator
         connection.execute(f"SET GLOBAL allocator_flush_threshold = '{MOST_KEPT}'")
 
 
 def give_back() -> None:
-    """What is free goes back to the system: an engine that is closed does that for all."""
+    """Give free memory back to the system. Closing any engine does that for all engines."""
     duckdb.connect(":memory:").close()

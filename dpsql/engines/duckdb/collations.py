@@ -1,8 +1,9 @@
-"""The collations of a table's texts: they decide which texts are equal.
+"""The collations of a table's texts, which decide which texts are equal.
 
-``PARIS`` and ``paris`` are one group under the collation ``NOCASE``, and the group is named by
-whichever row came first. The engine's catalog does not say which columns have one, and a cast keeps
-it; a table that is made from a column has its collation, and is described with it.
+``PARIS`` and ``paris`` are one group under the collation ``NOCASE``, and the group has the spelling
+of the row that came first. The engine's catalog does not say which columns have a collation, and a
+cast keeps it. But a table that is made from a column has its collation, and the engine's
+description of the table names it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import duckdb
 _PROBE = "dpsql collations"
 _COLUMNS = re.compile(r"[^(]*\((.*)\);")
 BYTE_BY_BYTE = frozenset(["", "binary", "c", "posix"])
-"""Collations under which equal texts are the same bytes."""
+"""Collations under which equal texts have the same bytes."""
 
 
 def collations(
     cursor: duckdb.DuckDBPyConnection, table: str, types: Mapping[str, str]
 ) -> dict[str, str]:
-    """The types of the texts that are not compared byte by byte; no row is read.
+    """The types of the text columns that are not compared byte by byte. No row is read.
 
-    A view that cannot be read has texts of which nothing is known.
+    The texts of a view that cannot be read have an unknown collation.
     """
     texts = [name for name, held in types.items() if held == "VARCHAR"]
     if not texts:
@@ -48,7 +49,7 @@ def collations(
 
 
 def _names(described: str, count: int) -> list[str]:
-    """The collation of each column, in a table whose columns are named by this module."""
+    """The collation of each column of a table whose columns this module has named."""
     found = _COLUMNS.fullmatch(described)
     columns = found[1].split(", ") if found else []
     if len(columns) != count:
@@ -57,7 +58,7 @@ def _names(described: str, count: int) -> list[str]:
 
 
 def _name(column: str, plain: str) -> str:
-    """Nothing for a column as it would be without one."""
+    """The collation in a column's description; empty if the column has none."""
     if column == plain:
         return ""
     before, _, name = column.partition(" COLLATE ")

@@ -1,6 +1,7 @@
 """Names and constants as DuckDB reads them.
 
-Nothing of the client's text is copied: names and texts are quoted, numbers are written from their value.
+No text of the client is copied: names and texts are quoted, and numbers are written from their
+values.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ def quote_name(name: str) -> str:
 
 
 def literal(value: Scalar | None, kind: Kind) -> str:
-    """A constant. Fractions become the nearest double, written so that it reads back the same.
+    """A constant. A fraction becomes the nearest double, written so that it reads back the same.
 
-    It is written from the value alone: what a class of the caller's says of itself is not asked.
+    It is written from the value alone: no method of a caller's own class is called.
     """
     match value := builtin(value):
         case None:
@@ -48,7 +49,7 @@ def literal(value: Scalar | None, kind: Kind) -> str:
 
 
 def text(value: str) -> str:
-    r"""A text constant. A NUL, which ends statements, is spelled as a function.
+    r"""A text constant. A NUL, which would end the statement, is written as a function call.
 
     >>> text("it's"), text("a\0b")
     ("'it''s'", "('a' || chr(0) || 'b')")

@@ -1,7 +1,7 @@
-"""Prepared copies as a file beside the database: written once by the owner, read by every query.
+"""Prepared copies in a file beside the database. The owner writes them, and queries read them.
 
-The file holds private rows, so it has the permissions of the database. It serves while the
-database is the very file it was made from, under the data version it was made for.
+The file holds private rows, so it has the permissions of the database. It is read only while the
+database is the same file that it was made from, under the data version that it was made for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DOCUMENT = quote_name("dpsql prepared")
 
 @dataclass(frozen=True, slots=True)
 class CopyReport:
-    """A copy as its owner may see it; ``beyond`` are units with more rows than declared."""
+    """A report on a copy for its owner; ``beyond`` is the number of units above the row limit."""
 
     table: str
     rows: int
@@ -50,12 +50,13 @@ def place(policy: Policy) -> Path:
 
 
 def read(policy: Policy, document: str | None) -> tuple[PreparedCopies, tuple[str, ...]]:
-    """The copies that serve this policy, and why others do not.
+    """The copies that may be read under this policy, and the reasons why others may not.
 
-    Claim: a copy is read only if it was made from this database file, unchanged since, under this
-        data version and by the same declarations.
+    Claim: a copy is read only if it was made from this database file, which is unchanged since,
+        under this data version and by the same declarations.
     Assumes: nobody but the owner's side can write the document of the copies.
-    Argument: its document says what it was made from and of; whatever differs is not read.
+    Argument: the document says what each copy was made from and by which declarations. A copy for
+        which any of this differs is not read.
     """
     if document is None:
         return PreparedCopies(), ()
@@ -84,10 +85,10 @@ def read(policy: Policy, document: str | None) -> tuple[PreparedCopies, tuple[st
 
 
 def prepare(policy: Policy, tables: Sequence[str]) -> list[CopyReport]:
-    """Write copies of these tables, beside those that still serve; all of them or none.
+    """Write copies of these tables, and keep those that are still valid; all of them or none.
 
-    Raises where rows share what is declared a key: whether a copy may be read must not be decided
-    by rows once analysts ask.
+    Raises if rows share a declared key, because rows must not decide whether a copy may be read
+    once analysts ask.
     """
     path = place(policy)
     with _alone(policy):
@@ -107,7 +108,7 @@ def prepare(policy: Policy, tables: Sequence[str]) -> list[CopyReport]:
 
 
 def remove(policy: Policy) -> bool:
-    """Delete the copies, and what was left of unfinished ones; whether there were any."""
+    """Delete the copies, and the remains of unfinished ones. Returns whether there were copies."""
     path = place(policy)
     with _alone(policy):
         _sweep(path)
@@ -118,7 +119,7 @@ def remove(policy: Policy) -> bool:
 
 @contextmanager
 def _alone(policy: Policy) -> Iterator[None]:
-    """Nobody else prepares tables of this database: what they write would be lost, or swept."""
+    """Lock the database against other runs that prepare tables, whose files would be lost."""
     with policy.source.path.open("rb") as database:
         try:
             fcntl.flock(database, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -130,13 +131,13 @@ def _alone(policy: Policy) -> Iterator[None]:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what a run that was killed has left: it holds private rows."""
+    """Remove the files of a run that was killed. They hold private rows."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def _as_private_as(database: Path, file: Path) -> None:
-    """Whoever may not read the database may not read the file: neither by owner nor by group."""
+    """Give the file the database's owner, group and mode, so that nobody else can read it."""
     state = database.stat()
     with suppress(PermissionError):
         os.chown(file, -1, state.st_gid)
@@ -147,7 +148,7 @@ def _as_private_as(database: Path, file: Path) -> None:
 
 
 def _fingerprint(path: Path) -> str:
-    """What changes when the database is written to: its file, and the log of what is not yet there."""
+    """A text that changes when the database is written to: sizes and times of it and its log."""
     states = [p.stat() for p in (path, path.with_name(f"{path.name}.wal")) if p.exists()]
     return "-".join(f"{state.st_size}-{state.st_mtime_ns}" for state in states)
 
@@ -178,7 +179,7 @@ class _Maker:
         self._connection.close()
 
     def make(self, tables: Sequence[str]) -> list[CopyReport]:
-        """Write everything."""
+        """Write the copies and their document."""
         policy = self._policy
         self._connection.execute("USE source")
         keyed = self._keys()
@@ -209,7 +210,7 @@ class _Maker:
         self._connection.execute(f"ATTACH '{text}' AS {name}{mode}")
 
     def _older(self) -> tuple[list[str], int]:
-        """Copies that still serve, and their salt, so that what is prepared again is the same."""
+        """The copies that are still valid, and their salt, which new copies use again."""
         if not self._path.exists():
             return [], secrets.randbits(62)
         check_owner(self._path, self._policy.source.path)
@@ -239,7 +240,7 @@ class _Maker:
         return CopyReport(table.name, rows, units, over)
 
     def _keys(self) -> Mapping[str, list[str]]:
-        """The declared keys of private tables: no two rows share one."""
+        """The declared keys of private tables. Raises if two rows share one."""
         keyed, shared, policy = {}, [], self._policy
         for table in policy.tables.values():
             key = declared_key(table)

@@ -1,13 +1,13 @@
 """Whether the rows of a relation follow from the database file alone.
 
-What a policy declares is verified once for a file. A view that asks for the time would have other
-rows later, and what was verified would no longer be true.
+A policy's declarations are verified once for a file. A view that reads the current time would have
+other rows later, and what was verified would no longer be true.
 
-Claim: a relation of which ``unsteady`` says nothing has the same rows as long as the file is the same.
-Argument: the definition of a view, and the expression of a generated column, is in the closed world of
-    the allowlist: it calls listed functions only, reads relations of the file only, and takes no rows
-    by the order in which they come. So do the views that it reads. ``check_macros`` refuses a file that
-    gives a function of the engine another meaning.
+Claim: a relation that ``unsteady`` does not name has the same rows as long as the file is the same.
+Argument: the definition of a view, and the expression of a generated column, is in the closed world
+    of the allowlist. It calls listed functions only, reads relations of the file only, and selects
+    no rows by the order in which they come. The same holds for the views that it reads.
+    ``check_macros`` refuses a file that gives a function of the engine another meaning.
 Assumes: the functions in ``STEADY`` depend on their arguments alone. Sums of doubles may differ in
     their last digits, as they do from run to run over a table.
 """
@@ -52,12 +52,12 @@ STEADY = Listing(
     windows=frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"}),
     types=PLAIN_TYPES,
 )
-"""No window has a frame: which of two rows is in it may depend on the order of rows."""
+"""The names that definitions may use. No window has a frame, as its rows may depend on order."""
 _NAME = r'(?:"(?:[^"]|"")*"|\w+)'
 _VIEW = re.compile(
     rf"CREATE VIEW {_NAME}(?:\.{_NAME})*(?: \({_NAME}(?:, {_NAME})*\))? AS (.*);", re.DOTALL
 )
-"""What the engine writes of a view."""
+"""The statement that the engine shows for a view."""
 _BY_ORDER = frozenset({"LIMIT_MODIFIER"})
 _VIEWS = "SELECT view_name, schema_name, sql FROM system.main.duckdb_views()"
 _TABLES = "SELECT table_name, schema_name FROM system.main.duckdb_tables()"
@@ -69,7 +69,7 @@ _HERE = "NOT internal AND database_name = current_database()"
 
 
 def check_macros(root: duckdb.DuckDBPyConnection) -> None:
-    """Refuse a file whose macros stand for functions of the engine: every statement would call them."""
+    """Refuse a file with macros named like functions of the engine: statements would call them."""
     asked = "SELECT DISTINCT function_name FROM system.main.duckdb_functions() WHERE"
     made = [str(name) for (name,) in root.execute(f"{asked} NOT internal").fetchall()]
     if not made:
@@ -86,7 +86,7 @@ def check_macros(root: duckdb.DuckDBPyConnection) -> None:
 
 
 def unsteady(cursor: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Relations, in lower case, whose rows follow from more than the file, and why. No row is read."""
+    """Relations (in lower case) whose rows depend on more than the file, and why. Reads no row."""
     views = cursor.execute(f"{_VIEWS} WHERE {_HERE}").fetchall()
     tables = cursor.execute(f"{_TABLES} WHERE {_HERE}").fetchall()
     relations = [(schema, name) for name, schema, *_ in (*views, *tables)]
@@ -106,7 +106,7 @@ def unsteady(cursor: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 
 def _listing(relations: Iterable[tuple[str, str]]) -> Listing:
-    """Relations of the file, under their names in every schema, without those of the engine's own."""
+    """A listing of the file's relations, with and without schema, but not of the engine's own."""
     own = own_views()
     named = {(schema.lower(), name.lower()) for schema, name in relations}
     known = {(s, name) for schema, name in named if name not in own for s in (schema, "")}
@@ -114,7 +114,7 @@ def _listing(relations: Iterable[tuple[str, str]]) -> Listing:
 
 
 def _admitted(sql: str, listing: Listing) -> tuple[str, set[str]]:
-    """Why a query's rows may follow from more than what it reads, if so; and the names that it reads."""
+    """Why a query's rows may depend on more than it reads (else empty), and the names it reads."""
     try:
         tree = query_tree(sql)
         for node in _nodes(tree):
@@ -145,7 +145,7 @@ def _said(error: NotListed) -> str:
 
 
 def _simplify(node: Node) -> None:
-    """Write a form that only owners have, and that depends on rows alone, as one that clients have."""
+    """Replace a form that only owners may use, and that depends on rows alone, by a listed form."""
     while node.get("class") == "COLLATE" and str(node["collation"]).lower() in BYTE_BY_BYTE:
         child = node["child"]
         node.clear()
@@ -160,7 +160,7 @@ def _simplify(node: Node) -> None:
 
 
 def _nodes(tree: Any) -> Iterator[Node]:
-    """Every object of a tree. It is a loop, so depth costs no stack."""
+    """Every object of a tree. It uses a loop, so a deep tree needs no call stack."""
     due = [tree]
     while due:
         node = due.pop()
@@ -172,7 +172,7 @@ def _nodes(tree: Any) -> Iterator[Node]:
 
 
 def _with_readers(why: dict[str, str], reads: Mapping[str, set[str]]) -> dict[str, str]:
-    """The same with every view that reads one of them, through whichever views."""
+    """The reasons, extended to every view that reads one of these relations, also indirectly."""
     due = list(why)
     while due:
         name = due.pop()

@@ -1,6 +1,6 @@
-"""A small shop to try dpsql on: customers, orders, visits and countries, the same every time.
+"""Demo data of a small shop: customers, orders, visits and countries, the same in every run.
 
-Everything follows from ``range()`` and ``hash()``; nobody in it exists.
+All values are computed by ``range()`` and ``hash()``. No person in it exists.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CREATE TEMP MACRO day(row, salt) AS
         WHEN part(row, salt) < 0.94 THEN (305 + 60 * part(row, salt || 'winter')) / 731
         ELSE (671 + 60 * part(row, salt || 'winter')) / 731 END)::INTEGER;
 """
-"""``part`` is a fraction of 0..1, ``skewed`` a customer (some come often), ``day`` has seasons."""
+"""``part`` is a fraction of 0..1, ``skewed`` a customer (some occur often), ``day`` is seasonal."""
 
 _COUNTRIES = """
 CREATE TABLE countries (country VARCHAR PRIMARY KEY, region VARCHAR NOT NULL, currency VARCHAR);
@@ -86,7 +86,7 @@ FROM range(1, {visits} + 1) AS numbers(id) ORDER BY id;
 
 
 def write_demo_data(path: Path) -> None:
-    """Make the database file; there must be none at this place."""
+    """Write the database file. There must be no file at this path."""
     sizes = {"customers": CUSTOMERS, "orders": ORDERS, "visits": VISITS}
     with duckdb.connect(str(path)) as connection:
         connection.execute(_MACROS)

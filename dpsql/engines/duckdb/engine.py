@@ -1,4 +1,4 @@
-"""DuckDB: read-only, locked down, every failure reduced to one constant message."""
+"""DuckDB, read-only and locked. Every failure becomes one constant message."""
 
 from __future__ import annotations
 
@@ -43,32 +43,32 @@ LOCKED = {
     "allow_community_extensions": "false",
     "python_enable_replacements": "false",
 }
-"""Given when a database is opened: all openings in one process share it, and each thread's connection reads it."""
+"""Settings for opening a database. All openings in one process, and all connections, share them."""
 VERIFYING = 6 * 3600.0
-"""Seconds for one query about declarations: nobody waits for an answer while a policy is opened."""
+"""Seconds for one query about declarations. No client waits while a policy is opened."""
 MOST_RELATIONS, LONGEST_RELATION = 64, 10_000
-"""Bound statements that each thread keeps, and characters of one: they are not counted in the pool."""
+"""The most bound statements of a thread, and characters of one: the memory pool omits them."""
 PART, PARTS = 65_536, 4
-"""Rows of one part of a result, and how many parts are read at once."""
+"""The rows of one part of a result, and the parts that are read at once."""
 COUNTING = "256MB"
-"""What two million groups, the most that are counted, may take."""
+"""The memory for counting groups, of which there are at most two million."""
 TURN = 0.05
-"""Seconds between two looks at whether to wait on."""
+"""Seconds between two checks whether to go on waiting."""
 _KEEPING = threading.Lock()
-"""Services of one process share what is kept of a database: one writes it at a time."""
+"""Services of one process share the rows that are kept of a database. One writes them at a time."""
 IDENTITY = {"default_collation": "''", "TimeZone": "'UTC'", "Calendar": "'gregorian'"}
-"""What is set so that equal texts are equal byte by byte, and times are those of one zone."""
+"""Settings with which texts are compared byte by byte, and times are in one zone."""
 _OPEN: weakref.WeakSet[DuckDB] = weakref.WeakSet()
-"""The engines of this process. The database beneath them is one for each path, as it was opened first."""
+"""The engines of this process. Those of one path share one database, as it was opened first."""
 UNSTEADY = (
     "statistics_propagation", "compressed_materialization", "join_filter_pushdown",
     "row_group_pruner", "join_order", "build_side_probe_side",
 )  # fmt: skip
-"""What plans a statement, or skips parts of a table, by what values are stored.
+"""The optimizers that plan a statement, or skip parts of a table, by the stored values.
 
-Left out under strict timing: one key far from all others decides between arrays and hash tables,
-one person's rows between reading a block and skipping it, and how many there are which side of a
-join is searched.
+They are disabled under strict timing. One key far from all others decides between arrays and hash
+tables, one person's rows decide whether a block is read or skipped, and the number of rows decides
+which side of a join is searched.
 """
 
 
@@ -76,7 +76,7 @@ class DuckDB:
     """An open database file. Safe to use from several threads: each gets a cursor."""
 
     def __init__(self, path: Path, limits: Limits, copies: Path | None = None) -> None:
-        """Open the file read-only, and prepared copies if there are some; lock the configuration."""
+        """Open the file, and its prepared copies if any, read-only. Lock the configuration."""
         self._timeout = limits.timeout_seconds
         self._local = threading.local()
         config: dict[str, str | bool | int | float | list[str]] = {
@@ -146,8 +146,8 @@ class DuckDB:
     def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
         """Run a generated statement and seal its integers.
 
-        Of many groups some parts are read now, the others when noise is added to them: how many
-        groups there are that no list has, and how much memory they take, follows from rows.
+        Of many groups, some parts are read now, and the others when noise is added to them: the
+        number of groups that are not public, and so their memory, depends on private rows.
         """
         parts = self._parts("measure", sql, dict(parameters) or None)
         read = list(islice(parts, PARTS))
@@ -156,7 +156,7 @@ class DuckDB:
         return ExactRows(chain(read, parts), parts.close)
 
     def read_public(self, sql: str) -> pa.Table:
-        """Run a generated statement over public tables; as many rows as the execution may hold."""
+        """Run a generated statement over public tables, within the memory of the execution."""
         cursor = self._cursor()
         failure: EngineFailed | Ended
         try:
@@ -170,7 +170,7 @@ class DuckDB:
         raise failure
 
     def is_empty(self, query: Query | str) -> bool:
-        """Whether a query has no row; a text is one that the second check has made."""
+        """Whether a query has no row. A query as text is one that the second check has made."""
         sql = query if isinstance(query, str) else write(one_row(query))
         found = self._run("look up declarations", sql, None, VERIFYING)
         return bool(found.num_rows == 0)
@@ -182,16 +182,16 @@ class DuckDB:
         return int(number)
 
     def numbers(self, query: Query) -> tuple[int, ...]:
-        """The one row of a query that counts: for the owner's terminal only."""
+        """The one row of a counting query, for the owner's terminal only."""
         (row,) = self._run("count rows", write(query), None, VERIFYING).to_pylist()
         return tuple(int(number) for number in row.values())
 
     def unchanged(self) -> bool:
-        """Whether the file at its path is still the one that was opened, and nobody wrote to it."""
+        """Whether the file at the path is still the opened one, and was not written to."""
         return self.path.exists() and State.of(self.path).content == self.state.content
 
     def keep(self, name: str, table: str, rows: TableRows) -> bool:
-        """Keep rows of a table in memory, for all who have this database open."""
+        """Keep rows of a table in memory, for all engines of this database."""
         quoted, cursor = name.replace('"', '""'), self._cursor()
         made = f'CREATE TABLE IF NOT EXISTS {OVER_LIMIT_CATALOG}."{quoted}" AS {write_rows(rows)}'
         try:
@@ -203,7 +203,7 @@ class DuckDB:
         return True
 
     def close(self) -> None:
-        """Close the database. What still runs in it, and does not let go of it, ends with the process."""
+        """Close the database. A statement that does not stop ends with the process."""
         with suppress(duckdb.Error):
             self._root.close()
         _OPEN.discard(self)
@@ -211,7 +211,7 @@ class DuckDB:
     def _run(
         self, what: str, sql: str, parameters: dict[str, Value] | None, seconds: float | None = None
     ) -> pa.Table:
-        """Run it under a deadline; whatever goes wrong becomes an incident for the operator."""
+        """Run a statement under a deadline. Every failure becomes an incident for the operator."""
         cursor = self._cursor()
         failure: EngineFailed
         try:
@@ -225,7 +225,7 @@ class DuckDB:
     def _parts(
         self, what: str, sql: str, parameters: dict[str, Value] | None
     ) -> Generator[pa.Table]:
-        """The same, part by part. No row is in a variable here: a traceback has them all."""
+        """The same, part by part. No variable here holds rows: a traceback has all variables."""
         cursor = self._cursor()
         failure: EngineFailed
         try:
@@ -241,7 +241,7 @@ class DuckDB:
     def _read(
         self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, Value] | None
     ) -> Iterator[pa.Table]:
-        """The parts of a result, behind one without rows."""
+        """The parts of a result, after a first part without rows."""
         with closing(self._relation(cursor, sql, parameters).to_arrow_reader(PART)) as reader:
             yield reader.schema.empty_table()
             for batch in reader:
@@ -250,10 +250,10 @@ class DuckDB:
     def _relation(
         self, cursor: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, Value] | None
     ) -> duckdb.DuckDBPyRelation:
-        """What the statement reads, bound once: it is lazy, so each use of it runs it anew.
+        """The relation of a statement, bound once. It is lazy, so that each use runs it anew.
 
-        Statements with parameters differ from run to run and are bound each time; so is what is
-        not lazy, and already has its rows.
+        A statement with parameters differs from run to run, so it is bound each time. So is a
+        relation that is not lazy, because it has its rows already.
         """
         if parameters is not None:
             return cursor.sql(sql, params=parameters)
@@ -276,14 +276,14 @@ class DuckDB:
 
 
 def _private(folder: Path) -> None:
-    """Make the folder for what does not fit into memory, before the engine does for all to read.
+    """Make the folder of spilled data privately, before the engine makes it readable for all.
 
-    It stays: once it is gone, whoever still has the database open would make it anew. It is in clear: DuckDB
-    encrypts it only with ``httpfs``, a network client, or under ``force_mbedtls_unsafe``, whose keys are predictable.
+    It stays, as any other opener would make it anew. It is not encrypted: DuckDB would need
+    ``httpfs``, a network client, or ``force_mbedtls_unsafe``, whose keys are predictable.
 
-    Claim: where whoever runs this made the folder, nobody else reads what is in it.
+    Claim: if the user who runs this made the folder, nobody else reads its contents.
     Assumes: the system enforces the modes of folders; its administrator is trusted.
-    Argument: the folder has mode 0700 from its first moment, and gets it again where it belongs to this user.
+    Argument: the folder is made with mode 0700, and gets it again if it belongs to this user.
     """
     with suppress(OSError):  # the engine cannot write there either
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -292,10 +292,10 @@ def _private(folder: Path) -> None:
 
 
 def check_owner(copies: Path, database: Path) -> None:
-    """Refuse copies that somebody else may have put there: they say which rows are whose.
+    """Refuse copies that somebody else may have written: they say which rows belong to which unit.
 
-    They belong, links to them too, to the database's owner, to whoever runs this, or to root, and
-    nobody else may write them who may not write the database.
+    Copies, and links to them, must belong to the database's owner, to the user who runs this, or to
+    root. Nobody may write them who may not write the database.
     """
     mine, own = database.stat(), copies.stat()
     strange = {copies.lstat().st_uid, own.st_uid} - {mine.st_uid, os.geteuid(), 0}
@@ -307,9 +307,9 @@ def check_owner(copies: Path, database: Path) -> None:
 
 
 def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) -> str | None:
-    """Open the copies, then lock everything; gives the document that says what they are.
+    """Open the copies, then lock the database. Returns the document of the copies.
 
-    A database that this process has open already is sealed, with the copies there were then.
+    A database that this process has open already is locked, with the copies of that time.
     """
     (done,) = root.execute("SELECT current_setting('lock_configuration')").fetchone() or (False,)
     if not done:
@@ -341,10 +341,10 @@ def _sealed(root: duckdb.DuckDBPyConnection, path: Path, copies: Path | None) ->
 
 
 class Constants:
-    """An in-memory DuckDB with no data: evaluates generated queries over constants, one at a time.
+    """An in-memory DuckDB without data. It evaluates queries over constants, one at a time.
 
-    Claim: whether a query is counted depends on nothing but its text, unless its execution ends.
-    Assumes: the engine has no data, and no volatile function is listed: equal texts have equal results.
+    Claim: whether a query is counted depends on its text alone, unless its execution ends.
+    Assumes: the engine has no data, and no volatile function, so equal texts give equal results.
     Argument: it is checked by its text, and its deadline is the execution's.
     """
 
@@ -360,7 +360,7 @@ class Constants:
         self._lock = threading.Lock()
 
     def count(self, sql: str) -> int:
-        """How many rows the query has (remembered: it depends on nothing but its text)."""
+        """The number of rows of a query. It is remembered, since it depends on the text alone."""
         found, counting = self._counts.get(sql), f"SELECT count(*) FROM ({sql}) AS c"
         self._admit(counting)  # its steps count, also where the number is known
         if found is None:
@@ -379,7 +379,7 @@ class Constants:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait for those who count before, no longer than this execution lasts."""
+        """Wait for those who count first, but no longer than this execution lasts."""
         while not self._lock.acquire(timeout=TURN):
             check()
         try:

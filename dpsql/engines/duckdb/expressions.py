@@ -1,6 +1,6 @@
-"""Expressions as DuckDB reads them. Total functions only, names and literals quoted.
+"""Writes expressions for DuckDB. It uses total functions only, and quotes names and literals.
 
-Nothing of the client's text is copied: every token below is written here or is a quoted literal.
+No text of the client is copied: every token is written here or is a quoted literal.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from dpsql.ir.window_ties import Breaks, breaks
 from dpsql.policy.types import Kind
 
 Texts = Mapping[int, str]
-"""How each column number is written where an expression is rendered."""
+"""The text of each column, by its number."""
 
 
 def expression(node: Expression, names: Texts) -> str:
-    """The SQL of an expression over columns written as ``names`` says.
+    """The SQL of an expression over columns that are written as ``names`` says.
 
-    What is computed and has no type is made of NULLs alone, and is one.
+    A computed value without a type is made of NULLs alone, so it is written as NULL.
     """
     step()
     if isinstance(node, Call | Case | Window | Parameter) and node.shape.kind is Kind.NULL:
@@ -66,20 +66,20 @@ def expression(node: Expression, names: Texts) -> str:
 
 
 def key_text(node: Expression, names: Texts) -> str:
-    """The SQL of an expression by whose equal values rows are put together.
+    """The SQL of an expression whose equal values are grouped.
 
-    Of values that an engine takes for equal it returns the one that it met first, whosever row
-    that was in. Here they are the same bytes: see ``canonical``.
+    An engine returns the first of several values that it takes for equal, from whichever unit's row
+    it was. Here equal values have the same bytes: see ``canonical``.
     """
     text = expression(node, names)
     return text if isinstance(node, Literal) else canonical(text, node.shape.kind)
 
 
 def canonical(text: str, kind: Kind) -> str:
-    """The canonical form of a value: what compares as equal is the same bytes.
+    """The canonical form of a value: values that compare as equal have the same bytes.
 
-    Doubles have two zeros, and NaN with either sign. All other kinds of which there are keys are
-    as they are: text is compared byte by byte, since columns with a collation are not opened.
+    Doubles have two zeros, and NaN with either sign. Keys of all other kinds need no change: text
+    is compared byte by byte, since columns with a collation are refused when a policy is opened.
 
     >>> canonical("t.x", Kind.DOUBLE)
     "CASE WHEN isnan(t.x) THEN CAST('NaN' AS DOUBLE) ELSE t.x + 0.0e0 END"
@@ -100,7 +100,7 @@ def _parameter(node: Parameter) -> str:
 
 
 def _argument(node: Expression, names: Texts) -> str:
-    """An argument of a function: constants are written bare, see ``write_typed``."""
+    """An argument of a function. Constants are written without a type: see ``write_typed``."""
     if isinstance(node, Literal):
         return literal(node.value, node.shape.kind)
     return expression(node, names)
@@ -140,7 +140,7 @@ def _end(end: FrameEnd) -> str:
 
 
 def _ties(node: Window, names: Texts) -> Iterator[str]:
-    """What puts rows in order that the keys take for equal, down to the signs of zeros and of NaN."""
+    """Sort items for rows that are equal in the keys. They tell signs of zeros and NaN apart."""
     keys = {*node.partition, *(key.value for key in node.order)}
     for column in node.ties:
         text, real = names[column.number], column.shape.kind is Kind.DOUBLE
@@ -151,7 +151,7 @@ def _ties(node: Window, names: Texts) -> Iterator[str]:
 
 
 def _reaching(node: Window) -> tuple[SortKey, ...]:
-    """The sort keys; doubles under a frame that reaches a distance, which else may overflow."""
+    """The sort keys, as doubles if the frame has a distance, which otherwise might overflow."""
     frame = node.frame
     if frame is None or frame.unit != "range":
         return node.order
@@ -165,7 +165,7 @@ def _reaching(node: Window) -> tuple[SortKey, ...]:
 
 
 CHOOSING = frozenset(names_where(lambda record: record.chooses))
-"""Functions that give one of several equal values: which one must not be seen."""
+"""Functions that return one of several equal values. The choice must not be visible."""
 
 
 def write_call(node: Window | Aggregated, names: Texts) -> str:
@@ -189,7 +189,7 @@ def write_call(node: Window | Aggregated, names: Texts) -> str:
 
 
 def as_planned(text: str, node: Window | Aggregated) -> str:
-    """Sums and counts with the planned type: engines add up to 128 bits."""
+    """Casts sums and counts to the planned type: engines add them up in 128 bits."""
     record = AGGREGATES.get(node.function)
     if (
         record is None or not record.wider
@@ -199,7 +199,7 @@ def as_planned(text: str, node: Window | Aggregated) -> str:
 
 
 def sort_list(keys: tuple[SortKey, ...], names: Texts) -> str:
-    """The items of an ORDER BY, each direction and NULL order spelled out."""
+    """The items of an ORDER BY, with explicit directions and NULL orders."""
     return ", ".join(
         f"{_sorted(k.value, names)} {'DESC' if k.descending else 'ASC'}"
         f" NULLS {'FIRST' if k.nulls_first else 'LAST'}"
@@ -208,7 +208,7 @@ def sort_list(keys: tuple[SortKey, ...], names: Texts) -> str:
 
 
 def _sorted(node: Expression, names: Texts) -> str:
-    """A bare constant would be read as a position, or refused."""
+    """A sort key. A constant is cast: alone it would be read as a position, or refused."""
     if not isinstance(node, Literal):
         text = expression(node, names)
         return "CAST(NULL AS BOOLEAN)" if text == "NULL" else text

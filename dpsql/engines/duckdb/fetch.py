@@ -1,4 +1,4 @@
-"""Rows of an engine as a table, part by part: each part is counted before the next is asked for."""
+"""Rows of an engine as a table. Each part is counted in the memory before the next is read."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow as pa
 from dpsql.execution import take
 
 BATCH = 8_192
-"""Rows of one part; engines make them a quarter of that at a time."""
+"""The rows of one part. Engines compute a quarter of that at a time."""
 
 
 def fetch(relation: duckdb.DuckDBPyRelation) -> pa.Table:
-    """All rows of a statement, as long as the execution that asks for them may hold so many bytes.
+    """All rows of a statement. Raises if the execution may not hold so many bytes.
 
-    A result is not part of what an engine counts as its memory.
+    An engine does not count results in its memory limit.
     """
     reader = relation.to_arrow_reader(BATCH)
     try:
@@ -24,4 +24,4 @@ def fetch(relation: duckdb.DuckDBPyRelation) -> pa.Table:
             parts.append(part)
         return pa.Table.from_batches(parts, reader.schema)
     finally:
-        reader.close()  # what is not read to its end would keep the connection
+        reader.close()  # a result that is not read to its end would keep the connection

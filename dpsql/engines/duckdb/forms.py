@@ -1,9 +1,9 @@
-"""How DuckDB writes a function: what the writers of functions are, and the commonest of them.
+"""Writers of functions for DuckDB: their type, and the most common ones.
 
-A writer of a function gives text that never fails, whatever the rows hold: a failure would tell the
-analyst about them. Its result has the engine's type of the shape's kind. It holds each argument's text at
-most once, so that nested calls stay as long as what was written. Constants come to it untyped (see
-``types.write_typed``).
+A writer of a function gives text that never fails, whatever the rows hold, because a failure would
+tell the analyst about them. The result has the engine's type for the shape's kind. The text has
+each argument's text at most once, so that the length of nested calls stays proportional to the
+client's text. Constants are passed to a writer without a type (see ``types.write_typed``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dpsql.ir.expressions import Expression
 
 FunctionWriter = Callable[[Sequence[str], tuple[Expression, ...], str], str]
-"""Text of a call: from the texts of its arguments, the arguments, and its option."""
+"""Makes the text of a call from the texts of its arguments, the arguments, and its option."""
 
 
 def call(name: str) -> FunctionWriter:
@@ -26,7 +26,7 @@ def call(name: str) -> FunctionWriter:
 
 
 def template(form: str) -> FunctionWriter:
-    """A fixed form with a place for each argument.
+    """A fixed form with placeholders for the arguments.
 
     >>> template("({0} IS NULL)")(["x"], (), "")
     '(x IS NULL)'

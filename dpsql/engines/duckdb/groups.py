@@ -1,8 +1,9 @@
-"""Public groups as DuckDB reads them, and the public rows that an answer is made of.
+"""Writes public groups, and the queries of an answer's public rows, for DuckDB.
 
 Claim: a text that is written here reads public tables and constants only, if its tree does.
-Assumes: nothing of the data; the second check reads each of these texts before an engine does.
-Argument: every class of node is matched; names and constants are quoted, and nothing else is copied.
+Assumes: nothing about the data; the second check reads each of these texts before an engine does.
+Argument: every class of node is matched; names and constants are quoted, and nothing else is
+    copied.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from dpsql.plan.nodes import PublicQuery
 from dpsql.policy.types import Kind
 
 _CAST = (Kind.INTEGER, Kind.DOUBLE, Kind.TEXT)
-"""Kinds whose constants are read as another type than the one of the kind."""
+"""Kinds whose constants the engine reads as another type than that of the kind."""
 
 
 def write_public(query: PublicQuery) -> str:
-    """The statement of public rows: their columns under the names of the query's fields."""
+    """The statement of public rows, with columns under the names of the query's fields."""
     match query.source:
         case PublicGroups() as groups:
             pairs = zip(groups.keys, query.fields, strict=True)
@@ -47,7 +48,7 @@ def write_public(query: PublicQuery) -> str:
 
 
 def write_groups(groups: PublicGroups | GivenGroups) -> str:
-    """The query of groups, in the order of their keys where they were not read before."""
+    """The query of groups, in the order of their keys unless they were read before."""
     items = ", ".join(groups.keys)
     if isinstance(groups, GivenGroups):
         return f"SELECT {items} FROM {groups.name}"
@@ -58,7 +59,7 @@ def write_groups(groups: PublicGroups | GivenGroups) -> str:
 
 
 def words_of(groups: PublicGroups) -> list[str]:
-    """The words of the query of groups, sorted: groups that differ in the order of parts share them."""
+    """The sorted words of the query of groups, which do not depend on the order of parts."""
     return sorted(re.findall(r"\w+|\W", write_groups(groups)))
 
 
@@ -87,7 +88,7 @@ def _combinations(node: Combinations) -> str:
 
 
 def _names(node: Combinations) -> Iterator[tuple[int, str]]:
-    """How the columns of the lists are written."""
+    """The texts of the columns of the lists, by their numbers."""
     for part in node.lists:
         match part:
             case ValueList(column=column):

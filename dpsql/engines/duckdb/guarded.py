@@ -1,4 +1,4 @@
-"""An engine that runs only statements which passed the second check."""
+"""An engine that only runs statements that passed the second check."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from dpsql.policy.source import SourceDescription
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A statement that passed the second check: the proof is its type. Only a ``Guarded`` engine makes one."""
+    """A statement that passed the second check. Only a ``Guarded`` engine makes one."""
 
     relation: Query
 
     @property
     def sql(self) -> str:
-        """Its text."""
+        """The text of the statement."""
         return statement_text(self.relation).sql
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The names of the values that it is run with: the salt, and what is looked up or released before."""
+        """The names of its parameters: the salt, and values that were looked up or released."""
         return parameters(self.sql)
 
 
 class Guarded:
-    """An engine that runs only what passes; the rest is an incident, as if it had failed."""
+    """An engine that only runs statements that pass. Any other is an incident, like a failure."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Guarded:
     ) -> None:
         """Wrap an open engine; ``shelf`` are the prepared copies that may be read.
 
-        ``facts`` are what was looked up of the data when the policy was opened.
+        ``facts`` has the outcomes of the look-ups when the policy was opened.
         """
         facts = facts or Facts()
         self._engine, self._guard = engine, Guard(policy, shelf, facts.hold)
@@ -63,7 +63,7 @@ class Guarded:
 
     @property
     def prepared(self) -> str | None:
-        """What the prepared copies are."""
+        """The document of the prepared copies."""
         return self._engine.prepared
 
     def describe(self) -> SourceDescription:
@@ -71,19 +71,20 @@ class Guarded:
         return self._engine.describe()
 
     def admit(self, statement: Statement) -> Admitted:
-        """What will run of a statement: the alternative that the data allows, if that passes too.
+        """The relation that will run: the alternative that the data allows, if it passes too.
 
         Claim: whether this raises depends on ``statement`` and the policy alone, never on data.
-                Assumes: what the guard remembers of a statement is what it would find again.
-                Argument: the statement's own relation is judged by its text. An alternative that does not pass is
-            an incident for the operator, and leaves the own relation to run.
+        Assumes: the outcome that the guard remembers of a statement is what it would find again.
+        Argument: the statement's own relation is checked by its text alone. An alternative that
+            does not pass is an incident for the operator, and the statement's own relation runs
+            instead.
         """
         own = self._admit(statement.relation, by_text=True)
         alternative = self._chooser.choose(statement)
         if alternative is None:
             return own
         try:
-            with pause_counting():  # which there is the data decides
+            with pause_counting():  # the data decides which alternative there is
                 return self._admit(alternative.relation)
         except NotAdmitted:
             return own
@@ -98,7 +99,7 @@ class Guarded:
         self._check(sql, NotAdmitted, over_public=True)
 
     def measure(self, statement: Admitted, values: Mapping[str, Value]) -> ExactRows:
-        """Run the statement of a measurement. It was admitted; here that is seen once more."""
+        """Run the statement of a measurement. It was admitted before, and is checked again here."""
         text = statement_text(statement.relation)
         self._check(text.sql, EngineFailed, form=text.form)
         return self._engine.measure(text.sql, values)
@@ -113,7 +114,7 @@ class Guarded:
         self.read_public("SELECT 1 AS one")
 
     def close(self) -> None:
-        """Let go of the data."""
+        """Close the engine."""
         self._engine.close()
 
     def _check(

@@ -1,4 +1,4 @@
-"""What is in a DuckDB file, or in Parquet and CSV files: for drafting a policy, by its owner only."""
+"""Inspection of a DuckDB file, or of Parquet and CSV files, for an owner who drafts a policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READERS = {
     ".csv": "read_csv",
     ".tsv": "read_csv",
 }
-"""What reads a file, by the end of its name."""
+"""The function that reads a file, by the file's suffix."""
 _RANGED = ("smallint", "integer", "bigint", "real", "double", "decimal", "date", "timestamp")
 
 
@@ -47,7 +47,7 @@ def describe(path: Path) -> SourceDescription:
 
 
 def import_files(files: Sequence[Path], database: Path) -> None:
-    """A new DuckDB file with one table for each file, under the file's name. All of them or none."""
+    """Make a DuckDB file with a table for each file, under the file's name; all of them or none."""
     try:
         with duckdb.connect(str(database)) as connection:
             for file in files:
@@ -65,7 +65,7 @@ def import_files(files: Sequence[Path], database: Path) -> None:
 def bounds(
     path: Path, description: SourceDescription
 ) -> dict[tuple[str, str], tuple[Scalar, Scalar]]:
-    """The least and greatest value of each column that may have a range: read from the rows."""
+    """The least and greatest value of each column that may have a range. It reads the rows."""
     with duckdb.connect(str(path), read_only=True) as connection:
         return {
             (table, column): (low, high)
@@ -75,7 +75,7 @@ def bounds(
 
 
 def find_repeated_columns(path: Path, description: SourceDescription) -> frozenset[tuple[str, str]]:
-    """The columns that may be guessed to be keys, and that several rows share: read from the rows."""
+    """The columns that look like keys, but have values that rows share. It reads the rows."""
     with duckdb.connect(str(path), read_only=True) as connection:
         return frozenset(
             (table, column)
@@ -88,7 +88,7 @@ def find_repeated_columns(path: Path, description: SourceDescription) -> frozens
 
 
 def most_rows(path: Path, held: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """The most rows that share the columns of each table, where they have a value: read from the rows."""
+    """The most rows of each table with the same values, without NULL, in its columns."""
     found = {}
     with duckdb.connect(str(path), read_only=True) as connection:
         for table, columns in held.items():

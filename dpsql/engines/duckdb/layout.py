@@ -1,6 +1,6 @@
-"""Statements over several lines, for reading: what fits into one line is on one.
+"""The layout of statements in several lines, for readers. A part that fits into one line is on one.
 
-Only white space between words is chosen here. Constants and quoted names keep theirs.
+The layout only chooses the white space between words, not that in constants and quoted names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WORD = re.compile(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s'"])+""")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause of a query: its first words, and its items with what stands between two."""
+    """A clause of a query: its first words, its items, and the text between two items."""
 
     head: str
     items: tuple[tuple[str | Text, ...], ...] = ()
@@ -24,7 +24,7 @@ class Clause:
     nested: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """The clause in one line; whether there is a query in it."""
+        """Set the clause's text in one line, and whether it contains a query."""
         items = self.between.join(map(_flat, self.items))
         object.__setattr__(self, "flat", f"{self.head} {items}".strip())
         nested = any(isinstance(part, Text) for item in self.items for part in item)
@@ -39,7 +39,7 @@ class Text:
     flat: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """The query in one line."""
+        """Set the query's text in one line."""
         object.__setattr__(self, "flat", " ".join(clause.flat for clause in self.clauses))
 
 
@@ -74,7 +74,7 @@ def _lines(text: Text, depth: int) -> Iterator[tuple[int, str]]:
             *lines, last = _nested(clause, depth) if nested else _filled(_words(clause), depth)
             yield from lines
             if nested and last[0] == depth:
-                line = last[1]  # what ends the parentheses, with room for more
+                line = last[1]  # the closing parenthesis: further words may follow on its line
             else:
                 yield last
     if line:
@@ -82,7 +82,7 @@ def _lines(text: Text, depth: int) -> Iterator[tuple[int, str]]:
 
 
 def _nested(clause: Clause, depth: int) -> Iterator[tuple[int, str]]:
-    """A clause with queries in parentheses, each of several lines on lines of its own."""
+    """A clause with queries in parentheses. A query of several lines has lines of its own."""
     line = clause.head
     for i, item in enumerate(clause.items):
         line += (clause.between if i else " " if line else "").rstrip("\n")

@@ -1,11 +1,11 @@
-"""An engine that a client's words can reach has no files, no network, no extensions, and stays so.
+"""The lock of an engine that a client's text can reach: no files, no network, no extensions.
 
-Claim: after ``lock`` nothing that the engine is asked reads or writes a file, opens a database, loads
-    an extension, or changes a setting. It is tried before anything is asked, and an engine that can
-    read is not used.
-Assumes: the engine keeps to its settings once the configuration is locked.
-Argument: ``lock`` turns off files, network and extensions and then locks the settings; ``prove`` tries to read
-    before anything is asked.
+Claim: after ``lock`` no statement reads or writes a file, opens a database, loads an extension, or
+    changes a setting. This is tried before any statement runs, and an engine that fails is not
+    used.
+Assumes: the engine obeys its settings once the configuration is locked.
+Argument: ``lock`` disables files, network and extensions and then locks the settings. ``prove``
+    tries to break out before any statement runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTINGS = {
     "python_enable_replacements": "false",
     "lock_configuration": "true",
 }
-"""In this order: nothing is changed after the last."""
+"""The settings, in this order: after the last none can be changed."""
 READS = (
     "SELECT * FROM '{file}'",
     "TABLE '{file}'",
@@ -40,7 +40,7 @@ READS = (
     "SELECT * FROM query('FROM ''{file}''')",
     "SELECT * FROM query_table('{file}')",
 )
-"""Ways to something outside."""
+"""Statements that read something outside of the engine."""
 WRITES = (
     "COPY (SELECT 1) TO '{folder}/copied.csv'",
     "ATTACH '{folder}/other.duckdb' AS other",
@@ -51,15 +51,15 @@ WRITES = (
     "INSTALL httpfs",
     "LOAD '{folder}/extension'",
 )
-"""Ways to leave something outside, or to open what is closed."""
+"""Statements that write something outside of the engine, or undo its settings."""
 
 
 class NotLocked(PolicyError):
-    """An engine that can reach what it must not. Nothing is served with it."""
+    """Raised for an engine that can reach files or settings. Nothing is served with it."""
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Close the engine for good, and see that it is closed."""
+    """Lock the engine for good, and check that it is locked."""
     (done,) = connection.execute("SELECT current_setting('lock_configuration')").fetchone() or (0,)
     for setting, value in () if done else SETTINGS.items():
         connection.execute(f"SET {setting} = {value}")
@@ -67,7 +67,7 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def prove(connection: duckdb.DuckDBPyConnection) -> None:
-    """Try to get out; raise ``NotLocked`` where one way is open."""
+    """Try all statements of ``READS`` and ``WRITES``; raise ``NotLocked`` if one works."""
     with _outside() as (file, folder):
         for way in (*READS, *WRITES):
             statement = way.format(file=file, folder=folder)
@@ -81,7 +81,7 @@ def prove(connection: duckdb.DuckDBPyConnection) -> None:
 
 @contextmanager
 def _outside() -> Iterator[tuple[str, str]]:
-    """A file with a line that nobody knows, and its folder; where none can be made, this one."""
+    """A file with a random line, and its folder; this module's if no file can be made."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="dpsql-")
     except OSError:

@@ -1,7 +1,7 @@
-"""Tables of made-up rows, as statements that create them: many cells, each a copy of the same few rows.
+"""Statements that create tables of made-up rows: many cells, each a copy of the same few rows.
 
-The rows of one cell are written once, as those of persons ``p`` with a level of values, and row ``j`` of each;
-then they are copied to all cells ``c``. Nothing here comes from data.
+The rows of one cell are written once: the rows ``j`` of persons ``p``, each with a level of values.
+Then they are copied to all cells ``c``. Nothing here comes from data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BEYOND: Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     Kind.TIMESTAMP: (("'9999-12-31'",), ("'0001-01-01'", "NULL")),
     Kind.BOOLEAN: (("TRUE", "NULL"), ("NULL", "FALSE")),
 }
-"""What lies above, and below, what is declared of a kind."""
+"""For each kind, values above all declared values, and values below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,10 @@ class CellNumber:
 
 @dataclass(frozen=True, slots=True)
 class PartNumber:
-    """The part of the cell: ``own`` of the missing persons' rows, in turn 1 to 4 where None; else ``others``."""
+    """The part of the cell.
+
+    It is ``own`` in the missing persons' rows (1 to 4 in turn if that is None), else ``others``.
+    """
 
     own: int | None
     others: int
@@ -39,16 +42,17 @@ class PartNumber:
 
 @dataclass(frozen=True, slots=True)
 class CellWord:
-    """A word for each cell; where they are ``apart``, another one for the missing persons' rows."""
+    """A word for each cell. If ``apart``, the missing persons' rows have another word."""
 
     apart: bool
 
 
 @dataclass(frozen=True, slots=True)
 class KeyNumber:
-    """A number for each person and cell; with ``rows``, for each of so many rows of these.
+    """A number for each person and cell, or with ``rows`` for each of the person's so many rows.
 
-    Without a key the missing persons' rows have NULL. A key of kind text is a word with the number.
+    If ``keyless``, the missing persons' rows have NULL. A key of kind text is a word with the
+    number.
     """
 
     kind: Kind
@@ -58,12 +62,12 @@ class KeyNumber:
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """A key that is too small for a number of its own: another column of the key has one."""
+    """The constant 1, for a key column whose type is too small. Another column has the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A value by the level of the row's person: ``low``, ``middle``, ``top``, or beyond either end."""
+    """A value by the level of the row's person: ``low``, ``middle``, ``top``, or beyond an end."""
 
     kind: Kind
     low: Scalar
@@ -85,10 +89,10 @@ class MadeColumn:
 
 @dataclass(frozen=True, slots=True)
 class MadeTable:
-    """A table of ``cells`` cells. ``people`` have a number, a level, and how many of the ``rows``.
+    """A table of ``cells`` cells. Each of ``people`` has a number, a level, and a number of rows.
 
-    Those from ``target`` on are the persons that are missing in the neighbour; where they are
-    ``alternating``, every second cell is without them.
+    ``rows`` is the most rows of a person. Persons from ``target`` on are missing in the
+    neighbouring table. If ``alternating``, every second cell is without them.
     """
 
     name: str
@@ -150,7 +154,7 @@ def _cast(text: str, column: MadeColumn) -> str:
 
 
 def _of_cell(content: CellNumber | PartNumber | CellWord | KeyNumber | One, target: int) -> str:
-    """What differs from cell to cell."""
+    """The text of a column that differs from cell to cell."""
     own = f"p >= {target}"
     match content:
         case CellNumber():

@@ -1,4 +1,4 @@
-"""Which values a statement asks for when it runs."""
+"""The parameters of a statement's text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w+)""")
 def parameters(sql: str) -> frozenset[str]:
     r"""The names of the parameters of a generated statement.
 
-    They are read from the text that runs: an engine refuses a value too many as well as one too few,
+    They are read from the text that runs, because an engine refuses both missing and unused values,
     and a part of a tree that no column needs is not written.
 
     >>> sorted(parameters("SELECT $salt + 1, '$x' AS \"$y\" WHERE a = $x0_"))

@@ -1,4 +1,4 @@
-"""Relations as DuckDB reads them: one SELECT block as long as SQL's own order allows."""
+"""Writes relations for DuckDB, in one SELECT block as far as the order of SQL's clauses allows."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from dpsql.policy.types import Kind
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A SELECT in the making: how each column is written, what it reads, which rows it keeps.
+    """A SELECT that is being written: the texts of its columns, its source, and its conditions.
 
-    ``computed`` says that columns are more than names, so that reading them twice would compute
-    them twice; ``closed`` that ORDER BY or LIMIT is set, so that nothing may be added below.
+    ``computed`` says that some columns are more than names, so that reading them twice would
+    compute them twice. ``closed`` says that no further clause may be added below its last ones.
     """
 
     items: dict[int, str]
@@ -60,7 +60,7 @@ class Block:
         return bool(self.order or self.limit or self.distinct or self.group)
 
     def tail(self) -> str:
-        """Everything from FROM on."""
+        """The text from FROM on."""
         parts = [f" FROM {self.source}" if self.source else ""]
         parts.append(f" WHERE {' AND '.join(self.where)}" if self.where else "")
         parts += [self.group, self.order, self.limit]
@@ -69,7 +69,7 @@ class Block:
 
 @dataclass(slots=True)
 class Writer:
-    """Renders relations; ``names`` remembers what each column is called, for aliases."""
+    """Writes relations. ``names`` has the columns by number, for their aliases."""
 
     names: dict[int, Column] = field(default_factory=dict)
     tables: int = 0
@@ -114,7 +114,7 @@ class Writer:
                 assert_never(relation)
 
     def select(self, relation: Relation, fields: tuple[Column, ...] | None = None) -> str:
-        """The relation as a whole statement with its columns under their aliases."""
+        """The relation as a whole statement, with its columns under their aliases."""
         block, chosen = self.block(relation), fields or relation.fields
         if block.distinct and {f.number for f in chosen} != set(block.items):
             block = self.sealed(block)  # rows are distinct in all of their columns
@@ -130,7 +130,7 @@ class Writer:
         return f"SELECT {'DISTINCT ' if block.distinct else ''}{items or '1'}{block.tail()}"
 
     def sealed(self, block: Block) -> Block:
-        """The block as a subquery with plain columns, the unit's hidden key among them."""
+        """The block as a subquery with plain columns, also those of the unit's hidden key."""
         columns = tuple(self.names[n] for n in block.items)
         self.tables += 1
         name = f"q{self.tables}"
@@ -170,7 +170,7 @@ class Writer:
         return Block(items, source, owned if isinstance(scan.privacy, Private) else ())
 
     def _copied(self, scan: Scan, copied: Copied) -> Block:
-        """A prepared copy: every row there has a unit, and no path need be followed."""
+        """A prepared copy. Every row of it has its unit, so no path is followed."""
         self.tables += 1
         name = f"t{self.tables}"
         items = {f.number: _column(scan, f, name) for f in scan.fields}
@@ -202,7 +202,7 @@ class Writer:
         return Block(items, f"(VALUES {rows}) AS {name}({columns})", none)
 
     def _given(self, stored: Stored) -> Block:
-        """Rows that come as a parameter: a list of records."""
+        """Rows that are passed as a parameter, which is a list of records."""
         self.tables += 1
         name = f"t{self.tables}"
         untyped = {f.number for f in stored.fields if f.shape.kind is Kind.NULL}
@@ -242,7 +242,7 @@ class Writer:
     def _join(self, join: Join) -> Block:
         left, right = (self._side(side) for side in (join.left, join.right))
         items = {**left.items, **right.items}
-        # A released table may stand on both sides: what one side shows is never the other's hidden.
+        # A released table may be on both sides: a shown column is never the other's hidden one.
         shown = {f.number for f in join.right.fields}
         items |= {f.number: left.items[f.number] for f in join.left.fields if f.number not in shown}
         condition = "" if join.condition is None else f" ON {expression(join.condition, items)}"
@@ -254,7 +254,7 @@ class Writer:
         return Block(items, source, left.where + right.where)
 
     def _side(self, relation: Relation) -> Block:
-        """One side of a join: a plain scan joins as it stands, anything else as a subquery."""
+        """One side of a join. A plain scan is joined directly, anything else as a subquery."""
         block = self.block(relation)
         plain = not block.closed and not block.computed and not block.where
         joins = isinstance(relation, Scan | Stored | Join)
@@ -304,14 +304,14 @@ def write_aggregate(call: Aggregated, names: dict[int, str]) -> str:
 
 
 def _column(scan: Scan, field: Column, of: str) -> str:
-    """A stored column as the type the plan gave it, with a cast where it is stored as another one."""
+    """A stored column as its planned type, with a cast if it is stored as another type."""
     text, declared = f"{of}.{quote_name(field.name)}", scan.table.columns.get(field.name)
     held = declared is not None and declared.held_as_read and declared.kind is field.shape.kind
     return text if held else _typed(text, field.shape.kind)
 
 
 def _typed(text: str, kind: Kind) -> str:
-    """A stored value as the type the plan gave it; what does not fit is NULL, never an error."""
+    """A stored value as its planned type. A value that does not fit is NULL, never an error."""
     return f"TRY_CAST({text} AS {engine_type(kind)})" if kind is not Kind.NULL else text
 
 

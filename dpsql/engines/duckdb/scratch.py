@@ -1,4 +1,4 @@
-"""Throw-away databases: made by generated statements, read by whoever tests with them."""
+"""Temporary databases for tests, made by generated statements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import duckdb
 
 
 def made(path: Path, statements: Iterable[str]) -> Path:
-    """A new database file."""
+    """Make a database file by these statements. Returns its path."""
     with duckdb.connect(str(path), config={"enable_external_access": "false"}) as connection:
         for statement in statements:
             connection.execute(statement)

@@ -1,16 +1,17 @@
-"""The form of a statement: what its check depends on. Statements of one form are checked once.
+"""The form of a statement, on which its check depends. Statements of one form are checked once.
 
-A dashboard asks the same with another constant each time. Where values are only compared with a constant,
-the second check cannot tell one constant from another, so the form has a number in its place: the first
-such constant of the statement is 0, another one 1, and so on.
+A dashboard asks the same query with another constant each time. If values are only compared with a
+constant, the second check does not depend on the constant. So the form has a number in its place: 0
+for the first such constant of the statement, 1 for the next different one, and so on.
 
-Claim: of two statements of one form the second check lets both through, or neither.
-Assumes: a comparison is a truth value to the check, whatever constant is on its right, if that is a text;
-    and so is an equality, if it is a whole number of at most 15 digits (``guard.terms``: both sides are of
+Claim: of two statements of one form, both pass the second check or neither does.
+Assumes: to the check, a comparison with a text on its right is a truth value, whatever the text is.
+    So is an equality with a whole number of at most 15 digits (``guard.terms``: both sides are of
     like kinds, and only ``<``, ``<=``, ``>`` and ``>=`` put numbers between ends).
-Argument: the check reads what the writer writes. Two statements of one form are written alike but for such
-    constants, as the writer goes by kinds and by which parts are equal. Equal constants have equal
-    numbers and others have others, so that the same parts are equal in a statement and in its form.
+Argument: the check reads the text of the writer. Two statements of one form have the same text but
+    for such constants, since the writer depends on kinds and on which parts are equal. Equal
+    constants have equal numbers and different ones have different numbers, so that the same parts
+    are equal in a statement and in its form.
 """
 
 from __future__ import annotations
@@ -46,11 +47,14 @@ from dpsql.policy.types import Kind
 
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 LARGEST = 10**15
-"""Whole numbers below are of one type of the engine, or of two that are alike."""
+"""Whole numbers below this have one type of the engine, or two that the check treats alike."""
 
 
 def form_of(query: Query) -> Query:
-    """The statement with numbers for the constants that values are only compared with; itself without any."""
+    """The statement with numbers for constants that values are only compared with.
+
+    A statement without such constants is its own form.
+    """
     form = _Form()
     made = form.query(query)
     return made if form.known else query
@@ -58,7 +62,7 @@ def form_of(query: Query) -> Query:
 
 @dataclass(slots=True)
 class _Form:
-    """A form in the making, and the numbers of the constants that were met."""
+    """Makes a form. ``known`` has the numbers of the constants so far."""
 
     known: dict[tuple[type, object], int] = field(default_factory=dict)
     shared: dict[str, CommonTable] = field(default_factory=dict)
@@ -92,7 +96,7 @@ class _Form:
         )
 
     def rows(self, rows: ValueList | RowList) -> ValueList | RowList:
-        """Listed constants are as they are."""
+        """The form of a list. Listed constants are kept."""
         match rows:
             case RowList(relation=relation):
                 return replace(rows, relation=self.relation(relation))
@@ -117,7 +121,7 @@ class _Form:
         return tuple((name, self.term(term)) for name, term in items)
 
     def term(self, term: Term) -> Term:
-        """The same of what is computed of a row; other terms have no constants of a query."""
+        """The form of a term over a row. Other terms have no constants of a query."""
         match term:
             case RowValue(expression=expression):
                 return RowValue(self.expression(expression))
@@ -145,7 +149,7 @@ class _Form:
         return substitute(expression, self._swap)
 
     def _swap(self, node: Expression) -> Expression | None:
-        """A comparison with a number for its constant; None where it is no such comparison."""
+        """A comparison with a number for its constant; None if it is no such comparison."""
         match node:
             case Call(function=name, args=(left, Literal() as right)) if name in COMPARISONS:
                 kind = _kind_left_out(name, right)
@@ -159,7 +163,7 @@ class _Form:
 
 
 def _kind_left_out(comparison: str, constant: Literal) -> type | None:
-    """The kind of a constant on which the check of a comparison does not depend."""
+    """The type of a constant that the check does not depend on; None if the check depends on it."""
     value, kind = constant.value, constant.shape.kind
     if type(value) is str and kind is Kind.TEXT and "\0" not in value:
         return str

@@ -1,4 +1,4 @@
-"""The text of statements, written once for each: what may run for a measurement, and when."""
+"""The texts of the statements that may run for a measurement. Each is written once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpsql.price.show import RunsIf
 from dpsql.rewrite.statement import statement_of
 
 RELATION = 8_000
-"""Bytes that the relation of a statement takes, about."""
+"""Roughly the bytes that the relation of a statement takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,18 @@ class StatementText:
 _MADE = Cache[int, tuple[PricedMeasurement, Statement]](
     Use.CACHED_STATEMENTS, 512, size=lambda _, kept: RELATION * (1 + len(kept[1].alternatives))
 )
-"""By the identity of the measurement, which the entry holds so that no other has it."""
+"""Statements by the ``id`` of the measurement. The entry keeps it alive, so the id is unique."""
 _WRITTEN = Cache[int, tuple[Query, StatementText]](
     Use.CACHED_STATEMENTS, 1024, size=lambda _, kept: RELATION + len(kept[1].sql)
 )
-"""By the identity of the relation, in the same way."""
+"""Texts by the ``id`` of the relation, in the same way."""
 
 
 def statement_for(part: PricedMeasurement) -> Statement:
-    """What an engine may run for a measurement.
+    """The statement that an engine may run for a measurement.
 
-    Making it takes no more steps than planning did, and whether it was done before is not to be seen.
+    Its steps are not counted: they are no more than those of planning, and the count must not show
+    whether the statement was made before.
     """
     found = _MADE.get(id(part))
     if found is not None and found[0] is part:
@@ -53,7 +54,7 @@ def statement_for(part: PricedMeasurement) -> Statement:
 
 
 def statement_text(query: Query) -> StatementText:
-    """A relation of a statement as the engine reads it; what it takes is not to be seen either."""
+    """The text of a statement's relation. Its steps are not counted either."""
     found = _WRITTEN.get(id(query))
     if found is not None and found[0] is query:
         return found[1]
@@ -67,7 +68,7 @@ def statement_text(query: Query) -> StatementText:
 
 
 def list_statements(part: PricedMeasurement) -> tuple[RunsIf, ...]:
-    """Every statement that may run for a measurement: its own, then the others in the order of choice."""
+    """Every statement that may run for a measurement: its own, then its alternatives in order."""
     made = statement_for(part)
     others = (RunsIf(a.condition, statement_text(a.relation).sql) for a in made.alternatives)
     return RunsIf("", statement_text(made.relation).sql), *others

@@ -1,4 +1,4 @@
-"""The engine's own reading of a statement, as a tree. Nothing is run."""
+"""The tree of a statement as the engine's own parser reads it. The statement does not run."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from dpsql.effort import step
 
 Node = dict[str, Any]
 _DEPTH = re.compile("depth limit|recursion|memory exhausted", re.IGNORECASE)
-"""What the engine says where a statement is too deep for its own parser."""
+"""The words of the engine's error for a statement that is too deep for its parser."""
 
 
 class Unreadable(Exception):
-    """A statement that is not one query; the engine's words quote nothing but the statement."""
+    """Raised for a statement that is not one query. The message only quotes the statement."""
 
 
 class TooDeep(Unreadable, RecursionError):
-    """A statement that is nested more deeply than it is read."""
+    """Raised for a statement that is nested too deeply to be read."""
 
 
 class _Parsers(threading.local):
-    """A cursor for each thread, and the statement that parses: one database for the whole process."""
+    """A cursor for each thread, with the statement that parses. All share one database."""
 
     def __init__(self) -> None:
         self.cursor = _database().cursor()
-        self.cursor.execute("SET enable_optimizer = false")  # to serialize a constant takes none
+        self.cursor.execute("SET enable_optimizer = false")  # serializing a constant needs none
         (self.reads,) = self.cursor.extract_statements("SELECT json_serialize_sql($1)")
 
 
 def query_tree(sql: str, prepare: Callable[[str], str] = str) -> Node:
-    """The tree of the one query that a statement is; ``prepare`` changes its JSON before it is read."""
+    """The tree of a statement that is one query; ``prepare`` changes its JSON before it is read."""
     step(2 * len(sql))
     try:
         tree = json.loads(prepare(_serialized(sql)))
@@ -52,7 +52,7 @@ def query_tree(sql: str, prepare: Callable[[str], str] = str) -> Node:
 
 @cache
 def own_views() -> frozenset[str]:
-    """Relations that every database of the engine has, in lower case."""
+    """The names, in lower case, of the relations that every database of the engine has."""
     found = _database().cursor().execute("SELECT view_name FROM duckdb_views() WHERE internal")
     return frozenset(str(name).lower() for (name,) in found.fetchall())
 

@@ -1,4 +1,4 @@
-"""Terms of a statement as DuckDB reads them."""
+"""Writes the terms of statements for DuckDB."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _POSTFIX: Mapping[Operator, str] = {"is null": " IS NULL", "is not null": " IS N
 
 @dataclass(slots=True)
 class Scope:
-    """The columns of the relation that a ``Read`` is of, and how its expressions are written.
+    """The columns of the relation of a ``Read``, and the way in which its expressions are written.
 
-    Where there are ``lifted`` ones, each expression is computed in a query below, under a name.
-    ``repeats`` is whether one that is more than a name would be written several times otherwise.
+    If ``lifted`` is set, each expression is computed in a query below, and has a name here.
+    ``repeats`` says that an expression that is more than a name would be written several times.
     """
 
     names: Mapping[int, str] = field(default_factory=dict)
@@ -58,11 +58,11 @@ class Scope:
     repeats: bool = False
 
     def once(self, value: Expression) -> str:
-        """An expression that is written once."""
+        """The text of an expression that is written once."""
         return self._lift(expression(value, self.names))
 
     def often(self, value: Expression, *, double: bool = False) -> str:
-        """An expression that is written several times, as a double if it is to be one."""
+        """The text of an expression that is written several times; as a double if ``double``."""
         text = expression(value, self.names)
         if double and value.shape.kind is not Kind.DOUBLE:
             text = f"CAST({text} AS DOUBLE)"
@@ -76,7 +76,7 @@ class Scope:
 
 
 def bare(text: str) -> bool:
-    """Whether a text is but the name of a column.
+    """Whether a text is only the name of a column.
 
     >>> bare('t1."amount"'), bare('t1."a" + 1')
     (True, False)
@@ -134,12 +134,12 @@ def term(node: Term, scope: Scope) -> str:  # noqa: C901 (one arm each)
 
 
 def _tagged(values: tuple[Term, ...], inner: Callable[[Term], str]) -> list[str]:
-    """Each value after whether it is NULL.
+    """For each value a truth value that says whether it is NULL, and then the value.
 
-    Claim: different values are different arguments, also to a hash that skips NULL: (NULL, 1) and
+    Claim: different values give different arguments, also to a hash that skips NULL: (NULL, 1) and
         (1, NULL) are read as (true, false, 1) and (false, 1, true).
     Assumes: the hash of the engine mixes its arguments in their order.
-    Argument: what stands before a value says whether one follows.
+    Argument: the truth value before each value says whether a value follows.
     """
     texts = [inner(value) for value in values]
     return [part for text in texts for part in (f"{text} IS NULL", text)]
@@ -157,7 +157,7 @@ def _operation(node: Op, inner: Callable[[Term], str]) -> str:
 
 
 def _bracketed(node: Term, inner: Callable[[Term], str]) -> str:
-    """An operand: in brackets if it is an operation itself, or a negative number."""
+    """An operand, in brackets if it is an operation itself or a negative number."""
     several = isinstance(node, Op) and node.name in (*_INFIX, *_PREFIX, *_POSTFIX)
     text = inner(node)
     return f"({text})" if several or isinstance(node, DrawPart) or text.startswith("-") else text
@@ -192,7 +192,7 @@ def _steps(node: Steps, scope: Scope) -> str:
 
 
 def _rounded(text: str, node: Steps) -> str:
-    """A value between the ends in steps; half a step is rounded up."""
+    """A value between the ends, in steps. Half a step is rounded up."""
     if node.whole:
         return f"CAST({text} AS DOUBLE)" if node.doubles else text
     steps = f"floor({text} * {double(Fraction(2) ** node.shift)} + 0.5e0)"
@@ -216,7 +216,7 @@ def _bin(node: Bin, scope: Scope) -> str:
 
 
 def _within(text: str, node: Bin, low: str) -> str:
-    """The bin of a value between the ends."""
+    """The number of the bin of a value between the ends."""
     if node.count == 1:
         return "0"
     if node.kind is Kind.DOUBLE:
@@ -236,9 +236,11 @@ def _within(text: str, node: Bin, low: str) -> str:
 
 
 def _bin_list(place: str, weight: str) -> str:
-    """Weights that are listed twice and cut each by itself would not keep the claim of the histogram;
-    but nothing is cut below 2^42 rows in one bin, more than any engine holds. It is only so that the
-    cast is total.
+    """A list of bins with their weights.
+
+    ``least`` only makes the cast total. If a bin were listed twice, cutting each weight by itself
+    would break the claim of the histogram. But no weight is cut unless a bin has 2^42 rows, which
+    is more than any engine holds.
     """
     pair = f"{{'b': CAST({place} AS BIGINT), 'n': CAST(least({weight}, {1 << 62}) AS BIGINT)}}"
     return f"list({pair}) FILTER (WHERE {place} IS NOT NULL AND {weight} IS NOT NULL)"

@@ -22,9 +22,9 @@ def engine_type(kind: Kind) -> str:
 
 
 def write_typed(text: str, argument: Expression, kind: Kind) -> str:
-    """The text with its type said, where the engine would read a narrower one or none at all.
+    """The text with an explicit type, if the engine would read a narrower type or none.
 
-    Whole constants are read as 32 bits where they fit, and NULL is of no type.
+    The engine reads whole constants as 32 bits if they fit, and NULL without a type.
     """
     untyped = argument.shape.kind is Kind.NULL or (
         isinstance(argument, Literal) and (argument.value is None or kind is Kind.INTEGER)
@@ -33,7 +33,7 @@ def write_typed(text: str, argument: Expression, kind: Kind) -> str:
 
 
 def write_coerced(text: str, argument: Expression, kind: Kind) -> str:
-    """The text of an argument, as the kind that it shares with its neighbours."""
+    """The text of an argument, cast to the common kind of all arguments."""
     if argument.shape.kind in (kind, Kind.NULL):
         return write_typed(text, argument, kind)
     return f"TRY_CAST({text} AS {engine_type(kind)})"

@@ -1,7 +1,7 @@
-"""Statements as DuckDB reads them: the one place where their text is made.
+"""The writer of statements for DuckDB: the one place where their text is made.
 
-Every class of node is matched. Nothing of a client's text is copied: names and constants are quoted,
-and the rows of the query below are written by ``relations`` from its own tree.
+Every class of node is matched. No text of a client is copied: names and constants are quoted, and
+``relations`` writes the rows of the query below from its own tree.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dpsql.ir.statements import (
 
 
 def write(query: Query) -> str:
-    """The statement of a query."""
+    """The text of a query's statement."""
     found: dict[str, CommonTable] = {}
     for shared in _shared(query):
         assert found.setdefault(shared.name, shared) == shared, "a name stands for one query"
@@ -52,7 +52,7 @@ def write(query: Query) -> str:
 
 
 def write_rows(rows: TableRows) -> str:
-    """The statement that gives the rows of a table, under the names of its columns."""
+    """The text of a statement for the rows of a table, with the table's column names."""
     items = tuple((f"r.{name} AS {quote_name(column)}",) for name, column in rows.columns)
     clauses = [
         Clause("SELECT", items),
@@ -65,7 +65,7 @@ def write_rows(rows: TableRows) -> str:
 
 
 def _shared(query: Query | From) -> Iterator[CommonTable]:
-    """The queries that are written once, each after those that it reads."""
+    """The common tables of a query, each after those that it reads."""
     match query:
         case Read() | PublicGroups():
             return
@@ -110,7 +110,7 @@ def _query(query: Query) -> Text:
 
 
 def _read(query: Read) -> Text:
-    """Rows with what is computed of each: what is written several times, in a query of its own."""
+    """Rows with computed columns. An expression that is used several times has a query below."""
     block = Writer().open(query.relation)
     source = block.tail().removeprefix(" FROM ")
     lifted: dict[str, str] = {}
@@ -189,7 +189,7 @@ def _from(source: From) -> Iterator[str | Text]:
 
 
 def _led(source: JoinPath) -> Iterator[str | Text]:
-    """Rows joined with one parent after the other: ``o0`` and so on."""
+    """Rows joined with one parent after the other, with the aliases ``o0`` and so on."""
     yield from _from(source.rows)
     holder, columns = source.rows.alias, source.columns
     for number, step in enumerate(source.path):

@@ -1,15 +1,17 @@
-"""What an engine that a client's words can reach may be asked: a closed world on its own syntax tree.
+"""The allowlist of engines that a client's text can reach: a closed world on the engine's own tree.
 
 The engine's parser reads the statement, and every node, field and name of the tree must be listed.
-``listing`` says which relations, functions and types an engine has for clients; ``nodes`` which
-forms of syntax all of them have; ``walk`` goes through the tree; ``lockdown`` closes the engine.
+``listing`` has the relations, functions and types that an engine offers to clients. ``nodes`` has
+the forms of syntax that all engines offer. ``walk`` visits the tree, and ``lockdown`` locks the
+engine.
 
-Claim: a statement that is admitted is one query. It reads relations that the listing names, or that
-    the query itself defines, and calls functions that the listing names; no text is a relation.
-Assumes: the engine runs the text as its parser reads it; what a listed function does follows from
-    its arguments and from listed relations alone.
-Argument: ``walk`` visits every field of every node, and each must be one that ``nodes`` expects, with names
-    that ``listing`` has; anything else raises.
+Claim: a statement that is admitted is one query. It reads only relations that the listing names or
+    that the query itself defines, and calls only functions that the listing names. No text constant
+    is a relation.
+Assumes: the engine runs the text as its parser reads it. The effect of a listed function follows
+    from its arguments and from listed relations alone.
+Argument: ``walk`` visits every field of every node. Each must be one that ``nodes`` expects, with
+    names that ``listing`` has; anything else raises.
 """
 
 from __future__ import annotations
@@ -26,22 +28,22 @@ from dpsql.engines.duckdb.syntax_tree import TooDeep, Unreadable, own_views, que
 
 __all__ = ["OPERATORS", "PLAIN_TYPES", "Listing", "NotListed", "StatementCheck"]
 MOST_KNOWN = 4_000
-"""Statements that are known to be admitted; only digests of them are kept."""
+"""The most admitted statements that are remembered. Only their digests are kept."""
 
 
 class StatementCheck:
     """The check of one engine. Safe to use from several threads."""
 
     def __init__(self, listing: Listing) -> None:
-        """Nothing is known yet."""
+        """A check that remembers no statement yet."""
         own = own_views() - {name for _, name in listing.relations}
         self._listing = replace(listing, hidden=listing.hidden | own)
         self._known: dict[bytes, int] = {}
-        """What was admitted, and how many steps it took to look at it."""
+        """The digests of admitted statements, each with the number of steps of its check."""
         self._lock = threading.Lock()
 
     def check(self, sql: str, relations: Iterable[str] = ()) -> None:
-        """Raise ``NotListed`` for what must not run; ``relations`` exist for this statement only."""
+        """Raise ``NotListed`` if a statement must not run; ``relations`` exist for it alone."""
         names = sorted(relations)
         known = blake2b(
             "\0".join([*names, sql]).encode("utf-8", "surrogatepass"), digest_size=32

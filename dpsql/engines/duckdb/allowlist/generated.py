@@ -1,7 +1,7 @@
-"""What generated statements over constants and released tables may name.
+"""The names that generated statements over constants and released tables may use.
 
-Their text is dpsql's own, made of typed expressions. They are admitted all the same: a mistake in a
-writer must not reach more than what writers are known to need.
+Their text is dpsql's own, made of typed expressions. They are checked all the same, so that a
+mistake in a writer reaches no more than writers are known to need.
 """
 
 from __future__ import annotations
@@ -31,4 +31,4 @@ GENERATED = Listing(
     types=PLAIN_TYPES,
     joins=JOINS | {"SEMI", "ANTI"},
 )
-"""Relations are named with each statement."""
+"""Has no relations: these are given with each statement."""

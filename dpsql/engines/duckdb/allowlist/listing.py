@@ -1,4 +1,4 @@
-"""What an engine has for clients, by name; and what is said of everything else."""
+"""The names that an engine offers to clients, and the error for all other names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPERATORS = frozenset({
     "to_hours", "to_minutes", "to_seconds", "to_milliseconds", "to_microseconds", "trunc", "count_star",
     "list_value", "row", "nullif", "unnest", "substring", "position", "trim", "ltrim", "rtrim", "overlay",
 })  # fmt: skip
-"""What operators, and expressions with words of their own, are in the engine's tree."""
+"""The functions that operators, and expressions with their own syntax, are in the engine's tree."""
 PLAIN_TYPES = frozenset({
     "bigint", "blob", "bool", "boolean", "bpchar", "bytea", "char", "date", "decimal", "double", "float",
     "float4", "float8", "hugeint", "int", "int2", "int4", "int8", "integer", "interval", "list", "numeric",
@@ -28,11 +28,11 @@ JOINS = frozenset({"INNER", "LEFT", "RIGHT", "FULL"})
 
 
 class NotListed(Exception):
-    """A statement that the engine does not run.
+    """Raised for a statement that the engine must not run.
 
-    ``kind`` says what is not listed: ``function``, ``relation``, ``type``, ``column``, ``form`` (of
-    syntax), or that the engine's parser cannot read it (``syntax``); ``name`` is its name, from the
-    statement.
+    ``kind`` says what is not listed: a ``function``, ``relation``, ``type``, ``column`` or ``form``
+    (of syntax). It is ``syntax`` if the engine's parser cannot read the statement. ``name`` is the
+    name of what is not listed, from the statement.
     """
 
     def __init__(self, kind: str, name: str) -> None:
@@ -43,26 +43,27 @@ class NotListed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Names in lower case: to the engine all spellings of a name are one.
+    """Listed names, in lower case: the engine's names are case-insensitive.
 
-    ``relations`` are pairs of a schema (empty where none is written) and a name. ``hidden`` are names
-    of relations of the engine's own: no query may define one, for then a name would be listed in one
-    place and the engine's in another. ``columns`` are columns that are called like one of
-    ``nodes.VALUES``, which the engine computes where no column has that name.
+    ``relations`` are pairs of a schema (empty where none is written) and a name. ``hidden`` are
+    names of the engine's own relations. No query may define one of them, because the name would
+    then mean a listed relation in one place and the engine's own in another. ``columns`` are the
+    columns that have a name of ``nodes.VALUES``, which the engine computes itself where no column
+    has that name.
     """
 
     relations: frozenset[tuple[str, str]]
     functions: frozenset[str]
     rows: frozenset[str]
-    """Functions that stand in FROM."""
+    """Functions that may stand in FROM."""
     windows: frozenset[str]
     types: frozenset[str]
     columns: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
     joins: frozenset[str] = JOINS
-    """To PostgreSQL, and so to clients, SEMI and ANTI are names of the table before them."""
+    """Kinds of joins. PostgreSQL, and so clients, read SEMI and ANTI as aliases of a table."""
 
     def with_relations(self, names: Iterable[str]) -> Listing:
-        """The same with more relations."""
+        """The listing with more relations."""
         more = frozenset(("", name.lower()) for name in names)
         return replace(self, relations=self.relations | more) if more else self

@@ -1,7 +1,7 @@
-"""The forms of syntax that engines have for clients: every node, and every field of each.
+"""The forms of syntax that engines offer to clients: every node, and every field of each.
 
-What is not here is refused: PIVOT, DESCRIBE and SUMMARIZE as relations, samples, COLUMNS, changes to
-``*``, joins by place or nearness, named arguments, other versions of a table, and whatever comes new.
+All other forms are refused: PIVOT, DESCRIBE and SUMMARIZE as relations, samples, COLUMNS, changes
+to ``*``, positional and ASOF joins, named arguments, other versions of a table, and all new forms.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ VALUES = frozenset({
     "current_time", "current_timestamp", "current_user", "localtime", "localtimestamp",
     "session_user", "user",
 })  # fmt: skip
-"""Names that the engine computes where no column is called so."""
+"""Names that the engine computes itself if no column has that name."""
 _CALLED = ("catalog", "schema", "function_name")
 _NAMED = {"unnest": frozenset({"recursive"})}
-"""Arguments that have names, by their function; those of ``struct_pack`` have any."""
+"""The named arguments of each function; those of ``struct_pack`` may have any name."""
 
 _expressions: dict[str, Rule] = {}
 _relations: dict[str, Rule] = {}
@@ -55,7 +55,7 @@ _PLACE: dict[str, Rule] = {"query_location": number, "query_location_length": nu
 
 
 def _checked(*_: Any) -> Iterable[Task]:
-    """A field that is compared with others of its node."""
+    """The rule of a field that its node's own rule checks."""
     return ()
 
 
@@ -75,7 +75,7 @@ _MODIFIER = choice("type", {
 
 
 def _expression(name: str, types: str, **fields: Rule) -> Rule:
-    """An expression of a class, with fields of its own."""
+    """Define a class of expressions, with its own fields."""
     own = {"class": text, "type": words(types), "alias": text, **_PLACE, **fields}
     _expressions[name] = record(own)
     return _expressions[name]
@@ -129,7 +129,7 @@ _COLUMN = _expression("COLUMN_REF", "COLUMN_REF", column_names=each(text))
 
 
 def _column(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
-    """A column; a bare name must not be one of those that the engine computes itself."""
+    """A column. A bare name must not be one that the engine computes itself."""
     due, names = _COLUMN(node, scope, listing), node["column_names"]
     bare = names[0].lower() if len(names) == 1 else ""
     if bare in VALUES and bare not in listing.columns:
@@ -146,7 +146,7 @@ _TYPE = record({
 
 
 def _type(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
-    """A type of the listing, or a list of such; sizes are constants."""
+    """A listed type, or a list of one. Sizes must be constants."""
     due = _TYPE(node, scope, listing)
     check_listed_name("type", node, ("catalog", "schema", "type_name"), listing.types)
     if any(child["class"] not in ("TYPE", "CONSTANT") for child in node["children"]):
@@ -170,14 +170,14 @@ _CALL = record({
 
 
 def _arguments(node: Any, name: str) -> None:
-    """Only few functions have arguments with names."""
+    """Refuse named arguments, except those of a few functions."""
     names = {argument["name"] for argument in node["arguments"]} - {""}
     if name != "struct_pack" and not names <= _NAMED.get(name, frozenset()):
         raise form(f"{name} with named arguments")
 
 
 def _call(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
-    """A function or an aggregate, under its bare name however it was written."""
+    """A function or an aggregate, by its bare name."""
     due = _CALL(node, scope, listing)
     name = check_listed_name("function", node, _CALLED, listing.functions)
     _arguments(node, name)
@@ -247,14 +247,14 @@ _relations["TABLE_FUNCTION"] = record({
 
 
 def _one(value: Any, *_: Any) -> Iterable[Task]:
-    """One row each, as in a join that is not by nearness."""
+    """The value 1, which every join has that is not by nearness."""
     if value != 1:
         raise form("a join by nearness")
     return ()
 
 
 def _join_type(value: Any, _: Scope, listing: Listing) -> Iterable[Task]:
-    """One of the words that stand before JOIN."""
+    """One of the listed words before JOIN."""
     if not isinstance(value, str) or value not in listing.joins:
         raise form(value)
     return ()
@@ -275,7 +275,7 @@ _TABLE = record({
 
 
 def _table(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
-    """A relation that is listed, or a query of WITH; never a file, whose name would be a text."""
+    """A listed relation or a query of WITH. It is never a file, whose name would be a text."""
     due = _TABLE(node, scope, listing)
     schema, name = node["schema_name"].lower(), node["table_name"].lower()
     written = [part for part in (node["schema_name"], node["table_name"]) if part]
@@ -315,7 +315,7 @@ _BODIES = {
 
 
 def _query(node: Any, scope: Scope, listing: Listing) -> Iterable[Task]:
-    """A query in the scope of its own WITH; each query there may read those before it."""
+    """A query in the scope of its own WITH. Each query of WITH may read those before it."""
     due = list[Task]()
     if node["cte_map"].keys() != {"map"}:
         raise form("WITH")

@@ -1,4 +1,4 @@
-"""What a field of a node may hold. A rule refuses a value, or says what in it is looked at next."""
+"""Rules for the values of a node's fields. A rule refuses a value, or returns parts to check."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from dpsql.engines.duckdb.allowlist.listing import Listing, NotListed
 
 Scope = frozenset[str]
-"""The names, in lower case, of the queries of WITH that may be read here."""
+"""The names, in lower case, of the WITH queries that may be read here."""
 Rule = Callable[[Any, Scope, Listing], Iterable["Task"]]
 
 
 class Task(NamedTuple):
-    """A value that a rule has to look at."""
+    """A value that a rule has to check."""
 
     rule: Rule
     value: Any
@@ -21,12 +21,12 @@ class Task(NamedTuple):
 
 
 def form(what: object) -> NotListed:
-    """A form of syntax that is not listed."""
+    """The error for a form of syntax that is not listed."""
     return NotListed("form", str(what)[:100])
 
 
 def text(value: Any, _: Scope, __: Listing) -> Iterable[Task]:
-    """A name, or a text that stands for itself."""
+    """A text: a name or a constant."""
     if not isinstance(value, str):
         raise form("where a text is expected")
     return ()
@@ -40,21 +40,21 @@ def number(value: Any, _: Scope, __: Listing) -> Iterable[Task]:
 
 
 def flag(value: Any, _: Scope, __: Listing) -> Iterable[Task]:
-    """Yes or no."""
+    """A truth value."""
     if type(value) is not bool:
         raise form("where yes or no is expected")
     return ()
 
 
 def require_empty(value: Any, _: Scope, __: Listing) -> Iterable[Task]:
-    """What a field holds when its form of syntax is not used."""
+    """The empty value of a field whose form of syntax is not used."""
     if value or type(value) is int:
         raise form(value)
     return ()
 
 
 def words(listing: str, between: str | None = None) -> Rule:
-    """One of the words of a text."""
+    """A rule for one of the words of ``listing``."""
     known = frozenset(listing.split(between))
 
     def rule(value: Any, _: Scope, __: Listing) -> Iterable[Task]:
@@ -66,7 +66,7 @@ def words(listing: str, between: str | None = None) -> Rule:
 
 
 def each(inner: Rule) -> Rule:
-    """A list."""
+    """A rule for a list whose items follow the rule ``inner``."""
 
     def rule(value: Any, scope: Scope, _: Listing) -> Iterable[Task]:
         if not isinstance(value, list):
@@ -77,7 +77,7 @@ def each(inner: Rule) -> Rule:
 
 
 def optional(inner: Rule) -> Rule:
-    """Nothing, or that."""
+    """A rule for None, or a value that follows the rule ``inner``."""
 
     def rule(value: Any, scope: Scope, _: Listing) -> Iterable[Task]:
         return () if value is None else [Task(inner, value, scope)]
@@ -86,7 +86,7 @@ def optional(inner: Rule) -> Rule:
 
 
 def record(fields: Mapping[str, Rule]) -> Rule:
-    """Exactly these fields."""
+    """A rule for an object with exactly these fields."""
 
     def rule(value: Any, scope: Scope, _: Listing) -> Iterable[Task]:
         if not isinstance(value, dict) or value.keys() != fields.keys():
@@ -97,7 +97,7 @@ def record(fields: Mapping[str, Rule]) -> Rule:
 
 
 def choice(tag: str, kinds: Mapping[str, Rule]) -> Rule:
-    """A node whose field ``tag`` says which of these it is. The kinds may be filled in later."""
+    """A rule for a node whose field ``tag`` names one of ``kinds``. These may be added later."""
 
     def rule(value: Any, scope: Scope, _: Listing) -> Iterable[Task]:
         kind = value.get(tag) if isinstance(value, dict) else None
@@ -111,7 +111,7 @@ def choice(tag: str, kinds: Mapping[str, Rule]) -> Rule:
 def check_listed_name(
     what: str, node: Mapping[str, Any], fields: tuple[str, ...], names: frozenset[str]
 ) -> str:
-    """The name of a node in lower case: it must be bare, and among these."""
+    """The name of a node in lower case. It must have no schema, and be one of ``names``."""
     written = [node[field] for field in fields if node[field]]
     bare = len(written) == 1 and node["qualified_name"] == {"path": written}
     if not bare or written[0].lower() not in names:

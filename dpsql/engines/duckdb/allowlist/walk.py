@@ -1,4 +1,4 @@
-"""From node to node: each field of each must be as listed. It is a loop, so depth costs no stack."""
+"""The walk over a tree, of which each field of each node must be listed. It needs no call stack."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How DuckDB writes the functions of the catalog, one family a file, as there.
+"""Writers of the catalog's functions for DuckDB, one family a file, as in the catalog.
 
-A family is found because its module is here. What is not written here cannot run.
+All modules of this package are loaded. A function without a writer here cannot run.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ def _writers() -> Iterator[tuple[str, FunctionWriter]]:
 
 
 WRITERS: dict[str, FunctionWriter] = dict(_writers())
-"""By the name of the function. There is one for each function of the catalog, and for no other."""
+"""The writers by function name: one for each function of the catalog, and no others."""

@@ -1,4 +1,4 @@
-"""Numbers. Whole-number results that leave 64 bits are NULL, and so is what is divided by 0."""
+"""Arithmetic. Whole-number results beyond 64 bits are NULL, and so is a division by 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _binary(symbol: str) -> FunctionWriter:
 
 
 def _whole(texts: Sequence[str], args: tuple[Expression, ...]) -> list[str]:
-    """Two operands of which at least one has 64 bits, so that the operation has; NULL has a type."""
+    """Two operands with types. At least one has 64 bits, so that the operation has 64 bits."""
     narrow = args[0] if all(isinstance(a, Literal) for a in args) else None
     wide = [a is narrow or a.shape.kind is Kind.NULL for a in args]
     cast = [write_typed(t, a, Kind.INTEGER) for t, a in zip(texts, args, strict=True)]
@@ -51,7 +51,7 @@ def _modulo(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
 
 
 def _signed(form: str) -> FunctionWriter:
-    """The least whole number has no counterpart above: there the form is NULL."""
+    """A form that is NULL for the least whole number, whose negative does not exist."""
 
     def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
         return form.format(write_typed(texts[0], args[0], args[0].shape.kind))

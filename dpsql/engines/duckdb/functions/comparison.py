@@ -22,8 +22,8 @@ def _comparison(symbol: str) -> FunctionWriter:
 def _alike(texts: Sequence[str], args: tuple[Expression, ...]) -> list[str]:
     """The texts in a form that compares without failing.
 
-    A date beside a timestamp is cast with care: an engine's dates reach farther than its
-    timestamps, and its own cast raises. Numbers compare as they are.
+    A date beside a timestamp is cast by TRY_CAST: an engine's dates reach farther than its
+    timestamps, and its own implicit cast raises. Numbers are compared without a cast.
     """
     kind = common_kind(args, "a comparison")
     if kind is not Kind.TIMESTAMP:
@@ -37,14 +37,14 @@ def _in(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
 
 
 def _in_list(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    """The second argument is a whole list, already of constants that fit."""
+    """``IN`` with a whole list as the second argument, of constants of a fitting type."""
     kind = common_kind(args, "IN")
     value = write_coerced(texts[0], args[0], kind) if kind is Kind.TIMESTAMP else texts[0]
     return f"({value} IN {texts[1]})"
 
 
 def _like(operator: str) -> FunctionWriter:
-    """The option is the escape; a call without one has no escape."""
+    """A pattern operator. The option is its escape character, if there is one."""
 
     def write(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
         escape = " ESCAPE '" + option.replace("'", "''") + "'" if option else ""
@@ -54,10 +54,10 @@ def _like(operator: str) -> FunctionWriter:
 
 
 def _width_bucket(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    """Bounds may fall as well as rise; below the first is bucket 0, from the last on ``n + 1``.
+    """``width_bucket`` for rising or falling bounds: 0 before the first, ``n + 1`` from the last.
 
-    The value stands once: NULL becomes NaN, which is above everything and so passes ``greatest``
-    on both ways, and casts to NULL in the end.
+    The value is written once. NULL becomes NaN, which is above all numbers, so that both calls of
+    ``greatest`` return it; the final cast makes it NULL.
     """
     x, low, high = (as_double(t, a) for t, a in zip(texts[:3], args[:3], strict=True))
     count = texts[3]

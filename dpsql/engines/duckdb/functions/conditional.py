@@ -12,7 +12,7 @@ from dpsql.policy.types import INSTANT, Kind, digits_of
 
 
 def _choice(name: str) -> FunctionWriter:
-    """A function of values that are made of one kind first."""
+    """A function of values that are cast to one kind first."""
 
     def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
         kind = common_kind(args, name.upper())
@@ -23,7 +23,7 @@ def _choice(name: str) -> FunctionWriter:
 
 
 def _array(texts: Sequence[str], args: tuple[Expression, ...], order: str) -> str:
-    """``order`` sorted: the values by size, which noise may have turned around."""
+    """An array. If ``order`` is ``sorted``, it is sorted, since noise may have swapped values."""
     kind = common_kind(args, "ARRAY")
     parts = (write_coerced(t, a, kind) for t, a in zip(texts, args, strict=True))
     listed = f"[{', '.join(parts)}]"
@@ -31,7 +31,7 @@ def _array(texts: Sequence[str], args: tuple[Expression, ...], order: str) -> st
 
 
 def _nullif(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
-    """The first argument's type, as in PostgreSQL."""
+    """``nullif`` with the first argument's type, as in PostgreSQL."""
     kind, own = common_kind(args, "NULLIF"), args[0].shape.kind
     if own is Kind.NULL:
         return "NULL"
@@ -43,7 +43,7 @@ def _nullif(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
 
 
 def cast(text: str, argument: Expression, target: Kind) -> str:
-    """A value as another kind, NULL where it is none; numbers as PostgreSQL writes them in texts."""
+    """A value as another kind, or NULL. Numbers become texts as in PostgreSQL."""
     source, name = argument.shape.kind, argument.shape.type_name
     if source is target:
         return write_typed(text, argument, target)
@@ -57,7 +57,7 @@ def cast(text: str, argument: Expression, target: Kind) -> str:
 
 
 def _written(text: str, name: str) -> str:
-    """A number of the type of this name, which says how many digits are written."""
+    """A number cast to the type of this name, which decides how many digits are written."""
     held = "FLOAT" if name == "real" else name.upper() if digits_of(name) else ""
     return f"TRY_CAST({text} AS {held})" if held else text
 

@@ -10,7 +10,7 @@ from dpsql.ir.expressions import Expression
 
 
 def _curve(form: str) -> FunctionWriter:
-    """A function of doubles in a form that is total."""
+    """A function of doubles, in a form that never fails."""
 
     def write(texts: Sequence[str], args: tuple[Expression, ...], _: str) -> str:
         return form.format(*(as_double(t, a) for t, a in zip(texts, args, strict=True)))
@@ -19,7 +19,7 @@ def _curve(form: str) -> FunctionWriter:
 
 
 WRITERS: Mapping[str, FunctionWriter] = {
-    # Below 0 there is nothing, and the greatest double below 0 stands for all of that.
+    # Values below 0 give NULL. They are all replaced by the greatest double below 0 first.
     "sqrt": _curve("TRY(sqrt(nullif(greatest({0}, -5e-324), -5e-324)))"),
     "cbrt": _curve("cbrt({0})"),
     "exp": _curve("exp({0})"),

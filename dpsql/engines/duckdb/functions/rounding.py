@@ -1,4 +1,4 @@
-"""Rounding of numbers. Whole numbers are left alone where they have no digits to lose."""
+"""Rounding of numbers. A whole number only changes if digits before the point are rounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text."""
+"""Functions of texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpsql.policy.types import Kind
 
 
 def _trimming(name: str) -> FunctionWriter:
-    """The option has the characters that are taken off; spaces where there are none."""
+    """A trim function. The option has the characters to remove; by default these are spaces."""
 
     def write(texts: Sequence[str], _: tuple[Expression, ...], option: str) -> str:
         characters = (option or " ").replace("'", "''")

@@ -1,4 +1,4 @@
-"""Dates and timestamps. Arithmetic that overflows is NULL."""
+"""Functions of dates and timestamps. Arithmetic that overflows gives NULL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _extract(texts: Sequence[str], args: tuple[Expression, ...], option: str) ->
     text = write_typed(texts[0], args[0], Kind.TIMESTAMP)
     if option == "second":
         return f"(extract('microsecond' FROM {text}) / 1e6)"
-    # The cast is for constants: their NULL parts would be doubles.
+    # The cast is for constants: a NULL part of a constant would be a double.
     return f"CAST(TRY(extract('{option}' FROM {text})) AS {engine_type(part_kind(option))})"
 
 
@@ -51,12 +51,12 @@ def _to_zone(texts: Sequence[str], args: tuple[Expression, ...], option: str) ->
 
 
 def _from_zone(texts: Sequence[str], args: tuple[Expression, ...], option: str) -> str:
-    """A time that clocks skip is moved on by what they skip; of two, the later is meant."""
+    """Local time to UTC. A skipped time moves forward by the gap; an ambiguous one is the later."""
     return _change_zone(write_typed(texts[0], args[0], Kind.TIMESTAMP), option, "UTC")
 
 
 def _change_zone(text: str, before: str, after: str) -> str:
-    """The setting of the session plays no part: both zones are named."""
+    """A time in another zone. Both zones are named, so the session's setting does not matter."""
     return text if before == after else f"TRY(timezone('{after}', timezone('{before}', {text})))"
 
 

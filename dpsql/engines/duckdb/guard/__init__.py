@@ -1,23 +1,24 @@
-"""A second opinion on every statement before it is paid, from the engine's own reading of it.
+"""The second check of every statement before it is charged, on the tree of the engine's own parser.
 
-The planner says what a statement is; nothing here believes it. The statement's text is parsed by
-the engine's parser and walked by rules that know neither plans nor sensitivities, only which tables
-hold whose rows. What is not certainly of the expected form does not run.
+The check trusts nothing that the planner says about a statement. The engine's parser reads the
+statement's text, and rules walk the tree that know neither plans nor sensitivities, but only which
+tables hold rows of which units. A statement that is not certainly of the expected form does not
+run.
 
-Claim: a statement that passes reads listed columns of listed tables only; it joins rows of units by
-    the whole key of a unit, or of the row they belong to; it mixes rows of different units nowhere
-    but in counts and in sums of whole numbers that its own text bounds, or what was seen of the
-    data, and that do not grow with a unit's rows; nothing is decided by such a number before it has
-    its noise, and nobody's identifier names a group; it uses no function, cast or comparison that can
-    fail or that sees more than its arguments.
-Assumes: the engine parses the text as it will run it; functions named in ``terms`` are total; stored
-    columns have the types that the policy declares; there are no more rows than ``sizes`` says; what
-    ``seen`` looked up stays so.
-Argument: every node of the tree is matched by a rule of this package, which gives what is certain of its rows
-    and values; a node without one, or of which too little is certain, raises ``Unsafe``.
+Claim: a statement that passes reads listed columns of listed tables only. It joins rows of units
+    only by the whole key of a unit, or of the row that they belong to. It mixes rows of different
+    units only in counts, and in sums of whole numbers that do not grow with a unit's rows and are
+    bounded by its own text or by facts that were looked up in the data. Nothing is decided by such
+    a number before it has its noise, and no column that identifies people names a group. It uses no
+    function, cast or comparison that can fail or that reads more than its arguments.
+Assumes: the engine parses the text as it will run it; functions named in ``terms`` are total;
+    stored columns have the types that the policy declares; there are no more rows than ``sizes``
+    says; the facts that ``seen`` looked up stay true.
+Argument: every node of the tree is matched by a rule of this package, which returns the certain
+    facts of its rows and values. A node without a rule, or with too few facts, raises ``Unsafe``.
 
-Statements are admitted before anything is reserved (``engines.duckdb.guarded``). Those that a question may
-always be answered by are judged by their text alone; their alternatives trust what was seen of the data.
+Statements are admitted before anything is reserved (``engines.duckdb.guarded``). A measurement's
+own statement is checked by its text alone. Its alternatives also rely on facts of the data.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from dpsql.policy.prepared_copies import OVER_LIMIT_CATALOG, PreparedCopies
 
 __all__ = ["Guard", "Unsafe"]
 MOST_KNOWN = 2_000
-"""Statements that are known to be safe, of which digests are kept; a service asks the same ones again."""
+"""The most safe statements that are remembered, by their digests. A service asks them again."""
 
 
 _PLACE = re.compile(r'"query_location":\d+,"query_location_length":\d+,')
 _LAST_PLACE = re.compile(r',"query_location":\d+,"query_location_length":\d+(?=})')
-"""Where a part stands in the text; in a text constant the quotes would be escaped."""
+"""The position of a part in the text. Within a text constant the quotes would be escaped."""
 
 
 def _without_places(tree: str) -> str:
@@ -62,16 +63,16 @@ class Guard:
     def __init__(
         self, policy: Policy, shelf: PreparedCopies | None = None, holds: Holds | None = None
     ) -> None:
-        """No statement is known yet; without ``holds`` nothing is known of the data."""
+        """Remember no statement yet. Without ``holds`` nothing is known of the data."""
         self._seen = None if holds is None else Seen(policy, holds)
         self._tables: Mapping[Place, Listed] = _listed(policy, shelf or PreparedCopies())
         self._steady = policy.limits.strict_timing
         self._lock, self._number = threading.Lock(), next(_NUMBERS)
         self._known: dict[tuple[bytes, str], int] = {}
-        """What passed, and how many steps it took to walk it."""
+        """The forms that passed, by the way of their check, with the steps that it took."""
 
     def list_kept(self, name: str, table: str) -> None:
-        """Let statements read what is kept of a table under a name."""
+        """Let statements read the rows of a table that are kept under a name."""
         with self._lock:
             self._tables = {**self._tables, (OVER_LIMIT_CATALOG, name): self._tables["", table]}
 
@@ -79,10 +80,11 @@ class Guard:
         self, sql: str, *, form: bytes | None = None, over_public: bool = False,
         by_text: bool = False,
     ) -> None:  # fmt: skip
-        """Raise ``Unsafe`` for what must not run; statements of one ``form`` are walked once.
+        """Raise ``Unsafe`` if a statement must not run. Statements of one ``form`` are walked once.
 
-        Whoever gives a form answers for it that all statements of the form pass, or none; without it
-        a text is its own. ``by_text``: whether it passes depends on the statement and the policy alone.
+        A caller that gives a form guarantees that all statements of the form pass, or none. Without
+        a form, the text is the form. ``by_text``: the outcome depends on statement and policy
+        alone.
         """
         if form is None:
             form = blake2b(sql.encode("utf-8", "surrogatepass"), digest_size=32).digest()
@@ -104,7 +106,10 @@ class Guard:
         note_known((self._number, form))
 
     def _measured(self, tree: Node, *, by_text: bool) -> str:
-        """By its text alone; or, where that does not do, with what is seen of the data."""
+        """Check a measurement by its text alone or, if that fails, with facts of the data.
+
+        Returns the way in which it passed.
+        """
         try:
             check_measurement(tree, self._tables, steady=self._steady)
         except Unsafe:
@@ -117,7 +122,7 @@ class Guard:
 
 
 def parse_statement(sql: str) -> Node:
-    """The tree of a statement, without where its parts stand in the text."""
+    """The tree of a statement, without the positions of its parts in the text."""
     try:
         return query_tree(sql, _without_places)
     except TooDeep:

@@ -1,9 +1,10 @@
-"""Casts and constants: what a value is as another type, and whether it can always be one.
+"""Casts and constants: the facts of a value as another type, and whether a cast can fail.
 
-Claim: a plain CAST of a column never fails: it is of a pair of kinds that never does, or of a number
-    whose ends, as constants of the statement give them, are within the type.
-Assumes: the engine converts as its documentation says; pairs of kinds are tried on its edges by tests.
-Argument: ``is_total_cast``; all others are TRY_CASTs, stand inside TRY, or are of constants.
+Claim: a plain CAST of a column never fails. Its pair of kinds never fails, or it casts a number
+    whose bounds, from constants of the statement, are within the type.
+Assumes: the engine converts as its documentation says; tests try pairs of kinds at their limits.
+Argument: ``is_total_cast`` checks this. All other casts are TRY_CASTs, are inside TRY, or are of
+    constants.
 """
 
 from __future__ import annotations
@@ -42,16 +43,16 @@ SURE = frozenset(
     + [(NULL, kind) for kind in (WHOLE, DOUBLE, TEXT, TRUTH, DATE, TIME, SPAN)]
     + [(WHOLE, DOUBLE), (TRUTH, WHOLE)]
 )
-"""Kinds between which a plain CAST never fails, whatever the value."""
+"""Pairs of kinds between which a plain CAST never fails, whatever the value."""
 SHORT = frozenset(["date_part", "epoch_us", "length", "strpos", "sign"])
-"""Functions of whole numbers below 2**63, whatever the value."""
+"""Functions whose results are whole numbers below 2**63, whatever the value."""
 _SAME = {("uuid", TEXT), (DATE, TIME), ("timestamptz", TIME)}
-"""Casts that keep different values apart, beside those of one kind: sessions are in UTC."""
+"""Casts of different kinds that keep different values different: sessions are in UTC."""
 
 
 @memoize(Use.CACHED_CHECKS, 1024)
 def read_constant(kind: str, text: str) -> Fact:
-    """A constant of the statement: of a kind of literal, with its text."""
+    """The facts of a constant, from its kind of literal and its text."""
     if kind not in _LITERALS:
         raise Unsafe(f"a constant of type {kind}")
     if _LITERALS[kind] not in NUMBERS:
@@ -65,7 +66,7 @@ def read_constant(kind: str, text: str) -> Fact:
 
 
 def cast(child: Fact, target: Fact, *, given: bool) -> Fact:
-    """What is certain of a value as another type; ``given`` ones come with the statement."""
+    """The facts of a value as another type; ``given`` values are passed with the statement."""
     if child.picked:
         raise Unsafe("a CAST of one of several equal values that the order of rows has picked")
     low, high = child.low, child.high
@@ -92,7 +93,7 @@ def cast(child: Fact, target: Fact, *, given: bool) -> Fact:
 
 
 def separate(child: Fact, target: Fact) -> bool:
-    """Whether a cast keeps different values apart."""
+    """Whether a cast keeps different values different."""
     held = child.held if child.kind == STORED else child.kind
     same = held == target.kind or (held, target.kind) in _SAME
     return same and child.bits <= target.bits
@@ -112,7 +113,7 @@ def _one_double(child: Fact) -> bool:
 
 
 def is_total_cast(node: Node, child: Fact, target: Fact) -> bool:
-    """Whether a plain CAST cannot fail: a pair of the list, or a number that has room."""
+    """Whether a plain CAST cannot fail: its pair is listed, or the number fits into the type."""
     if node["type_expr"]["type_name"] in ("LIST", "STRUCT"):
         return False
     if (child.kind, target.kind) in SURE:
@@ -124,7 +125,7 @@ def is_total_cast(node: Node, child: Fact, target: Fact) -> bool:
 
 
 def _in_64_bits(node: Node) -> bool:
-    """Whether what is cast to BIGINT is a function whose numbers have no more bits than that."""
+    """Whether a cast to BIGINT is of a function whose results fit into 64 bits."""
     inner = node["child"]
     while inner["class"] == "OPERATOR" and inner["type"] == "OPERATOR_TRY":
         (inner,) = inner["children"]

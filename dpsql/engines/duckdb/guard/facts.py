@@ -1,4 +1,4 @@
-"""What is certain of a value, and what may stand beside what."""
+"""The certain facts of a value, and the kinds of values that may be combined."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from dpsql.engines.duckdb.guard.parts import Node
 
 
 class Unsafe(Exception):
-    """A statement that must not run; the words name its parts, never data."""
+    """Raised for a statement that must not run. The message names its parts, never data."""
 
 
 WHOLE, DOUBLE, TEXT, TRUTH = "whole", "double", "text", "truth"
 DATE, TIME, NULL, SPAN, LIST, STORED = "date", "time", "null", "span", "list", "stored"
 NUMBERS = (WHOLE, DOUBLE)
 SAME_BYTES = frozenset([WHOLE, TEXT, TRUTH, DATE, TIME, NULL, "uuid", "timestamptz"])
-"""Kinds of which equal values are the same bytes. Doubles have two zeros and several NaN, spans of
-time several spellings, and records, lists and whatever else there is may hold those."""
+"""Kinds whose equal values have the same bytes. Doubles have two zeros and several NaN, intervals
+have several forms, and records, lists and other kinds may hold those."""
 KINDS = {
     "BIGINT": WHOLE, "INTEGER": WHOLE, "HUGEINT": WHOLE, "DOUBLE": DOUBLE, "VARCHAR": TEXT,
     "BOOLEAN": TRUTH, "DATE": DATE, "TIMESTAMP": TIME, "INTERVAL": SPAN,
 }  # fmt: skip
 BITS = {"INTEGER": 31, "BIGINT": 63, "HUGEINT": 127}
-"""Whole numbers of a type are below two to the power of this."""
+"""The bits of whole-number types: absolute values are at most two to the power of these."""
 ABOVE, BELOW = 1, 2
-"""The sides on which a number is as large as a unit has rows."""
+"""The sides on which a number may grow with a unit's number of rows."""
 
 End = Any
-"""An int, or a Fraction: no type is above both but object."""
+"""An int or a Fraction, whose only common type is object."""
 Origin = tuple[str, int, int, int]
-"""A part of a table's key: the table, which part of how many, and by which reading of a table."""
+"""A part of a table's key: the table, the part's position, the number of parts, and the reading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is certain of a value.
+    """The certain facts of a value.
 
-    ``low`` and ``high`` are ends that constants of the statement give it (for what is no number:
-    0, where there are any), ``bits`` how many its type has. ``unit`` are the parts of the unit's
-    key that it is; ``keys`` those of the key of a row that says whose rows these are. ``held`` is
-    the declared type of a stored column.
+    ``low`` and ``high`` are bounds by constants of the statement. For a value that is no number
+    they are 0 if it has such bounds. ``bits`` are those of its type. ``unit`` has the positions of
+    the parts of the unit's key that are equal to the value. ``keys`` has the same for the key of a
+    row that tells the unit of these rows. ``held`` is the declared type of a stored column.
 
-    A double that is ``whole`` has no fraction. Of ``canonical`` values those that compare as equal are
-    the same bytes; where a value is ``picked``, the order of rows decided which of several equal ones. ``exact`` numbers are of rows of several units, and
-    wait for noise. On the sides ``many``, what one unit's number is grows with its rows; a ``share``
-    shrinks with them. ``shown`` is whether a group may be named by it.
+    A double that is ``whole`` has no fraction. ``canonical`` values that compare as equal have the
+    same bytes. If a value is ``picked``, the order of rows chose it among several equal ones.
+    ``exact`` numbers are of rows of several units, and need noise. On the sides ``many``, one
+    unit's number grows with its rows; a ``share`` shrinks with them. ``shown`` says whether the
+    value may name a group.
     """
 
     kind: str
@@ -68,51 +69,51 @@ class Fact:
 
     @property
     def bounded(self) -> bool:
-        """Whether constants of the statement are on both sides of it."""
+        """Whether constants of the statement bound it on both sides."""
         return self.low is not None and self.high is not None
 
     @property
     def identical(self) -> bool:
-        """Whether values that compare as equal are the same bytes."""
+        """Whether values that compare as equal have the same bytes."""
         kind = self.held if self.kind == STORED else self.kind
         return kind in SAME_BYTES or self.canonical
 
     @property
     def nonzero(self) -> bool:
-        """Whether its ends leave no room for zero."""
+        """Whether its bounds exclude zero."""
         return (self.low or 0) > 0 or (self.high or 0) < 0
 
     @property
     def size(self) -> End:
-        """How far a bounded number is from zero at most."""
+        """The largest absolute value of a bounded number."""
         return max(abs(self.low or 0), abs(self.high or 0))
 
 
 @lru_cache(maxsize=256)
 def plain(kind: str) -> Fact:
-    """A fact about a value of which its kind is certain, made once: there are few of them."""
+    """The fact of a value of which only the kind is certain. Each is made once."""
     return Fact(kind)
 
 
 def fact_of_size(kind: str, size: int, bits: int = 63) -> Fact:
-    """A number between minus and plus ``size``; of anything else, that constants bound it."""
+    """A number between minus and plus ``size``. A value of another kind is bounded by constants."""
     return Fact(kind, -size, size, bits)
 
 
 def kind_of(node: Node) -> Fact:
-    """The kind of a type; lists of records have a fact for each field."""
+    """The fact of a type. A list of records has a fact for each field."""
     name = node["type_name"].upper()
     if name == "LIST":
         return kind_of(node["children"][0])
     if name == "STRUCT":
         return Fact(STORED, fields={c["alias"]: kind_of(c) for c in node["children"]})
-    if name not in KINDS or node["children"]:  # what else a type says may be a collation
+    if name not in KINDS or node["children"]:  # a type's further parts may be a collation
         raise Unsafe(f"the type {name}")
     return Fact(KINDS[name], bits=BITS.get(name, 0))
 
 
 def merge_facts(found: list[Fact]) -> Fact:
-    """What is certain of a value that is one of several."""
+    """The facts of a value that is one of several values."""
     if len(found) == 1:
         return found[0]
     known = [f for f in found if f.kind != NULL] or found
@@ -136,21 +137,21 @@ def merge_facts(found: list[Fact]) -> Fact:
 
 
 def least(ends: Iterable[End | None]) -> End | None:
-    """The lowest of several low ends; None if one of them has none."""
+    """The lowest of several low ends; None if one of them is None."""
     known = list(ends)
     return 0 if not known else None if None in known else min(known)  # type: ignore[type-var]
 
 
 def greatest(ends: Iterable[End | None]) -> End | None:
-    """The highest of several high ends; None if one of them has none."""
+    """The highest of several high ends; None if one of them is None."""
     known = list(ends)
     return 0 if not known else None if None in known else max(known)  # type: ignore[type-var]
 
 
 def alike(found: list[Fact]) -> None:
-    """Only like stands beside like: else an engine converts, and may fail on what a row holds.
+    """Refuse to combine values of different kinds: an engine would convert them, and might fail.
 
-    Stored columns are alike if they are declared so: of one type, or one key.
+    Stored columns are alike if they have the same declared type, or are the same part of one key.
     """
     kinds = {f.kind for f in found} - {NULL}
     if kinds == {STORED}:
@@ -167,5 +168,5 @@ def alike(found: list[Fact]) -> None:
 
 
 def hide_fact(fact: Fact) -> Fact:
-    """The same, of what must not name a group."""
+    """The fact of a value that must not name a group."""
     return fact if not fact.shown else replace(fact, shown=False)

@@ -1,9 +1,10 @@
-"""Which columns a value is made of: for the rule that nobody's identifier names a group.
+"""The columns that a value is made of, for the rule that no identifier of a person names a group.
 
-Claim: a value holds nothing of a column that is not named here but which rows it chose, or how many.
-Assumes: listed functions see nothing but their arguments.
-Argument: a count says how many values there are, a place how many come before, a truth value one bit;
-    what decides between the results of a CASE is in none of them.
+Claim: of a column that is not returned here, a value shows at most which rows it chose, or how
+    many.
+Assumes: listed functions read nothing but their arguments.
+Argument: a count tells how many values there are, a rank how many come before, and a truth value is
+    one bit. The conditions of a CASE are in none of its results.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ _TELLS_NO_VALUE = frozenset(
     [*COUNTING, *PLACES]
     + [name for kinds in (AGGREGATES, TOTAL) for name, kind in kinds.items() if kind == TRUTH]
 )
-"""Functions and windows whose result is a number of rows or a truth value."""
+"""Functions and window functions whose result is a number of rows or a truth value."""
 _TRUE_OR_NOT = frozenset(["COMPARISON", "CONJUNCTION", "SUBQUERY"])
-"""Classes of expressions that give truth values; a subquery is the list of an IN."""
+"""Classes of expressions that give truth values. A subquery is the list of an IN."""
 _SOME_VALUE = frozenset(["OPERATOR_COALESCE", "OPERATOR_TRY"])
-"""Operators that give one of their values; all others give truth values."""
+"""Operators that return one of their values. All others give truth values."""
 
 
 def made_of(node: object) -> Iterator[list[str]]:
-    """The names of the columns that an expression may hold something of."""
+    """The names of the columns whose values may be in an expression's value."""
     if isinstance(node, list):
         for child in node:
             yield from made_of(child)

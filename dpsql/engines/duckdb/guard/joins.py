@@ -1,9 +1,9 @@
-"""Joins: rows of one unit meet rows of that unit, and numbers before noise meet public keys.
+"""Joins of rows with rows of the same unit, and of numbers before noise with public keys.
 
-Claim: where both sides are rows of units, a row meets rows of its own unit only.
+Claim: if both sides are rows of units, a row is joined with rows of its own unit only.
 Assumes: keys that foreign keys of the policy refer to are unique.
-Argument: the condition makes either every part of the unit's key equal, or every part of the key of
-    one row, in each side that of the row which says whose that side's rows are.
+Argument: the condition equates either every part of the unit's key, or every part of the key of one
+    row, which on each side is the row that tells the unit of that side's rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def join_rows(left: Rows, right: Rows, node: Node, terms: Terms, *, steady: bool
         return replace(left, state=state, parts=parts, kind=unit, above=False, few=few, read=None)
     other = _optional(right) if kind == "LEFT" else right
     strays = left.strays or (right.strays and kind != "LEFT")
-    if kind == "INNER" and _owners(pairs):  # both sides' rows are of that one row's unit
+    if kind == "INNER" and _owners(pairs):  # rows of both sides belong to that row's unit
         strays = left.strays and right.strays
     both = Rows(
         left.sources + other.sources, state, parts, unit, hides=left.hides or right.hides,
@@ -53,7 +53,7 @@ def join_rows(left: Rows, right: Rows, node: Node, terms: Terms, *, steady: bool
 
 
 def _meet(left: Rows, right: Rows, node: Node) -> None:
-    """Refuse joins of what must not meet, and those that keep rows of nobody."""
+    """Refuse joins of rows that must not be joined, and joins that keep rows without a unit."""
     kind, states = node["join_type"], {left.state, right.state}
     plain = kind in ("INNER", "LEFT", "SEMI", "ANTI")
     if not plain or node["ref_type"] not in ("REGULAR", "CROSS"):
@@ -71,12 +71,12 @@ def _meet(left: Rows, right: Rows, node: Node) -> None:
 
 
 def state_of(states: set[str]) -> str:
-    """Whose rows are in one relation that has rows of several states."""
+    """The state of a relation that has rows of several states."""
     return next(s for s in (PRIVATE, MEASURED, PUBLIC) if s in states)
 
 
 def _by_keys(condition: Node | None) -> bool:
-    """Whether a condition says that keys are the same, or nothing."""
+    """Whether a condition only compares keys, or is constant."""
     return condition is not None and all(
         part["type"] == "COMPARE_NOT_DISTINCT_FROM" or part["class"] == "CONSTANT" or _true(part)
         for part in conjuncts(condition)
@@ -88,7 +88,7 @@ def _true(part: Node) -> bool:
 
 
 def _pairs(condition: Node, left: Rows, right: Rows, terms: Terms) -> list[Pair]:
-    """What a condition makes equal of both sides, of the left one first."""
+    """The pairs of values of both sides that a condition makes equal, the left value first."""
     found = []
     for one, other in equal(condition):
         first, second = terms.fact(one), terms.fact(other)
@@ -108,7 +108,7 @@ def _units(pairs: list[Pair], left: Rows, right: Rows) -> bool:
 
 
 def _owners(pairs: list[Pair]) -> bool:
-    """Whether pairs make every part of the key of a row equal that both sides' rows belong to."""
+    """Whether pairs equate every part of the key of a row that the rows of both sides belong to."""
     found: dict[tuple[str, int, int, int], set[int]] = {}
     for one, other in pairs:
         for table, part, count, reading in one.keys:
@@ -119,7 +119,7 @@ def _owners(pairs: list[Pair]) -> bool:
 
 
 def _optional(rows: Rows) -> Rows:
-    """Columns that are NULL in rows without a partner: no unit's key, since those are many units'."""
+    """Columns that are NULL in rows without a partner. They are no key: many units share NULL."""
     return rows.changed(
         lambda f: replace(f, unit=frozenset(), keys=frozenset()) if f.unit or f.keys else f
     )
@@ -138,9 +138,9 @@ def _pairing(condition: Node | None, left: Rows) -> bool:
 
 
 def _with_units(rows: Rows, condition: Node) -> Rows:
-    """Rows whose equal columns all hold the keys that one of them holds.
+    """Rows in which columns that a condition makes equal all have each other's keys.
 
-    Not those cast to what is the same for different values.
+    Columns with a cast that makes different values equal are left out.
     """
     sources: list[tuple[str, Columns]] = [(alias, dict(c)) for alias, c in rows.sources]
     rows = replace(rows, sources=tuple(sources))
@@ -160,7 +160,7 @@ def _with_units(rows: Rows, condition: Node) -> Rows:
 
 
 def _apart(side: Node, rows: Rows) -> bool:
-    """Whether what is compared differs where the column does."""
+    """Whether different values of the column stay different in the comparison."""
     if side["class"] != "CAST":
         return True
     return separate(rows.resolve(name_of(side)), kind_of(side["type_expr"]))

@@ -1,4 +1,4 @@
-"""What the guard knows of a policy: listed columns, and whose rows a table holds."""
+"""The guard's knowledge of a policy: the listed columns, and the units of a table's rows."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _HELD = {
     "smallint": WHOLE, "integer": WHOLE, "bigint": WHOLE, "real": DOUBLE, "double": DOUBLE,
     "text": TEXT, "date": DATE, "timestamp": TIME, "boolean": TRUTH,
 }  # fmt: skip
-"""What stored columns of a type are; others are of that very type only."""
+"""The kinds of declared types. Each other type is a kind of its own."""
 _EXACT = {
     Kind.BOOLEAN: Fact(TRUTH), Kind.INTEGER: Fact(WHOLE, bits=63), Kind.DOUBLE: Fact(DOUBLE),
     Kind.TEXT: Fact(TEXT), Kind.DATE: Fact(DATE), Kind.TIMESTAMP: Fact(TIME),
 }  # fmt: skip
-"""What is certain of a column whose type in the source is the one that a kind is read as."""
+"""The facts of a column whose type in the source is the type that its kind is read as."""
 _MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A table: its columns, the kind of unit (None: public), and which columns are its key here.
+    """A table: its columns, the kind of its unit (None: public), and the unit's key columns.
 
-    ``unit`` has a column for each part of the key; it is empty where the key is in a parent table,
-    and for rows that are units of their own. ``parts`` is how many parts the key has. A prepared
-    copy has ``whole`` columns too, of numbers that were bounded when it was made, with their ends.
-    ``keys`` are the columns of keys that say whose a row is: the table's own, where rows of others
-    lead there, and those of the row that it leads to itself.
+    ``unit`` has a column for each part of the unit's key. It is empty if the key is in a parent
+    table, and for rows that are units of their own. ``parts`` is the number of the key's parts. A
+    prepared copy also has ``whole`` columns, of numbers that were bounded when it was made, with
+    their bounds. ``keys`` are keys by which rows find their unit: the table's own key, if rows of
+    other tables refer to it, and the key of the parent row that its rows refer to.
     """
 
     columns: frozenset[str]
@@ -55,15 +55,15 @@ class Listed:
     held: Mapping[str, str] = field(default_factory=dict)
     identifiers: frozenset[str] = frozenset()
     strays: bool = False
-    """Whether rows may have no unit: their key is NULL, or they lead to no row that has one."""
+    """Whether rows may have no unit: their key is NULL, or their path leads to no unit."""
     ends: Mapping[str, tuple[End, End]] = field(default_factory=dict)
-    """What was seen of stored columns: between which ends all their numbers are."""
+    """The bounds of all numbers of stored columns, as they were looked up in the data."""
     exact: Mapping[str, Fact] = field(default_factory=dict)
-    """The type of columns that the engine's catalog says to have one of ``KINDS``."""
+    """The types of columns that have one of ``KINDS`` in the engine's catalog."""
 
     @cached_property
     def facts(self) -> Mapping[str, Fact]:
-        """What is certain of each column."""
+        """The facts of each column."""
         found = {name: Fact(STORED, held=self.held.get(name, "")) for name in self.columns}
         for part, column in enumerate(self.unit):
             held = self.held.get(column, "")
@@ -79,7 +79,7 @@ class Listed:
         return found
 
     def read(self, number: int) -> Iterator[tuple[str, Fact]]:
-        """The columns that are parts of keys, in the reading of the table with this number."""
+        """The columns that are parts of keys, for the reading of the table with this number."""
         found: dict[str, set[tuple[str, int, int, int]]] = {}
         for table, columns in self.keys:
             for part, column in enumerate(columns):
@@ -90,7 +90,7 @@ class Listed:
 
 
 Place = tuple[str, str]
-"""A schema or catalog (empty for the source) and the name of a table there."""
+"""A schema or catalog (empty for the source), and the name of a table there."""
 
 
 def list_tables(policy: Policy, shelf: PreparedCopies) -> Mapping[Place, Listed]:
@@ -102,7 +102,7 @@ def list_tables(policy: Policy, shelf: PreparedCopies) -> Mapping[Place, Listed]
 
 
 def _key_types(policy: Policy, name: str) -> tuple[str, ...]:
-    """What the parts of the unit's key are declared as, where the path of a table ends."""
+    """The declared types of the unit's key, in the table where the path ends."""
     table = policy.tables[name]
     holder = policy.tables[table.path[-1].references] if table.path else table
     declared = [holder.columns[column].declared for column in table.unit_columns]
@@ -110,7 +110,7 @@ def _key_types(policy: Policy, name: str) -> tuple[str, ...]:
 
 
 def _copy(table: Listed, copy: PreparedCopy, key: tuple[str, ...]) -> Listed:
-    """A copy has the columns of its table, and those that it was given."""
+    """A prepared copy: the columns of its table, and the copy's own columns."""
     steps = {s.name: (s.low, s.high) for s in copy.steps.values()}
     if not table.parts:
         return replace(table, whole=steps)

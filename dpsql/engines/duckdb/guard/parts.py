@@ -1,4 +1,4 @@
-"""Parts of the engine's syntax tree, and what can be told of them without knowing any table."""
+"""Parts of the engine's syntax tree, and functions on them that need no knowledge of a table."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 Node = dict[str, Any]
 """A part of the engine's syntax tree."""
 _HASH = 64
-"""How many bits a hash has."""
+"""The bits of a hash."""
 _MARKS = 6
-"""The bits of a number that says which of 64 bits is meant."""
+"""The bits of a number that selects one of 64 bits."""
 
 
 def arguments(node: Node) -> list[Node]:
@@ -19,9 +19,9 @@ def arguments(node: Node) -> list[Node]:
 
 
 def find_ranges(condition: Node) -> Iterator[tuple[Node, Node, Node]]:
-    """What a condition puts between two constants: compared with one from either side.
+    """The values that a condition puts between two constants, with the low and the high constant.
 
-    Equal parts of a tree are equal expressions: the places where they stand are not in it.
+    Equal parts of a tree are equal expressions, because the tree has no positions in the text.
     """
     lows: list[tuple[Node, Node]] = []
     highs: list[tuple[Node, Node]] = []
@@ -36,24 +36,23 @@ def find_ranges(condition: Node) -> Iterator[tuple[Node, Node, Node]]:
 
 
 def above(condition: Node) -> Iterator[tuple[Node, int, None]]:
-    """Where a condition does not hold, the whole number that is greater than its constant."""
+    """The lower bound of a whole number where a condition ``<= constant`` on it does not hold."""
     text = condition.get("right", {}).get("literal", {"kind": ""})
     if condition["type"] == "COMPARE_LESSTHANOREQUALTO" and text["kind"] == "INTEGER":
         yield condition["left"], int(text["text"]) + 1, None
 
 
 def unequal(node: Node) -> bool:
-    """Whether a value is NULL instead of zero."""
+    """Whether a value is ``nullif(x, 0)``, which is never zero."""
     if node.get("function_name") != "nullif":
         return False
     return bool(arguments(node)[1].get("literal", {}).get("text") == "0")
 
 
 def between_zones(node: Node) -> Node | None:
-    """The timestamp of which ``timezone`` gives the time in another zone; None unless both are named.
+    """The timestamp that two calls of ``timezone`` convert between two named zones, or None.
 
-    From one zone alone an engine makes an instant, and what that is as a time follows from the
-    setting of a session.
+    One call alone gives an instant, which as a time depends on a setting of the session.
     """
     for _ in range(2):
         plain = node.get("function_name") == "timezone" and len(node["arguments"]) == 2
@@ -66,9 +65,9 @@ def between_zones(node: Node) -> Node | None:
 
 
 def shown_number(node: Node) -> Node | None:
-    """The number that a cast writes as text with so many decimals, or as one of 32 bits; or None.
+    """The number that a cast writes as text, with fixed decimals or as a 32-bit float; or None.
 
-    A decimal may stand in no other place: arithmetic of decimals fails where it overflows.
+    Decimals are allowed in no other place, because arithmetic of decimals fails if it overflows.
     """
     inner = node["child"]
     if inner["class"] != "CAST" or not (inner["try_cast"] and node["try_cast"]):
@@ -81,7 +80,7 @@ def shown_number(node: Node) -> Node | None:
 
 
 def constant(node: Node) -> bool:
-    """Whether a value is written in the statement, or comes with it."""
+    """Whether a value is a constant of the statement, or passed with it."""
     if node["class"] == "CAST":
         return constant(node["child"])
     if node["class"] == "FUNCTION" and node["function_name"] in ("-", "+"):
@@ -90,10 +89,10 @@ def constant(node: Node) -> bool:
 
 
 def canonical(node: Node) -> Node | None:
-    """The value of which an expression is the canonical form as a double; None where it is none.
+    """The value ``x`` of an expression that is the canonical form of ``x`` as a double, else None.
 
-    ``CASE WHEN isnan(x) THEN CAST('NaN' AS DOUBLE) ELSE x + 0.0e0 END``: minus zero and zero are
-    zero, and there is one NaN. All else stays as it is, and so does NULL.
+    The form is ``CASE WHEN isnan(x) THEN CAST('NaN' AS DOUBLE) ELSE x + 0.0e0 END``. It makes minus
+    zero zero, and has one NaN. It changes no other value, nor NULL.
     """
     if len(node["case_checks"]) != 1 or not not_a_number(node["case_checks"][0]["then_expr"]):
         return None
@@ -115,7 +114,7 @@ def not_a_number(node: Node) -> bool:
 
 
 def conjuncts(node: Node) -> Iterator[Node]:
-    """The parts of a condition that all must hold."""
+    """The parts of a condition, all of which must hold."""
     if node["class"] == "CONJUNCTION" and node["type"] == "CONJUNCTION_AND":
         for child in node["children"]:
             yield from conjuncts(child)
@@ -124,7 +123,7 @@ def conjuncts(node: Node) -> Iterator[Node]:
 
 
 def is_plain_star(star: Node) -> bool:
-    """Whether a ``*`` is all columns, each as it is."""
+    """Whether a ``*`` stands for all columns without changes."""
     changes = ("relation_name", "exclude_list", "replace_list", "columns", "expr",
                "qualified_exclude_list", "rename_list")  # fmt: skip
     return not any(star[change] for change in changes)
@@ -143,21 +142,21 @@ def find_column_names(node: object) -> Iterator[list[str]]:
 
 
 def equal(node: Node) -> Iterator[tuple[Node, Node]]:
-    """The two sides of each equality that a condition needs, where both are columns or casts."""
+    """The two sides of each equality that must hold, if both are columns or casts of columns."""
     for part in conjuncts(node):
         if part["type"] == "COMPARE_EQUAL" and name_of(part["left"]) and name_of(part["right"]):
             yield part["left"], part["right"]
 
 
 def name_of(node: Node) -> list[str]:
-    """The name of a column, as it is or cast; nothing for what is none."""
+    """The name of a column, also below a cast; empty for other expressions."""
     inner = node["child"] if node["class"] == "CAST" else node
     names: list[str] = inner.get("column_names", [])
     return names
 
 
 def place_bits(args: list[Node]) -> int | None:
-    """How many bits of a hash are left when a constant moves the others out; None for all else."""
+    """The bits of a hash that a shift by a constant leaves; None for other expressions."""
     value, by = args
     if value.get("function_name") != "hash" or by.get("literal", {}).get("kind") != "INTEGER":
         return None
@@ -166,7 +165,7 @@ def place_bits(args: list[Node]) -> int | None:
 
 
 def is_marked_bit(args: list[Node]) -> bool:
-    """Whether a one of 128 bits is moved to a place that the first bits of a hash say."""
+    """Whether a 128-bit one is shifted by the first bits of a hash."""
     one, by = args
     wide = one["class"] == "CAST" and one["type_expr"]["type_name"] == "HUGEINT"
     if not wide or one["child"].get("literal", {}).get("text") != "1":
@@ -176,5 +175,5 @@ def is_marked_bit(args: list[Node]) -> bool:
 
 
 def is_microsecond_part(name: str, args: list[Node]) -> bool:
-    """The one part of a time that is always there."""
+    """Whether a call extracts microseconds, the one part of a time that never fails."""
     return name == "date_part" and args[0].get("literal", {}).get("text") == "microsecond"

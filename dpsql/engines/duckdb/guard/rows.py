@@ -1,4 +1,4 @@
-"""Rows of a FROM clause or of a query: their columns, and whose they are."""
+"""Rows of a FROM clause or of a query: their columns, and the state of their units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Columns = dict[str, Fact]
 
 
 class Every(Columns):
-    """The columns of a public table that lists none: all that it has."""
+    """All columns of a public table that lists none."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -23,12 +23,12 @@ class Every(Columns):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Columns by alias, and whose rows they are.
+    """Columns by alias, and the units of their rows.
 
-    Rows ``above`` are one for each unit that has more rows than a constant; ``few`` are rows of
-    the other units. ``hides`` says that some column must not name a group. ``strays`` says that
-    some rows may have no unit: their key is NULL. ``read`` is the FROM and the WHERE that a query's
-    rows are of. ``grouped`` are columns of which no two rows have the same values.
+    If ``above``, there is one row for each unit that has more rows than a constant. If ``few``, the
+    rows are those of the other units. ``hides`` says that some column must not name a group.
+    ``strays`` says that some rows may have no unit, because their key is NULL. ``read`` is the FROM
+    and the WHERE of a query's rows. No two rows have the same values in the columns ``grouped``.
     """
 
     sources: tuple[tuple[str, Columns], ...]
@@ -43,7 +43,7 @@ class Rows:
     grouped: frozenset[str] | None = None
 
     def find(self, names: list[str]) -> Fact | None:
-        """The column of a name, the first one where USING has joined several."""
+        """The column of a name. If USING has merged several, it is the first one."""
         table = names[0] if len(names) > 1 else None
         column = names[-1] if len(names) < 3 else names[1]
         for alias, columns in self.sources:
@@ -53,7 +53,7 @@ class Rows:
         return None
 
     def resolve(self, names: list[str]) -> Fact:
-        """The same; ``Unsafe`` where there is none."""
+        """The column of a name. Raises ``Unsafe`` if there is none."""
         found = self.find(names)
         if found is None:
             raise Unsafe(f"the column {'.'.join(names)}, which is not listed here")
@@ -69,7 +69,7 @@ class Rows:
         return replace(self, sources=((alias, columns),))
 
     def changed(self, change: Callable[[Fact], Fact]) -> Rows:
-        """The same rows with something else certain of their columns."""
+        """The same rows, with changed facts of their columns."""
         return replace(
             self,
             sources=tuple(
@@ -80,7 +80,7 @@ class Rows:
 
 
 def apply_condition(rows: Rows, condition: Node | None) -> Rows:
-    """The rows that a condition keeps, which may say that each has the whole key of its unit."""
+    """The rows that a condition keeps. It may ensure that each has the whole key of its unit."""
     if condition is None or not rows.strays:
         return rows
     held = [
@@ -93,7 +93,7 @@ def apply_condition(rows: Rows, condition: Node | None) -> Rows:
 
 
 def apart(found: Iterator[tuple[str, Fact]]) -> Columns:
-    """Columns by name. No two may be one name to the engine, which reads the first of them."""
+    """Columns by name. Raises if two are the same to the engine, which would read the first one."""
     columns: Columns = {}
     folded = set()
     for name, fact in found:
@@ -105,7 +105,7 @@ def apart(found: Iterator[tuple[str, Fact]]) -> Columns:
 
 
 def anew(rows: Rows, numbers: Iterator[int]) -> Rows:
-    """Rows that are read once more: keys of one reading are no keys of another's rows."""
+    """Rows that are read another time. The keys of one reading do not identify rows of another."""
     fresh: dict[int, int] = {}
 
     def renumbered(fact: Fact) -> Fact:

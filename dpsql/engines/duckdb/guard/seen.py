@@ -1,9 +1,9 @@
-"""What the guard looks up of the data for itself: whether columns keep their ranges, and tables are small.
+"""The guard's own look-ups in the data: whether columns keep their ranges, and tables are small.
 
-Most statements bound each value in their own text, and join each row with the one that tells its unit.
-Those that do not are safe only over columns whose every value is within what the policy declares, and
-over tables of which each row leads to a unit. The engine is asked about it once more, in other words
-than the planner's (``lookups``), when a policy is opened; a statement never makes it ask.
+Most statements bound each value in their own text, and join each row with the parents on the path
+to its unit. Other statements are safe only over columns whose values are all in the declared range,
+and over tables whose rows all lead to a unit. When a policy is opened, the engine is asked about
+this again, by other queries than the planner's (``lookups``). A statement never causes a look-up.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dpsql.policy.model import Column, Policy, Table
 from dpsql.policy.types import Kind
 
 Holds = Callable[[str], bool]
-"""Whether a query was asked when the policy was opened, and had no row."""
+"""Says whether a query was asked when the policy was opened, and had no row."""
 
 
 def lookups(policy: Policy, places: Iterable[Place]) -> Iterator[tuple[str, str]]:
-    """Every query whose outcome ``Seen`` may want, with the name of its table."""
+    """Every query whose outcome ``Seen`` may need, with the name of its table."""
     for place in sorted(places):
         yield place[-1], _larger(place)
     for table in policy.tables.values():
@@ -37,21 +37,21 @@ def lookups(policy: Policy, places: Iterable[Place]) -> Iterator[tuple[str, str]
 
 
 def strays(policy: Policy) -> Iterator[tuple[str, str]]:
-    """Of each table that leads to its unit: a query that has a row if some row leads to none."""
+    """For each table with a path to its unit, a query that has a row if some row leads to none."""
     for table in policy.tables.values():
         if table.path:
             yield table.name, _stray(table)
 
 
 class Seen:
-    """What was found, for one statement at a time. It asks nothing."""
+    """The outcomes of look-ups, for the check of statements. It asks the engine nothing."""
 
     def __init__(self, policy: Policy, holds: Holds) -> None:
-        """``holds`` knows what was found of ``lookups``."""
+        """``holds`` knows the outcomes of ``lookups``."""
         self._policy, self._holds = policy, holds
 
     def of(self, node: Node, tables: Mapping[Place, Listed]) -> tuple[Mapping[Place, Listed], bool]:
-        """The tables with ends of the columns that a statement names, and whether each it reads is small."""
+        """The tables, with bounds of a statement's columns, and if it reads only small ones."""
         read = {place for place in _read(node) if place in tables}
         columns = {names[-1] for names in find_column_names(node)}
         found = dict(tables)
@@ -87,7 +87,7 @@ def _read(node: object) -> Iterator[Place]:
 
 
 def _ends_of(column: Column) -> tuple[End, End] | None:
-    """Ends that the declared range is between, as the engine may write them."""
+    """Bounds that contain the declared range, as numbers of the engine's types."""
     if column.range is None or column.kind not in (Kind.INTEGER, Kind.DOUBLE):
         return None
     low, high = (Fraction(str(end)) for end in column.range)
@@ -97,7 +97,7 @@ def _ends_of(column: Column) -> tuple[End, End] | None:
 
 
 def _outside(table: str, column: Column, ends: tuple[End, End]) -> str:
-    """A query for a number of a column that is not between its ends: NaN is above all."""
+    """A query for a value of a column beyond its bounds. NaN is above all numbers."""
     whole = column.kind is Kind.INTEGER
     value = f"TRY_CAST({_quoted(column.name)} AS {'BIGINT' if whole else 'DOUBLE'})"
     low, high = (str(end) if whole else f"{float(end)!r}::DOUBLE" for end in ends)
@@ -105,7 +105,7 @@ def _outside(table: str, column: Column, ends: tuple[End, End]) -> str:
 
 
 def _stray(table: Table) -> str:
-    """A query for a row that leads to no row with the key of a unit."""
+    """A query for a row whose path leads to no row with the key of a unit."""
     rows = f"{_quoted(table.name)} AS t0"
     for i, step in enumerate(table.path):
         pairs = zip(step.columns, step.key, strict=True)
@@ -116,7 +116,7 @@ def _stray(table: Table) -> str:
 
 
 def _larger(place: Place) -> str:
-    """A query that has a row if a table has more rows than few."""
+    """A query that has a row if a table has more than ``FEW`` rows."""
     name = ".".join(_quoted(part) for part in place if part)
     return f"SELECT 1 AS v FROM {name} HAVING count(*) > {FEW}"
 

@@ -1,10 +1,10 @@
-"""How large numbers become: ends of what arithmetic gives, from the ends of what it is given.
+"""Bounds of numbers: the bounds of arithmetic results, from those of the operands.
 
-Claim: a number of a row lies between the ends that are said of it here.
-Assumes: a statement reads at most ``ROWS`` rows, and ``OWN`` of one unit; at most ``FEW`` where
-    no table has more, as what it adds up are rows of one table.
-Argument: ``+ - *`` rise or fall in each argument, so their extremes are at the corners. A double is
-    the nearest to the true result, and an end is a double or farther out.
+Claim: a number of a row is between the bounds that are computed for it here.
+Assumes: a statement reads at most ``ROWS`` rows, and at most ``OWN`` of one unit. It reads at most
+    ``FEW`` if no table has more, since the rows that it adds up are rows of one table.
+Argument: ``+ - *`` are monotonic in each argument, so their extremes are at the corners. A double
+    result is the nearest to the true one, and a bound is a double or farther out.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dpsql.engines.duckdb.guard.facts import (
 
 ROWS, OWN, FEW = 1 << 40, 1 << 31, 130_000_000
 BEYOND = 1 << 1000
-"""Ends beyond this are none: doubles near the end of their range become infinite."""
+"""Bounds beyond this are dropped, because doubles near the end of their range become infinite."""
 
 Ends = tuple[End | None, End | None]
 
 
 def arithmetic(name: str, found: list[Fact], *, tried: bool) -> Fact:
-    """A number made of one or two others; ``Unsafe`` where it may leave its type."""
+    """The facts of an arithmetic result. Raises ``Unsafe`` if it may overflow its type."""
     whole = all(f.kind == WHOLE for f in found)
     low, high = _ends(name, found, whole=whole)
     many, share = _of_units(name, found)
@@ -47,7 +47,7 @@ def _fits(low: End | None, high: End | None, bits: int) -> bool:
 
 
 def fits(fact: Fact, bits: int) -> bool:
-    """Whether a number is one of a whole type; a double by a margin, for its rounding."""
+    """Whether a number fits into a whole-number type; a double with a margin for its rounding."""
     if fact.kind == DOUBLE:
         return fact.bounded and fact.size <= 1 << (bits - 1)
     return _fits(fact.low, fact.high, bits)
@@ -78,7 +78,7 @@ def _ends(name: str, found: list[Fact], *, whole: bool) -> Ends:
 
 
 def _quotient(top: tuple[End, End], by: tuple[End, End]) -> Ends:
-    """Rounded toward zero it is no farther from zero than the true one."""
+    """The bounds of a whole quotient, which is no farther from zero than the true quotient."""
     nearest = max(1, by[0], -by[1])
     a, b = top
     reach = -(-max(abs(a), abs(b)) // nearest)
@@ -86,7 +86,10 @@ def _quotient(top: tuple[End, End], by: tuple[End, End]) -> Ends:
 
 
 def _of_units(name: str, found: list[Fact]) -> tuple[int, bool]:
-    """Whether the result grows with a unit's rows, or shrinks: one times the other does neither."""
+    """Whether a result grows with a unit's rows, or shrinks with them.
+
+    A growing number times a shrinking one does neither.
+    """
     if len(found) == 1:
         return (_turned(found[0].many) if name == "-" else found[0].many), found[0].share
     one, other = found
@@ -109,7 +112,10 @@ def _turned(many: int) -> int:
 
 
 def extreme(name: str, found: list[Fact], kind: str) -> Fact:
-    """The least of several is bounded above by each that is, and below if all are."""
+    """The facts of ``least`` or ``greatest``.
+
+    ``least`` is bounded above if one argument is, and below if all are; ``greatest`` the other way.
+    """
     lows, highs = [f.low for f in found], [f.high for f in found]
     if name == "least":
         known = [h for h in highs if h is not None]
@@ -129,12 +135,12 @@ def extreme(name: str, found: list[Fact], kind: str) -> Fact:
 
 
 def adds_exactly(fact: Fact) -> bool:
-    """Whether few such doubles are added without rounding: all that comes between is whole, and one."""
+    """Whether ``FEW`` such doubles add up without rounding: all partial sums are whole doubles."""
     return fact.whole and fact.bounded and fact.size * FEW <= 1 << 53
 
 
 def sum_bounds(fact: Fact, rows: int) -> Ends:
-    """The sum of so many numbers; ``Unsafe`` where it may leave 128 bits."""
+    """The bounds of a sum of so many numbers. Raises ``Unsafe`` if it may overflow 128 bits."""
     if not fact.bounded:
         return None, None
     low, high = min(0, (fact.low or 0) * rows), max(0, (fact.high or 0) * rows)

@@ -1,4 +1,4 @@
-"""Statements: where rows come from, whose they are, and where units are mixed."""
+"""Statements: the sources of their rows, the units of the rows, and where units are mixed."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from dpsql.engines.duckdb.guard.ties import refuse_ties
 def check_measurement(
     node: Node, tables: Mapping[Place, Listed], *, steady: bool = False, few: bool = False
 ) -> None:
-    """Refuse what is not a measurement: keys, and whole numbers of bounded size, by group.
+    """Refuse a statement that is no measurement, which has keys and bounded whole numbers by group.
 
-    ``steady`` refuses conditions that decide which private rows are read, too. ``few`` says that
+    ``steady`` also refuses conditions that decide which private rows are read. ``few`` says that
     no table is large.
     """
     found = _Walk(tables, steady, few).query(node)
@@ -57,21 +57,21 @@ def check_measurement(
 
 
 def public(node: Node, tables: Mapping[Place, Listed]) -> None:
-    """Refuse what reads private rows."""
+    """Refuse a statement that reads private rows."""
     if _Walk(tables).query(node).state != PUBLIC:
         raise Unsafe("private rows where public ones are expected")
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Queries in one scope; ``written`` are the tables that the statement itself has there."""
+    """The check of queries in one scope. ``written`` has the statement's common tables there."""
 
     tables: Mapping[Place, Listed]
     steady: bool = False
     few: bool = False
     written: Mapping[str, Rows] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=itertools.count)
-    """Each reading of a table has one."""
+    """The numbers of readings: each reading of a table has its own."""
 
     def query(self, node: Node) -> Rows:
         entries = node["cte_map"]["map"]
@@ -80,9 +80,9 @@ class _Walk:
     def _defined(self, entries: list[Node]) -> _Walk:
         """The scope with the tables of a WITH, each of which may read those before it.
 
-        Rows under a name, computed once or wherever they are read, are whose they were: their columns
-        keep what is certain of them. A name stands for one thing, so that nothing is read for
-        something else.
+        Rows under a name keep their units and the facts of their columns, whether they are computed
+        once or in each place. A name must have one meaning only, so that no table is taken for
+        another.
         """
         walk = self
         for entry in entries:
@@ -169,7 +169,7 @@ class _Walk:
         )  # fmt: skip
 
     def _having(self, node: Node, terms: Terms) -> tuple[tuple[Node, int, None], ...]:
-        """The counts that a condition on groups holds above constants."""
+        """The counts that a condition on groups requires to be above constants."""
         having = node["having"]
         if having is None:
             return ()
@@ -192,14 +192,14 @@ class _Walk:
         return Terms(rows.resolve, self._listed, groups, rows.parts, rows.state, few=self.few)
 
     def _listed(self, node: Node) -> Fact:
-        """The list of an IN: constants that came with the statement, or public rows."""
+        """The list of an IN: constants that were passed with the statement, or public rows."""
         found = self.query(node["subquery"]["node"])
         if found.state != PUBLIC or node["subquery_type"] != "ANY" or len(found.columns) != 1:
             raise Unsafe("a subquery inside an expression")
         return next(iter(found.columns.values()))
 
     def _key(self, node: Node, key: Node) -> Node:
-        """A key by its position, or as it stands: a whole number is a position, other constants are not."""
+        """The expression of a key. A whole number is a position; other constants are not."""
         if key["class"] != "CONSTANT" or key["literal"]["kind"] != "INTEGER":
             return key
         position = int(key["literal"]["text"])
@@ -315,7 +315,7 @@ class _Walk:
 
 
 def _grouped(node: Node, keys: list[Node], columns: Columns) -> frozenset[str] | None:
-    """The columns that a query's rows are distinct by, or grouped by, where it gives all of these."""
+    """The columns that a query's rows are distinct or grouped by; None unless it returns all."""
     if any(
         m["type"] == "DISTINCT_MODIFIER" and not m["distinct_on_targets"] for m in node["modifiers"]
     ):
@@ -330,12 +330,12 @@ def _grouped(node: Node, keys: list[Node], columns: Columns) -> frozenset[str] |
 
 
 def _present(condition: Node) -> bool:
-    """Whether a condition only leaves out rows without a key, or without a value."""
+    """Whether a condition only leaves out rows with NULL."""
     return all(part["type"] == "OPERATOR_IS_NOT_NULL" for part in conjuncts(condition))
 
 
 def _mixed(rows: Rows, keys: list[Node]) -> None:
-    """Refuse to put rows of several units together that are nobody's, or by who they are."""
+    """Refuse to group rows of several units if some have no unit, or if a key names people."""
     if rows.strays:
         raise Unsafe("rows whose unit may be NULL, counted")
     if rows.hides and not all(_shown(key, rows) for key in keys):
@@ -343,35 +343,35 @@ def _mixed(rows: Rows, keys: list[Node]) -> None:
 
 
 def _same(keys: list[Fact], state: str) -> None:
-    """Refuse to put rows of units together by what has equal values that are not the same bytes.
+    """Refuse to group rows of units by values that may be equal but have different bytes.
 
-    One of these would be returned for all, whichever row came first. Stored columns may be told
-    apart by nothing else afterwards: see ``_picked``.
+    The first row's value would be returned for all. Stored columns are allowed, but nothing may
+    tell their equal values apart afterwards: see ``_picked``.
     """
     if state != PUBLIC and not all(key.identical or key.kind == STORED for key in keys):
         raise Unsafe("rows put together by what has equal values that are not the same bytes")
 
 
 def _picked(fact: Fact, state: str) -> Fact:
-    """A stored column of rows that were put together: it may be one of several equal values."""
+    """The fact of a column of grouped rows. A stored column may be one of several equal values."""
     chosen = state != PUBLIC and fact.kind == STORED and not fact.identical
     return replace(fact, picked=True) if chosen else fact
 
 
 def _no_place(order: Node) -> Node:
-    """An order by an expression: a number would be the place of a column."""
+    """The expression of an order. A constant is refused: it would be the position of a column."""
     if order["class"] == "CONSTANT":
         raise Unsafe("an order by the place of a column")
     return order
 
 
 def _shown(node: Node, rows: Rows) -> bool:
-    """Whether no value of an expression must not name a group."""
+    """Whether an expression may name a group."""
     return all(rows.resolve(names).shown for names in made_of(node))
 
 
 def _unnested(item: Node) -> Fact:
-    """Rows or values that came with the statement."""
+    """The fact of rows or values that were passed with the statement."""
     (value,) = arguments(item)
     if value["class"] != "CAST" or value["child"]["class"] != "PARAMETER":
         raise Unsafe("unnest of what is not a parameter")
@@ -379,7 +379,7 @@ def _unnested(item: Node) -> Fact:
 
 
 def _aggregates(node: object) -> bool:
-    """Whether an aggregate stands in an expression, outside of windows and subqueries."""
+    """Whether an expression has an aggregate outside of windows and subqueries."""
     if isinstance(node, list):
         return any(map(_aggregates, node))
     if not isinstance(node, dict) or node.get("class") in _WITHOUT:
@@ -392,4 +392,4 @@ def _aggregates(node: object) -> bool:
 _AGGREGATES = frozenset([*AGGREGATES, *OF_PUBLIC])
 _WITHOUT = frozenset(["COLUMN_REF", "CONSTANT", "PARAMETER", "WINDOW", "SUBQUERY"])
 _NO_PARTS = frozenset(["class", "type", "alias", "type_expr", "qualified_name", "try_cast"])
-"""What no expression is part of."""
+"""Fields of a node that contain no expression."""

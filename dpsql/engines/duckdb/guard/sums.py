@@ -1,7 +1,7 @@
-"""Aggregates: over one unit's rows anything, over several units' counts and bounded sums.
+"""Aggregates: any over one unit's rows, but only counts and bounded sums over several units' rows.
 
-What was counted over several units waits for noise. Until then it may be added up, multiplied by a
-constant, cut at a constant, and listed; no condition, group or order may come of it.
+A number over several units has no noise yet. Until it has, it may be added up, multiplied by a
+constant, cut at a constant, and listed. No condition, group or order may depend on it.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ AGGREGATES = {
     "quantile_cont": "", "quantile_disc": "", "bool_and": TRUTH, "bool_or": TRUTH,
     "count_if": WHOLE, "list": LIST, "bit_or": WHOLE,
 }  # fmt: skip
-"""What an aggregate gives; empty: what it is given."""
+"""The kind of an aggregate's result; empty for the kind of its argument."""
 CHOOSING = ("min", "max", "quantile_cont", "quantile_disc")
-"""Those that give one of several equal values: which one, the order of rows decides."""
+"""Aggregates that return one of several equal values, which the order of rows chooses."""
 OF_PUBLIC = {
     "kurtosis": DOUBLE, "skewness": DOUBLE,
     "mode": "", "arg_max": "", "arg_min": "", "corr": DOUBLE, "covar_pop": DOUBLE, "covar_samp": DOUBLE, "regr_count": WHOLE,
     "regr_slope": DOUBLE, "regr_intercept": DOUBLE, "regr_r2": DOUBLE, "regr_avgx": DOUBLE,
     "regr_avgy": DOUBLE, "regr_sxx": DOUBLE, "regr_syy": DOUBLE, "regr_sxy": DOUBLE,
 }  # fmt: skip
-"""Aggregates of public rows alone: they may fail, or choose among equals."""
+"""Aggregates for public rows only: they may fail, or choose among equal values."""
 NOTHING = fact_of_size(WHOLE, 0, 31)
-"""The one thing that may stand for a number that is not there."""
+"""The only replacement of a missing number: zero."""
 
 
 def aggregate_fact(
     name: str, found: list[Fact], groups: str, *, distinct: bool, few: bool = False
 ) -> Fact:
-    """An aggregate over rows of one unit, of all, or of none."""
+    """The facts of an aggregate over rows of one unit, of all units, or of none."""
     rows = OWN if groups in ("unit", "few") else ROWS
     if name == "count_if" and found[0].kind != TRUTH:
         raise Unsafe("count_if of what is no truth value")
@@ -88,7 +88,7 @@ def _sum(first: Fact, rows: int, groups: str) -> Fact:
 
 
 def again(name: str, found: list[Fact], node: Node) -> Fact:
-    """An aggregate over numbers that wait for noise: their sum, or the list of them."""
+    """The facts of an aggregate over numbers without noise yet: their sum, or the list of them."""
     if node["distinct"] or not found:
         raise Unsafe(f"{name} over numbers before their noise")
     (first,) = found
@@ -101,7 +101,7 @@ def again(name: str, found: list[Fact], node: Node) -> Fact:
 
 
 def _there(condition: Node | None) -> bool:
-    """Whether a condition only leaves out what is not there."""
+    """Whether a condition only leaves out NULL."""
     return condition is None or all(
         part["type"] == "OPERATOR_IS_NOT_NULL" and part["children"][0]["class"] == "COLUMN_REF"
         for part in conjuncts(condition)
@@ -109,7 +109,7 @@ def _there(condition: Node | None) -> bool:
 
 
 def linear(name: str, found: list[Fact]) -> bool:
-    """Whether a function of numbers that wait for noise adds, weighs or cuts them."""
+    """Whether a function of numbers without noise yet only adds, weighs, cuts or lists them."""
     fixed = [f.low is not None and f.low == f.high for f in found if not f.exact]
     waiting = len(found) - len(fixed)
     if not all(fixed):
@@ -118,7 +118,7 @@ def linear(name: str, found: list[Fact]) -> bool:
 
 
 def present(having: Node) -> bool:
-    """Whether a condition on groups says no more than that one has rows, or rows of some kind."""
+    """Whether a condition on groups only says that a group has rows, or rows of some kind."""
     right = having.get("right", {})
     return bool(
         having["type"] == "COMPARE_GREATERTHAN"

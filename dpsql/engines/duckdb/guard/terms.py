@@ -1,4 +1,4 @@
-"""Expressions of a statement: their kind, their size, and whether they can fail."""
+"""Expressions of a statement: their kinds, their bounds, and whether they can fail."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ TOTAL: dict[str, str] = {
     "not_ilike_escape": TRUTH, "regexp_replace": TEXT, "epoch_us": WHOLE, "struct_pack": LIST, "row": "record",
     "list_value": "array", "list_sort": "array", "bit_count": WHOLE, "signbit": TRUTH,
 }  # fmt: skip
-"""Functions that never fail and see their arguments alone; the kind they give (empty: the first's)."""
+"""Functions that never fail and only read their arguments: their kinds (empty: the first's)."""
 TRIED: dict[str, str] = {
     "date_trunc": TIME, "date_part": WHOLE, "make_timestamp": TIME, "strftime": TEXT,
 }  # fmt: skip
-"""Functions that may fail, and stand inside TRY."""
+"""Functions that may fail, and must be inside TRY."""
 _PATTERNS = ("~~", "~~*", "!~~", "!~~*", "regexp_replace", "like_escape", "ilike_escape")
 _PLACED = {"substring": 1, "left": 1, "right": 1, "round": 1, "chr": 0}
-"""Functions that fail for some places and lengths: from which argument on they are constants."""
+"""Functions that fail for some positions and lengths, by the first argument to be constant."""
 _WINDOWS = {
     "row_number": WHOLE, "rank": WHOLE, "dense_rank": WHOLE, "ntile": WHOLE, "percent_rank": DOUBLE,
     "cume_dist": DOUBLE, "lag": "", "lead": "", "first_value": "", "last_value": "", **AGGREGATES,
@@ -87,10 +87,10 @@ PLACES = ("row_number", "rank", "dense_rank", "ntile")
 class Terms:
     """Expressions over one scope.
 
-    ``groups`` says over whose rows an aggregate stands: ``none`` may stand there, one ``unit``'s
-    (``few``: of units with few rows), those of ``all``, ``free`` ones that are no unit's, or rows
-    ``measured`` already. ``guarded`` are values that conditions around have put between ends;
-    ``tried`` says that a failure would be NULL, ``few`` that no table is large.
+    ``groups`` tells the rows of an aggregate: ``none`` (no aggregate is allowed), those of one
+    ``unit`` (``few``: of units with few rows), of ``all`` units, ``free`` rows of no unit, or rows
+    ``measured`` already. ``guarded`` are values that outer conditions bound; ``tried`` says that a
+    failure would be NULL, ``few`` that no table is large.
     """
 
     resolve: Callable[[list[str]], Fact]
@@ -103,14 +103,14 @@ class Terms:
     few: bool = False
 
     def fact(self, node: Node) -> Fact:
-        """What is certain of an expression; ``Unsafe`` where it may fail or see too much."""
+        """The facts of an expression. Raises ``Unsafe`` if it may fail or read too much."""
         found = self.any(node)
         if found.exact:
             raise Unsafe("a number that decides something before it has its noise")
         return found
 
     def any(self, node: Node) -> Fact:
-        """The same, also of numbers that wait for their noise."""
+        """The same, also for numbers that have no noise yet."""
         step(10)
         handler = _HANDLERS.get(node["class"])
         if handler is None:
@@ -125,7 +125,7 @@ class Terms:
         return [self.fact(n) for n in nodes]
 
     def condition(self, node: Node) -> None:
-        """A truth value, or NULL: the engine makes one of anything else by a cast that may fail."""
+        """Require a truth value or NULL: the engine casts other values, and that may fail."""
         found = self.fact(node)
         kind = found.held if found.kind == STORED else found.kind
         if kind not in (TRUTH, NULL, "boolean"):
@@ -200,7 +200,7 @@ class Terms:
         return merge_facts([*results, inner.fact(node["else_expr"])])
 
     def between(self, condition: Node) -> Iterator[tuple[Node, End | None, End | None]]:
-        """What a condition puts between ends: see ``parts.find_ranges``."""
+        """The values that a condition bounds: see ``parts.find_ranges``."""
         for value, low, high in find_ranges(condition):
             yield value, self.fact(low).low, self.fact(high).high
 
@@ -236,7 +236,7 @@ class Terms:
         return self._total(name, args, found)
 
     def _total(self, name: str, args: list[Node], found: list[Fact]) -> Fact:
-        """A function of its arguments alone, which cannot fail here."""
+        """The facts of a function that only reads its arguments, and cannot fail here."""
         kind = TOTAL.get(name)
         if kind is None and name in TRIED and (self.tried or is_microsecond_part(name, args)):
             kind = TRIED[name]
@@ -314,9 +314,9 @@ class Terms:
 
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%", "<<", ">>", "&")
 _LINEAR = ("+", "-", "*", "least", "struct_pack")
-"""What numbers may go through that wait for noise: see ``sums.linear``."""
+"""Functions of numbers that have no noise yet: see ``sums.linear``."""
 _OF_STORED = ("hash", "row", "list_value")
-"""Functions that take a column of any type, and convert none."""
+"""Functions that take columns of any type without a conversion."""
 _HANDLERS: dict[str, Callable[[Terms, Node], Fact]] = {
     "COLUMN_REF": Terms.of_column, "CONSTANT": Terms.of_constant, "PARAMETER": Terms.of_parameter,
     "CAST": Terms.of_cast, "OPERATOR": Terms.of_operator, "COMPARISON": Terms.of_comparison,
@@ -326,14 +326,14 @@ _HANDLERS: dict[str, Callable[[Terms, Node], Fact]] = {
 
 
 def _between(found: Fact, low: End | None, high: End | None) -> Fact:
-    """A value that a condition around it holds between ends."""
+    """The facts of a value that an outer condition bounds."""
     many = found.many & ~((0 if low is None else BELOW) | (0 if high is None else ABOVE))
     low = found.low if low is None else low
     return replace(found, low=low, high=found.high if high is None else high, many=many)
 
 
 def _result(name: str, kind: str, found: list[Fact]) -> Fact:
-    """What is certain of what a total function gives."""
+    """The facts of the result of a total function."""
     first = found[0]
     many = ABOVE | BELOW if any(f.many for f in found) else 0
     match name:
@@ -371,7 +371,7 @@ def _result(name: str, kind: str, found: list[Fact]) -> Fact:
 
 
 def _bits(name: str, args: list[Node], found: list[Fact]) -> Fact:
-    """Shifts of constants and of hashes, and bits that a constant picks."""
+    """The facts of shifts of constants and of hashes, and of bits that a constant selects."""
     one, other = found
     if name == "&":
         if not (one.bounded and other.bounded):

@@ -1,9 +1,9 @@
-"""Windows over one unit's rows: which of two equal rows comes first must not be seen.
+"""Windows over one unit's rows, whose results must not show the order of equal rows.
 
-An engine meets rows in an order that depends on other units' rows, and on threads. So where a window
-can tell equal rows apart, its keys hold all that the SELECT around it reads of a row, in the same
-words, and doubles with their signs; or the rows are groups, and its keys hold all that they are
-grouped by. Whatever has the unit's key alone is one value for all rows of a window.
+An engine reads rows in an order that depends on other units' rows, and on threads. So if a window
+can tell equal rows apart, its keys must have all expressions that its SELECT reads of a row, with
+the signs of doubles. Or the rows are groups, and its keys have all that they are grouped by. An
+expression over the unit's key alone has one value for all rows of a window.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dpsql.engines.duckdb.guard.sums import AGGREGATES
 from dpsql.engines.duckdb.guard.terms import PRIVATE, Terms
 
 _OF_EQUALS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
-"""Functions that give equal rows one number."""
+"""Functions that give equal rows the same number."""
 _CHOOSING = frozenset({"first_value", "last_value"})
 
 
 def refuse_ties(select_list: list[Node], rows: Rows, terms: Terms) -> None:
-    """Refuse windows over rows of units that tell those apart which their keys take for equal."""
+    """Refuse windows over rows of units that can tell apart rows with equal keys."""
     if rows.state != PRIVATE:
         return
     windows = [w for item in select_list for w in _windows(item)]
@@ -41,7 +41,7 @@ def refuse_ties(select_list: list[Node], rows: Rows, terms: Terms) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What rows have in common that a window takes for equal."""
+    """The expressions that are equal in all rows that a window takes for equal."""
 
     nodes: list[Node]
     unit: frozenset[int]
@@ -56,12 +56,12 @@ class _Keys:
         return cls([_bare(n) for n in (*within, *(o["expression"] for o in orders))], unit, terms)
 
     def group(self, rows: Rows) -> bool:
-        """Whether no two rows are equal, as the keys hold all that they are grouped by."""
+        """Whether no two rows are equal, since the keys have all columns they are grouped by."""
         names = {k["column_names"][-1] for k in self.nodes if k["class"] == "COLUMN_REF"}
         return rows.grouped is not None and rows.grouped <= names
 
     def hold(self, item: Node) -> None:
-        """Refuse an expression that may differ between such rows."""
+        """Refuse an expression that may differ between rows with equal keys."""
         node = _bare(item)
         if node["class"] == "STAR":
             raise Unsafe("all columns beside a window that tells equal rows apart")
@@ -85,13 +85,13 @@ class _Keys:
 
 
 def _tells(window: Node) -> bool:
-    """Whether a window can tell rows apart that its keys take for equal."""
+    """Whether a window can tell apart rows with equal keys."""
     name = window["function_name"]
     return name not in _OF_EQUALS and (name not in AGGREGATES or _by_rows(window))
 
 
 def _by_rows(window: Node) -> bool:
-    """Whether a frame counts rows, so that some of several equal ones may be in it."""
+    """Whether a frame counts rows, so that it may contain some of several equal rows."""
     return any(window[end].endswith("_ROWS") for end in ("start", "end"))
 
 
