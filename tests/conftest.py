@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
     yield
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONG)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def keep_what_stays() -> Iterator[None]:
+    """What a file leaves (worlds, plans, parsed modules) stays: no collection looks at it again.
+
+    The heap of a worker grows to some gigabytes; a full collection then takes more than a second.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

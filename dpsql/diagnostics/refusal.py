@@ -131,7 +131,7 @@ class EngineFailed(OperationalError):
         self.incident = incident
         super().__init__(
             f"DP901: the engine could not finish this query (incident {incident}); "
-            "its own message may quote data, so it is kept for the operator"
+            "its own message may quote data and is not shown; the operator's log has the kind of failure"
         )
 
     code = "DP901"

@@ -296,7 +296,7 @@ def test_who_dawdles_over_a_request_is_let_go(
     world: World, way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether it is the head or the body that never ends, and however often a byte of it comes."""
-    monkeypatch.setattr(PromptProtocol, "seconds", 1.0)
+    monkeypatch.setattr(PromptProtocol, "seconds", 0.4)
     token = world.robot._headers["Authorization"] if way == "body" else "Bearer x"
     head = f"POST /v1/query HTTP/1.1\r\nhost: x\r\nauthorization: {token}\r\n"
     said = {
@@ -322,7 +322,7 @@ def test_who_dawdles_over_a_request_is_let_go(
         async with httpx.AsyncClient() as client:
             for _ in range(2):  # who rests between requests may stay
                 assert (await client.get(f"http://127.0.0.1:{port}/healthz")).text == "ok\n"
-                await asyncio.sleep(1.3)
+                await asyncio.sleep(0.6)
             assert len(client._transport._pool.connections) == 1  # type: ignore[attr-defined]
         await server.stop()
 

@@ -100,11 +100,11 @@ def test_eight_connections_of_one_log_in_keep_nobody_waiting(
             while WORKERS.gauges().waiting < 2:
                 time.sleep(0.01)
             waited = list[float]()
-            for number in range(10):
+            for number in range(5):
                 begun = time.monotonic()
                 other.execute(f"SELECT {number} + 1")  # type: ignore[arg-type]
                 waited.append(time.monotonic() - begun)
-            assert sorted(waited)[5] < 5, waited
+            assert sorted(waited)[2] < 5, waited
             assert max(waited) < 15, waited
         finally:
             stop.set()

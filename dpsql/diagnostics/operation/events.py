@@ -1,6 +1,7 @@
 """Every event of the operator's log: one class each, with the fields in the order of the line.
 
-Claim: no event holds a value of a row, a token, a password or the text of a query.
+Claim: no event holds a value of a row, a token or a password. Words of an analyst are in two fields only:
+    a statement that failed, and a comment that an owner asks for.
 Assumes: code that records an event fills the fields as the class describes them.
 Argument: ``EVENTS`` lists all events, and a log writes nothing else. Fields are numbers, words of a
     closed list, names of the policy, and texts that clients choose before a query is read (a login,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -53,10 +54,11 @@ def _prepare(session: Session, call: str) -> None:
     session.prepare(f"SELECT COUNT(*) FROM customers WHERE {call} IS NOT NULL")
 
 
-def _ask(session: Session, dialect: str, every: Sequence[str]) -> int:
+def _ask(session: Session, dialect: str, every: Sequence[str], step: int = 1) -> int:
     """How many calls were asked about; each is answered or refused."""
     session.execute(f"SET dpsql.dialect = '{dialect}'")
-    calls = [f"{name}({arguments})" for name in _functions(dialect) for arguments in every]
+    names = itertools.islice(_functions(dialect), [*DIALECTS].index(dialect) % step, None, step)
+    calls = [f"{name}({arguments})" for name in names for arguments in every]
     for call in calls:
         try:
             _prepare(session, call)
@@ -67,9 +69,12 @@ def _ask(session: Session, dialect: str, every: Sequence[str]) -> int:
     return len(calls)
 
 
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_call_of_any_length_is_answered_or_refused(session: Session, dialect: str) -> None:
-    assert _ask(session, dialect, FEW) > 400
+def test_a_call_of_any_length_is_answered_or_refused(
+    session: Session, dialect: str, step: int
+) -> None:
+    assert _ask(session, dialect, FEW, step) > 400 / step
 
 
 @pytest.mark.slow
