@@ -1,9 +1,9 @@
-"""How statements bound what one unit adds: one strategy a file.
+"""How statements bound the contribution of one unit: one file for each strategy.
 
-A strategy has the limits that it keeps as fields, says how far one unit moves numbers of rows under
-them and why, and makes of the rows of a measurement the query of its exact integers (``apply``). What
-that makes of each kind of statistic is in ``bound.sensitivity``, which strategies there are for a
-measurement in ``bound.candidates``.
+The fields of a strategy are the limits that it enforces. A strategy states how far one unit moves
+numbers of rows under these limits, and why. Its ``apply`` turns the rows of a measurement into the
+query for the exact integers. ``bound.sensitivity`` derives the sensitivity of each kind of
+statistic. ``bound.candidates`` lists the strategies for a measurement.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpsql.bound.weights_and_groups import WeightsAndGroups
 Bounding = OneRow | RowWeights | UnitTotals | GroupCaps | WeightsAndGroups | NormClip | PreparedRows
 """A strategy with its limits."""
 STRATEGIES: tuple[type[Bounding], ...] = get_args(Bounding)
-"""Every strategy; what lists them by name takes the names from here."""
+"""Every strategy. Lists of strategies by name are made from it."""
 
 __all__ = [
     "STRATEGIES", "Bounding", "GroupCaps", "NormClip", "OneRow", "PreparedRows", "RowWeights",

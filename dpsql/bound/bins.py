@@ -1,11 +1,11 @@
-"""How much the rows of each group weigh, bin by bin: what a value is chosen by.
+"""The weight of the rows of each group in each bin: by it a value is chosen (quantiles, modes).
 
 Claim: adding or removing one unit changes the weights of all bins of a group, in steps of
-``2**-bin_bits``, by what the ``counts`` of its strategy change in that group at most.
-Assumes: the rows of a unit are told by its key, and weights and caps are those of the strategy.
+``2**-bin_bits``, by no more than the ``counts`` of its strategy can change in that group.
+Assumes: the key identifies the rows of a unit, and weights and caps are those of the strategy.
 Argument: the stages are those of the counts. A row weighs ``1``, or the weight of its unit. Where
-counts are capped in a group or clipped by their norm, each row of the unit there gets the same
-factor instead, rounded down, so that they weigh no more than the capped count.
+counts are capped in a group or clipped by their norm, each row of the unit in the group gets the
+same factor instead. It is rounded down, so that these rows weigh no more than the capped count.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def bin_in(statistic: Ranked, cells: Cells | None, flag: Column | None) -> Term:
 
 
 def apply(bounding: Bounding, rows: UnitRows) -> Query:
-    """For each group the bins that have rows, in a column ``bins``; ``rows`` have their bin in ``b``."""
+    """For each group, the non-empty bins in a column ``bins``; ``rows`` have their bin in ``b``."""
     match bounding:
         case OneRow() | PreparedRows():
             found = _sum_bins(rows, Alias(rows.query, "r"), Fold("count"))
@@ -87,16 +87,16 @@ def apply(bounding: Bounding, rows: UnitRows) -> Query:
 
 
 def _sum_bins(rows: UnitRows, source: From, weight: Term, where: tuple[Term, ...] = ()) -> Query:
-    """What the rows of each group and bin weigh."""
+    """The weight of the rows of each group and bin."""
     keys = (*rows.keys, "b")
     return Select(source, (*keep(keys), ("n", weight)), where, keys)
 
 
 def _weigh_bins(bounding: RowWeights, rows: UnitRows) -> Query:
-    """Row weights, as all rows less what units above the limit have too much.
+    """Weighted bins: the count of all rows, minus the excess of units above the limit.
 
-    A bin that such a unit has rows in is listed twice, and added up where values are chosen: to
-    group all bins once more took two fifths of the statement's time.
+    A bin that holds rows of such a unit is listed twice. Its two entries are added up where values
+    are chosen, since grouping all bins once more took two fifths of the statement's time.
     """
     one = 1 << bounding.bits
     weighed = with_weights(bounding, (), rows)
@@ -108,7 +108,7 @@ def _weigh_bins(bounding: RowWeights, rows: UnitRows) -> Query:
 
 
 ByUnit = UnitTotals | GroupCaps | WeightsAndGroups | NormClip
-"""What adds up the rows of a unit in a group first."""
+"""Strategies that first add up the rows of each unit in each group."""
 
 
 def _bins_of_units(bounding: ByUnit, rows: UnitRows) -> Query:
@@ -123,7 +123,7 @@ def _bins_of_units(bounding: ByUnit, rows: UnitRows) -> Query:
 
 
 def _placed_bins(bounding: ByUnit, rows: UnitRows) -> tuple[Query, Term | None]:
-    """Rows of each unit, group and bin, and the condition on the groups that are kept, if one is left."""
+    """Rows of each unit, group and bin, and the condition on kept groups, where one is needed."""
     one = Number(1 << bounding.bin_bits)
     if isinstance(bounding, UnitTotals | NormClip):
         return _by_bin(rows, Alias(rows.query, "r"), one), None
@@ -147,7 +147,7 @@ def _by_bin(
     rows: UnitRows, source: From, weight: Term, where: tuple[Term, ...] = (), *,
     ranked: bool = False,
 ) -> Query:  # fmt: skip
-    """Rows of each unit, group and bin: how many, and in the group; the group's place, if asked."""
+    """The rows of each unit per bin and per group, and the group's rank, if ``ranked``."""
     keys = (*rows.units, *rows.keys)
     having = None if rows.kept is None else Op(">", (rows.number, Number(0)))
     counted = (*keep((*keys, "b")), ("m", Fold("count")), ("weight", weight))
@@ -161,7 +161,7 @@ def _by_bin(
 
 
 def _factor(bounding: ByUnit, rows: UnitRows) -> Term:
-    """What one row of a unit weighs in a group, in steps of ``2**-bin_bits``."""
+    """The weight of one row of a unit in a group, in steps of ``2**-bin_bits``."""
     number = Name("rows")
     match bounding:
         case NormClip():

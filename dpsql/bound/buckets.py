@@ -3,8 +3,9 @@
 Claim: every value that leaves the generated expression is a bin, 0 .. count - 1, whatever the
 column holds, or NULL for NULL.
 Assumes: the engine has the doubles of IEEE 754, and orders NaN above all numbers.
-Argument: engines order NaN above all other numbers. The CASE compares with the bounds before it computes, so that differences and quotients
-are of values between them; what is beyond goes to the first or the last bin.
+Argument: the CASE compares a value with the bounds before it computes, so that differences and
+quotients are of values between them. Values below the bounds go to the first bin, values above
+them, NaN among these, to the last.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from dpsql.policy.types import Kind, Scalar
 
 MOST_BINS = 1 << 16
 MOST_ROWS = 1 << 22
-"""Bins of all public groups together: what an engine may have to send."""
+"""The most bins of all public groups together, since an engine may have to send all of them."""
 UNKNOWN_GROUPS = 1 << 10
 """How many groups are expected where their number is not public."""
 NARROWEST = Fraction(1, 2**900)
-"""A range of doubles below this is one bin."""
+"""A range of doubles that is narrower than this is one bin."""
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (naive by design)
 _MICROSECOND = timedelta(microseconds=1)
 _GRAINS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
@@ -33,9 +34,9 @@ _GRAINS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Bins of ``width`` from ``origin`` on: whole numbers, days or microseconds; or any numbers.
+    """Bins of ``width`` from ``origin`` on, in whole numbers, days or microseconds, or in doubles.
 
-    ``last`` is the highest whole value; None for bins of a continuous range. Whole values are
+    ``last`` is the highest whole value. It is None for bins of a continuous range. Whole values are
     multiples of ``grain``, counted from ``origin``.
     """
 
@@ -46,11 +47,11 @@ class Buckets:
     last: int | None = None
     grain: int = 1
     members: tuple[Scalar, ...] | None = None
-    """Listed values: each is a bin, and others are none."""
+    """Listed values: each has a bin of its own, and other values have none."""
 
 
 def buckets(statistic: Ranked, cells: Cells | None) -> Buckets:
-    """The bins of a statistic: one for each value where there are few, else of equal width.
+    """The bins of a statistic: one for each value where values are few, else bins of equal width.
 
     >>> from dpsql.ir.expressions import integer
     >>> from dpsql.catalog.statistic import Quantile
@@ -103,7 +104,7 @@ def _continuous(low: Fraction, high: Fraction, most: int) -> Buckets:
 
 
 def _position(value: Scalar, kind: Kind) -> int:
-    """A value as a whole number: itself, days or microseconds since 1970."""
+    """A value as a whole number: itself, or days or microseconds since 1970."""
     if kind is Kind.DATE:
         assert isinstance(value, date)
         return (date(value.year, value.month, value.day) - EPOCH.date()).days
@@ -115,13 +116,13 @@ def _position(value: Scalar, kind: Kind) -> int:
 
 
 def _grain(shape: Shape, low: Scalar) -> int:
-    """The step between values of a truncated timestamp, where the range begins at such a value."""
+    """The step between truncated timestamps, if the range begins at one; else 1."""
     size = _GRAINS.get(shape.domain.grain or "", 1) if shape.kind is Kind.TIMESTAMP else 1
     return size if _position(low, shape.kind) % size == 0 else 1
 
 
 def bucket_ends(statistic: Ranked, at: Buckets) -> tuple[Scalar, Scalar]:
-    """The ends that the engine compares values with: of doubles, never inside the declared ones."""
+    """The ends that the engine compares values with. As doubles they include the declared range."""
     assert statistic.low is not None
     assert statistic.high is not None
     if at.kind is not Kind.DOUBLE:

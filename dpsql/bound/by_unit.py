@@ -1,7 +1,7 @@
-"""What each unit adds to each of its groups, and how that is cut and added up.
+"""The sums of each unit in each of its groups, and how they are bounded and added up.
 
-Columns: the unit, the keys, ``s0..``, its sums, and ``n``, the unit's rows that count there, where
-a norm or strict timing needs it.
+Columns: the unit, the keys, the sums ``s0..``, and the number ``n`` of the unit's rows that count
+in the group. ``n`` is there only where a norm or strict timing needs it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dpsql.ir.statements import Alias, Cast, Fold, From, Name, Number, Op, Query
 from dpsql.plan.nodes import Measurement
 
 ALONE = Number(1)
-"""What a row weighs where nothing is weighed."""
+"""The weight of a row where rows have no weights."""
 Cut = Callable[[Rows | Total, Term, Grid | None], Term]
-"""What a strategy makes of the number or the sum of a unit in a group."""
+"""How a strategy bounds the number or the sum of a unit in a group."""
 
 
 def by_unit(
     measurement: Measurement, rows: UnitRows, source: From | None = None, weight: Term = ALONE,
     bits: int = 0, where: tuple[Term, ...] = (), *, with_number: bool = False,
 ) -> Select:  # fmt: skip
-    """The sums of each unit in each of its groups, over ``source`` (all rows) of some weight.
+    """The sums of each unit in each of its groups, over the rows of ``source`` (default: all rows).
 
-    Weights are in steps of ``2**-bits``.
+    Each row has the ``weight``, in steps of ``2**-bits``.
     """
     keys = (*rows.units, *rows.keys)
     items = [*keep(keys)]
@@ -69,9 +69,10 @@ def sum_units(
     measurement: Measurement, bounding: Strategy, grids: Grids, rows: UnitRows, groups: Query,
     cut: Cut, few: Term | None = None,
 ) -> Query:  # fmt: skip
-    """The sums over units of what is left of each by ``cut``; of groups where ``few`` holds.
+    """The sums over units of their contributions after ``cut``, from groups where ``few`` holds.
 
-    Under strict timing that condition does not decide which groups are read, nor whether rows count.
+    Under strict timing all groups are read, and the conditions stand in the sums only: they say
+    which groups are kept and which have rows that count.
     """
     parts = [few] if few is not None else []
     if rows.kept is not None:
@@ -97,7 +98,7 @@ def _all(parts: list[Term]) -> Term | None:
 def _left(
     statistic: Statistic, value: Term, grid: Grid | None, bounding: Strategy, cut: Cut
 ) -> Term:
-    """What a unit adds to a group."""
+    """The bounded contribution of a unit to a group."""
     if isinstance(statistic, Units):
         return value
     assert isinstance(statistic, Rows | Total), "others have queries of their own"
@@ -107,7 +108,7 @@ def _left(
 
 
 def cap(statistic: Rows | Total, value: Term, grid: Grid | None, *, per_group: int) -> Term:
-    """What a unit adds to a group if no more than so many rows count."""
+    """The contribution of a unit to a group, capped to that of ``per_group`` rows."""
     if isinstance(statistic, Rows):
         return Op("least", (value, Number(per_group)))
     assert grid is not None

@@ -1,4 +1,4 @@
-"""The ways to bound a measurement: what metadata makes unnecessary is not there."""
+"""The strategies for a measurement, without the stages that metadata makes unnecessary."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def candidates(
     ranked: int | None = None,
     found: Fraction | None = None,
 ) -> Iterator[Bounding]:
-    """Every way to bound this measurement, cheapest first among equals.
+    """Every strategy for this measurement; among equally accurate ones the cheapest comes first.
 
-    ``most_groups`` is the role's limit on groups of one unit; it applies where the number of
-    groups that a unit touches matters. ``ranked`` is how many rows of a unit must be read from a
-    prepared copy so that none is lost of units that are as declared; None where there is no copy.
-    ``found`` is the most rows of a unit that a search lets count, or what they may be worth.
+    ``most_groups`` is the role's limit on the groups of one unit. It applies where the number of
+    groups that a unit touches matters. ``ranked`` is the number of rows of a unit that must be read
+    from a prepared copy, so that a unit that is as declared loses none; None means that there is no
+    copy. ``found`` is the result of a search: the most rows of a unit that count, or the most that
+    they may be worth.
     """
     if found is not None and found < measurement.privacy.max_rows and not narrows(measurement):
         yield replace(_with_found(measurement, most_groups, found), size=size)
@@ -44,7 +45,7 @@ def candidates(
 
 
 def _with_found(measurement: Measurement, most_groups: int, found: Fraction) -> Bounding:
-    """What lets so many rows of a unit count, or all that are worth so much."""
+    """The strategy in which ``found`` rows of a unit count, or rows worth ``found`` in all."""
     cells, valued = measurement.cells, only_sums(measurement)
     most = measurement.privacy.max_rows if valued else int(found)
     count = most if cells is None else cells.count
@@ -58,7 +59,7 @@ def _with_found(measurement: Measurement, most_groups: int, found: Fraction) -> 
 
 
 def _declared(measurement: Measurement, most_groups: int, ranked: int | None) -> Iterator[Bounding]:
-    """What holds a unit to the limits of the policy, or of the query."""
+    """The strategies that keep a unit within the limits of the policy, or of the query."""
     privacy, cells, terms = measurement.privacy, measurement.cells, measurement.terms
     count = None if cells is None else cells.count
     if privacy.max_rows == 1:
@@ -95,14 +96,14 @@ def _declared(measurement: Measurement, most_groups: int, ranked: int | None) ->
 
 
 def _caps(groups: int, per_group: int, *, limit: bool) -> UnitTotals | GroupCaps:
-    """A cap on what a unit adds to each of its groups."""
+    """The strategy that caps the contribution of a unit to each of its groups."""
     if groups == 1 and not limit:
         return UnitTotals(per_group)
     return GroupCaps(groups, limit, per_group)
 
 
 def _fewer_rows(measurement: Measurement, most: int, groups: int, *, limit: bool) -> Bounding:
-    """What a query asks for that lets fewer rows of a unit count than the policy does."""
+    """The strategy for a query that lets fewer rows of a unit count than the policy does."""
     cells = measurement.cells
     if not steady(measurement.input):
         return _caps(groups, most // groups, limit=limit)
@@ -112,23 +113,24 @@ def _fewer_rows(measurement: Measurement, most: int, groups: int, *, limit: bool
 
 
 def only_sums(measurement: Measurement) -> bool:
-    """Whether values say how much of a unit counts: nothing is asked of its rows but sums of them."""
+    """Whether values decide how much of a unit counts: only uncapped sums are asked of its rows."""
     totals = [s for s in measurement.statistics if isinstance(s, Total)]
     others = [s for s in measurement.statistics if not isinstance(s, Total | Units)]
     return bool(totals) and not others and all(s.cap is None for s in totals)
 
 
 def narrows(measurement: Measurement) -> bool:
-    """Whether a bound on values is a narrower range: where a unit has one row, all that it has."""
+    """Whether a bound on values is a narrower range: units have one row, and only sums count."""
     return measurement.privacy.max_rows == 1 and only_sums(measurement)
 
 
 def narrow_ranges(measurement: Measurement, found: Fraction) -> Measurement:
-    """The measurement with values within so much of the farthest end of their range.
+    """The measurement with values clamped to a limit of ``found`` times the range's farthest end.
 
-    Claim: a row adds what it would if it weighed ``min(1, limit / |value|)``.
+    Claim: a row adds the same as a row of weight ``min(1, limit / |value|)``.
     Assumes: ``limit`` is above zero.
-    Argument: a value times that is the nearest number between minus and plus the limit.
+    Argument: the value times that weight is the number from ``-limit`` to ``limit`` that is nearest
+        to the value.
 
     >>> from dpsql.ir.expressions import integer
     >>> [*map(int, _within(Total(integer(1), Fraction(-20), Fraction(100)), Fraction(1, 10)))]
@@ -158,6 +160,6 @@ def _counts_units(measurement: Measurement) -> bool:
 
 
 def _by_group(measurement: Measurement) -> bool:
-    """Whether only caps on groups do what the query asks for: in so words, or by its bounds."""
+    """Whether only caps on groups do what the query asks for, by its terms or by its bounds."""
     asked = measurement.terms is not None and measurement.terms.groups is not None
     return asked or any(map(has_cap, measurement.statistics))

@@ -1,9 +1,9 @@
-"""What a unit may add to a group where an aggregate names ``contribution_bounds_per_group``.
+"""The contribution of a unit to a group where an aggregate names ``contribution_bounds_per_group``.
 
-Claim: with a cap, what one unit adds to a group lies between ``cap_ends``, or is nothing at all.
-Assumes: the statement clamps each unit's number, sum or mean of a group by ``clamp``.
-Argument: the strategy already holds it between ``_natural`` ends; clamping an
-interval to the cap gives the interval between its clamped ends.
+Claim: with a cap, the contribution of one unit to a group lies between ``cap_ends``, or is absent.
+Assumes: the statement clamps each unit's number, sum or mean in a group by ``clamp``.
+Argument: the strategy alone already keeps the contribution between the ends of ``_natural``.
+Clamping this interval to the cap gives the interval between its clamped ends.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from dpsql.ir.statements import CaseWhen, Number, Op, Term
 
 
 def clamp(term: Term, statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> Term:
-    """What a unit adds to a group, within the ends of its cap; nothing where it has no value there."""
+    """The contribution of a unit to a group, clamped to its cap; NULL if the unit has no value."""
     low, high = cap_ends(statistic, at, bounding)
     inside = Op("least", (Op("greatest", (term, Number(low))), Number(high)))
     return CaseWhen(((Op("is not null", (term,)), inside),))
 
 
 def cap_ends(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> tuple[int, int]:
-    """The least and the most that a unit adds to a group that it is in, in steps.
+    """The least and the greatest contribution of a unit to a group that it is in, in steps.
 
     >>> from dpsql.bound.unit_totals import UnitTotals
     >>> cap_ends(Rows(cap=(Fraction(0), Fraction(5))), None, UnitTotals(per_group=3))
@@ -46,13 +46,13 @@ def cap_ends(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> tu
 
 
 def reach(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> int:
-    """The most that a unit moves a group, in steps."""
+    """The most by which a unit moves the value of a group, in steps."""
     low, high = cap_ends(statistic, at, bounding)
     return max(abs(low), abs(high), 1)
 
 
 def _natural(statistic: Rows | Total, at: Grid | None, bounding: Strategy) -> tuple[int, int]:
-    """What the strategy alone leaves of a unit's number, sum or mean of a group."""
+    """The ends of a unit's number, sum or mean in a group under the strategy alone."""
     most = bounding.rows_in_group
     if isinstance(statistic, Rows):
         return 0, most << bounding.bits

@@ -1,4 +1,4 @@
-"""What a prepared copy of a private table is, and the query for its rows."""
+"""The contents of a prepared copy of a private table, and the query for its rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_IN_FOUR_BYTES = 2**31 - 1
 
 
 def companion(table: Table) -> PreparedCopy:
-    """What a copy of a table has beside its columns."""
+    """The columns that a copy adds to those of its table: the unit's key and clamped values."""
     steps = {}
     for column in table.columns.values():
         total = total_of(column)
@@ -48,9 +48,10 @@ def copy_of(table: Table, salt: int) -> TableRows:
 
     Claim: the numbers of a unit's rows depend on the salt and on the unit's own rows only.
     Assumes: the hash of the engine is a function of its arguments.
-    Argument: rows are ordered within their unit by a hash of the salt and all columns that the copy
-        has, and then by these columns, with the signs of doubles, as both zeros are equal. Rows that
-        agree in all of them are the same, so that which comes first changes nothing that can be read.
+    Argument: rows are ordered within their unit by a hash of the salt and of all columns of the
+        copy, and then by these columns and the signs of doubles, since both zeros compare as equal.
+        Rows that agree in all of these are identical, so which of them comes first changes nothing
+        that can be read.
     """
     scan = scan_owned(table)
     columns = _columns(table, scan)
@@ -73,9 +74,9 @@ def copy_of(table: Table, salt: int) -> TableRows:
 
 
 def _columns(table: Table, scan: Scan) -> list[tuple[str, str, Term]]:
-    """The columns of the table, then the key of the unit where it is elsewhere, then steps.
+    """The columns of the table, the unit's key where another table holds it, and values in steps.
 
-    Each has its name in the query, its name in the copy, and what it holds.
+    Each entry has the name in the query, the name in the copy, and the term.
     """
     columns: list[tuple[str, str, Term]] = [
         (f"c{i}", field.name, RowValue(field)) for i, field in enumerate(scan.fields)
@@ -98,9 +99,9 @@ def _stepped(table: Table, scan: Scan) -> list[tuple[Column, Steps]]:
 
 
 def total_of(column: Declared) -> Total | None:
-    """A total over a column with a range, as means and sums beside counts have it.
+    """The total over a column with a range that means, and sums beside counts, compute.
 
-    Its clamped values are what the copy holds.
+    The copy holds its clamped values.
     """
     if column.kind not in (Kind.INTEGER, Kind.DOUBLE) or column.range is None:
         return None

@@ -1,12 +1,14 @@
-"""How many different values a group has, of which each unit brings a few.
+"""The number of distinct values in a group, to which each unit contributes a bounded number.
 
-Claim: adding or removing one unit changes the numbers of all groups by at most ``count_pairs`` in sum.
+Claim: adding or removing one unit changes the numbers of all groups by at most ``count_pairs`` in
+sum.
 Assumes: a salted hash of a row is the same wherever the statement computes it.
-Argument: a unit keeps at most ``count_pairs`` pairs of group and value, in an order that only the salt and
-the unit's own rows decide; without it, a group loses no more values than pairs of the unit. A unit
-with no more rows than that has no more pairs, so all of them are kept without an order, where rows
-are the same in each place that reads them. Where a unit has one row, or a prepared copy lets no more than
-``rows`` of it through, it has no more pairs either.
+Argument: a unit keeps at most ``count_pairs`` pairs of group and value, the first in an order that
+depends only on the salt and the unit's own rows. Without the unit, a group loses no more values
+than the unit has pairs in it. A unit with no more than ``count_pairs`` rows has no more pairs than
+that. All of its pairs are kept without an order, if rows are the same in each place that reads
+them. A unit that has one row, or of which a prepared copy lets at most ``rows`` through, has no
+more pairs either.
 """
 
 from __future__ import annotations
@@ -40,10 +42,11 @@ _THERE = Op("is not null", (_FIRST,))
 
 
 def values_of(statistic: Values, flag: Column | None) -> Items:
-    """The values of a row as columns ``v0..``, of which the first is NULL where a row does not count.
+    """The values of a row as columns ``v0..``; the first is NULL where a row does not count.
 
-    A single value is that column, since NULL is not counted. Several values, of which each may be
-    NULL, come after a column that says no more than that. ``flag`` says which rows count at all.
+    A single value is itself the first column, since NULL is not counted. Several values may each be
+    NULL. They come after a first column that only says whether the row counts. ``flag`` says which
+    rows count at all.
     """
     texts: tuple[Term, ...] = tuple(map(KeyValue, statistic.values))
     whole = texts if len(texts) == 1 else (Number(1), *texts)
@@ -56,11 +59,11 @@ def apply(statistic: Values, bounding: Strategy, rows: UnitRows, values: tuple[s
     """The groups that have values, each with their number ``n``; ``rows`` have ``values``."""
     number = _number(values)
     keys, items = rows.keys, (*keep(rows.keys), ("n", number))
-    if not bounding.reads_units:  # no unit has more pairs than it may
+    if not bounding.reads_units:  # no unit has more pairs than the bound
         return Select(Alias(rows.query, "r"), items, group=keys)
     most = count_pairs(statistic, bounding)
     few = Op("<=", (Name("place"), Number(most)))
-    if rows.strict:  # a condition on what is counted would be looked up where rows are read
+    if rows.strict:  # the engine would push a condition on counted values down to the scan
         last = (Op("is null", (_FIRST,)),)
         placed = _rank_pairs(rows, values, Alias(rows.query, "r"), last)
         counted = (*keep(keys), ("n", replace(number, where=few)))
@@ -77,7 +80,7 @@ def apply(statistic: Values, bounding: Strategy, rows: UnitRows, values: tuple[s
 
 
 def _number(values: tuple[str, ...]) -> Fold:
-    """How many different ones there are."""
+    """The number of distinct values."""
     value: Term = _FIRST
     if len(values) > 1:
         value = CaseWhen(((_THERE, Op("row", tuple(map(Name, values[1:])))),))
@@ -88,7 +91,7 @@ def _rank_pairs(
     rows: UnitRows, values: tuple[str, ...], source: From, last: tuple[Term, ...] = (),
     where: tuple[Term, ...] = (),
 ) -> Query:  # fmt: skip
-    """The pairs of group and value of each unit, with their place in an order by chance."""
+    """The pairs of group and value of each unit, with their rank in a random order."""
     names = (*rows.units, *rows.keys, *values)
     pairs = Select(source, keep(names), where, distinct=True)
     draw = Draw(tuple(map(Name, names)))

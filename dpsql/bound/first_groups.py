@@ -1,8 +1,8 @@
-"""The groups that a unit keeps: the first ones in an order by chance.
+"""The groups that a unit keeps: the first ones in a random order.
 
-The order is by a number drawn for each group of each unit: a hash of the unit, the group and a salt.
-Units that have no more rows than groups to keep need no order; to put all groups of all units in
-order takes longer than all else.
+The order is by a number for each group of each unit: a hash of the unit, the group and a salt. A
+unit that has no more rows than it may keep groups needs no order. Ordering all groups of all units
+takes longer than the rest of the statement.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dpsql.ir.statements import (
 from dpsql.plan.nodes import Measurement
 
 GROUPS, MANY = "groups of units", "units with many"
-"""Queries of the statement: names that nobody gives to a table of a database."""
+"""Names of common tables of the statement, which no table of a database has."""
 
 
 def first_groups(
     measurement: Measurement, bounding: KeepsGroups, grids: Grids, rows: UnitRows
 ) -> tuple[Query, Term | None]:
-    """The sums of units in their groups, and the condition on those that are kept, if one is left."""
+    """The sums of units in their groups, and the condition on kept groups, where one is needed."""
     if rows.split is not None:
         return _join_split(measurement, bounding, rows, rows.split), None
     weights = bounding.weights
@@ -57,7 +57,7 @@ def is_first(bounding: KeepsGroups) -> Term:
 
 
 def rank_groups(rows: UnitRows, groups: Select, source: From | None = None) -> Select:
-    """Groups of units with their place in the unit's order; those without rows that count come last."""
+    """Groups of units with their rank in the unit's order; groups without counted rows are last."""
     last = () if rows.kept is None else (Op("=", (Name("n"), Number(0))),)
     place = Rank(tuple(map(Name, rows.units)), (*last, *rows.order))
     items = (*keep(tuple(columns(groups))), ("place", place))
@@ -67,7 +67,7 @@ def rank_groups(rows: UnitRows, groups: Select, source: From | None = None) -> S
 def _join_split(
     measurement: Measurement, bounding: KeepsGroups, rows: UnitRows, split: SplitRows
 ) -> Query:
-    """Groups of units that keep all of theirs, and the first ones of all others."""
+    """All groups of units that keep all of theirs, and the first groups of all other units."""
     weights = bounding.weights
     one: Term = ALONE
     weight, bits = one, 0
@@ -81,11 +81,11 @@ def _join_split(
 
 
 def _draw_for_few(bounding: KeepsGroups, rows: UnitRows, groups: Select) -> Query:
-    """The groups that units keep, where none that is as declared has too many.
+    """The groups that units keep, where no unit that is as declared has too many.
 
-    Places are drawn for those alone that have: a window over all groups of all units takes longer
-    than all else (TPC-H's q17, 6 million of them: 4.8 s with it, 2.4 s so). Where more units are
-    above the limit than below, this would be the slower way.
+    Only units with too many groups are ranked. A window over all groups of all units takes longer
+    than the rest of the statement (TPC-H's q17 has 6 million groups: 4.8 s with such a window, 2.4
+    s without). This would be slower where more units are above the limit than below.
     """
     shared = CommonTable(GROUPS, groups, stored=True)
     above = Op(">", (Fold("count"), Number(bounding.groups)))

@@ -3,12 +3,13 @@
 Claim: every value that leaves the generated expression lies in ``low .. high`` of the grid,
 whatever the column holds: NULL gives NULL, infinities the nearer bound, and NaN the upper one.
 Assumes: the engine has the doubles of IEEE 754, and orders NaN above all numbers.
-Argument: engines order NaN above all other numbers. The CASE of ``ir.statements.Steps`` compares with the bounds
-before it converts, so the conversion sees only finite values between them. ``floor(x * 2**shift + 0.5)``
-never falls as x rises, since each of its operations in IEEE doubles does not, and a whole number
-of at most ``2**MOST_BITS`` steps gives itself; so a value between two whole numbers of steps gives
-one between them too. Integers are then summed exactly, as integers or as doubles that are integers
-(``rewrite.shortcut``). Every engine has these operations with the same results, while ``round`` differs.
+Argument: the CASE of ``ir.statements.Steps`` compares with the bounds before it converts, so the
+conversion sees only finite values between them. ``floor(x * 2**shift + 0.5)`` never falls as x
+rises, since none of its operations does in IEEE doubles. It maps a whole number of at most
+``2**MOST_BITS`` steps to itself, and so a value between two whole numbers of steps to a whole
+number between them. Integers are then summed exactly, as integers or as doubles that are integers
+(``rewrite.shortcut``). These operations give the same results in every engine, while ``round`` does
+not.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from dpsql.policy.types import Kind, digits_of
 FINE_BITS = 24
 """Half of a value's range is about ``2**FINE_BITS`` grid steps."""
 MANY_BITS = 27
-"""What ``2**MANY_BITS`` decimals are rounded by comes to less than half of their last digit."""
+"""The rounding errors of ``2**MANY_BITS`` decimals add up to less than half of their last digit."""
 MOST_BITS = 42
-"""No value exceeds ``2**MOST_BITS`` grid steps, so weights and sums of them fit."""
+"""No value exceeds ``2**MOST_BITS`` grid steps, so that weighted values and their sums fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Grid:
 
 
 def grid(total: Total, coarser: int = 0) -> Grid:
-    """The grid of a total; ``coarser`` takes that many bits of it away, or adds some if it is negative.
+    """The grid of a total, with ``coarser`` bits fewer, or more bits if ``coarser`` is negative.
 
     >>> from dpsql.ir.expressions import integer
     >>> grid(Total(integer(1), Fraction(0), Fraction(500))).shift
@@ -67,13 +68,13 @@ def grid(total: Total, coarser: int = 0) -> Grid:
 
 
 def last_digit(total: Total) -> Fraction | None:
-    """What the last digit of a total is worth, where its values are decimals."""
+    """The value of the last decimal digit of a total; None where its values are not decimals."""
     digits = digits_of(total.value.shape.type_name)
     return None if digits is None else Fraction(1, 10 ** digits[1])
 
 
 def finer(total: Total) -> int:
-    """By how many bits a finer grid keeps the last digit of sums of decimals; none for other values.
+    """How many bits finer a grid must be to keep the last digit of sums of decimals; else 0.
 
     >>> from dpsql.ir.expressions import integer
     >>> finer(Total(integer(1), Fraction(0), Fraction(500)))
@@ -88,7 +89,7 @@ def finer(total: Total) -> int:
 
 
 def grid_ends(total: Total) -> tuple[float, float]:
-    """The bounds as doubles that the engine compares with: never inside the declared ones."""
+    """The bounds as the doubles that the engine compares with; they include the declared range."""
     return float_down(total.low), float_up(total.high)
 
 
@@ -108,5 +109,5 @@ def _log2_up(value: Fraction) -> int:
 
 
 def is_whole(total: Total, at: Grid) -> bool:
-    """Whether values are whole numbers, and each is a step."""
+    """Whether values are whole numbers, and the grid's step is one."""
     return total.value.shape.kind is Kind.INTEGER and at.shift == 0

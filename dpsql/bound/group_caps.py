@@ -1,4 +1,4 @@
-"""Group caps: a unit keeps a few of its groups, and what it adds to each of them is capped."""
+"""Group caps: a unit keeps a few of its groups, and its contribution to each of them is capped."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class GroupCaps:
 
     Claim: a unit changes at most ``groups`` groups, its count in each by at most ``per_group``.
     Assumes: where no ``limit`` is set, the plan gives a unit no more than ``groups`` groups.
-    Argument: the groups that a unit keeps are the first in an order that only the salt and the unit's
-        own rows decide. In each of them its number of rows is cut.
+    Argument: the groups that a unit keeps are the first in an order that depends only on the salt
+        and the unit's own rows. In each of them its number of rows is capped.
     """
 
     groups: int
@@ -33,36 +33,36 @@ class GroupCaps:
     name: ClassVar[str] = "group caps"
     bits: ClassVar[int] = 0
     bin_bits: ClassVar[int] = WEIGHT_BITS
-    """The cap becomes a weight of a unit's rows in a group, so that no value is preferred."""
+    """The cap becomes a weight of the unit's rows in a group, so that no value is preferred."""
     reads_units: ClassVar[bool] = True
     most_read: ClassVar[int | None] = None
     weights: ClassVar[None] = None
 
     @property
     def rows_in_group(self) -> int:
-        """As the cap says."""
+        """The cap."""
         return self.per_group
 
     @property
     def counts(self) -> Sensitivity:
-        """As many numbers as groups move, each by the cap."""
+        """One number in each kept group moves, by the cap at most."""
         k, c = self.groups, self.per_group
         return Sensitivity(Fraction(k * c), Fraction(k * c * c))
 
     def touched(self, _: Cells | None) -> int:
-        """The groups that it keeps."""
+        """The number of kept groups."""
         return self.groups
 
     def bounds(self, _: Statistic) -> bool:
-        """Every kind: what a unit adds to a group is in one place."""
+        """Every kind: the contribution of a unit to a group stands in one row."""
         return True
 
     def keeps_all(self, most: int) -> bool:
-        """Nothing is capped of a unit that has no more rows than the cap, and no group is left out."""
+        """A unit with no more rows than the cap loses none, if no group is left out."""
         return not self.limit and self.per_group >= most
 
     def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
-        """The sums of what units add to the groups that they keep."""
+        """The sums of the capped contributions of units to the groups that they keep."""
         groups, few = first_groups(measurement, self, grids, rows)
         cut = partial(cap, per_group=self.per_group)
         return sum_units(measurement, self, grids, rows, groups, cut, few)

@@ -1,4 +1,4 @@
-"""Norm clip: what a unit has is scaled so that its counts over all groups have a bounded norm."""
+"""Norm clip: each unit is scaled so that its counts over all groups have a bounded norm."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from dpsql.plan.nodes import Cells, Measurement
 
 @dataclass(frozen=True, slots=True)
 class NormClip:
-    """A unit is in any of ``groups`` groups, and the Euclidean norm of its counts is at most ``norm``.
+    """A unit may be in all ``groups`` groups; the Euclidean norm of its counts is at most ``norm``.
 
-    Claim: the Euclidean norm of what a unit adds to all counts is at most ``norm``, in steps of
-        ``2**-bits``; a sum in a group is at most the count there times the farthest end of the range.
+    Claim: the Euclidean norm of a unit's contribution to all counts is at most ``norm``, in steps
+        of ``2**-bits``; its sum in a group is at most its count there times the farthest end of the
+        range.
     Assumes: the engine's doubles are those of IEEE 754.
-    Argument: all groups of a unit get the same factor, ``norm`` over the norm of its counts, or one if
-        that is less. It is rounded down to the grid of weights, so that rounding never adds to the
-        norm. Totals are scaled by the same factor.
+    Argument: all groups of a unit get the same factor, which is the smaller of one and ``norm``
+        over the norm of its counts. It is rounded down to the grid of weights, so that rounding
+        never adds to the norm. Totals are scaled by the same factor.
     """
 
     groups: int
@@ -50,12 +51,12 @@ class NormClip:
 
     @property
     def bin_bits(self) -> int:
-        """Each row of a unit has the unit's factor."""
+        """Each row of a unit weighs the unit's factor."""
         return self.bits
 
     @property
     def rows_in_group(self) -> int:
-        """No count is above the norm of all."""
+        """No single count is above the norm of all counts."""
         return math.ceil(self.norm)
 
     @property
@@ -68,7 +69,7 @@ class NormClip:
         return self.groups
 
     def bounds(self, statistic: Statistic) -> bool:
-        """Sums over rows: a norm of counts says nothing of numbers of units."""
+        """Sums over rows: a norm of counts does not bound numbers of units."""
         return not is_of_units(statistic)
 
     def keeps_all(self, _: int) -> bool:
@@ -76,7 +77,7 @@ class NormClip:
         return False
 
     def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
-        """The sums of what units add, scaled."""
+        """The sums of the scaled contributions of units."""
         groups = by_unit(measurement, rows, with_number=True)
         wide = Op("*", (Cast(Name("n"), "hugeint"), Name("n")))
         squares = Over(Fold("sum", wide), tuple(map(Name, rows.units)))
@@ -85,7 +86,7 @@ class NormClip:
         return sum_units(measurement, self, grids, rows, scaled, self._scale)
 
     def _scale(self, statistic: Rows | Total, value: Term, _: Grid | None) -> Term:
-        """What a unit adds, by its factor: numbers in steps of it, sums in their own."""
+        """A contribution times its factor: counts in steps of the factor, sums in grid steps."""
         scaled = Op("*", (value, Name("factor")))
         if isinstance(statistic, Total):
             return Op("//", (scaled, Number(1 << self.bits)))
@@ -93,7 +94,7 @@ class NormClip:
 
 
 def factor(bounding: NormClip, squares: Term, bits: int) -> Term:
-    """What brings a norm with these ``squares`` to at most ``norm``, in steps of ``2**-bits``."""
+    """The factor, in steps of ``2**-bits``, that clips a norm with square ``squares``."""
     one = 1 << bits
     share = Op("/", (Number(int(bounding.norm * one)), Op("sqrt", (Cast(squares, "double"),))))
     inside = Op("greatest", (Number(1), Op("least", (Number(one), Op("floor", (share,))))))
@@ -103,7 +104,7 @@ def factor(bounding: NormClip, squares: Term, bits: int) -> Term:
 
 
 def least_norm(groups: int, per_group: int) -> Fraction:
-    """A norm that cuts nothing of so many groups with so many rows each, and hardly more than that.
+    """A norm that clips no unit with ``per_group`` rows in ``groups`` groups, and is hardly larger.
 
     >>> float(least_norm(2, 1))
     1.4143

@@ -16,12 +16,12 @@ from dpsql.plan.nodes import Cells, Measurement
 
 @dataclass(frozen=True, slots=True)
 class OneRow:
-    """Each row is of another unit.
+    """Each row belongs to a different unit.
 
     Claim: a unit has one row, and is in one group.
     Assumes: a unit has one row here (its key is unique).
-    Argument: each row adds its clamped value, or one, to one group; where an aggregate has a cap, the
-        unit's only row adds what the cap leaves of it.
+    Argument: each row adds its clamped value, or one, to one group. Where an aggregate has a cap,
+        the contribution of the unit's only row is clamped to it.
     """
 
     size: int = 1
@@ -43,20 +43,20 @@ class OneRow:
         return 1
 
     def bounds(self, _: Statistic) -> bool:
-        """Every kind: a row stands for its unit."""
+        """Every kind: a unit is one row."""
         return True
 
     def keeps_all(self, _: int) -> bool:
-        """Nothing is cut."""
+        """Nothing is bounded, so nothing is lost."""
         return True
 
     def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
-        """The sums of each group; where groups are not public, those with a row that counts."""
+        """The sums of each group. Groups that are not public need at least one row that counts."""
         return sum_groups(measurement, self, grids, rows)
 
 
 def sum_groups(measurement: Measurement, bounding: Strategy, grids: Grids, rows: UnitRows) -> Query:
-    """The sums of each group, of rows as they are."""
+    """The sums of each group over unweighted rows."""
     items = [*keep(rows.keys)]
     for i, statistic in enumerate(measurement.statistics):
         items.append((f"p{i}", _sum(statistic, rows, i, bounding, grids)))
@@ -80,7 +80,7 @@ def _sum(statistic: Statistic, rows: UnitRows, i: int, bounding: Strategy, grids
 
 
 def _single(statistic: Rows | Total, rows: UnitRows, i: int) -> Term:
-    """What a unit's only row adds."""
+    """The contribution of a unit's only row."""
     where = rows.wheres[i]
     if isinstance(statistic, Total):
         value = rows.value(i).term

@@ -1,4 +1,4 @@
-"""Prepared rows: a copy of the table numbers the rows of each unit, and only the first ones are read."""
+"""Prepared rows: a copy of the table numbers the rows of each unit; only the first are read."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class PreparedRows:
 
     Claim: no more than ``rows`` rows of a unit are in any sum.
     Assumes: rows are read by ``Reading.limited(rows)``: see ``bound.reading``.
-    Argument: what is read of a unit are its first rows in an order that only a salt and its own rows
-        decide. Each adds its clamped value, or one, to one group.
+    Argument: of a unit, only its first rows are read, in an order that depends only on a salt and
+        its own rows. Each adds its clamped value, or one, to one group.
     """
 
     rows: int
@@ -39,12 +39,12 @@ class PreparedRows:
 
     @property
     def counts(self) -> Sensitivity:
-        """Rows move the numbers of groups by one each, perhaps all of them the same number."""
+        """Each row moves the number of one group by one; all rows may be in the same group."""
         return Sensitivity(Fraction(self.rows), Fraction(self.rows) ** 2)
 
     @property
     def most_read(self) -> int | None:
-        """As many as count."""
+        """As many rows as count."""
         return self.rows
 
     def touched(self, _: Cells | None) -> int:
@@ -56,11 +56,11 @@ class PreparedRows:
         return self.groups
 
     def bounds(self, statistic: Statistic) -> bool:
-        """Sums over rows: it is not known which rows are of one unit."""
+        """Sums over rows: the statement does not know which rows belong to the same unit."""
         return not is_of_units(statistic)
 
     def keeps_all(self, most: int) -> bool:
-        """All rows are read of a unit that has no more."""
+        """A unit with no more rows than are read loses none."""
         return self.rows >= most
 
     def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:

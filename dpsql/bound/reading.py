@@ -1,14 +1,16 @@
-"""Statements over prepared copies of private tables: bounded by what they read, not by counting.
+"""Statements over prepared copies of private tables, which bound a unit in the scan itself.
 
-A copy numbers the rows of each unit, from one, in an order that only a salt and the unit's own rows
-decide. Reading no number above ``most`` bounds a unit in the scan itself.
+A copy numbers the rows of each unit, from one, in an order that depends only on a salt and on the
+unit's own rows. A scan that reads no number above ``most`` reads at most ``most`` rows of a unit.
 
-Claim: where ``Reading.ranked`` says so, a statement over ``reading(.., most)`` sees at most ``most``
-    rows of a unit, and what it sees of one unit does not depend on any other.
-Assumes: the copy numbers rows as ``bound.copies`` says, and keys in ``PreparedCopies.keyed`` are unique.
-Argument: below the frontier each row comes from one row of the copied table (``once``): projections
-    and filters keep or drop rows, and joins meet at most one row of a side whose key they cover.
-    The unit of such a row is that of the copied row, as units are joined with themselves only.
+Claim: where ``Reading.ranked`` is a scan, a statement over ``Reading.limited(most)`` sees at most
+    ``most`` rows of a unit, and which rows it sees of one unit does not depend on any other unit.
+Assumes: the copy numbers rows as ``bound.copies`` says, and keys in ``PreparedCopies.keyed`` are
+    unique.
+Argument: below the frontier each row comes from one row of the copied table, and no two rows come
+    from the same one (``once``). Projections and filters keep or drop rows. A join whose condition
+    covers a key of one side matches each row of the other side with at most one row. A row belongs
+    to the unit of its row in the copied table, as a unit is joined with itself only.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ from dpsql.sql.bind.join_rules import equalities, find_fan_outs
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A measurement's rows, read from copies where there are some.
+    """The rows of a measurement, read from copies where there are any.
 
-    ``ranked`` is the scan that bounds what is read of a unit, if one does.
+    ``ranked`` is the scan that bounds how many rows of a unit are read, if there is one.
     """
 
     relation: Relation
@@ -48,19 +50,20 @@ class Reading:
 
     @property
     def most(self) -> int | None:
-        """With this many rows of a unit nothing is lost of units that are as declared."""
+        """The number of rows of a unit at which a unit that is as declared loses none."""
         return None if self.ranked is None else self.ranked.table.max_rows_per_unit
 
     def limited(self, most: int) -> Relation:
-        """The rows, at most so many of a unit."""
+        """The rows, with at most ``most`` of each unit."""
         assert self.ranked is not None
         return _replaced(self.relation, self.ranked, most)
 
 
 def match_copies(measurement: Measurement, shelf: PreparedCopies) -> Reading | None:
-    """How the measurement reads copies; None where there are none of its tables.
+    """How the measurement reads copies; None where none of its tables has one.
 
-    Under strict timing none is read: how many rows of a unit a rank lets through would be seen.
+    Under strict timing no copy is read: the number of rows that the rank lets through would be
+    visible in the time.
     """
     if measurement.lifted is not None:
         return None
@@ -122,7 +125,7 @@ def once(relation: Relation, scan: Scan, shelf: PreparedCopies) -> bool:
 
 
 def _single(join: Join, side: Relation, shelf: PreparedCopies) -> bool:
-    """Whether a row of the other side meets at most one of this."""
+    """Whether a row of the other side matches at most one row of ``side``."""
     assert join.condition is not None
     own = {f.number for f in side.fields}
     pairs = equalities([join.condition]).pairs
@@ -131,7 +134,7 @@ def _single(join: Join, side: Relation, shelf: PreparedCopies) -> bool:
 
 
 def _keys(relation: Relation, shelf: PreparedCopies) -> list[set[int]]:
-    """Sets of columns that no two rows share, as was seen and not only declared."""
+    """Sets of columns that are unique; for private tables this was verified, not only declared."""
     match relation:
         case Scan(table=table, fields=fields):
             own = {f.name: f.number for f in fields}

@@ -1,8 +1,8 @@
 """Row weights: each row of a unit weighs ``min(1, rows / rows of the unit)``.
 
-The statement adds up all rows as if they weighed one, and takes off what units above the limit have too
-much: only the few rows of those are joined with their weights. Whether there are any would be seen in
-the time, so under strict timing every row is weighed.
+The statement adds up all rows as if each weighed one, and subtracts the excess of units above the
+limit. So only the few rows of these units are joined with their weights. Whether there are such
+units would be visible in the time, so under strict timing every row is weighted.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ ZERO = Number(0)
 
 
 class Weights(Protocol):
-    """What the rows of a unit weigh: at most ``rows`` in all, in steps of ``2**-bits``.
+    """The weights of the rows of a unit: at most ``rows`` in all, in steps of ``2**-bits``.
 
-    Where ``valued``, rows are not counted as one but by their values, as shares of the farthest end
-    of the range: ``rows`` is then how many rows at that end a unit may be worth, in the sum that has
-    most of it.
+    Where ``valued``, a row does not count as one but by its value, as a share of the farthest end
+    of the range. Then a unit may be worth ``rows`` rows at that end, in the sum where it is worth
+    most.
     """
 
     @property
@@ -52,7 +52,10 @@ class Weights(Protocol):
 
 
 class KeepsGroups(Protocol):
-    """A strategy that keeps at most ``groups`` groups of a unit; where no ``limit`` is needed, it has no more."""
+    """A strategy that keeps at most ``groups`` groups of a unit.
+
+    Where ``limit`` is false, no unit has more groups.
+    """
 
     @property
     def groups(self) -> int: ...
@@ -66,14 +69,16 @@ class KeepsGroups(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowWeights:
-    """A unit has as many rows as it has, in any group, and they weigh at most ``rows`` in all.
+    """A unit may have any number of rows in any groups; they weigh at most ``rows`` in all.
 
     Claim: a unit's rows weigh at most ``rows`` in all, in steps of ``2**-bits``. Where they are
-        ``valued``, what they add to each sum is at most ``rows`` times the farthest end of its range.
+        ``valued``, their contribution to each sum is at most ``rows`` times the farthest end of its
+        range.
     Assumes: rows are the same in each place that reads them.
-    Argument: a weight is rounded down, and so is a weighted value, toward zero. All rows of a unit
-        weigh the same. Valued weights are min(1, limit / the sum of ``|value|``) for the least of all
-        totals, each with its own limit: that of ``rows`` at the farthest end.
+    Argument: all rows of a unit have the same weight. A weight is rounded down, and a weighted
+        value is rounded toward zero. A valued weight is the least, over all totals, of min(1, limit
+        / the sum of ``|value|``). The limit of a total is ``rows`` times the farthest end of its
+        range.
     """
 
     rows: int | Fraction
@@ -87,7 +92,7 @@ class RowWeights:
 
     @property
     def bin_bits(self) -> int:
-        """Each row has its weight."""
+        """Each row counts by its weight."""
         return self.bits
 
     @property
@@ -97,11 +102,11 @@ class RowWeights:
 
     @property
     def counts(self) -> Sensitivity:
-        """The sum of the weights, which is no less than their norm, as all may be in one group."""
+        """The sum of the weights. All may be in one group, so it also bounds the Euclidean norm."""
         return weighed_counts(self)
 
     def touched(self, cells: Cells | None) -> int:
-        """All groups: weights make less of each row, and leave out none.
+        """All groups: weights scale rows down, and leave out none.
 
         >>> RowWeights(rows=5, groups=5).touched(Cells("", 64))
         64
@@ -110,11 +115,11 @@ class RowWeights:
         return cells.count
 
     def bounds(self, statistic: Statistic) -> bool:
-        """Sums over rows; those of values only, where values are what is bounded."""
+        """Sums over rows; where the weights are valued, only sums of values."""
         return not is_of_units(statistic) and (isinstance(statistic, Total) or not self.valued)
 
     def keeps_all(self, most: int) -> bool:
-        """No row of a unit weighs less that has no more rows than the limit."""
+        """A unit with no more rows than the limit keeps full weights, unless they are valued."""
         return not self.valued and self.rows >= most
 
     def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
@@ -126,17 +131,17 @@ class RowWeights:
 
 
 def weighed_counts(weights: Weights) -> Sensitivity:
-    """How far rows of a unit that weigh so much move numbers of rows.
+    """How far the rows of a unit with these weights move numbers of rows.
 
-    Argument: weights add up to at most ``rows``, and products with them are rounded toward zero, so
-        the L1 norm of what they add, hence the L2 norm, is at most ``rows``. Valued rows add up to at
-        most their limit in absolute value, over all groups, after rounding toward zero.
+    Argument: weights add up to at most ``rows``, and products with them are rounded toward zero. So
+        the L1 norm of the contribution, and hence its L2 norm, is at most ``rows``. Valued rows add
+        up to at most their limit in absolute value, over all groups, after rounding toward zero.
     """
     return Sensitivity(Fraction(weights.rows), Fraction(weights.rows) ** 2)
 
 
 def sum_rows(measurement: Measurement, bits: int, rows: UnitRows) -> Query:
-    """The sums of each group where every row weighs one, in the steps of weights."""
+    """The sums of each group where every row weighs one; counts are in the steps of weights."""
     items = [*keep(rows.keys)]
     for i, statistic in enumerate(measurement.statistics):
         if isinstance(statistic, Total):
@@ -149,7 +154,7 @@ def sum_rows(measurement: Measurement, bits: int, rows: UnitRows) -> Query:
 def subtract_excess(
     whole: Query, measurement: Measurement, weights: Weights, grids: Grids, rows: UnitRows
 ) -> Query:
-    """Sums, less what units above the limit have too much; all of these units are among ``rows``."""
+    """The sums minus the excess of units above the limit; ``rows`` include all of these units."""
     one = Number(1 << weights.bits)
     excess, total = [*keep(rows.keys)], [*keep(rows.keys)]
     for i, statistic in enumerate(measurement.statistics):
@@ -177,20 +182,20 @@ def _sum_weighted(
 
 
 def apply_weight(value: Term, bits: int, weight: Term = WEIGHT) -> Term:
-    """What a value counts by the weight of its row."""
+    """A value times the weight of its row, rounded toward zero."""
     return Op("//", (Op("*", (value, weight)), Number(1 << bits)))
 
 
 def with_weights(
     weights: Weights, grids: Grids, rows: UnitRows, *, all_rows: bool = False
 ) -> JoinUsing:
-    """Rows with the weight of each: of units above the limit, or ``all_rows``."""
+    """Rows of units above the limit with their weights; with ``all_rows``, rows of all units."""
     weighed = Alias(weights_of_units(weights, grids, rows), "w")
     return JoinUsing("left" if all_rows else "inner", Alias(rows.query, "r"), weighed, rows.units)
 
 
 def weights_of_units(weights: Weights, grids: Grids, rows: UnitRows) -> Query:
-    """Units above the limit, and what each of their rows weighs; under strict timing, all units."""
+    """The weight of a row of each unit above the limit; under strict timing, of each unit."""
     number, one = rows.number, 1 << weights.bits
     having: Term | None
     if weights.valued:
@@ -213,7 +218,7 @@ def weights_of_units(weights: Weights, grids: Grids, rows: UnitRows) -> Query:
 
 
 def _sizes(weights: Weights, grids: Grids, rows: UnitRows) -> list[tuple[Term, int]]:
-    """What each total sums of a unit, with every value as if it were positive, and its limit."""
+    """For each total, the sum of absolute values of a unit, and its limit."""
     return [
         (
             zero_if_none(Fold("sum", Op("abs", (value.term,)), where)),
@@ -225,10 +230,10 @@ def _sizes(weights: Weights, grids: Grids, rows: UnitRows) -> list[tuple[Term, i
 
 
 def zero_if_none(term: Term) -> Term:
-    """A sum, which is zero where there is nothing to add."""
+    """A sum that is zero, not NULL, where there is nothing to add."""
     return Op("coalesce", (term, ZERO))
 
 
 def multiply(term: Term, number: int) -> Term:
-    """A term so many times."""
+    """A term times a constant."""
     return term if number == 1 else Op("*", (term, Number(number)))

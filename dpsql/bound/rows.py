@@ -35,14 +35,18 @@ from dpsql.plan.ties import break_ties
 
 Grids = tuple[Grid | None, ...]
 LARGEST = 1 << 26
-"""The most steps of a value that are added up as doubles."""
+"""Values of at most this many steps may be added up as doubles."""
 FEW = 130_000_000
-"""The most rows whose values are added up as doubles: see ``rewrite.shortcut``."""
+"""The values of at most this many rows may be added up as doubles: see ``rewrite.shortcut``."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFacts:
-    """What is known of the rows: there are ``few``, and of which totals all values are ``within`` bounds."""
+    """Known facts about the rows.
+
+    ``few``: there are at most ``FEW`` rows. ``within``: positions of the totals whose values are
+    all within their bounds.
+    """
 
     few: bool = False
     within: frozenset[int] = frozenset()
@@ -50,7 +54,7 @@ class DataFacts:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The clamped value of a total: a column less a constant. ``doubles`` are added up as such."""
+    """The clamped value of a total: a column minus a constant; ``doubles``: added up as doubles."""
 
     column: str
     less: int = 0
@@ -77,10 +81,10 @@ def _less(term: Term, other: Term) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class SplitRows:
-    """Rows of units that keep all of their groups, and of ``many`` others, which need an order.
+    """Rows of units that keep all groups (``few``), and of units that need an order (``many``).
 
-    Of those only rows ``where`` conditions hold can be in a group that is kept. They have their
-    ``weight``, if rows have one.
+    Of ``many``, only rows for which the conditions ``where`` hold can be in a kept group. These
+    rows have a column ``weight``, if rows are weighted.
     """
 
     few: From
@@ -90,11 +94,11 @@ class SplitRows:
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Rows with the columns of their ``units`` and ``keys``, and what each statistic needs of a row.
+    """Rows with their columns: ``units``, ``keys``, and those that each statistic needs.
 
-    Under strict timing there are rows that do not count: those where ``kept`` does not hold (None:
-    all count). ``steady`` rows are the same wherever a statement reads them. ``split`` rows are in two
-    parts, where that is cheaper than to put all groups of all units in order.
+    Under strict timing, rows for which ``kept`` does not hold are read but do not count (None: all
+    rows count). ``steady`` rows are the same wherever a statement reads them. ``split`` gives the
+    rows in two parts, where that is cheaper than ordering all groups of all units.
     """
 
     query: Query
@@ -110,17 +114,17 @@ class UnitRows:
 
     @property
     def number(self) -> Fold:
-        """How many rows count."""
+        """The number of rows that count."""
         return Fold("count", where=self.kept)
 
     @property
     def draw(self) -> Draw:
-        """The number by which the groups of a unit are put in an order."""
+        """The random number by which the groups of a unit are ordered."""
         return Draw(tuple(map(Name, (*self.units, *self.keys))))
 
     @property
     def order(self) -> tuple[Term, ...]:
-        """An order of each unit's groups that only the salt and the unit's own rows decide."""
+        """An order of each unit's groups that depends only on the salt and the unit's own rows."""
         return (self.draw, *map(Name, self.keys))
 
     def value(self, position: int) -> Value:
@@ -139,9 +143,9 @@ def read_rows(
     measurement: Measurement, relation: Relation, grids: Grids, kept: Column | None = None,
     units: tuple[Column, ...] | None = None, others: Items | None = None, facts: DataFacts = DataFacts(),
 ) -> UnitRows:  # fmt: skip
-    """The columns of a measurement over a relation that has its rows.
+    """The columns of a measurement, read from a relation that has its rows.
 
-    ``units`` are given where they are not those of the plan, ``facts`` where rows are only added up.
+    ``units`` replaces the units of the plan. ``facts`` is given only where rows are just added up.
     """
     known = steady(relation)
     relation = break_ties(relation, measurement)
@@ -159,14 +163,14 @@ def read_rows(
 
 
 def _first(numbers: frozenset[int], relation: Relation) -> Column:
-    """The column, of several that hold the same part of the unit's key, that the rows have."""
+    """The column of the rows that holds a part of the unit's key, the first where several do."""
     there = written_columns(relation)
     return there[min(numbers & there.keys())]
 
 
 @dataclass(slots=True)
 class _Columns:
-    """Columns in the making: each term has one name."""
+    """Collects the columns of a query; equal terms share one name."""
 
     relation: Relation
     kept: Column | None
@@ -190,7 +194,7 @@ class _Columns:
         return self.items[-1][0]
 
     def where(self, statistic: Statistic) -> Term | None:
-        """Which rows count for a statistic."""
+        """The condition on rows that count for a statistic; None: all rows count."""
         found = condition(statistic, self.kept)
         return None if found is None else Name(self.share("f", found))
 
@@ -212,18 +216,18 @@ class _Columns:
 
 
 def _is_small(grid: Grid) -> bool:
-    """Whether few values of a total are added up as doubles without rounding."""
+    """Whether values are so small that ``FEW`` of them add up as doubles without rounding."""
     return max(abs(grid.low), abs(grid.high)) <= LARGEST
 
 
 def condition(statistic: Statistic, kept: Column | None) -> Term | None:
-    """Which rows of a relation count for a statistic."""
+    """The condition on rows of a relation that count for a statistic; None: all rows count."""
     parts = tuple(RowValue(e) for e in (statistic.where, kept) if e is not None)
     return parts[0] if len(parts) == 1 else Op("and", parts) if parts else None
 
 
 def steps_of(total: Total, at: Grid) -> Steps:
-    """A total's value, clamped, in steps of its grid."""
+    """The clamped value of a total, in steps of its grid."""
     whole = is_whole(total, at)
     low, high = (at.low, at.high) if whole else grid_ends(total)
     return Steps(
@@ -244,7 +248,7 @@ def _held(relation: Relation, value: Expression, at: Grid) -> Stepped | None:
 
 
 def _origin(relation: Relation, value: Expression) -> tuple[Scan | None, int]:
-    """The scan whose column a value is, with nothing between that hides the scan's other columns."""
+    """The scan that a column comes from, with no operator between that hides the scan's columns."""
     number = value.number if isinstance(value, Column) else -1
     match relation:
         case Scan(fields=fields) if number in {f.number for f in fields}:

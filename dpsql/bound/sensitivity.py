@@ -1,6 +1,6 @@
-"""How far one unit moves a statistic, by what the strategy that bounds it says of rows and groups.
+"""How far one unit moves a statistic, derived from the strategy's limits on rows and groups.
 
-Neighbours differ by all rows of one unit (of ``size`` units, for a declared group).
+Neighbouring tables differ by all rows of one unit (of ``size`` units, for a declared group).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dpsql.catalog.statistic import Rows, Statistic, Total, Units, Values
 from dpsql.plan.nodes import Cells
 
 WEIGHT_BITS = 20
-"""Weights of rows are multiples of ``2**-WEIGHT_BITS``, where noise leaves them visible."""
+"""Weights of rows are multiples of ``2**-WEIGHT_BITS``, unless noise hides steps that fine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +26,26 @@ class Sensitivity:
 
 
 class Strategy(Protocol):
-    """What prices and statements ask of a strategy. Each strategy has a file that says why it is so."""
+    """What pricing and statements need from a strategy. Each strategy's file has the argument."""
 
     @property
     def name(self) -> str:
-        """The strategy in a word or two, for people."""
+        """The name of the strategy, in a word or two, for people."""
         ...
 
     @property
     def size(self) -> int:
-        """How many units count as one: a household of the policy."""
+        """How many units are protected together, such as a household that the policy declares."""
         ...
 
     @property
     def groups(self) -> int:
-        """In how many groups a unit is that is as declared; where units are counted, any unit."""
+        """The most groups of a unit that is as declared; where units are counted, of any unit."""
         ...
 
     @property
     def rows_in_group(self) -> int:
-        """How many rows of a unit count in one group at most."""
+        """The most rows of a unit that count in one group."""
         ...
 
     @property
@@ -65,43 +65,46 @@ class Strategy(Protocol):
 
     @property
     def reads_units(self) -> bool:
-        """Whether the statement needs to know whose a row is."""
+        """Whether the statement needs to know which unit a row belongs to."""
         ...
 
     @property
     def most_read(self) -> int | None:
-        """How many rows of a unit a prepared copy lets through; None: the strategy needs no copy."""
+        """The most rows of a unit that are read from a prepared copy; None: no copy is needed."""
         ...
 
     def touched(self, cells: Cells | None) -> int:
-        """In how many groups the rows of any unit are, as the statement reads them.
+        """The most groups that hold rows of any one unit, as the statement reads them.
 
-        Without one unit, the sums of no more than so many groups are others.
+        Removing one unit changes the sums of no more groups than this.
         """
         ...
 
     def bounds(self, statistic: Statistic) -> bool:
-        """Whether it says anything of this kind of statistic."""
+        """Whether the strategy bounds this kind of statistic."""
         ...
 
     def keeps_all(self, most: int) -> bool:
-        """Whether a unit with so many rows loses nothing: no row weighs less, no group is cut."""
+        """Whether a unit with ``most`` rows loses nothing: full weights, and no group left out."""
         ...
 
 
 def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Strategy) -> Sensitivity:
-    """The sensitivity of a statistic one row of which adds at most ``reach``.
+    """The sensitivity of a statistic to which one row adds at most ``reach``.
 
     Claim: adding or removing one unit moves the vector of this statistic over all groups by at
         most ``l1`` in sum and ``sqrt(l2_squared)`` in Euclidean norm; where ``size`` units count as
         one, adding or removing all of them does.
-    Assumes: the statement is the strategy's own (``apply``), so that ``counts`` and ``groups`` hold.
-    Argument: a unit is counted at most once in each of ``groups`` groups. It keeps at most ``count_pairs``
-        pairs of group and value, perhaps all in one group. Where the statistic has a cap, ``reach``
-        is of a unit in a group (``bound.caps``), and ``groups`` cells change. All else is a sum over
-        rows, of which each adds ``reach`` times what it counts, at most: so the sum of each group moves
-        by ``reach`` times what its number of rows does, and both norms by as much. Several units
-        move it by no more than the sum of what each does.
+    Assumes: the statement is the strategy's own (``apply``), so that ``counts`` and ``groups``
+        hold.
+    Argument: a number of units counts a unit at most once in each of ``groups`` groups. A number of
+        distinct values counts at most ``count_pairs`` pairs of group and value of a unit, perhaps
+        all in one group. Where the statistic has a cap, ``reach`` bounds a unit in a group
+        (``bound.caps``), and ``groups`` cells change. Every other statistic is a sum over rows, in
+        which a row adds at most ``reach`` times its count. So the sum of each group moves by at
+        most ``reach`` times the change of its number of rows, and both norms are those of
+        ``counts`` times ``reach``. Several units move the vector by no more than the sum of their
+        separate moves.
 
     >>> from dpsql.bound.group_caps import GroupCaps
     >>> sensitivity(Rows(), 1, GroupCaps(groups=3, limit=True, per_group=4))
@@ -123,17 +126,17 @@ def sensitivity(statistic: Statistic, reach: int | Fraction, bounding: Strategy)
 
 
 def has_cap(statistic: Statistic) -> bool:
-    """Whether an aggregate says what a unit may add to a group."""
+    """Whether an aggregate sets its own cap on the contribution of a unit to a group."""
     return isinstance(statistic, Rows | Total) and statistic.cap is not None
 
 
 def is_of_units(statistic: Statistic) -> bool:
-    """Whether it depends on how many groups a unit is in, whatever its rows weigh there."""
+    """Whether the statistic depends on the number of a unit's groups, not on its rows' weights."""
     return isinstance(statistic, Units) or has_cap(statistic)
 
 
 def count_pairs(statistic: Values, bounding: Strategy) -> int:
-    """How many pairs of group and value a unit may bring: no more than it may have rows.
+    """The most pairs of group and value that a unit may contribute: no more than it has rows.
 
     >>> from dpsql.bound.group_caps import GroupCaps
     >>> from dpsql.ir.expressions import integer
@@ -145,7 +148,7 @@ def count_pairs(statistic: Values, bounding: Strategy) -> int:
 
 
 def _options(statistic: Values) -> int:
-    """How many values a group can have, as declared; what is not declared may still be counted."""
+    """The number of declared values of a group, ``2**62`` if not declared; data may hold others."""
     known = [v.shape.domain.members for v in statistic.values]
-    several = len(known) > 1  # then NULL is one more
+    several = len(known) > 1  # then NULL is one more value
     return prod(2**62 if members is None else len(members) + several for members in known)

@@ -1,4 +1,4 @@
-"""Unit totals: what a unit has is added up, then capped. It has one group, or there is just one."""
+"""Unit totals: the rows of a unit, which are all in one group, are added up and then capped."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dpsql.plan.nodes import Cells, Measurement
 
 @dataclass(frozen=True, slots=True)
 class UnitTotals:
-    """A unit is in one group, and what it adds there is capped as if it had ``per_group`` rows.
+    """A unit is in one group, and its contribution is capped to that of ``per_group`` rows.
 
-    Claim: a unit adds at most ``per_group`` rows to the one group that it is in, and to a sum at most
-        so many times the farthest end of the range.
+    Claim: a unit adds at most ``per_group`` rows to the one group that it is in, and to a sum at
+        most ``per_group`` times the farthest end of the range.
     Assumes: no unit has rows in two groups.
-    Argument: all rows of a unit are in one row of ``by_unit``, which is capped before units are added
-        up.
+    Argument: all rows of a unit are added up in one row of ``by_unit``, which is capped before the
+        rows of different units are added up.
     """
 
     per_group: int
@@ -38,7 +38,7 @@ class UnitTotals:
 
     @property
     def rows_in_group(self) -> int:
-        """As the cap says."""
+        """The cap."""
         return self.per_group
 
     @property
@@ -51,14 +51,14 @@ class UnitTotals:
         return 1
 
     def bounds(self, _: Statistic) -> bool:
-        """Every kind: what a unit adds to its group is in one place."""
+        """Every kind: the contribution of a unit to its group stands in one row."""
         return True
 
     def keeps_all(self, most: int) -> bool:
-        """Nothing is capped of a unit that has no more rows than the cap."""
+        """A unit with no more rows than the cap loses none."""
         return self.per_group >= most
 
     def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
-        """The sums of what units add, each capped."""
+        """The sums of the capped contributions of units."""
         cut = partial(cap, per_group=self.per_group)
         return sum_units(measurement, self, grids, rows, by_unit(measurement, rows), cut)

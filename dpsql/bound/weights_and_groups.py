@@ -22,11 +22,11 @@ class WeightsAndGroups:
     """A unit keeps at most ``groups`` groups, and its rows weigh at most ``rows`` in all.
 
     Claim: a unit changes at most ``groups`` groups, and its rows weigh at most ``rows`` in all of
-        them, in steps of ``2**-bits``; where they are ``valued``, what they add to each sum is at most
-        ``rows`` times the farthest end of its range.
+        them, in steps of ``2**-bits``; where they are ``valued``, their contribution to each sum is
+        at most ``rows`` times the farthest end of its range.
     Assumes: rows are the same in each place that reads them.
-    Argument: weights are those of ``RowWeights``, over all rows of the unit, so that those in the groups
-        that it keeps weigh no more. Which groups these are is decided as in ``GroupCaps``.
+    Argument: weights are those of ``RowWeights``, computed over all rows of the unit, so the rows
+        in the kept groups weigh no more. The kept groups are chosen as in ``GroupCaps``.
     """
 
     rows: int | Fraction
@@ -41,12 +41,12 @@ class WeightsAndGroups:
 
     @property
     def weights(self) -> Weights:
-        """What rows weigh."""
+        """The strategy itself, which has the fields of weights."""
         return self
 
     @property
     def bin_bits(self) -> int:
-        """Each row has its weight."""
+        """Each row counts by its weight."""
         return self.bits
 
     @property
@@ -56,27 +56,27 @@ class WeightsAndGroups:
 
     @property
     def counts(self) -> Sensitivity:
-        """The sum of the weights: all may be in one group, and groups left out only lower it."""
+        """The sum of the weights: all may be in one group, and dropping groups only lowers it."""
         return weighed_counts(self)
 
     def touched(self, _: Cells | None) -> int:
-        """The groups that it keeps."""
+        """The number of kept groups."""
         return self.groups
 
     def bounds(self, statistic: Statistic) -> bool:
-        """Every kind; where values are what is bounded, sums of values and numbers of units."""
+        """Every kind; where the weights are valued, only sums of values and numbers of units."""
         return not self.valued or isinstance(statistic, Units | Total)
 
     def keeps_all(self, most: int) -> bool:
-        """No row of a unit weighs less that has no more than the limit, and no group is left out."""
+        """A unit with no more rows than the limit keeps full weights and all its groups."""
         return not self.limit and not self.valued and self.rows >= most
 
     def apply(self, measurement: Measurement, grids: Grids, rows: UnitRows) -> Query:
-        """The sums of what units add to the groups that they keep."""
+        """The weighted sums over units in the groups that they keep."""
         groups, few = first_groups(measurement, self, grids, rows)
         return sum_units(measurement, self, grids, rows, groups, _whole, few)
 
 
 def _whole(_: Rows | Total, value: Term, __: Grid | None) -> Term:
-    """Weights have cut it already."""
+    """The value unchanged: the weights have already bounded it."""
     return value
