@@ -58,8 +58,8 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
     Assumes: ``Enclosure`` encloses.
     Argument: for every alpha > 1, rho * alpha + ln(1 / (alpha * delta)) / (alpha - 1) + ln(1 - 1 /
         alpha) is enough. The best alpha, where rho * (alpha - 1)**2 = ln(1 / (alpha * delta)), is
-        found in floats; the value there is enclosed and rounded up, so the claim does not depend
-        on how well it was found.
+        searched in floats. The value at the alpha found is enclosed and rounded up, so the claim
+        does not depend on how close that alpha is to the best one.
 
     >>> float(epsilon_of_zcdp(Fraction(2436, 100_000), Fraction(1, 10**6)))
     1.0000885864328573
@@ -76,9 +76,9 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     Claim: every rho-zCDP interaction, for the returned rho, is (epsilon, delta)-DP.
     Assumes: ``Enclosure`` encloses.
-    Argument: ``epsilon_of_zcdp`` solved for rho at one alpha; rounded down. Again the claim holds
-        at any alpha, and floats only find a good one. (0, no budget at all, where epsilon and
-        delta are so small that the digits carried cannot tell.)
+    Argument: ``epsilon_of_zcdp`` solved for rho at one alpha, rounded down. Again the claim holds
+        at any alpha, and floats only find a good one. (The result is 0, which is no budget at all,
+        where epsilon and delta are too small for the digits carried.)
 
     >>> float(rho_for(Fraction(1), Fraction(1, 10**6)))
     0.024355970359538372
@@ -94,7 +94,7 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def gaussian_rho_for_query(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """What the discrete Gaussians of one query may use together to be (epsilon, delta)-DP.
+    """The total rho that the discrete Gaussians of one query may use to be (epsilon, delta)-DP.
 
     Claim: discrete Gaussians whose l2**2 / (2 variance) add up to at most the returned rho are
         (epsilon, delta)-DP together, chosen adaptively or not.
@@ -110,7 +110,7 @@ def gaussian_rho_for_query(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def delta_per_group(delta: Fraction, groups: int) -> Fraction:
-    """The chance each of ``groups`` independent events may have for one of them to have ``delta``.
+    """The probability of each of ``groups`` independent events at which that of any is ``delta``.
 
     Claim: 1 - (1 - result)**groups <= delta.
     Assumes: ``Enclosure`` encloses.
@@ -130,13 +130,13 @@ def delta_per_group(delta: Fraction, groups: int) -> Fraction:
 
 
 def _overhead(order: Fraction, delta: Fraction) -> Enclosure:
-    """What a conversion at alpha = order + 1 adds to rho * alpha."""
+    """The terms that a conversion at alpha = order + 1 adds to rho * alpha."""
     logarithm = -(Enclosure.of(order + 1, _DIGITS) * delta).ln()
     return logarithm / order - Enclosure.of(1 + 1 / order, _DIGITS).ln()
 
 
 def _order(delta: Fraction, excess: Callable[[float, float], float]) -> Fraction:
-    """Where ``excess(a, ln(1 / ((a + 1) * delta)))``, falling in a = alpha - 1, crosses zero."""
+    """The a = alpha - 1 at which the falling ``excess(a, ln(1 / ((a + 1) * delta)))`` is zero."""
     budget = math.log(delta.denominator) - math.log(delta.numerator)
     low, high = -60.0, min(budget, 300.0)
     for _ in range(80):

@@ -1,4 +1,4 @@
-"""Coins with a real probability, tossed exactly: a lazy uniform against the binary digits of p."""
+"""Exact Bernoulli trials with a real probability p: a uniform is compared with p bit by bit."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ COIN_SLACK = 2.0**-30
 FLOOR = 2.0**-62
 
 Bounds = Callable[[int], tuple[int, int]]
-"""From a number of bits k to integers with ``low < p * 2**k < high``."""
+"""Maps a number of bits k to integers with ``low < p * 2**k < high``."""
 
 
 class Probability:
-    """An irrational number strictly between 0 and 1, of which any binary digit can be had.
+    """An irrational number p strictly between 0 and 1, of which any binary digit can be computed.
 
     Claim: ``digits(k)`` is floor(p * 2**k), and ``beats`` is true with probability exactly p when
         its head was drawn uniformly.
-    Assumes: the bounds are strict and close in on p; p is irrational (each constructor below is a
+    Assumes: the bounds are strict and converge to p; p is irrational (each constructor below is a
         rational function of exp(-x) at a rational x other than 0, which is transcendental).
     Argument: low < p * 2**w < high decides the floor as soon as low and high - 1 agree after the
         guard bits are dropped, and irrationality makes them agree eventually. U < p is decided by
@@ -37,7 +37,7 @@ class Probability:
     """
 
     def __init__(self, bounds: Bounds) -> None:
-        """``bounds`` is asked for more bits whenever a digit is not yet decided."""
+        """``bounds`` is called with more bits until the next digit is decided."""
         self._bounds = bounds
         self._known: dict[int, int] = {}
 
@@ -55,7 +55,7 @@ class Probability:
         return self._known[k]
 
     def beats(self, entropy: Randomness, head: int, known: int) -> bool:
-        """Whether a uniform U that begins with the ``known`` bits of ``head`` is below p."""
+        """Whether a uniform U whose first ``known`` bits are ``head`` is below p."""
         while (digits := self.digits(known)) == head:
             head = head << MORE_BITS | entropy.bits(MORE_BITS)
             known += MORE_BITS
@@ -107,12 +107,12 @@ def below(
     heads: npt.NDArray[np.uint32],
     probabilities: list[Probability],
 ) -> npt.NDArray[np.bool_]:
-    """Toss ``probabilities`` in turn, column by column; ``heads`` are their first 32 digits.
+    """Toss ``probabilities`` in turn, column by column; ``heads`` are their first 32 binary digits.
 
     Claim: each toss is exact.
     Assumes: the words are uniform and independent.
-    Argument: a word other than the head decides like the whole uniform it begins; one that equals
-        it is settled by further digits.
+    Argument: a word is the first 32 bits of a uniform number. A word that differs from the head
+        decides as the whole number would. A word that equals it is decided by further digits.
 
     >>> words = np.array([[0, 2**31, 2**32 - 1]], dtype=np.uint32)
     >>> coin = exp_minus(Fraction(1))
@@ -144,9 +144,9 @@ def keep_with_exp(
     Assumes: ``near`` is within 2**-40 of ``exact`` wherever either is below 50, and above 49
         wherever ``exact`` is above 50; ``np.exp`` errs by less than 2**-40 of its value.
     Argument: the float p is then within p * 2**-38 + 2**-70 of the true probability, and the float
-        u within u * 2**-53 + 2**-64 of the uniform. The margins ``COIN_SLACK`` and ``FLOOR`` are 2**8
-        times wider, so a toss outside them is decided as in exact arithmetic. A toss inside them
-        is settled on the same uniform by exact digits.
+        u within u * 2**-53 + 2**-64 of the uniform. The margins ``COIN_SLACK`` and ``FLOOR`` are
+        2**8 times wider, so a toss outside them is decided as in exact arithmetic. A toss inside
+        them is decided by exact digits of the same uniform.
 
     >>> from dpsql.privacy.entropy import Entropy
     >>> xs = np.array([0, 10**6])
@@ -165,7 +165,7 @@ def keep_with_exp(
 
 
 def exp_minus_bounds(x: Fraction, bits: int) -> tuple[int, int]:
-    """Integers around exp(-x) * 2**bits. However large x is, the work depends on ``bits`` only."""
+    """Integers below and above exp(-x) * 2**bits. The work depends on ``bits``, not on x."""
     if x >= bits:
         return 0, 1  # exp(-x) < 2**-bits
     q = Enclosure.of(-x, bits // 3 + 10).exp()

@@ -1,4 +1,4 @@
-"""What a step costs, in both currencies a ledger may keep."""
+"""The cost of a step, both as (epsilon, delta) and in zCDP."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _NOTHING = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The guarantee of a step, stated twice.
+    """The guarantee of a step, stated in both notions.
 
     Claim: the step is (epsilon, delta)-DP, and it is threshold_delta-approximately rho-zCDP. Both
         add up over steps: epsilons and deltas under basic composition, rho and threshold_delta
         under zCDP composition, also when later steps are chosen after earlier answers.
-    Assumes: whoever makes a cost states a true guarantee; ``events.cost_of`` does.
+    Assumes: every cost is made with a guarantee that the step has; ``events.cost_of`` does this.
     Argument: basic composition (Dwork et al. 2006) and composition of approximate zCDP (Bun and
         Steinke 2016); for adaptive choice of parameters Rogers et al. 2016 and Whitehouse et al.
         2023.
@@ -38,7 +38,7 @@ class Cost:
 
     @classmethod
     def zero(cls) -> Cost:
-        """What post-processing costs."""
+        """The cost of post-processing."""
         return cls()
 
     @property

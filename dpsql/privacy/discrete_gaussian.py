@@ -37,11 +37,11 @@ def sample_discrete_gaussian(
     Assumes: ``entropy`` gives independent fair bits; floats are IEEE doubles and ``np.exp`` errs by
         less than 2**-40 of its value, for arguments between -60 and 0.
     Argument: a discrete Laplace y of scale t is kept with probability exp(-(|y| - v/t)**2 / (2v)),
-        which is the Gaussian weight over the Laplace weight but for a constant (Canonne, Kamath,
+        which is the Gaussian weight over the Laplace weight up to a constant (Canonne, Kamath,
         Steinke 2020, algorithm 3). Floats only decide tosses that are not close: see
-        ``keep_with_exp``, whose assumption holds because v/t is at most sqrt(v): while an exponent is
-        below 60, floats know (|y| - v/t) / sqrt(v) to 2**-48, and so the exponent to 2**-43. (A
-        steepness cut at 2**200 belongs to a variance for which every y but 0 is hopeless.)
+        ``keep_with_exp``. Its assumption holds because v/t is at most sqrt(v): while an exponent is
+        below 60, floats give (|y| - v/t) / sqrt(v) to 2**-48, and so the exponent to 2**-43. (The
+        steepness is capped at 2**200 only for variances at which no y but 0 is ever kept.)
 
     >>> from dpsql.privacy.entropy import Entropy
     >>> draws = sample_discrete_gaussian(Entropy(), 10_000, Fraction(100))

@@ -14,12 +14,12 @@ from dpsql.privacy.geometric import GeometricTable, geometric_table, sample_geom
 
 LARGEST_SCALE = 1 << 40
 CHUNK = 1 << 13
-"""Draws made at once; memory stays in the processor's cache."""
+"""The number of draws made at once, so that they fit into the processor's cache."""
 _WORDS = 3 << 15
 
 
 class _Table:
-    """What one scale needs: the probability of zero, and the geometric law of the rest."""
+    """Precomputed values for one scale: the probability of zero and the law of other magnitudes."""
 
     def __init__(self, scale: Fraction) -> None:
         self.zero = tanh_half(1 / scale)
@@ -49,8 +49,8 @@ def sample_discrete_laplace(entropy: Randomness, n: int, scale: Fraction) -> npt
     Claim: the law is exact; no floating point is involved. The work for a number is fixed: there
         is no rejection. (A magnitude above 2**62 raises OverflowError: see ``sample_geometric``.)
     Assumes: ``entropy`` gives independent fair bits.
-    Argument: with q = exp(-1/scale), P(0) = (1 - q) / (1 + q) = tanh(1 / (2 scale)), and given
-        that it is not 0 the sign is fair and the magnitude less one is geometric with ratio q.
+    Argument: with q = exp(-1/scale), P(0) = (1 - q) / (1 + q) = tanh(1 / (2 scale)). Given that the
+        number is not 0, its sign is fair and its magnitude minus one is geometric with ratio q.
 
     >>> from dpsql.privacy.entropy import Entropy
     >>> int(abs(sample_discrete_laplace(Entropy(), 1000, Fraction(1, 10**9))).max())
@@ -61,7 +61,7 @@ def sample_discrete_laplace(entropy: Randomness, n: int, scale: Fraction) -> npt
 
 
 def draw(entropy: Randomness, n: int, scale: Fraction) -> npt.NDArray[np.int64]:
-    """The same, for a scale that was checked."""
+    """Draw as ``sample_discrete_laplace`` does, for a scale that was checked before."""
     table = _table(scale)
     result = np.empty(n, dtype=np.int64)
     for start in range(0, n, table.chunk):

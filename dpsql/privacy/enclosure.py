@@ -134,7 +134,7 @@ class Enclosure:
         return self._lift(other) / self
 
     def exp(self) -> Enclosure:
-        """e to this power."""
+        """e raised to this number."""
         down, up = _contexts(self.digits)
         low = down.next_minus(down.exp(self.low))
         return Enclosure(max(low, Decimal(0)), up.next_plus(up.exp(self.high)), self.digits)
@@ -161,11 +161,11 @@ class Enclosure:
         return math.ceil(self.high)
 
     def round_up(self, significant: int = 20) -> Fraction:
-        """A rational of so many significant digits that is not below the number."""
+        """A rational with this many significant digits that is not below the number."""
         return Fraction(_contexts(significant)[1].plus(self.high))
 
     def round_down(self, significant: int = 20) -> Fraction:
-        """A rational of so many significant digits that is not above the number."""
+        """A rational with this many significant digits that is not above the number."""
         return Fraction(_contexts(significant)[0].plus(self.low))
 
 

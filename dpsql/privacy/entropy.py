@@ -1,4 +1,4 @@
-"""The only door to randomness: AES-256 in counter mode, keyed by the kernel."""
+"""The only source of randomness: AES-256 in counter mode, keyed by the kernel."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 Shape = int | tuple[int, ...]
 REKEY_BYTES = 1 << 28
 _ZEROS = memoryview(bytes(1 << 18))
-"""What is encrypted: a key stream is its encryption of zeros."""
+"""The plaintext: the key stream of a cipher is its encryption of zeros."""
 
 
 class Randomness(Protocol):
-    """Independent fair bits. ``raw`` is all an implementation has to bring."""
+    """Independent fair bits. An implementation has to provide ``raw`` only."""
 
     def raw(self, n: int) -> bytes:
         """The next ``n`` bytes."""
@@ -41,7 +41,7 @@ class Randomness(Protocol):
 
 
 class _Key(threading.local):
-    """One thread's cipher, the process it belongs to, and the bytes it may still give."""
+    """One thread's cipher, the process it belongs to, and the bytes it may still produce."""
 
     cipher: CipherContext | AEADEncryptionContext | None = None
     process = 0
@@ -49,21 +49,22 @@ class _Key(threading.local):
 
 
 class Entropy(Randomness):
-    """Randomness fit for noise that has to be unpredictable.
+    """Unpredictable randomness, for noise.
 
     Claim: every byte comes from a key that one thread of one process drew from the kernel and used
         for at most 256 MiB.
     Assumes: ``os.urandom`` is unpredictable and AES-256 is a pseudorandom permutation. At 2**24
-        blocks for each key, counter mode is then told from random with advantage below 2**-80.
-    Argument: the cipher is thread-local; a forked child has another process number and takes a
-        new key before its first byte; a request never runs over the bytes that a key has left.
+        blocks for each key, counter mode is then distinguished from random bits with advantage
+        below 2**-80.
+    Argument: the cipher is thread-local. A forked child has another process number and draws a new
+        key before its first byte. No request takes more bytes from a key than it has left.
 
     >>> len(Entropy().raw(16))
     16
     """
 
     def __init__(self) -> None:
-        """Draw no key yet: each thread takes its own at its first request."""
+        """Draw no key yet: each thread draws its own at its first request."""
         self._key = _Key()
 
     def raw(self, n: int) -> bytes:
@@ -82,16 +83,16 @@ class Entropy(Randomness):
 
 
 class Repeatable(Randomness):
-    """Bits that follow from what is public already: the same picture of the same noise, each time.
+    """Bits computed from public bytes, so that a simulation gives the same result each time.
 
-    They are no noise: whoever has the key has all of them.
+    They must never be used as noise: anyone who knows the public bytes can compute all of them.
 
     >>> Repeatable(b"released").raw(4) == Repeatable(b"released").raw(4)
     True
     """
 
     def __init__(self, public: bytes) -> None:
-        """Follow from these bytes."""
+        """Derive the stream from these bytes."""
         key = hashlib.sha256(public).digest()
         self._stream = Cipher(AES256(key), CTR(bytes(16))).encryptor()
 

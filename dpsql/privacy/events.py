@@ -1,9 +1,9 @@
-"""What was spent, as data that outlives the code that spent it.
+"""Events: records of what was spent, which later versions must still read with the same meaning.
 
-Charter. A ledger keeps these records for ever, so:
-an event is never removed and never changes its meaning; a change of meaning is a new event with a
-new name; an event may gain a field only with a default that keeps old records true; numbers are
-exact ("3/7"); a record that is not understood is refused, never skipped or guessed.
+A ledger keeps these records for ever, so these rules hold. An event is never removed and never
+changes its meaning. A new meaning needs a new event with a new name. An event may gain a field only
+with a default that keeps old records true. Numbers are exact ("3/7"). A record that is not
+understood is refused, never skipped or guessed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LaplaceEvent:
 class GaussianEvent:
     """Discrete Gaussian noise of ``variance`` on integers that one unit moves by sqrt(l2_squared).
 
-    ``delta`` is only for accounts that add epsilons: the delta at which they read it.
+    ``delta`` is only for accounts that add epsilons: at this delta they convert rho to an epsilon.
     """
 
     l2_squared: Fraction
@@ -52,7 +52,7 @@ class GaussianEvent:
 
 @dataclass(frozen=True, slots=True)
 class TruncatedGeometricEvent:
-    """Counts with truncated geometric noise, shown above its bound: (epsilon, delta) for a unit."""
+    """Counts with truncated geometric noise, shown only above its bound; (epsilon, delta)-DP."""
 
     epsilon: Fraction
     delta: Fraction
@@ -64,10 +64,10 @@ class TruncatedGeometricEvent:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdEvent:
-    """Groups shown when a noisy count passes a threshold.
+    """Groups are shown when a noisy count passes a threshold.
 
-    ``delta`` is the chance that any of the ``groups`` of a unit is shown because of that unit
-    alone. The noise of the counts is an event of its own.
+    ``delta`` is the probability that any of the ``groups`` of a unit is shown because of that unit
+    alone. The noise of the counts is a separate event.
     """
 
     kind: ThresholdKind
@@ -85,8 +85,8 @@ class ThresholdEvent:
 class ExponentialEvent:
     """Choices with P ~ exp(utility / scale), one in each group.
 
-    A unit changes the differences of a group's utilities by at most a span of that group; the
-    spans add up to at most ``span``, their squares to at most ``span_squared``.
+    In each group, a unit changes differences of utilities by at most the span of that group. The
+    spans of all groups add up to at most ``span``, their squares to at most ``span_squared``.
     """
 
     span: Fraction
@@ -110,7 +110,7 @@ _NAMES: dict[str, Callable[..., Event]] = {
 
 
 def to_json(event: Event) -> str:
-    """One line that ``from_json`` reads back to an equal event.
+    """The event as one line, which ``from_json`` reads back to an equal event.
 
     >>> to_json(LaplaceEvent(Fraction(1), Fraction(7, 3)))
     '{"event": "laplace", "l1": "1", "scale": "7/3"}'
@@ -121,12 +121,12 @@ def to_json(event: Event) -> str:
         value = getattr(event, field.name)
         fields[field.name] = str(value) if isinstance(value, Fraction) else value
     line = json.dumps(fields)
-    from_json(line)  # what would not read back is refused before it is written
+    from_json(line)  # a line that cannot be read back is refused before it is written
     return line
 
 
 def from_json(text: str) -> Event:
-    """The event in a record; ValueError for anything but a record this version understands.
+    """The event in a record; ValueError for every record that this version does not understand.
 
     >>> from_json('{"event": "laplace", "l1": "1", "scale": "7/3"}')
     LaplaceEvent(l1=Fraction(1, 1), scale=Fraction(7, 3))
@@ -146,7 +146,7 @@ def from_json(text: str) -> Event:
 def cost_of(event: Event) -> Cost:
     """The price of an event, from its record alone.
 
-    Claim: a step that the event describes truthfully has the guarantee ``Cost`` states.
+    Claim: a step that the event describes truthfully has the guarantee that ``Cost`` states.
     Assumes: nothing but the record.
     Argument: Laplace is (l1/scale)-DP, since neighbouring weights differ by exp(1/scale) at most
         for each step of 1. Gaussian is l2_squared/(2 variance)-zCDP. A truncated geometric

@@ -17,15 +17,16 @@ HEAD_BITS = 64
 UTILITY_SLACK = 2.0**-38
 LARGEST_CHOICE_SCALE = 1 << 200
 _BLOCK = 1 << 20
-"""Cells that are weighed at a time."""
+"""The number of cells that are weighted at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What may be chosen, group after group.
+    """The candidates of all groups, one group after the other.
 
-    Candidate i stands for ``widths[i]`` equal ones of utility ``utilities[i]``; ``sizes`` says
-    how many of them each group has. Differences of utilities within a group fit their type.
+    Candidate i stands for ``widths[i]`` equal candidates of utility ``utilities[i]``. ``sizes`` are
+    the numbers of candidates in each group. Differences of utilities within a group must fit their
+    type.
     """
 
     utilities: Integers
@@ -33,7 +34,7 @@ class Candidates:
     sizes: npt.NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Each group has something to choose from."""
+        """Every group must have a candidate of positive width."""
         if len(self.utilities) != len(self.widths) or self.sizes.sum() != len(self.widths):
             raise ValueError("utilities, widths and sizes do not fit together")
         if len(self.sizes) and (self.sizes.min() < 1 or self.widths.min() < 0):
@@ -43,7 +44,7 @@ class Candidates:
 
     @property
     def starts(self) -> npt.NDArray[np.int64]:
-        """Where each group begins."""
+        """The position of the first candidate of each group."""
         return np.asarray(np.cumsum(self.sizes) - self.sizes, dtype=np.int64)
 
     def gaps(self) -> Integers:
@@ -57,7 +58,7 @@ class Candidates:
 
 
 def check_choice_scale(scale: Fraction) -> None:
-    """The float arithmetic covers scales between 2**-200 and 2**200."""
+    """Refuse a scale outside 2**-200 .. 2**200, the range that the float arithmetic covers."""
     if not Fraction(1, LARGEST_CHOICE_SCALE) <= scale <= LARGEST_CHOICE_SCALE:
         raise ValueError(f"no exponential mechanism of scale {scale}")
 
@@ -74,10 +75,10 @@ def choose(
         probability. Exponents are within 2**-41 of the exact ones wherever their exponential is
         not below 2**-1000 (|x| <= 745, two roundings), so a float weight errs by less than 2**-39
         of itself, and a partial sum of n of them by less than n * 2**-52 of the total on top. The
-        margin is ``UTILITY_SLACK`` plus twice that. U times the total farther than the margin from both
-        ends of the chosen candidate is decided as in exact arithmetic; otherwise the same U,
-        extended by further bits, is compared with enclosures of the exact sums until it lies
-        within one candidate.
+        margin is ``UTILITY_SLACK`` plus twice that. If U times the total is farther than the margin
+        from both ends of the chosen candidate, exact arithmetic decides the same. Otherwise the
+        same U, extended by further bits, is compared with enclosures of the exact sums until it
+        lies within one candidate.
 
     >>> from dpsql.privacy.entropy import Entropy
     >>> three = np.array([0, 1000, 0]), np.array([1, 1, 5]), np.array([3])
@@ -122,7 +123,7 @@ def _alike(sizes: npt.NDArray[np.int64]) -> Iterator[npt.NDArray[np.int64]]:
 def _exactly(
     entropy: Randomness, head: int, gaps: list[int], widths: list[int], scale: Fraction
 ) -> int:
-    """The candidate in which a uniform that begins with ``head`` lies, by enclosures."""
+    """The candidate in which the uniform that begins with ``head`` lies, found by enclosures."""
     known, bits = HEAD_BITS, 128
     while True:
         found = _settled(head, known, _sums(gaps, widths, scale, bits))
@@ -133,7 +134,7 @@ def _exactly(
 
 
 def _sums(gaps: list[int], widths: list[int], scale: Fraction, bits: int) -> list[tuple[int, int]]:
-    """Integers around each cumulative weight times ``2**bits``, of all candidates in order."""
+    """Integers below and above each cumulative weight times ``2**bits``, in order of candidates."""
     bounds = {g: exp_minus_bounds(g / scale, bits) if g else (1 << bits,) * 2 for g in {*gaps}}
     low = high = 0
     found = []
@@ -144,7 +145,7 @@ def _sums(gaps: list[int], widths: list[int], scale: Fraction, bits: int) -> lis
 
 
 def _settled(head: int, known: int, sums: list[tuple[int, int]]) -> int | None:
-    """The candidate that all uniforms beginning with ``head`` lie in, if there is just one."""
+    """The one candidate in which all uniforms beginning with ``head`` lie, or None."""
     low, high = sums[-1]
     least, most = head * low, (head + 1) * high
     below = 0

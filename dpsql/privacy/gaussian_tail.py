@@ -1,4 +1,4 @@
-"""Certified upper bounds on tails of the discrete Gaussian, and the smallest integer under one."""
+"""Proven upper bounds on tails of the discrete Gaussian, and the smallest integer under one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statistics import NormalDist
 from dpsql.privacy.enclosure import Enclosure
 
 SUMMED_UP_TO = 256
-"""Up to this variance tails are summed term by term; above it they are compared with the normal."""
+"""Up to this variance tails are summed term by term; above it the normal law bounds them."""
 _DIGITS = 40
 _FLOAT_TAIL = Fraction(1, 10**300)
 _NEGLIGIBLE = Fraction(1, 10**25)
@@ -24,13 +24,13 @@ def tail_bound(variance: Fraction, m: int) -> Enclosure:
 
     Claim: P(X >= m) <= tail_bound(variance, m).high for the discrete Gaussian X.
     Assumes: ``Enclosure`` encloses.
-    Argument: small variances are summed, the rest beyond a term bounded by a geometric series,
-        since ratios of neighbouring terms fall. For the others let f(x) = exp(-x**2 / 2v): each
-        f(x) is the midpoint of f over [x - 1/2, x + 1/2], so the sum from m differs from the
-        integral from m - 1/2 by at most the integral of abs(f'') / 8, that is exp(-1/2) / (4
-        sqrt(v)), and it is not above the integral where f is convex (m - 1/2 >= sqrt(v)). By
-        Poisson summation the sum of all f is at least sqrt(2 pi v), so P(X >= m) <= Q((m - 1/2) /
-        sqrt(v)) + (1/(16 v) unless convex).
+    Argument: for small variances the tail is summed term by term, and the rest beyond a term is
+        bounded by a geometric series, since ratios of neighbouring terms fall. For larger ones let
+        f(x) = exp(-x**2 / 2v). Each f(x) is the value of f at the midpoint of [x - 1/2, x + 1/2],
+        so the sum from m differs from the integral from m - 1/2 by at most the integral of
+        abs(f'') / 8, that is exp(-1/2) / (4 sqrt(v)). Where f is convex (m - 1/2 >= sqrt(v)) the
+        sum is not above the integral. By Poisson summation the sum of all f is at least
+        sqrt(2 pi v), so P(X >= m) <= Q((m - 1/2) / sqrt(v)) + (1/(16 v) unless convex).
 
     >>> [f"{float(tail_bound(Fraction(50), m).high):.3e}" for m in (34, 35)]
     ['1.060e-06', '5.222e-07']
@@ -89,7 +89,7 @@ def normal_tail(y: Fraction) -> Enclosure:
 
 
 def smallest_under(variance: Fraction, chance: Fraction) -> int:
-    """The smallest m >= 1 for which P(X >= m) <= chance is certain.
+    """The smallest m >= 1 for which ``tail_bound`` proves that P(X >= m) <= chance.
 
     >>> smallest_under(Fraction(50), Fraction(1, 10**6))
     35
@@ -106,7 +106,9 @@ def smallest_under(variance: Fraction, chance: Fraction) -> int:
 
 
 def smallest_where(holds: Callable[[int], bool], guess: int) -> int:
-    """The smallest m >= 1 that ``holds``, for a condition that stays true, searched from a guess.
+    """The smallest m >= 1 for which ``holds``, a condition that stays true once it is true.
+
+    The search begins at ``guess``.
 
     >>> smallest_where(lambda m: m >= 1000, 3)
     1000

@@ -19,10 +19,10 @@ BLOCK = 64
 
 
 class GeometricTable:
-    """What one rate needs: the probability of each bit, and of anything above the bits."""
+    """Precomputed values for one rate: the probability of each bit, and of a part above them."""
 
     def __init__(self, rate: Fraction, tail_rate: int = TAIL_RATE) -> None:
-        """``tail_rate`` is lowered by tests, so that the part above the bits is drawn often."""
+        """Tests lower ``tail_rate``, so that the part above the bits is drawn often."""
         width = 0
         while rate * (1 << width) < tail_rate:
             width += 1
@@ -36,7 +36,7 @@ class GeometricTable:
 
 @lru_cache(maxsize=256)
 def geometric_table(rate: Fraction) -> GeometricTable:
-    """The table of a rate, kept."""
+    """The table of a rate, cached."""
     return GeometricTable(rate)
 
 

@@ -13,7 +13,7 @@ from dpsql.privacy.entropy import Randomness
 
 LARGEST_BOUND = 1 << 62
 FLAT = 2
-"""Up to this epsilon * bound the law is so flat that uniform proposals waste less."""
+"""Up to this epsilon * bound the law is so flat that fewer uniform proposals are rejected."""
 
 
 def sample_truncated_geometric(
@@ -57,7 +57,10 @@ def _from_laplace(
 def _from_uniform(
     entropy: Randomness, n: int, epsilon: Fraction, bound: int
 ) -> npt.NDArray[np.int64]:
-    """Uniform words below 2**k > 2 * bound; those above 2 * bound are dropped, the rest tossed."""
+    """Uniform words below 2**k > 2 * bound, of which those above 2 * bound are rejected.
+
+    Each of the others is kept with probability exp(-epsilon * |x|).
+    """
     mask = (1 << (2 * bound).bit_length()) - 1
     words = (entropy.u64(n) & np.uint64(mask)).astype(np.int64)
     proposal = words[words <= 2 * bound] - bound

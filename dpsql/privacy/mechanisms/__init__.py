@@ -1,4 +1,4 @@
-"""Noise laws: one file each, with its sampler, its spread and the way from a privacy parameter."""
+"""Noise laws, one file each: the sampler, the spread, and the law for a given privacy parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exponential mechanism as a mechanism: its scale, and how far below the best it may choose."""
+"""The exponential mechanism: its scale, and how far below the best candidate it may choose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIGITS = 60
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """A choice with P(i) ~ exp(utility of i / scale) among ``candidates`` equal ones at most.
+    """A choice with P(i) ~ exp(utility of i / scale) among at most ``candidates`` candidates.
 
     >>> Exponential(Fraction(10), 65536).half_width()
     141
@@ -40,21 +40,21 @@ class Exponential:
     def choose(
         self, entropy: Randomness, among: Candidates, units: int = 1
     ) -> npt.NDArray[np.int64]:
-        """One candidate of each group; utilities are in units of ``1/units``."""
+        """One candidate of each group; utilities are multiples of ``1/units``."""
         return choose(entropy, among, self.scale * units)
 
     def standard_deviation(self) -> float:
-        """How far below the best the choice typically is, where candidates of each loss are two.
+        """The standard deviation of the rank, if two candidates have each distance from the best.
 
-        So it is for the rank of a quantile among many distinct values.
+        This is the case for the rank of a quantile among many distinct values.
         """
         return math.sqrt(2) * float(self.scale)
 
     def half_width(self, confidence: float = 0.95) -> int:
-        """A w such that the choice is not more than w below the best, with this probability.
+        """A w such that the choice is at most w below the best, with this probability.
 
         Claim: P(best utility - chosen utility > w) <= 1 - confidence.
-        Assumes: there are at most ``candidates``, widths counted.
+        Assumes: there are at most ``candidates`` candidates, counted with their widths.
         Argument: each candidate more than w below the best has less than exp(-w / scale) of the
             weight of the best, so all of them together less than candidates * exp(-w / scale) of
             the total; w = scale * ln(candidates / (1 - confidence)), rounded up.

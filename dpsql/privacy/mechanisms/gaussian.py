@@ -54,7 +54,7 @@ class DiscreteGaussian:
         return self._moment(1)
 
     def half_width(self, confidence: float = 0.95) -> int:
-        """A w for which P(abs(X) <= w) >= confidence is certain: the smallest, or one above it.
+        """A w for which P(abs(X) <= w) >= confidence is proven: the smallest, or one more.
 
         Claim: P(abs(X) <= w) >= confidence.
         Assumes: X is one draw.
@@ -78,7 +78,7 @@ def gaussian_for(l2_squared: Fraction | int, rho: Fraction) -> DiscreteGaussian:
 
     Claim: if one unit changes an integer vector by at most sqrt(``l2_squared``) in Euclidean
         length, the vector plus independent noise of this law is rho-zCDP.
-    Assumes: integers are added exactly; the bound on the change is right.
+    Assumes: integers are added exactly; the bound on the change holds.
     Argument: the Renyi divergence of order alpha between a discrete Gaussian and itself shifted by
         an integer d is at most alpha * d**2 / (2 variance); coordinates add (Canonne, Kamath,
         Steinke 2020, theorem 4).
@@ -92,7 +92,7 @@ def gaussian_for(l2_squared: Fraction | int, rho: Fraction) -> DiscreteGaussian:
 
 
 def gaussian_threshold(variance: Fraction, delta: Fraction, groups: int) -> int:
-    """The least noisy count of units at which a group may be shown.
+    """The smallest noisy count of units at which a group may be shown.
 
     Claim: if a unit is alone in at most ``groups`` groups, counts 1 in each, and each count gets
         independent discrete Gaussian noise of this variance, then any of these groups reaches the

@@ -49,7 +49,7 @@ class DiscreteLaplace:
         return 2 * math.exp(-rate) / -math.expm1(-2 * rate)
 
     def half_width(self, confidence: float = 0.95) -> int:
-        """The smallest w for which P(abs(X) <= w) >= confidence is certain.
+        """The smallest w for which P(abs(X) <= w) >= confidence is proven.
 
         Claim: P(abs(X) <= w) >= confidence.
         Assumes: X is one draw.
@@ -69,7 +69,7 @@ def laplace_for(l1: Fraction | int, epsilon: Fraction) -> DiscreteLaplace:
 
     Claim: if one unit changes an integer vector by at most ``l1`` in sum of absolute differences,
         the vector plus independent noise of this law is epsilon-DP.
-    Assumes: integers are added exactly; the bound on the change is right.
+    Assumes: integers are added exactly; the bound on the change holds.
     Argument: weights of neighbouring integers differ by a factor of exp(1/scale) = exp(epsilon/l1)
         at most, so all coordinates together by at most exp(epsilon).
 
@@ -82,7 +82,7 @@ def laplace_for(l1: Fraction | int, epsilon: Fraction) -> DiscreteLaplace:
 
 
 def laplace_threshold(scale: Fraction, delta: Fraction, groups: int) -> int:
-    """The least noisy count of units at which a group may be shown.
+    """The smallest noisy count of units at which a group may be shown.
 
     Claim: if a unit is alone in at most ``groups`` groups, counts 1 in each, and each count gets
         independent discrete Laplace noise of this scale, then any of these groups reaches the
@@ -99,7 +99,7 @@ def laplace_threshold(scale: Fraction, delta: Fraction, groups: int) -> int:
 
 
 def miss(confidence: float) -> Fraction:
-    """The chance that an interval of this confidence may miss."""
+    """The probability with which an interval of this confidence may miss the exact value."""
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence must be between 0 and 1, not {confidence}")
     return 1 - Fraction(confidence)

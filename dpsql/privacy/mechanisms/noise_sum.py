@@ -1,7 +1,7 @@
-"""The noise in a number that was computed from several released ones: a weighted sum of laws.
+"""The noise of a number computed from several released numbers: a weighted sum of noise laws.
 
-Nothing here is charged or drawn for an answer. It says how far off a stored number is after it was
-merged with a later one, or added up from finer groups, so that intervals are about what is stored.
+Nothing here is charged or drawn for an answer. It describes the error of a stored number that was
+merged with a later number, or added up from finer groups, so that intervals fit the stored number.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dpsql.privacy.mechanisms.truncated_geometric import TruncatedGeometric
 Floats = npt.NDArray[np.float64]
 Law = DiscreteLaplace | DiscreteGaussian | TruncatedGeometric
 _FINE, _BINS = 1000, 1 << 16
-"""Bins of a standard deviation, and bins in all: 30 deviations to either side."""
+"""Bins per standard deviation, and bins in all, which cover 30 deviations to either side."""
 _MANY = 32
-"""Sums of more copies are drawn from the normal law that they are close to."""
+"""Sums of more draws than this are sampled from the normal law, which is close to theirs."""
 _UNIFORM = 1 / 12
 
 
@@ -34,7 +34,7 @@ _UNIFORM = 1 / 12
 class NoiseTerm:
     """``weight`` times the sum of ``count`` independent draws of a law, in steps of ``step``.
 
-    ``rounded`` says that each draw was rounded to a whole number before it was used.
+    ``rounded``: each draw was rounded to a whole number before it was used.
     """
 
     law: Law
@@ -45,7 +45,7 @@ class NoiseTerm:
 
     @property
     def variance(self) -> float:
-        """Of the whole term."""
+        """The variance of the term."""
         one = (self.law.standard_deviation() * float(self.step)) ** 2
         return float(self.weight) ** 2 * self.count * (one + _UNIFORM * self.rounded)
 
@@ -61,7 +61,7 @@ class NoiseTerm:
 
 @dataclass(frozen=True, slots=True)
 class NoiseSum:
-    """The sum of independent terms; ``whole`` numbers are rounded once more when they are shown.
+    """The sum of independent terms; if ``whole``, it is rounded to a whole number when shown.
 
     >>> NoiseSum((NoiseTerm(DiscreteLaplace(Fraction(10))),)).half_width()
     30.0
@@ -78,7 +78,7 @@ class NoiseSum:
         return math.sqrt(math.fsum(term.variance for term in self.terms))
 
     def half_width(self) -> float:
-        """Within this of the exact value in 19 of 20 answers."""
+        """The width within which the number is of its exact value in 19 of 20 answers."""
         only = self.drawn
         if only is not None:
             width = only.law.half_width() * float(only.step)
@@ -94,7 +94,7 @@ class NoiseSum:
 
     @property
     def drawn(self) -> NoiseTerm | None:
-        """The term, where a number has just the noise that it was released with."""
+        """The only term, if the number has just the noise that it was released with; else None."""
         [first, *rest] = self.terms
         return None if rest or first.weight != 1 or first.count != 1 else first
 
@@ -105,14 +105,14 @@ class NoiseSum:
         )
 
     def repeated(self, count: int) -> NoiseSum:
-        """The noise of a sum of ``count`` numbers that each have this one."""
+        """The noise of a sum of ``count`` numbers that each have this noise."""
         terms = (NoiseTerm(t.law, t.step, t.weight, t.count * count, t.rounded) for t in self.terms)
         return NoiseSum(tuple(terms), self.whole)
 
 
 @lru_cache(maxsize=4096)
 def _half_width(noise: NoiseSum) -> float:
-    """A width that holds 95 % of the sum of all terms."""
+    """The width within which the sum of all terms lies with probability 95 %."""
     bin_, found = density(noise)
     inside = found[0] + np.concatenate(([0.0], np.cumsum(2 * found[1 : _BINS // 2])))
     within = (int(np.searchsorted(inside, 0.95)) + 0.5) * bin_
@@ -120,9 +120,10 @@ def _half_width(noise: NoiseSum) -> float:
 
 
 def density(noise: NoiseSum) -> tuple[float, Floats]:
-    """The sum of all terms by convolution on a fine grid: how wide a bin is, and the chance of each.
+    """The law of the sum of all terms, by convolution on a fine grid of bins.
 
-    Bins go up from zero, and then from the lowest to zero.
+    Returns the width of a bin and the probability of each. The bins from zero up come first, then
+    those from the lowest up to zero.
     """
     bin_ = noise.standard_deviation() / _FINE
     edges = (np.arange(_BINS + 1) - _BINS // 2 - 0.5) * bin_
@@ -137,7 +138,7 @@ def density(noise: NoiseSum) -> tuple[float, Floats]:
 
 
 def _whole(width: float) -> float:
-    """The width for a number that is rounded: it is off by n or less if it was by n + 1/2."""
+    """The width for a rounded number: an error of n + 1/2 at most becomes one of n at most."""
     return float(max(0, math.ceil(width - 0.5)))
 
 

@@ -1,4 +1,4 @@
-"""Truncated geometric noise: counts of units whose groups are not public, with one small delta."""
+"""Truncated geometric noise, for counts of units in groups that are not public; costs a delta."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TruncatedGeometric:
         return max(0.0, float((2 * total / self._mass()).high))
 
     def half_width(self, confidence: float = 0.95) -> int:
-        """The smallest w for which P(abs(X) <= w) >= confidence is certain.
+        """The smallest w for which P(abs(X) <= w) >= confidence is proven.
 
         Claim: P(abs(X) <= w) >= confidence.
         Assumes: X is one draw.
@@ -70,7 +70,7 @@ class TruncatedGeometric:
         return min(self.bound, max(0, steps - 1))
 
     def _q(self, power: int) -> Enclosure:
-        """exp(-epsilon * power), with digits to spare for the cancellation in the sums."""
+        """exp(-epsilon * power), with enough digits for the cancellation in the sums."""
         digits = 60 + 3 * len(str(math.ceil(1 / self.epsilon)))
         return Enclosure.of(-self.epsilon * power, digits).exp()
 
@@ -80,18 +80,18 @@ class TruncatedGeometric:
 
 
 def truncated_geometric_for(epsilon: Fraction, delta: Fraction) -> TruncatedGeometric:
-    """The noise for a count of units that is shown only above the noise's bound.
+    """The noise for a count of units that is shown only above the bound of the noise.
 
     Claim: let a unit change one count by at most 1 and let X have the returned law. Showing the
         count plus X if it is above ``bound``, and nothing otherwise, is (epsilon, delta)-DP. For
-        a unit in up to k groups: with epsilon/k and ``delta_per_group(delta, k)`` the whole is
-        (epsilon, delta)-DP.
+        a unit in up to k groups, epsilon/k and ``delta_per_group(delta, k)`` for each group make
+        the whole (epsilon, delta)-DP.
     Assumes: integers are added exactly; counts of different groups get independent noise.
-    Argument: shifting X by 1 multiplies weights by exp(epsilon) at most, but for the one value at
-        the edge. P(X = K) = q**K (1 - q) / (1 + q - 2 q**(K + 1)) is at most delta exactly when K
-        >= ln((1 - q + 2 delta q) / (delta (1 + q))) / epsilon; K is that, enclosed and rounded
-        up. A count of 0 plus X is never above K, so an empty group is never shown, and a group of
-        one only when X = K (Desfontaines, Voss, Gipson, Mandayam 2022).
+    Argument: shifting X by 1 multiplies weights by exp(epsilon) at most, except for the one value
+        at the edge. P(X = K) = q**K (1 - q) / (1 + q - 2 q**(K + 1)) is at most delta exactly when
+        K >= ln((1 - q + 2 delta q) / (delta (1 + q))) / epsilon; K is this number, enclosed and
+        rounded up. A count of 0 plus X is never above K, so an empty group is never shown, and a
+        group of one is shown only when X = K (Desfontaines, Voss, Gipson, Mandayam 2022).
 
     >>> truncated_geometric_for(Fraction(1), Fraction(1, 10**6)).bound
     14
