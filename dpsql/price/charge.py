@@ -1,4 +1,4 @@
-"""What a measurement costs: the events of a ledger, and the sum of their guarantees."""
+"""The cost of a measurement: the events for the ledger, and the sum of their guarantees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dpsql.privacy.mechanisms import (
 
 
 def events_of(part: PricedMeasurement) -> Iterator[Event]:
-    """What a ledger records of a measurement."""
+    """The events that a ledger records for a measurement."""
     share = part.share
     selection = part.selection
     noised = part.noised
@@ -35,7 +35,7 @@ def events_of(part: PricedMeasurement) -> Iterator[Event]:
         noised = (*noised, selection.units)
     for i, item in enumerate(noised):
         if isinstance(item, Noised) and item.halves is not None and item.halves.other < i:
-            continue  # the event of its twin is of both
+            continue  # the event of the other half covers both
         yield _event(item, share)
     if selection is not None and not isinstance(selection.units.noise, TruncatedGeometric):
         groups = part.bounding.groups * part.bounding.size
@@ -60,7 +60,7 @@ def _event(item: Noised | Chosen, share: Share) -> Event:
 
 
 def cost_of(parts: tuple[PricedMeasurement, ...], request: Request, share: Share) -> Cost:
-    """What the answer costs a unit.
+    """The cost of the answer: its privacy guarantee for one unit.
 
     Claim: the answer is (epsilon, delta)-DP and threshold_delta-approximately rho-zCDP.
     Assumes: each mechanism of ``parts`` has the guarantee that its share pays for.

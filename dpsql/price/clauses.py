@@ -1,9 +1,9 @@
-"""The budgets of one query: each differential privacy clause is one, and the session's the last.
+"""The budgets (pots) of one query: one for each differential privacy clause, and the session's.
 
-Claim: together the pots cost the sum of what each costs.
+Claim: the cost of all pots together is the sum of their costs.
 Assumes: the budget of each pot is fixed by its clause or by the session.
-Argument: every measurement belongs to one pot; the mechanisms of all are fixed before the query
-    runs, and guarantees of mechanisms on the same data add.
+Argument: every measurement belongs to one pot. All mechanisms are fixed before the query runs, and
+    guarantees of mechanisms on the same data add.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Pricing = Callable[[Plan, Request], PricedPlan]
 
 
 def price_each_clause(plan: Plan, request: Request, pricing: Pricing) -> PricedPlan:
-    """The plan with every pot priced by itself."""
+    """The plan with every pot priced separately."""
     pots = list(dict.fromkeys(m.terms for m in plan.measurements))
     if pots == [None]:
         return pricing(plan, request)
@@ -39,7 +39,7 @@ def _of(plan: Plan, terms: Terms | None) -> Plan:
 
 
 def _asked(request: Request, terms: Terms | None) -> Request:
-    """What a clause makes of the session's request. The role's limit on groups stays."""
+    """The session's request as a clause changes it. The role's limit on groups stays."""
     if terms is None:
         return request
     if terms.groups is not None and terms.groups > request.groups:

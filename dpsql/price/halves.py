@@ -1,16 +1,17 @@
 """A total and the number of its rows, noised together as two halves.
 
-A value x of the range c - h .. c + h is a share of the way from one end to the other. Instead of a
-total T of x - c and a number n of rows, the sums of the distances to both ends are noised,
-a = T + h n and b = h n - T: a row moves both together by 2 h, wherever it lies. T and n are then
-(a - b) / 2 and (a + b) / 2 h.
+Let values x lie in the range c - h .. c + h. Instead of a total T of x - c and a number n of rows,
+noise is added to the sums of the distances to both ends, a = T + h n and b = h n - T. A row moves a
+and b together by 2 h, whatever its value is. Then T = (a - b) / 2 and n = (a + b) / (2 h).
 
-Claim: with Laplace noise the errors of T and of n are both 1/sqrt(2) of what they are if each gets
-    half the epsilon, at the same price.
-Assumes: both numbers are of the same rows, whose values lie in the range.
-Argument: half of the epsilon gives T noise of scale 2 h / epsilon and n of scale 2 / epsilon, for
-    each row that a unit may have. Both halves get noise of scale 2 h / epsilon, and half of the
-    sum of two such has 1/sqrt(2) of the deviation. (Gaussian noise is as wide either way.)
+
+Claim: at the same price, the errors of T and of n with Laplace noise are both 1/sqrt(2) of those
+    that they have if each gets half the epsilon.
+Assumes: both numbers are computed over the same rows, whose values lie in the range.
+Argument: with half of the epsilon each, T gets noise of scale 2 h / epsilon and n noise of scale 2
+    / epsilon, for each row that a unit may have. As halves, a and b get noise of scale 2 h /
+    epsilon. Half of the sum of two such draws has 1/sqrt(2) of the deviation of one. (Gaussian
+    noise is equally wide either way.)
 """
 
 from __future__ import annotations
@@ -30,15 +31,21 @@ from dpsql.price.priced import Chosen, Halves, Noised, Share
 from dpsql.privacy.mechanisms import laplace_for
 
 GAINED = Fraction(1, 16)
-"""Rounding to coarser steps may be so much of the widest noise, so at most a quarter of what it is added to:
-halves whose noise is wider by that still gain."""
+"""Rounding to coarser steps may add at most this part of the widest noise.
+
+It is then at most a quarter of the noise that it is added to, and halves still gain with noise that
+is wider by so much.
+"""
 
 
 def pair_halves(
     noised: tuple[Noised | Chosen, ...], bounding: Bounding, share: Share, widest: float,
     taken: int | None, cells: Cells | None,
 ) -> tuple[Noised | Chosen, ...]:  # fmt: skip
-    """The statistics with those noised as halves that have a twin. ``taken`` selects groups."""
+    """The statistics, where each total with a number of its rows (its twin) is noised as halves.
+
+    ``taken`` is the position of the number that selects groups, which has no twin.
+    """
     if share.family != "laplace":
         return noised
     found, epsilon = list(noised), 2 * share.epsilon
@@ -55,7 +62,7 @@ def pair_halves(
 
 
 def _twins(statistics: tuple[Statistic, ...]) -> Iterator[tuple[int, int]]:
-    """Totals, each with a number of its own rows; no number has more than one."""
+    """Positions of totals and of the numbers of their rows; each number is used at most once."""
     free = {s: j for j, s in enumerate(statistics) if isinstance(s, Rows) and s.cap is None}
     for i, statistic in enumerate(statistics):
         if isinstance(statistic, Total) and statistic.cap is None and not statistic.whole:
@@ -72,14 +79,15 @@ def _halves(
 
     Claim: adding or removing one unit moves both halves over all groups by at most ``l1``, so that
         noise for ``epsilon`` makes both together ``epsilon``-DP.
-    Assumes: a unit's total in a group is at most ``reach`` times its number of rows there, both
-        as the engine counts them, and its numbers have the sensitivity of ``bound.sensitivity``.
+    Assumes: a unit's total in a group is in absolute value at most ``reach`` times its number of
+        rows there, both as the engine counts them, and its numbers have the sensitivity of
+        ``bound.sensitivity``.
     Argument: then a unit's halves are not negative, and add up to 2 * reach times its number. Every
-        stage keeps the assumption, since numbers and totals of a unit are made smaller by the same
-        weight or factor, with totals rounded toward zero; where both are capped in a group, the
-        number at c and the total at reach * c, it holds as well. Rounding the sums of a group to
-        coarser steps adds less than one step for each half of each group that the unit is in, which
-        are the groups that its rows are ``touched`` in, however little they weigh there.
+        stage keeps the assumption, since it scales numbers and totals of a unit by the same weight
+        or factor, and rounds totals toward zero. It also holds where both are capped in a group,
+        the number at c and the total at reach * c. Rounding the sums of a group to coarser steps
+        adds less than one step for each half of each group that the unit has rows in. There are at
+        most ``touched`` such groups, however little the rows weigh there.
     """
     statistic, one = total.statistic, 1 << bounding.bits
     assert isinstance(statistic, Total)

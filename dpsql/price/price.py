@@ -1,7 +1,7 @@
-"""Choose bounding and mechanism by predicted error, and say what the answer costs.
+"""Choose bounding and mechanism by predicted error, and compute the cost of the answer.
 
-One query's mechanisms are fixed before it runs, so its epsilon is split beforehand: the noise of
-every statistic gets an equal share.
+The mechanisms of one query are fixed before it runs, so its epsilon is split before it runs: the
+noise of every statistic gets an equal share.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ from dpsql.privacy.mechanisms import (
 WIDEST_NOISE = 2.0**39
 """Noise wider than this many grid steps is drawn on a coarser grid."""
 NEGLIGIBLE = 1e-6
-"""Noise that is wider by so small a part (roundings are) is no reason for another bounding."""
+"""Boundings whose errors differ by less, as through rounding, count as equally accurate."""
 
 
 def price(plan: Plan, request: Request) -> PricedPlan:
-    """The plan with the noise that is predicted to be smallest among what is allowed."""
+    """The plan with the smallest predicted noise among the mechanisms that are allowed."""
     if not plan.measurements:
         return PricedPlan(plan, (), Cost.zero(), (), "none")
     return replace(price_each_clause(plan, request, _pot), consistent=request.consistent)
 
 
 def _pot(plan: Plan, request: Request) -> PricedPlan:
-    """The measurements that share one budget."""
+    """The measurements of ``plan``, which share one budget, with their noise."""
     _require_epsilon(plan, request)
     _require_delta(plan, request)
     options = [_priced(plan, request, share) for share in _shares(plan, request)]
@@ -81,7 +81,7 @@ def _pot(plan: Plan, request: Request) -> PricedPlan:
 
 
 def _shares(plan: Plan, request: Request) -> Iterator[Share]:
-    """How the budget divides for each family of mechanisms that may be used."""
+    """How the budget is divided, for each family of mechanisms that may be used."""
     selections = sum(m.cells is None for m in plan.measurements)
     statistics = sum(len(_noisy(m)) for m in plan.measurements)
     wanted = request.mechanism
@@ -104,7 +104,7 @@ def _may(request: Request, *names: str) -> bool:
 
 
 def _noisy(measurement: Measurement) -> tuple[Statistic, ...]:
-    """The statistics to be noised; a selection needs the number of units as well."""
+    """The statistics that get noise; a selection of groups needs the number of units as well."""
     found = measurement.statistics
     if measurement.cells is None and _shared(measurement) is None:
         return (*found, Units())
@@ -112,7 +112,7 @@ def _noisy(measurement: Measurement) -> tuple[Statistic, ...]:
 
 
 def _shared(measurement: Measurement) -> int | None:
-    """A statistic that is the number of units of the group, so that selection costs nothing."""
+    """The position of a statistic that is the number of units, which selection uses for free."""
     for i, statistic in enumerate(measurement.statistics):
         if statistic == Units() or (statistic == Rows() and measurement.privacy.max_rows == 1):
             return i
@@ -126,7 +126,7 @@ def _priced(plan: Plan, request: Request, share: Share) -> PricedPlan:
 
 
 def _best(measurement: Measurement, request: Request, share: Share) -> PricedMeasurement:
-    """The bounding with the smallest predicted error; the earlier (cheaper) one among equals."""
+    """The bounding with the smallest predicted error; among equals the first, which is cheapest."""
     size = request.size(measurement.privacy.unit)
     copies = match_copies(measurement, request.shelf)
     ranked = None if copies is None else copies.most
@@ -152,7 +152,7 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
     selection = _selection(bounding, position, share)
     least = None if measurement.terms is None else measurement.terms.least
     if least is not None:
-        # A higher threshold shows fewer groups: each with no more probability than before.
+        # A higher threshold only lowers the probability that a group is shown.
         selection = replace(selection, threshold=selection.threshold + least - 1)
     if position is not None:
         kept = list(noised)
@@ -162,7 +162,11 @@ def _draft(measurement: Measurement, bounding: Bounding, share: Share) -> Priced
 
 
 def _with_bits(bounding: Bounding, share: Share) -> Bounding:
-    """Weights as fine as the noise leaves visible; where no rows are counted, none see them."""
+    """The bounding with weights as fine as its noise allows; other boundings have no weights.
+
+    Fewer bits are chosen where numbers of rows in steps of ``2**-bits`` would need noise wider than
+    ``WIDEST_NOISE``. Valued weights keep their bits.
+    """
     match bounding:
         case OneRow() | PreparedRows() | UnitTotals() | GroupCaps():
             return bounding
@@ -180,7 +184,7 @@ def _with_bits(bounding: Bounding, share: Share) -> Bounding:
 
 
 def _spread(moved: Sensitivity, share: Share) -> float:
-    """About the standard deviation that the noise will have, in grid steps."""
+    """The approximate standard deviation of the noise, in grid steps."""
     if share.family == "gaussian":
         return math.sqrt(float(moved.l2_squared / (2 * share.rho)))
     return float(moved.l1 / share.epsilon)
@@ -197,14 +201,15 @@ def _measured(
 def _chosen(
     statistic: Ranked, measurement: Measurement, bounding: Bounding, share: Share
 ) -> Chosen:
-    """A choice by rank, or by how common a value is.
+    """The choice of a value by its rank, or by how often it occurs.
 
     Claim: one unit moves the differences between utilities of a group by at most a span, and the
-        spans of all groups by no more than the sensitivity says.
+        spans of all groups together are bounded by the sensitivity.
     Assumes: ``bound.bins`` bounds the weights of a unit as its strategy says.
-    Argument: a row of weight w moves the rank that a value misses by at most w times the steepness,
-        up or down (``release.choose``), so the span is twice that; it raises one count by w and
-        lowers none. Weights add up.
+    Argument: for a choice by rank, a row of weight w moves each utility, the distance of a value
+        from the rank asked for, by at most w times the steepness, up or down (``release.choose``),
+        so the span is twice that. For a choice by frequency, it raises one count by w and lowers
+        none. Weights add up.
     """
     reach = statistic.span * (1 << bounding.bin_bits)
     moved = sensitivity(Rows(), reach, bounding)
@@ -225,7 +230,7 @@ def _noised(statistic: Statistic, bounding: Bounding, share: Share) -> Noised:
         moved = sensitivity(statistic, reach, bounding)
         spread = _spread(moved, share)
         if digit is not None and coarser < 0 and spread >= float(digit) * 2.0**shift:
-            coarser = 0  # noise hides the last digit, and the usual grid is read faster
+            coarser = 0  # noise hides the last digit, and the usual grid is computed faster
             continue
         if spread < WIDEST_NOISE:
             return Noised(statistic, shift, moved, _noise(moved, share))
@@ -252,13 +257,14 @@ def _noise(moved: Sensitivity, share: Share) -> Noise:
 
 
 def _selection(bounding: Bounding, position: int | None, share: Share) -> Selection:
-    """How groups that are not public are chosen.
+    """How groups that are not public are selected.
 
-    Claim: a group that is there because of one unit alone is shown with probability at most
-        ``selection_delta`` over all of the unit's groups.
-    Assumes: the bounding holds a unit to its number of groups.
-    Argument: see the threshold functions of ``privacy.mechanisms``; for ``size`` units that count
-        as one, up to ``size`` of them start a group, so the threshold is that much higher.
+    Claim: the probability that any group that exists because of one unit alone is shown is at most
+        ``selection_delta``, over all groups of the unit.
+    Assumes: the bounding limits a unit to its number of groups.
+    Argument: see the threshold functions of ``privacy.mechanisms``. Where ``size`` units count as
+        one, up to ``size`` of them may start a group together, so the threshold is higher by ``size
+        - 1``.
     """
     moved = sensitivity(Units(), 1, bounding)
     groups, extra = bounding.groups * bounding.size, bounding.size - 1
@@ -280,7 +286,7 @@ def _error(option: PricedPlan) -> float:
 
 
 def _part_error(part: PricedMeasurement) -> float:
-    """The logarithms of the predicted errors, so that units of measure do not matter."""
+    """The sum of the logarithms of the predicted errors, so that units of measure do not matter."""
     logs = [math.log(max(n.standard_deviation, _unseen(n))) for n in part.noised]
     if part.selection is not None:
         logs.append(math.log(part.selection.threshold))
@@ -288,13 +294,13 @@ def _part_error(part: PricedMeasurement) -> float:
 
 
 def _unseen(item: Noised | Chosen) -> float:
-    """Less error than this is none: a whole number is hardly ever another one then."""
+    """The error below which differences do not matter: a whole number is hardly ever wrong then."""
     whole = not isinstance(item.statistic, Total) or item.statistic.whole
     return 0.01 if whole else 1e-12
 
 
 def _require_epsilon(plan: Plan, request: Request) -> None:
-    """So little epsilon that one row would need wider noise than is drawn is no question."""
+    """Refuse an epsilon so small that even one row would need wider noise than is drawn."""
     statistics = sum(len(_noisy(m)) for m in plan.measurements)
     if request.epsilon * Fraction(WIDEST_NOISE) <= statistics:
         raise Refused(_too_noisy())
@@ -307,7 +313,7 @@ def _require_delta(plan: Plan, request: Request) -> None:
 
 
 def _not_public(measurement: Measurement) -> Refusal:
-    """Groups are chosen for a delta, and there is none."""
+    """Groups that are not public need a delta, and the session has none."""
     names = ", ".join(f'"{f.name}"' for f in measurement.key_fields)
     span = next((k.span for k in measurement.keys if k.span is not None), None)
     return Refusal(
@@ -323,7 +329,7 @@ def _not_public(measurement: Measurement) -> Refusal:
 
 
 def _too_noisy() -> Refusal:
-    """Wider noise is not drawn, and no coarser grid makes it narrower."""
+    """The noise would be wider than is drawn, and no coarser grid makes it narrower."""
     return Refusal(
         "DP204",
         "the noise of this answer would be wider than what 2^39 rows add",
@@ -334,7 +340,7 @@ def _too_noisy() -> Refusal:
 
 
 def _no_mechanism(request: Request) -> Refusal:
-    """What the session asks for and what its role allows have nothing in common."""
+    """The mechanism that the session asks for is not one that its role allows."""
     return Refusal(
         "DP405",
         f"the mechanism {request.mechanism} cannot be used here",

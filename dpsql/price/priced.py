@@ -31,9 +31,9 @@ _DIGITS = 2**30
 class Halves:
     """A total and the number of its rows, noised together: see ``price.halves``.
 
-    With t the total and n the number in integers as the engine counts them, the halves are
-    ``t * one + reach * n`` and ``reach * n - t * one``, in steps of ``2**coarse``. ``l1`` is how
-    far one unit moves both over all groups. ``other`` is the position of the twin.
+    With t the total and n the number in integers as the engine counts them, the halves are ``t *
+    one + reach * n`` and ``reach * n - t * one``, in steps of ``2**coarse``. ``l1`` bounds how far
+    one unit moves both over all groups. ``other`` is the position of the other statistic.
     """
 
     other: int
@@ -43,7 +43,7 @@ class Halves:
     l1: Fraction
 
     def worth(self, statistic: Statistic, shift: int) -> Fraction:
-        """What one step of the halves is worth to a statistic of them."""
+        """The value of one step of the halves, in units of one of their two statistics."""
         if isinstance(statistic, Total):
             return Fraction(2) ** (self.coarse - shift) / (2 * self.one)
         return Fraction(2) ** self.coarse / (2 * self.reach * self.one)
@@ -51,9 +51,9 @@ class Halves:
 
 @dataclass(frozen=True, slots=True)
 class Noised:
-    """One statistic, its sensitivity, and the noise it gets: integers of ``2**-shift``.
+    """One statistic, its sensitivity, and its noise, both in integer steps of ``2**-shift``.
 
-    With ``halves`` the noise is what each of two halves gets, in their steps.
+    With ``halves``, ``noise`` is the law of the noise of each half, in the steps of the halves.
     """
 
     statistic: Statistic
@@ -64,12 +64,12 @@ class Noised:
 
     @property
     def grain(self) -> Fraction:
-        """What one grid step of the exact value is worth."""
+        """The value of one grid step of the exact value."""
         return Fraction(2) ** -self.shift
 
     @property
     def step(self) -> Fraction:
-        """What one step of the noise is worth."""
+        """The value of one step of the noise."""
         return self.grain if self.halves is None else self.halves.worth(self.statistic, self.shift)
 
     @property
@@ -82,30 +82,31 @@ class Noised:
 
     @property
     def standard_deviation(self) -> float:
-        """Of the noise, in the statistic's own units."""
+        """The standard deviation of the noise, in the statistic's own units."""
         if self.halves is None:
             return self.noise.standard_deviation() * float(self.step)
         deviation = self.noise.standard_deviation() * float(self.step) * math.sqrt(2)
         if isinstance(self.statistic, Total) or deviation >= 0.5:
             return deviation
-        # A number that is rounded to a whole one is off if both draws together pass one half.
+        # A number that is rounded to a whole one is wrong if both draws together exceed one half.
         beyond = 1 / max(deviation, 1e-9)
         return min(deviation, math.sqrt((1 + beyond / 2) * math.exp(-beyond)))
 
     @property
     def half_width(self) -> float:
-        """Within this of the exact value in 19 of 20 answers."""
+        """The width within which the value is of the exact one in 19 of 20 answers."""
         if self.halves is not None:
             return NoiseSum((self.term,)).half_width()
         return self.noise.half_width() * float(self.step)
 
     @property
     def alone(self) -> Noised:
-        """The statistic without its twin, with Laplace noise that is no wider.
+        """The statistic measured alone instead of as halves, with Laplace noise that is no wider.
 
         Claim: it costs no more than both halves.
         Assumes: the halves have Laplace noise.
-        Argument: the noise is never narrower than what their whole price pays for.
+        Argument: its noise is never narrower than the noise that the whole price of both halves
+            pays for.
         """
         if self.halves is None:
             return self
@@ -119,9 +120,9 @@ class Noised:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A value chosen by rank among ``buckets``; ranks are counted in rows of ``2**-shift``.
+    """A value chosen by rank among ``buckets``; ranks count rows in steps of ``2**-shift``.
 
-    ``sensitivity`` is of the differences between utilities; see ``exponential_for``.
+    ``sensitivity`` bounds differences between utilities; see ``exponential_for``.
     """
 
     statistic: Ranked
@@ -132,26 +133,26 @@ class Chosen:
 
     @property
     def step(self) -> Fraction:
-        """What one step of rank is worth, in rows."""
+        """The value of one step of rank, in rows."""
         return Fraction(2) ** -self.shift
 
     @property
     def standard_deviation(self) -> float:
-        """Of the rank, in rows."""
+        """The standard deviation of the rank, in rows."""
         return self.noise.standard_deviation() * float(self.step)
 
     @property
     def half_width(self) -> float:
-        """The rank is within so many rows of the one asked for in 19 of 20 answers."""
+        """The number of rows within which the rank is of the one asked for in 19 of 20 answers."""
         return self.noise.half_width() * float(self.step)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Groups are shown when their noisy number of units is above ``threshold``.
+    """Groups are shown when their noisy number of units is at least ``threshold``.
 
-    ``shares`` is the position of the statistic whose released value is that number; None when
-    it is only used for selection.
+    ``shares`` is the position of the statistic whose released value is that number. It is None if
+    the number is used for selection only.
     """
 
     units: Noised
@@ -161,7 +162,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What each noised statistic and each selection of a query may spend."""
+    """The budget of each noised statistic and of each selection of a query."""
 
     family: str
     statistics: int
@@ -180,12 +181,12 @@ class PricedMeasurement:
     noised: tuple[Noised | Chosen, ...]
     selection: Selection | None
     share: Share
-    """How the budget was divided that it is paid from."""
+    """How the budget from which the measurement is paid was divided."""
     reading: Reading | None = None
-    """How rows are read from prepared copies; None where they are not."""
+    """How rows are read from prepared copies; None if they are not."""
 
     def noise(self, position: int) -> NoiseSum | None:
-        """The noise of a released column; None for values chosen by rank, whose error is in rank."""
+        """The noise of a released column; None for values chosen by rank, which err in rank."""
         item = self.noised[position]
         if isinstance(item, Chosen):
             return None
@@ -195,11 +196,10 @@ class PricedMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A question that comes before a plan: which of ``rungs`` bounds the rows of a unit.
+    """A question that is answered before a plan runs: which of ``rungs`` bounds the rows of a unit.
 
     Where ``valued``, rows are counted as shares of the largest value: see ``bound.row_weights``.
-
-    ``measurements`` are those of the plan that its answer, a position in ``rungs``, is for.
+    The answer is a position in ``rungs``, for the ``measurements`` of the plan.
     """
 
     priced: PricedPlan
@@ -210,11 +210,11 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class PricedPlan:
-    """What will be run, released and paid. Nothing about it depends on a row.
+    """What will be run, released and paid. Nothing in it depends on a row.
 
-    With ``searches`` the bounds are yet to be found: parts are priced under those of the policy,
-    which is the most noise that there will be, as ``asked``. ``consistent`` answers have levels that
-    add up: see ``reuse.consistent``.
+    With ``searches``, bounds are still to be found. Until then the parts are priced under the
+    bounds of the policy, as ``asked``, which gives the most noise that there may be. The levels of
+    ``consistent`` answers add up: see ``reuse.consistent``.
     """
 
     plan: Plan
@@ -228,12 +228,12 @@ class PricedPlan:
 
     @property
     def price(self) -> Cost:
-        """With the searches."""
+        """The cost including the searches."""
         return sum((search.priced.cost for search in self.searches), self.cost)
 
     @property
     def most(self) -> Cost:
-        """What it may cost whatever the searches find, which may change the kind of noise."""
+        """The highest possible cost, whatever the searches find; they may change the mechanism."""
         if self.asked is None:
             return self.cost
         wanted = Cost(self.asked.epsilon, self.asked.delta)

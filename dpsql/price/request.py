@@ -1,4 +1,4 @@
-"""What a session asks of one query's answer, and what it may have."""
+"""The privacy parameters that a session asks for in one query, and the limits of its role."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ Mechanism = Literal["auto", "laplace", "geometric", "gaussian"]
 class Request:
     """The privacy of one query: ``epsilon`` and ``delta`` for a unit, and how to spend them.
 
-    ``allowed`` are the mechanisms of the role; ``groups`` its limit on groups of one unit;
-    ``sizes`` how many units of a kind count as one (a household) where that is not 1;
-    ``shelf`` the prepared copies that may be read.
-    ``bounding`` names the strategy that is used wherever it is among the candidates: for audits of
-    what would not be chosen. All candidates keep the claim, so it takes nothing from anyone.
-    ``search`` says that bounds may be searched for; ``found`` has the most rows of a unit that count
-    (or what they may be worth), by the name of the measurement, as a search found them
-    (``price.search``). ``consistent`` asks for levels that add up.
+    ``allowed`` are the mechanisms of the role, and ``groups`` is its limit on groups of one unit.
+    ``sizes`` gives, by the name of the unit, how many units count as one (a household), where that
+    is not 1. ``shelf`` has the prepared copies that may be read.
+
+    ``bounding`` names a strategy that is used wherever it is among the candidates, so that audits
+    can run strategies that would not be chosen. All candidates keep the claim, so this lowers no
+    one's privacy.
+
+    ``search`` allows searches for bounds (``price.search``). ``found`` has their results by the
+    name of the measurement: the most rows of a unit that count, or the most that they may be worth.
+    ``consistent`` asks for levels that add up.
     """
 
     epsilon: Fraction

@@ -1,30 +1,32 @@
-"""A private search for how much of a unit should count, where the policy's word is loose.
+"""A private search for a tighter contribution bound, where the bound of the policy is loose.
 
-A policy that allows 10,000 rows of a unit, of units that have 50, makes every count 200 times noisier
-than it need be. For a tenth of the budget dpsql asks a question of its own first: how many rows do
-the units with the most rows have here? What is found is a bound like one of the policy: the rows of
+If a policy allows 10,000 rows of a unit, and units have 50, every count is 200 times noisier than
+it need be. So dpsql first spends a tenth of the budget on a question of its own: how many rows do
+the units with the most rows have here? The result is a bound like one of the policy: the rows of
 units beyond it weigh less. It is stored like any other answer, and is free for later questions
 about the same rows. The other nine tenths are the price of the answer, whether or not the bound was
-stored, so that what a query costs depends on no row, and its stored answer serves it again.
+stored. So the cost of a query depends on no row, and its stored answer can serve it again.
 
-The choice is by the exponential mechanism among the rungs of a ladder: a rung is the better, the
-nearer the number of units beyond it is to a target, which one unit moves by one. It errs less than
-comparing noisy counts with a noisy threshold, rung by rung (the sparse vector technique): one draw
-instead of two noises, an error that grows with the logarithm of the rungs, and, since log-ratios of
-such a choice lie in an interval of length epsilon, epsilon**2 / 8 in zCDP instead of epsilon**2 / 2.
-Since bounds are found before the noise that they allow is drawn, both are charged one after
-the other, and add.
+The bound is chosen by the exponential mechanism among candidates (the rungs of a ladder). A rung is
+better, the nearer the number of units beyond it is to a target. One unit moves this number by one.
+This errs less than comparing noisy counts with a noisy threshold, rung by rung (the sparse vector
+technique). It needs one draw instead of two noises, and its error grows with the logarithm of the
+number of rungs. As the log-ratios of such a choice lie in an interval of length epsilon, it costs
+epsilon**2 / 8 in zCDP instead of epsilon**2 / 2. A bound is found before the noise that it allows
+is drawn, so both are charged one after the other, and their costs add.
 
-Where nothing is asked but sums, what counts of a unit is not the number of its rows but what their
-values add up to, each as if it were positive: as many rows as the policy allows, all of the largest
-value that it allows, are more than any unit has, and often far more. The ladder is then finer and
-goes on below one row, since ranges of values are often wide. (Where a unit has one row, what is found
-is a narrower range.)
+Where only sums are asked, the size of a unit is not the number of its rows but the sum of the
+absolute values of its rows. The most rows that the policy allows, all of the largest value that it
+allows, are more than any unit has, and often far more. The ladder is then finer and has rungs below
+one row, since ranges of values are often wide. (Where a unit has one row, the result is a narrower
+range.)
 
-Claim: the choice costs what its event says, and the answer what it would if the policy said so.
+Claim: the choice costs what its event states, and the answer costs what it would cost if the policy
+    stated the bound that was found.
 Assumes: the target is public, and a unit moves the number of units beyond a rung by one.
-Argument: a unit has one row in the relation that is searched, so ``price.price`` prices it as any
-    choice by rank. What is released is public, and the answer's statement enforces it.
+Argument: a unit has one row in the relation that is searched, so ``price.price`` prices the choice
+    like any choice by rank. The released bound is public, and the statement of the answer enforces
+    it.
 """
 
 from __future__ import annotations
@@ -61,20 +63,27 @@ from dpsql.price.priced import Chosen, PricedPlan, Search
 from dpsql.price.request import Request
 
 SHARE = Fraction(1, 10)
-"""What a search costs of the whole budget of a query."""
+"""The share of the budget of a query that searches spend."""
 CAUTION = 50
-"""A bound far too high spoils the answer, one a little low clips a few units: the target is so far from
-the end that one search in a thousand, and not one in twenty, may choose a bound that no unit reaches."""
+"""How many times more candidates the target is computed for.
+
+A bound that is far too high spoils the answer, while one that is a little low clips a few units. So
+the target is so far from the end that one search in a thousand, not one in twenty, may choose a
+bound that no unit reaches.
+"""
 
 SMALLEST = Fraction(1, 2**10)
-"""The lowest bound on what rows of a unit are worth."""
+"""The lowest bound on the worth of the rows of a unit, in rows of the largest value."""
 STEPS = 8
-"""How many bounds there are from one power of two to the next: a bound is then at most an eighth too high,
-and the logarithm of their number, which the target grows with, is hardly larger."""
+"""The number of bounds from one power of two to the next.
+
+A bound is then at most an eighth too high. The target grows with the logarithm of the number of
+bounds, which is hardly larger.
+"""
 
 
 def price_with_searches(plan: Plan, request: Request) -> PricedPlan:
-    """The plan, with the searches that come before it where the request allows them."""
+    """The priced plan, with the searches that run before it where the request allows them."""
     found = tuple(_searches(plan, request)) if request.search else ()
     if not found:
         return price(plan, request)
@@ -83,7 +92,7 @@ def price_with_searches(plan: Plan, request: Request) -> PricedPlan:
 
 
 def with_found_bounds(base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
-    """The plan under the bounds that its searches have found."""
+    """The plan priced under the bounds that its searches have found."""
     assert base.asked is not None
     limits = {
         name: search.rungs[level]
@@ -94,7 +103,7 @@ def with_found_bounds(base: PricedPlan, levels: tuple[int, ...]) -> PricedPlan:
 
 
 def extremes(base: PricedPlan) -> Iterator[PricedPlan]:
-    """The plan under the lowest, a middle and the highest of the bounds that may be found."""
+    """The plan priced under the lowest, a middle and the highest bound that may be found."""
     many = [len(search.rungs) for search in base.searches]
     for part in (0.0, 0.5, 1.0) if many else ():
         yield with_found_bounds(base, tuple(int(part * (n - 1)) for n in many))
@@ -123,7 +132,7 @@ def _searches(plan: Plan, request: Request) -> Iterator[Search]:
 
 
 def _careful(search: PricedPlan) -> PricedPlan:
-    """The search with a deeper target, as if there were more candidates; its law is the same."""
+    """The search with a target farther from the end, as if it had more candidates; same law."""
     [part] = search.parts
     [item] = part.noised
     assert isinstance(item, Chosen)
@@ -132,7 +141,7 @@ def _careful(search: PricedPlan) -> PricedPlan:
 
 
 def _profits(measurement: Measurement) -> bool:
-    """Whether less of a unit would mean less noise, and can be seen to: see ``plan.steady``."""
+    """Whether a lower bound means less noise, and can be enforced: see ``plan.steady``."""
     only_units = all(isinstance(s, Units) for s in measurement.statistics)
     return not only_units and steady(measurement.input)
 
@@ -147,7 +156,7 @@ def ladder(most: int) -> tuple[Fraction, ...]:
 
 
 def fine_ladder(most: int) -> tuple[Fraction, ...]:
-    """Bounds on what rows are worth, from a small part of one.
+    """Bounds on the worth of rows, which begin at a small part of one row.
 
     >>> [float(rung) for rung in fine_ladder(1)[-4:]]
     [0.8125, 0.875, 0.9375, 1.0]
@@ -160,7 +169,10 @@ def fine_ladder(most: int) -> tuple[Fraction, ...]:
 
 
 def _asked(measurement: Measurement, rungs: tuple[Fraction, ...]) -> Measurement:
-    """On which rung is what each unit has: rows, or sums of values? A unit has one row here."""
+    """The measurement of a search: the rung of each unit, by its rows or its sums of values.
+
+    A unit has one row in its relation.
+    """
     below, privacy = measurement.input, measurement.privacy
     known = written_columns(below)
     keys = tuple(known[min(part & known.keys())] for part in privacy.key)
@@ -198,7 +210,7 @@ _NUMBER = Aggregated("count", (), _MANY), Fraction(1)
 
 
 def _worth(measurement: Measurement) -> list[tuple[Aggregated, Fraction]]:
-    """What each total sums of a unit, every value as if it were positive, and the largest value."""
+    """For each total, the sum of absolute values of a unit, and the largest absolute value."""
     found = []
     for total in measurement.statistics:
         if isinstance(total, Total):
@@ -217,7 +229,7 @@ _SUM = Shape(Kind.DOUBLE, nullable=False)
 
 
 def _level(each: list[tuple[Column, Fraction]], rungs: tuple[Fraction, ...]) -> Expression:
-    """The number of the lowest rung that nothing which a unit has is above."""
+    """The position of the lowest rung that none of a unit's sizes exceeds."""
     whens = tuple((_within(each, rung), integer(i)) for i, rung in enumerate(rungs[:-1]))
     last = len(rungs) - 1
     shape = Shape(Kind.INTEGER, nullable=False, domain=interval(0, last, integral=True))

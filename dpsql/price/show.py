@@ -1,4 +1,4 @@
-"""A priced plan as text: what EXPLAIN prints and golden files hold. Stable, exact, data-free."""
+"""A priced plan as text, for EXPLAIN and golden files: stable, exact, and independent of data."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ class RunsIf:
     sql: str
 
     def __str__(self) -> str:
-        """When it runs."""
+        """The condition, in words."""
         return f"runs if: {self.condition}"
 
 
 Statements = Callable[[PricedMeasurement], Sequence[RunsIf]]
-"""Gives what an engine may run for a measurement: its own statement first, which has no condition.
+"""Returns the statements that an engine may run for a measurement; the first has no condition.
 
-Of the others the first runs whose condition holds. Which that is depends on the data, and is not shown.
+Of the other statements, the first whose condition holds is run. Which one it is depends on the data
+and is not shown.
 """
 
 
@@ -62,7 +63,7 @@ def show(priced: PricedPlan, statements: Statements) -> str:
 
 
 def cost_line(priced: PricedPlan) -> str:
-    """What the answer costs."""
+    """The cost of the answer, in one line."""
     cost = priced.price
     if not priced.parts:
         return "cost: nothing (no private table is read)"
@@ -72,7 +73,7 @@ def cost_line(priced: PricedPlan) -> str:
 
 
 def search_lines(search: Search, statements: Statements) -> Iterator[str]:
-    """What is found out before, what it costs, and what it is for."""
+    """A search: its question, its cost, its mechanism and its measurements."""
     [part] = search.priced.parts
     [item] = part.noised
     rungs, cost = search.rungs, search.priced.cost
@@ -116,7 +117,7 @@ def _measurement(part: PricedMeasurement) -> Iterator[str]:
 
 
 def groups_text(part: PricedMeasurement) -> str:
-    """Which groups are answered."""
+    """The groups that are answered."""
     if not part.measurement.keys:
         return "one answer, no groups"
     if part.measurement.cells is None:
@@ -167,7 +168,7 @@ def _weight(weights: Weights) -> str:
 
 
 def statistic_text(statistic: Statistic) -> str:
-    """What is counted or summed."""
+    """What a statistic counts, sums or chooses."""
     where = "" if statistic.where is None else ", where a condition holds"
     match statistic:
         case Rows(cap=cap):
@@ -193,12 +194,12 @@ def statistic_text(statistic: Statistic) -> str:
 
 
 def _cap(cap: Cap | None, what: str) -> str:
-    """How a unit's part of a group is clamped."""
+    """How the contribution of a unit to a group is clamped."""
     return "" if cap is None else f", a unit's {what} to {number(cap[0])} .. {number(cap[1])}"
 
 
 def _quantile(statistic: Quantile) -> str:
-    """What rank is asked for."""
+    """The rank that is asked for."""
     if statistic.extreme:
         return "approximate " + ("maximum" if statistic.fraction else "minimum")
     return f"quantile {number(statistic.fraction)}"
@@ -221,7 +222,7 @@ def noise_text(item: Noised | Chosen) -> str:
 
 
 def unit_influence(item: Noised | Chosen) -> Fraction:
-    """How far one unit can move the statistic, by the norm that its noise is scaled to."""
+    """How far one unit can move the statistic, in the norm to which its noise is scaled."""
     match item.noise:
         case DiscreteLaplace() | TruncatedGeometric():
             return item.sensitivity.l1 * item.grain
@@ -252,7 +253,7 @@ def law_text(item: Noised | Chosen) -> str:
 
 
 def number(value: Fraction) -> str:
-    """An exact number in few digits.
+    """An exact number, written with few digits.
 
     >>> number(Fraction(1, 3)), number(Fraction(50)), number(Fraction(1, 10**9))
     ('0.333333', '50', '1e-09')
