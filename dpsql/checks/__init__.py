@@ -1,4 +1,4 @@
-"""The rules a bound query must keep, one per file; all refusals are reported at once."""
+"""The rules that a bound query must keep, one per file; all refusals are reported at once."""
 
 from __future__ import annotations
 
@@ -48,14 +48,17 @@ MOST_REPORTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A bound query that keeps every rule. Only ``run`` makes one."""
+    """A bound query that keeps every rule. Only ``run`` creates one."""
 
     bound: Bound
     rules: tuple[str, ...]
 
 
 def run(bound: Bound) -> Checked:
-    """The query, checked; or every independent refusal, in text order."""
+    """Return the query as checked; raise the independent refusals, in text order, if there are any.
+
+    At most ``MOST_REPORTED`` refusals are raised.
+    """
     found = (refusal for rule in RULES.values() for refusal in rule(bound))
     refusals = dict.fromkeys(islice(found, MOST_REPORTED))
     if refusals:

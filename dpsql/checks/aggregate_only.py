@@ -20,7 +20,7 @@ from dpsql.sql.bind import Bound
 from dpsql.sql.bind.scope import spell_name
 
 _ALONE = re.compile(r"[a-z_]\w*", re.IGNORECASE)
-"""Names of columns that can be told by."""
+"""Names of columns that can be written alone, without quotes."""
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
@@ -47,7 +47,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
 
 
 def _summary(bound: Bound) -> Edit:
-    """What each output becomes: a key of groups, the month of one, an average, or nothing."""
+    """The suggested use of each output: a group key, the month of one, an average, or none."""
     units = {
         f.number
         for scan in walk_relations(bound.relation)

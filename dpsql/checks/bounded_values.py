@@ -144,9 +144,10 @@ def _positive(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
 
 
 def _clamped(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:
-    """Clamps that keep the meaning: between what is known of the ends, and as far on the other side of zero.
+    """Suggested clamps that keep the meaning of the query.
 
-    Where NULL must stay NULL, LEAST alone would not do.
+    They use the known ends of the range; a missing end is as far from zero as the other one. Where
+    NULL must stay NULL, a CASE is needed, since LEAST ignores NULL.
     """
     value = call.args[0]
     text = source_text(bound, value.span)
@@ -167,7 +168,7 @@ def _clamped(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:
 
 
 def _ends(value: Expression) -> tuple[int, int]:
-    """Limits for a clamp: 0 only where no value is below."""
+    """Limits for a clamp; the lower one is 0 only where no value is below 0."""
     low, high = numbers(value.shape.domain)
     most = MOST_CLAMPED if high is None or high > MOST_CLAMPED else max(1, ceil(high))
     if low is None or low < 0:

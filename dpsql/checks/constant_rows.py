@@ -1,8 +1,10 @@
 """DP115: rows that are made of constants alone are bounded before they are made.
 
-What: joins of VALUES, of GENERATE_SERIES and of what is computed from them make at most ten million rows.
+What: joins of VALUES, of GENERATE_SERIES and of what is computed from them make at most ten million
+rows.
 Why: a few words would else keep an engine at work for years, though no table is read.
-Example: ``SELECT COUNT(*) FROM GENERATE_SERIES(1, 10000) AS a(x), GENERATE_SERIES(1, 10000) AS b(y)``
+Example: ``SELECT COUNT(*) FROM GENERATE_SERIES(1, 10000) AS a(x), GENERATE_SERIES(1, 10000) AS
+b(y)``
 Instead: ``SELECT COUNT(*) FROM GENERATE_SERIES(1, 1000) AS a(x), GENERATE_SERIES(1, 1000) AS b(y)``
 """
 
@@ -45,12 +47,12 @@ def check(bound: Bound) -> Iterator[Refusal]:
 
 @dataclass(slots=True)
 class _Counts:
-    """How many rows relations have at most that read no table; joins that make too many."""
+    """Bounds the numbers of rows of relations that read no table; collects joins with too many."""
 
     large: list[Join] = field(default_factory=list)
 
     def of(self, relation: Relation) -> int | None:
-        """The most rows of a relation; None where tables decide it."""
+        """The most rows of a relation; None if it reads a table."""
         for subquery in subqueries(relation):
             self.of(subquery.relation)
         below = [self.of(part) for part in inputs(relation)]
@@ -72,7 +74,7 @@ class _Counts:
                 return known[0]
 
     def _joined(self, join: Join, left: int, right: int) -> int:
-        """Each side may stay alone in an outer join."""
+        """The most rows of a join; in an outer join, rows of both sides may have no partner."""
         count = max(left * right, left + right)
         if count > MOST_CONSTANT_ROWS:
             self.large.append(join)

@@ -37,7 +37,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
 
 
 def _shared(bound: Bound, aggregate: Aggregate, key: Column) -> tuple[Edit, ...]:
-    """Groups that many people share, by another column of the same table; or the query without the key."""
+    """Suggests another column of the same table, which many share, or the query without the key."""
     edits: list[Edit] = []
     taken = {c.number for other in aggregate.keys for c in columns(other)}
     for scan in walk_relations(bound.relation):

@@ -19,7 +19,7 @@ from dpsql.sql.own import OWN
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
-    """Refuse intervals of what is not noised yet."""
+    """Refuse intervals over rows that have no noise yet."""
     for relation in walk_relations(bound.relation):
         if not any(isinstance(below.privacy, Private) for below in inputs(relation)):
             continue

@@ -24,7 +24,7 @@ from dpsql.sql.bind import Bound
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
-    """Refuse aggregates without a private form, and DISTINCT in others than COUNT."""
+    """Refuse aggregates without a private form, and DISTINCT where only COUNT may have it."""
     for aggregate in frontier(bound):
         for call in aggregate.calls:
             record = AGGREGATES[call.function]
@@ -79,7 +79,7 @@ _ENDS = {"arg_max": ("MAX", "DESC"), "arg_min": ("MIN", "ASC")}
 
 
 def _first_group(bound: Bound, aggregate: Aggregate, call: Aggregated) -> tuple[Edit, ...]:
-    """The query as the first of the groups by their extremes, where that is all it asks for."""
+    """Suggests the group with the highest or lowest value, for an ARG_MAX or ARG_MIN alone."""
     ends, top = _ENDS.get(call.function), bound.relation
     alone = isinstance(top, Project) and top.input is aggregate and top.fields == bound.columns
     one = len(aggregate.calls) == 1 and not aggregate.keys and call.where is None

@@ -3,8 +3,10 @@
 What: no key of a GROUP BY over private rows is a list of quantiles.
 Why: groups are put in order before they are shown, so that their order says nothing; lists have
     no such order in every engine.
-Example: ``SELECT q, COUNT(*) FROM orders CROSS JOIN (SELECT APPROX_QUANTILES(age, 2) AS q FROM customers) AS t GROUP BY q``
-Instead: ``SELECT m, COUNT(*) FROM orders CROSS JOIN (SELECT MEDIAN(age) AS m FROM customers) AS t GROUP BY m``
+Example: ``SELECT q, COUNT(*) FROM orders CROSS JOIN (SELECT APPROX_QUANTILES(age, 2) AS q FROM
+customers) AS t GROUP BY q``
+Instead: ``SELECT m, COUNT(*) FROM orders CROSS JOIN (SELECT MEDIAN(age) AS m FROM customers) AS t
+GROUP BY m``
 """
 
 from __future__ import annotations

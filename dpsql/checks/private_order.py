@@ -17,9 +17,9 @@ from dpsql.sql.bind import Bound
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
-    """Refuse LIMIT over private rows (sorting alone changes nothing and is harmless)."""
+    """Refuse LIMIT over private rows (sorting alone changes no result, so it is allowed)."""
     if isinstance(bound.relation.privacy, Private):
-        return  # aggregate_only speaks for the whole query
+        return  # aggregate_only refuses the whole query
     for relation in walk_relations(bound.relation):
         if isinstance(relation, Limit) and isinstance(relation.privacy, Private):
             yield Refusal(

@@ -2,7 +2,8 @@
 
 What: a subquery that is not a semi or anti join is public, or aggregated and released.
 Why: its value would be one unit's, and would be used for all.
-Example: ``SELECT COUNT(*) FROM orders WHERE amount > 5 OR customer_id IN (SELECT customer_id FROM visits)``
+Example: ``SELECT COUNT(*) FROM orders WHERE amount > 5 OR customer_id IN (SELECT customer_id FROM
+visits)``
 Instead: ``SELECT COUNT(*) FROM orders WHERE customer_id IN (SELECT customer_id FROM visits)``
 """
 

@@ -1,4 +1,4 @@
-"""What a check is, and what checks share."""
+"""The type of a check, and helpers that checks share."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def is_measured(relation: Aggregate) -> bool:
 
 
 def short(text: str) -> str:
-    """The analyst's words as a headline can hold them."""
+    """The analyst's text, shortened for a headline."""
     line = " ".join(text.split())
     return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 def visible(relation: Relation, numbers: frozenset[int]) -> str:
-    """The name of one of these columns, where the name alone tells which is meant; else empty."""
+    """The name of one of these columns, if no other column has the name; else the empty text."""
     names = [f.name for f in relation.fields]
     known = (f.name for f in relation.fields if f.number in numbers)
     return next((spell_name(n) for n in known if names.count(n) == 1), "")
 
 
 def source_text(bound: Bound, span: Span | None) -> str:
-    """The analyst's own words at a place."""
+    """The analyst's text at a span of the query."""
     return "" if span is None else bound.source.text[span.start : span.end]
 
 
 def refuse_mixed_units(word: str, units: Iterable[str], span: Span | None) -> Refusal:
-    """DP302: rows of different kinds of unit in one relation, by a ``word`` (join, UNION ALL)."""
+    """DP302: a join or UNION ALL (``word``) puts rows of different kinds of unit together."""
     return Refusal(
         "DP302",
         f"this {word} mixes units: {' and '.join(dict.fromkeys(units))}",

@@ -3,7 +3,9 @@
 What: each text that is put together has at most 10,000 characters and 64 stored texts in it; all
     that a statement makes together, 30,000 characters and 300 stored texts.
 Why: an engine holds 2,048 of them at once, more than its limit on memory counts, and cannot stop.
-Example: ``SELECT COUNT(DISTINCT CONCAT(d, d, d, d, d)) FROM (SELECT customer_id, CONCAT(c, c, c, c, c) AS d FROM (SELECT customer_id, CONCAT(city, city, city, city, city) AS c FROM customers) AS t) AS u``
+Example: ``SELECT COUNT(DISTINCT CONCAT(d, d, d, d, d)) FROM (SELECT customer_id, CONCAT(c, c, c, c,
+c) AS d FROM (SELECT customer_id, CONCAT(city, city, city, city, city) AS c FROM customers) AS t) AS
+u``
 Instead: ``SELECT COUNT(DISTINCT CONCAT(city, city, city, city, city)) FROM customers``
 """
 
@@ -45,13 +47,13 @@ from dpsql.policy.types import Kind
 from dpsql.sql.bind import Bound
 
 LONGEST = Length(64, 10_000)
-"""Of one text."""
+"""The greatest length of one text."""
 TOGETHER = Length(300, 30_000)
-"""Of all that a statement makes for one row."""
+"""The greatest total length of all texts that a statement makes for one row."""
 
 
 def check(bound: Bound) -> Iterator[Refusal]:
-    """Refuse what may become too long: the first text, or all of them together."""
+    """Refuse the first text that may become too long, or all texts if they may be together."""
     lengths = _Lengths()
     lengths.visit(bound.relation)
     if lengths.unknown:
@@ -65,7 +67,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
 
 @dataclass(slots=True)
 class _Lengths:
-    """The lengths of texts: of each column by its number, and of all that is made for a row."""
+    """The lengths of texts: of each column by its number, and of all texts made for a row."""
 
     columns: dict[int, Length] = field(default_factory=dict)
     made: Length = NOTHING
@@ -74,7 +76,7 @@ class _Lengths:
     last: Expression | None = None
 
     def visit(self, relation: Relation) -> None:
-        """What a relation makes, and the lengths of its columns."""
+        """Add the texts that a relation makes, and the lengths of its columns."""
         for below in inputs(relation):
             self.visit(below)
         found = [self.of(expression) for expression in expressions(relation)]
@@ -109,7 +111,7 @@ class _Lengths:
         return [either(self.of(c) for c in alike) for alike in zip(*sides, strict=True)]
 
     def of(self, node: Expression) -> Length:
-        """The length of an expression; it, and what is in it, is counted where it is made."""
+        """The length of an expression. Texts that it and its parts make are added to ``made``."""
         if isinstance(node, Subquery):
             self.visit(node.relation)
         below = [self.of(child) for child in child_expressions(node)]
@@ -154,11 +156,11 @@ class _Lengths:
 
 
 _AS_IT_IS = frozenset({"coalesce", "nullif", "least", "greatest"})
-"""Functions that give one of their arguments, and make nothing."""
+"""Functions that return one of their arguments, and make no new text."""
 
 
 def _is_long(node: Expression) -> bool:
-    """Whether it is a text or a list."""
+    """Whether a node is a text or a list."""
     kind = node.shape.kind
     return kind is Kind.TEXT or kind.element is not None
 

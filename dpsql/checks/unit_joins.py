@@ -20,8 +20,11 @@ from dpsql.sql.bind import Bound
 from dpsql.sql.bind.join_rules import joined_on_unit
 
 MOST_JOINED_ROWS = 1_000_000
-"""Rows of one unit after a join. More would take an engine noticeably long, and in the end too
-long: whether the query fails would tell whether some unit has that many."""
+"""The most rows of one unit after a join.
+
+With more rows an engine would take noticeably longer, and finally so long that the query fails. Its
+failure would reveal that some unit has so many rows.
+"""
 
 
 def check(bound: Bound) -> Iterator[Refusal]:

@@ -39,7 +39,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
 
 
 def _partitioned(relation: Windowed, span: Span | None) -> tuple[Edit, ...]:
-    """The unit's key in the PARTITION BY, where the key can be named."""
+    """Suggests the unit's key in the PARTITION BY, where the key can be named."""
     assert isinstance(relation.privacy, Private)
     names = [visible(relation.input, component) for component in relation.privacy.key]
     return (Edit("partition", span, ", ".join(names)),) if names and all(names) else ()
