@@ -1,1 +1,1 @@
-"""From exact rows to what a person may see."""
+"""From exact rows to the answer that a person may see."""

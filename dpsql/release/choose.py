@@ -1,4 +1,4 @@
-"""Values chosen by rank, from how much the rows of each group weigh in each bin.
+"""Values chosen by rank, from the weight of the rows of each group in each bin.
 
 Claim: a unit whose rows weigh w in a group moves each utility there by at most w times the
     steepness, so that differences of utilities move by at most twice that.
@@ -31,14 +31,14 @@ from dpsql.release.rows import ARROW
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 _SAFE = 2.0**61
 _ROOM = 8
-"""A table of all bins is used where it has at most so many times what is listed."""
+"""A table of all bins is used if it has at most this many times the entries that are listed."""
 _FRACTION_BITS = 30
-"""Places inside a bin of a continuous range."""
+"""The bits of a random place inside a bin of a continuous range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Histograms:
-    """Bins with rows, in order, group after group: which bin, how heavy; how many per group."""
+    """Non-empty bins with their weights, in order, group after group; ``sizes`` bins per group."""
 
     bins: npt.NDArray[np.int64]
     weights: npt.NDArray[np.int64]
@@ -51,9 +51,9 @@ class Histograms:
 
 
 def histograms(column: pa.ChunkedArray) -> Histograms:
-    """A column of lists of bins and weights; no list is an empty one.
+    """Read a column of lists of bins and weights; NULL counts as an empty list.
 
-    A bin may be listed several times, and weighs what it weighs in all.
+    A bin may be listed several times; its weight is the sum of all entries.
     """
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     sizes = np.asarray(pc.fill_null(pc.list_value_length(array), 0)).astype(np.int64)
@@ -72,7 +72,7 @@ def _dense(
     bins: npt.NDArray[np.int64], groups: npt.NDArray[np.int64], weights: npt.NDArray[np.int64],
     shape: tuple[int, int, int],
 ) -> Histograms:  # fmt: skip
-    """Bins in order, by adding up in a table of all: a third of the time that sorting takes."""
+    """Bins in order, added up in a table of all bins, in a third of the time that sorting takes."""
     low, span, count = shape
     places = groups * span + bins
     table, listed = np.zeros(span * count, dtype=np.int64), np.zeros(span * count, dtype=np.bool_)
@@ -88,7 +88,7 @@ def _sorted(
     bins: npt.NDArray[np.int64], groups: npt.NDArray[np.int64], weights: npt.NDArray[np.int64],
     shape: tuple[int, int, int],
 ) -> Histograms:  # fmt: skip
-    """Bins in order, by sorting: as one number each where they fit, which is much faster."""
+    """Bins in order, by sorting; group and bin as one number if it fits, which is much faster."""
     low, span, count = shape
     fits = span * count < 2**62
     order = np.argsort(groups * span + bins) if fits else np.lexsort((bins, groups))
@@ -113,7 +113,7 @@ def choose_values(column: pa.ChunkedArray, item: Chosen, entropy: Randomness) ->
 
 @dataclass(frozen=True, slots=True)
 class _Slots:
-    """Runs of bins that share a utility: a gap before each bin with rows, the bin, a last gap."""
+    """Runs of bins with one utility: a gap before each non-empty bin, the bin, and a last gap."""
 
     firsts: npt.NDArray[np.int64]
     widths: npt.NDArray[np.int64]
@@ -130,9 +130,10 @@ def _slots(found: Histograms, count: int) -> _Slots:
 
 
 def utilities(found: Histograms, item: Chosen) -> tuple[Integers, int]:
-    """The utility of each run of bins, and how many units of it a row of weight 1 is.
+    """The utility of each run of bins, in units, and the number of units of a row of weight 1.
 
-    For a mode it is the weight of the bin, which a row of weight w raises by w or not at all.
+    For a mode the utility is the weight of the bin, which a row of weight w raises by w or leaves
+    as it is.
     """
     if isinstance(item.statistic, Mode):
         counts = np.zeros(2 * len(found.bins) + len(found.sizes), dtype=np.int64)
@@ -165,7 +166,7 @@ def _safely(weights: npt.NDArray[np.int64], units: int) -> Integers:
 
 
 def _running(weights: Integers) -> Integers:
-    """The weight before each bin, and after the last."""
+    """The total weight before each bin, and after the last."""
     sums = _zeros(len(weights) + 1, weights)
     sums[1:] = np.cumsum(weights)
     return sums
@@ -176,7 +177,7 @@ def _zeros(count: int, like: Integers) -> Integers:
 
 
 def _targets(total: Integers, item: Chosen, quantile: Quantile) -> Integers:
-    """The rank to look for in each group: inside the row that is meant, half a row from its end."""
+    """The target rank in each group: inside the wanted row, half a row from its end."""
     one = 1 << item.shift
     fraction = quantile.fraction
     if quantile.extreme:
@@ -190,7 +191,7 @@ def _targets(total: Integers, item: Chosen, quantile: Quantile) -> Integers:
 
 
 def _values(bins: npt.NDArray[np.int64], item: Chosen, entropy: Randomness) -> pa.Array:
-    """Any value of each bin, all of them equally likely, in the type that is shown."""
+    """A uniformly random value of each bin, in the type that is shown."""
     at, kind = item.buckets, item.statistic.kind
     places = entropy.u64(len(bins))
     if at.members is not None:
@@ -220,7 +221,7 @@ def _anywhere(
 def _whole(
     bins: npt.NDArray[np.int64], places: npt.NDArray[np.uint64], at: Buckets
 ) -> npt.NDArray[np.int64]:
-    """Whole values of the bins; in Python's integers where a range may be as wide as 64 bits."""
+    """Random whole values of the bins; computed in Python's integers if 64 bits may overflow."""
     assert at.last is not None
     first, width, last = int(at.origin), int(at.width), at.last
     fits = max(abs(first), abs(last), width) < 2**61

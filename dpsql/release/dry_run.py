@@ -1,8 +1,8 @@
-"""Post-processing before there is anything to process: a failure then costs nothing.
+"""Post-processing over empty tables before anything is paid: a failure then costs nothing.
 
-What the analyst's own SQL becomes over released tables depends on the plan alone, and is run here over
-tables of the same columns without rows. What this does not refuse, the post-processor does not
-refuse once the answer is paid.
+The statements that the analyst's SQL becomes over released tables depend on the plan alone. Here
+they are run over tables with the same columns and no rows. A statement that passes here is not
+refused by the post-processor once the answer is paid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpsql.release.rows import NoisyRows, schema
 
 
 class Finish(Protocol):
-    """The last stage: from released tables to the rows of an answer."""
+    """The last stage, which turns released tables into the rows of an answer."""
 
     def __call__(
         self,
@@ -35,13 +35,13 @@ class Finish(Protocol):
         *,
         intervals: bool,
     ) -> object:
-        """``release.finish``, and what comes before it."""
+        """As ``release.finish``, with the post-processing that comes before it."""
 
 
 def dry_run(priced: PricedPlan, postprocessor: PostProcessor, finish: Finish) -> None:
-    """Every statement of post-processing passes and is bound, with intervals, or the plan is not used.
+    """Check and bind every statement of post-processing, with intervals; raise if one fails.
 
-    Claim: it depends on the plan alone; no data is read, and nothing is drawn.
+    Claim: the outcome depends on the plan alone; no data is read, and nothing is drawn.
     Assumes: the engine binds a statement by its text and the types of its tables.
     Argument: the statements run over tables that have the types of the plan and no rows.
     """
@@ -65,26 +65,26 @@ def _no_rows(part: PricedMeasurement) -> NoisyRows:
 
 
 class _Binder(PostProcessor):
-    """Binds what it is asked to run."""
+    """Binds the statements that it is asked to run."""
 
     def __init__(self, postprocessor: PostProcessor) -> None:
-        """Stand before ``postprocessor``."""
+        """Bind with ``postprocessor``."""
         self._postprocessor = postprocessor
 
     def run(
         self, sql: str, tables: Mapping[str, pa.Table], values: Mapping[str, Value] | None = None
     ) -> pa.Table:
-        """The columns of a statement over released tables."""
+        """The empty result of a statement over released tables, with its columns."""
         return self._postprocessor.bind(sql, tables, values)
 
 
 class _NoPublicRows:
-    """Stands for the engine: the columns of public tables, and no row."""
+    """Stands in for the engine: gives the columns of public tables, and no row."""
 
     def read_public(self, query: PublicQuery) -> pa.Table:
-        """No rows."""
+        """The columns of the query, without rows."""
         return (schema(query.fields) if query.fields else _NO_COLUMN).empty_table()
 
 
 _NO_COLUMN = pa.schema([("1", pa.int32())])
-"""Rows of which no column is needed are read as a constant each."""
+"""Rows of which no column is needed are read as one constant each."""

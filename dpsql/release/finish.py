@@ -1,4 +1,4 @@
-"""From released tables to the rows of an answer, with intervals where they are wanted."""
+"""From released tables to the rows of an answer, with intervals where they are asked for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpsql.release.rows import NoisyRows, OutputColumn, Release
 
 @dataclass(frozen=True, slots=True)
 class Finishing:
-    """What post-processing needs: what reads public tables, and an empty engine."""
+    """The tools of post-processing: a reader of public tables, and an empty engine."""
 
     reader: Reader
     postprocessor: PostProcessor
@@ -29,11 +29,11 @@ class Finishing:
 def finish(
     priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Finishing, *, intervals: bool
 ) -> Release:
-    """Run the analyst's own SQL over what was released and what is public.
+    """Run the analyst's own SQL over released tables and public rows.
 
-    Claim: depends on released tables and public rows only, so it costs nothing.
+    Claim: the result depends on released tables and public rows only, so it costs nothing.
     Assumes: ``noisy`` was noised and paid for.
-    Argument: nothing else is an argument, and of the engine only public rows are asked for.
+    Argument: the function gets nothing else, and reads only public rows from the engine.
     """
     known = all_known(priced, noisy, tools.reader, tools.postprocessor)
     outputs = priced.plan.columns

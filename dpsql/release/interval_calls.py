@@ -1,8 +1,8 @@
-"""``DP_INTERVAL_LOW`` and ``DP_INTERVAL_HIGH``: worked out once everything is released.
+"""``DP_INTERVAL_LOW`` and ``DP_INTERVAL_HIGH``: computed once everything is released.
 
-Claim: depends on released values and public noise laws only, so it costs nothing.
-Assumes: the noise of released columns is that of their price.
-Argument: nothing else is an argument.
+Claim: the result depends on released values and public noise laws only, so it costs nothing.
+Assumes: the noise of released columns is the noise that they were priced with.
+Argument: the functions here get nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def compute_interval_calls(
     tables: MutableMapping[str, pa.Table],
     run: Runner,
 ) -> Relation:
-    """The relation with every interval as what it is computed from; tables get what is simulated."""
+    """The relation with every interval call replaced by the expression that computes it.
+
+    Simulated ends are added to ``tables`` as columns.
+    """
     below = tuple(compute_interval_calls(r, known, tables, run) for r in inputs(relation))
     relation = with_inputs(relation, below)
     ends: dict[Expression, tuple[Expression, Expression]] = {}

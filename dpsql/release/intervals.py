@@ -1,8 +1,8 @@
-"""95 % intervals: exact quantiles of the noise where a column is noised itself, else simulation.
+"""95 % intervals: exact quantiles of the noise for a column that is itself noised, else simulation.
 
-Values chosen by rank have none: how far a rank is off in value is not public. Intervals are about
-noise alone: clamping and caps are the policy's choice and not in them. They
-are computed from released values and public noise laws, so they cost nothing.
+Values chosen by rank have no interval, since the difference in value between two ranks is not
+public. Intervals describe noise alone; they do not include the effect of clamping and caps, which
+the policy sets. They are computed from released values and public noise laws, so they cost nothing.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dpsql.release.rows import ARROW, ColumnNoise, NoisyRows
 
 DRAWS = 400
 MOST_DRAWS = 4_000_000
-"""Simulated values in all; larger answers are simulated less often, but not under 100 times."""
+"""The most simulated values in all; large answers get fewer draws per row, but at least 100."""
 DRAWS_AT_ONCE = 200_000
-"""Simulated values that are held at one time: rows are simulated one part after the other."""
+"""The most simulated values held at one time: rows are simulated one part after the other."""
 
 Runner = Callable[[str, Mapping[str, pa.Table]], pa.Table]
 
@@ -46,7 +46,7 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True)
 class Noises:
-    """How each released column is noised, by column number."""
+    """The noise of each released column, by column number."""
 
     by_number: Mapping[int, ColumnNoise]
 
@@ -56,9 +56,9 @@ class Noises:
 
 
 def noises(priced: PricedPlan, released: Sequence[NoisyRows] = ()) -> Noises:
-    """The noise of every released column; values that are chosen have none.
+    """The noise of every released column; chosen values have none.
 
-    That of ``released`` rows is what they have, which may be less than the plan would give them.
+    For ``released`` rows it is the noise that they have, which may be less than that of the plan.
     """
     actual = {rows.name: rows.noise for rows in released}
     found: dict[int, ColumnNoise] = {}
@@ -72,7 +72,7 @@ def noises(priced: PricedPlan, released: Sequence[NoisyRows] = ()) -> Noises:
 
 
 def _chosen(priced: PricedPlan) -> set[int]:
-    """Columns whose error is in rank, not in value: what uses them has no interval."""
+    """Columns whose error is in rank, not in value; outputs that use them have no interval."""
     return {
         column.number
         for part in priced.parts
@@ -98,9 +98,9 @@ def table_of(relation: Relation) -> str:
 def widths(
     priced: PricedPlan, outputs: tuple[Column, ...], known: Noises | None = None
 ) -> dict[int, float]:
-    """Half widths of outputs that are released columns as they are, with even noise.
+    """Half widths of outputs that are unchanged released columns with the same noise in all rows.
 
-    A column whose rows differ in noise is simulated like what is computed from several.
+    Other columns go through ``simulate``.
     """
     noised = (known or noises(priced)).by_number
     found: dict[int, float] = {}
@@ -112,7 +112,7 @@ def widths(
 
 
 def direct(relation: Relation, outputs: tuple[Column, ...]) -> list[Column | None]:
-    """The released column that each output is, through anything that keeps values as they are."""
+    """For each output, the released column whose values it has unchanged; None if there is none."""
     definitions: dict[int, Expression] = {}
     stack = [relation]
     while stack:
@@ -133,7 +133,7 @@ def direct(relation: Relation, outputs: tuple[Column, ...]) -> list[Column | Non
 
 
 def find_simulated_columns(priced: PricedPlan, known: Noises | None = None) -> list[Simulated]:
-    """Outputs that need simulation: computed row by row from released columns."""
+    """The outputs that need simulation: those computed row by row from released columns."""
     known, without = known or noises(priced), _chosen(priced)
     outputs = priced.plan.columns
     plain = widths(priced, outputs, known)
@@ -150,17 +150,17 @@ def find_simulated_columns(priced: PricedPlan, known: Noises | None = None) -> l
 
 
 def _asks(value: Expression) -> bool:
-    """Whether it is made of intervals itself."""
+    """Whether the expression itself contains ends of intervals."""
     return any(isinstance(part, Call) and part.function in NAMES for part in walk(value))
 
 
 def simulate(known: Noises, wanted: list[Simulated], table: pa.Table, run: Runner) -> pa.Table:
     """The released table with two more columns for each wanted output.
 
-    Each row is drawn again many times from the law of its noise around the released value; the
-    ends are the 2.5 % and 97.5 % quantiles of what the output would then be. A released column as
-    it is needs no draws: its noise, which may differ from row to row, has exact widths. Draws follow
-    from the released table, so that a stored answer has the same intervals wherever it is shown.
+    Noise is drawn many times around the released values of each row. The ends are the 2.5 % and
+    97.5 % quantiles of the outputs computed from these draws. An unchanged released column needs no
+    draws: its noise, which may differ from row to row, has exact widths. The draws are determined
+    by the released table, so that a stored answer has the same intervals wherever it is shown.
     """
     rows, exact = table.num_rows, [w for w in wanted if isinstance(w.value, Column)]
     for item in exact:
@@ -195,7 +195,7 @@ def _simulated(
     known: Noises, wanted: list[Simulated], table: pa.Table, rows: npt.NDArray[np.int64],
     draws: int, randomness: Randomness, run: Runner,
 ) -> list[npt.NDArray[np.float64]]:  # fmt: skip
-    """Both ends of each wanted output in some rows."""
+    """Both ends of each wanted output, for the given rows."""
     check()
     row = np.repeat(rows, draws)
     arrays: dict[str, pa.Array | pa.ChunkedArray] = {"row": pa.array(row)}
@@ -209,7 +209,7 @@ def _simulated(
 
 
 def _drawn(known: Noises, wanted: list[Simulated], table: pa.Table) -> list[Column]:
-    """The released columns that noise is drawn around, in the order of the table."""
+    """The released columns around which noise is drawn, in the order of the table."""
     found = {alias(c): c for w in wanted for c in known.of(w.value)}
     return [found[name] for name in table.column_names if name in found]
 

@@ -1,10 +1,10 @@
 """Subqueries whose results are constants by the time they are used.
 
 Claim: a looked-up value is a function of released tables and public rows, so a statement that
-uses it may be measured as if the analyst had typed it in after reading the answer.
-Assumes: what is looked up was noised and paid for before.
-Argument: subqueries are computed by the post-processor, which holds nothing but released tables and public
-    rows.
+    uses it may be measured as if the analyst had typed the value after reading the answer.
+Assumes: the tables of the lookup were noised and paid for before.
+Argument: subqueries are computed by the post-processor, which holds nothing but released tables and
+    public rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpsql.release.rows import ColumnNoise, NoisyRows
 
 @dataclass(slots=True)
 class Known:
-    """What is public so far in one query: tables by name, and looked-up values."""
+    """The public results of one query so far: tables by name, and looked-up values."""
 
     priced: PricedPlan
     postprocessor: PostProcessor
@@ -37,13 +37,13 @@ class Known:
     noises: dict[str, tuple[ColumnNoise | None, ...]] = field(default_factory=dict)
 
     def add(self, rows: NoisyRows) -> None:
-        """A measurement was released."""
+        """Add a released measurement."""
         self.tables[rows.name] = rows.table
         self.noises[rows.name] = rows.noise
         self.released += 1
 
     def values_of(self, names: Collection[str]) -> Mapping[str, Value]:
-        """The values of parameters; those that can be known are looked up now."""
+        """The values of parameters; lookups whose measurements are released are computed now."""
         for lookup in self.priced.plan.lookups:
             if lookup.name not in self.values and lookup.after <= self.released:
                 self.values[lookup.name] = self._look_up(lookup)
@@ -54,12 +54,12 @@ class Known:
         return self.tables[query.name]
 
     def run(self, sql: str, extra: Mapping[str, pa.Table] | None = None) -> pa.Table:
-        """A statement over what is public."""
+        """Run a statement over the tables that are public so far."""
         tables = {**self.tables, **(extra or {})}
         return self.postprocessor.run(sql, tables, self.values_of(parameters(sql)))
 
     def _used(self, asked: Collection[str]) -> Mapping[str, Value]:
-        """The values of parameters, of those that are known."""
+        """The values of the parameters that are known."""
         found = {name: value for name, value in self.values.items() if name in asked}
         for measurement in self.priced.plan.measurements:
             count = measurement.unit_count
@@ -68,7 +68,7 @@ class Known:
         return found
 
     def _least(self, measurement: Measurement, count: UnitCount) -> int:
-        """From how many units on a released group takes part: by the noise that is in the number."""
+        """The least number of units with which a released group takes part, given its noise."""
         noise = self.noises[measurement.name][count.position]
         assert noise is not None, "numbers of units are noised"
         return least_units(measurement, noise.laws)
@@ -90,14 +90,14 @@ class Known:
 
 
 class Reader(Protocol):
-    """Reads public rows: from an engine, or from what stands for one."""
+    """Reads public rows, from an engine or from its stand-in."""
 
     def read_public(self, query: PublicQuery) -> pa.Table:
         """The rows, with the fields of the query as columns."""
 
 
 def read_public_tables(priced: PricedPlan, reader: Reader, postprocessor: PostProcessor) -> Known:
-    """Nothing released yet: only the public rows that the query reads."""
+    """The state before any release: only the public rows that the query reads."""
     tables = {public.name: reader.read_public(public) for public in priced.plan.publics}
     return Known(priced, postprocessor, tables)
 
@@ -105,7 +105,7 @@ def read_public_tables(priced: PricedPlan, reader: Reader, postprocessor: PostPr
 def all_known(
     priced: PricedPlan, noisy: Iterable[NoisyRows], reader: Reader, postprocessor: PostProcessor
 ) -> Known:
-    """Everything released."""
+    """The state after all releases."""
     stage = read_public_tables(priced, reader, postprocessor)
     for rows in noisy:
         stage.add(rows)

@@ -1,13 +1,13 @@
-"""Exact rows in, noisy rows out. The only place where sealed values are opened.
+"""Turns exact rows into noisy rows. This is the only place where sealed values are opened.
 
 Claim: the returned table is the output of the mechanisms of the priced measurement on the exact
     integers, and of nothing else.
-Assumes: the integers have the priced sensitivities (``bound.sensitivity``), the randomness is
-    independent of everything (``privacy.entropy``).
+Assumes: the integers have the priced sensitivities (``bound.sensitivity``); the randomness is
+    independent of everything else (``privacy.entropy``).
 Argument: noise is added to each integer exactly, in integers, and values are chosen by exact
-    integers (``release.choose``); groups that are not public are
-    dropped unless their noisy number of units passes the threshold; all that follows (scaling to
-    the value's units, rounding, sorting by key) is a function of noisy values and public keys.
+    integers (``release.choose``). Groups that are not public are dropped unless their noisy number
+    of units reaches the threshold. All later steps (scaling to the value's units, rounding, sorting
+    by key) are functions of noisy values and public keys.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ _SAFE = 1 << 61
 
 
 class WrongShape(Exception):
-    """An engine answered a measurement with other rows than it was asked for."""
+    """An engine answered a measurement with rows of another form than the statement asks for."""
 
 
 def noise(rows: ExactRows, part: PricedMeasurement, entropy: Randomness) -> NoisyRows:
     """The released table of a measurement; rows of another form are a failure of the engine.
 
-    What is not read, since this ends early, is let go of here: a traceback that keeps it would keep
-    the engine's statement, and what stops that would stop the next one of this thread.
+    If reading ends early, the unread rows are closed here. A traceback that kept them would keep
+    the engine's statement open, and stopping that statement later would stop the next one of this
+    thread.
     """
     failure: EngineFailed
     try:
         with closing(rows):
             return _noised(unseal(rows), part, entropy)
-    except EngineFailed as error:  # in a later part: where it was raised there are rows
+    except EngineFailed as error:  # raised in a later part, with rows in its traceback
         failure = EngineFailed(error.incident)
-    except Exception as error:  # noqa: BLE001 (whatever it says may quote rows)
+    except Exception as error:  # noqa: BLE001 (any message may quote rows)
         failure = record_incident("read the answer", error)
     raise failure
 
@@ -59,11 +60,11 @@ def noise(rows: ExactRows, part: PricedMeasurement, entropy: Randomness) -> Nois
 def _noised(tables: Iterator[pa.Table], part: PricedMeasurement, entropy: Randomness) -> NoisyRows:
     """All parts of the table, noised one after the other.
 
-    Claim: groups that are not shown take no memory, however many there are; and whether those that
-        are take too much follows from how many are released.
+    Claim: groups that are not shown take no memory, however many there are. Whether the shown
+        groups take too much memory depends only on the number of released groups.
     Assumes: the engine gives its rows in parts of a bounded size.
-    Argument: each part is noised and cut to what is shown before the next is taken; memory is counted for what
-        is shown.
+    Argument: each part is noised and reduced to its shown groups before the next part is read.
+        Memory is counted for shown groups only.
     """
     measurement, released, count = part.measurement, list[pa.Table](), 0
     for table in tables:
@@ -71,7 +72,7 @@ def _noised(tables: Iterator[pa.Table], part: PricedMeasurement, entropy: Random
         count += table.num_rows
         shown = _noised_part(table, part, entropy)
         released.append(shown)
-        if measurement.cells is None:  # else all of them were counted before the charge
+        if measurement.cells is None:  # public groups were counted before the charge
             take(0, shown.num_rows, shown.num_columns)
     _expect(count, part)
     whole = pa.concat_tables(released)
@@ -107,7 +108,7 @@ def _noised_part(table: pa.Table, part: PricedMeasurement, entropy: Randomness) 
 
 
 def column_noise(part: PricedMeasurement) -> tuple[ColumnNoise | None, ...]:
-    """The noise of each released column, as the plan has it."""
+    """The noise of each released column, according to the plan."""
     found = (part.noise(i) for i in range(len(part.noised)))
     return tuple(None if noise is None else ColumnNoise((noise,)) for noise in found)
 
@@ -143,7 +144,7 @@ def _fits(values: NoisyIntegers) -> bool:
 
 
 def integers(column: pa.ChunkedArray) -> NoisyIntegers:
-    """A column of whole numbers: 64-bit where they fit, Python's where they do not."""
+    """A column of whole numbers, as 64-bit integers if they fit, else as Python's integers."""
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if array.null_count:
         raise WrongShape("a statistic is NULL")
@@ -155,7 +156,7 @@ def integers(column: pa.ChunkedArray) -> NoisyIntegers:
 
 
 def _limbs(array: pa.Decimal128Array) -> NoisyIntegers:
-    """128-bit integers read from their two halves, without a Python object for each."""
+    """128-bit integers, read from their two 64-bit halves without a Python object for each."""
     buffer = array.buffers()[1]
     halves = np.frombuffer(buffer, dtype=np.int64)
     halves = halves[2 * array.offset : 2 * (array.offset + len(array))]
@@ -167,7 +168,7 @@ def _limbs(array: pa.Decimal128Array) -> NoisyIntegers:
 
 @dataclass(slots=True)
 class HalfNoise:
-    """Twins, released from the same two noised halves."""
+    """Totals and their numbers of rows, each pair released from the same two noised halves."""
 
     entropy: Randomness
     drawn: dict[int, tuple[NoisyIntegers, NoisyIntegers]] = field(default_factory=dict)
@@ -175,11 +176,12 @@ class HalfNoise:
     def released(
         self, position: int, exact: NoisyIntegers, twin: NoisyIntegers, item: Noised
     ) -> pa.Array:
-        """The statistic at this position; the halves are noised once for both.
+        """The released statistic at this position; the halves are noised once for both statistics.
 
         Claim: both columns are functions of the two noised halves.
         Assumes: a statistic and its twin are noised together: they share their halves.
-        Argument: the first of the two to be asked for draws both halves, and the other finds them in ``drawn``.
+        Argument: the first of the two calls draws the noise of both halves; the second call finds
+            the noised halves in ``drawn``.
         """
         assert item.halves is not None
         is_total = isinstance(item.statistic, Total)
@@ -198,7 +200,7 @@ class HalfNoise:
 def halves(
     total: NoisyIntegers, count: NoisyIntegers, of: Halves
 ) -> tuple[NoisyIntegers, NoisyIntegers]:
-    """The distances of all values to both ends of their range, exactly, in steps of the halves."""
+    """The sums of distances to both ends of the range, exact up to the steps of the halves."""
     most = sum(float(np.abs(v).max(initial=0)) * f for v, f in ((total, of.one), (count, of.reach)))
     if most >= _SAFE:
         total, count = total.astype(object), count.astype(object)
@@ -229,6 +231,6 @@ def _whole(noisy: NoisyIntegers, shift: int) -> npt.NDArray[np.int64]:
 
 
 def _sorted(table: pa.Table, keys: int) -> pa.Table:
-    """In key order, so that the order of rows says nothing about the data."""
+    """The table in key order, so that the order of rows reveals nothing about the data."""
     order = [(name, "ascending", "at_end") for name in table.column_names[:keys]]
     return table.take(pc.sort_indices(table, sort_keys=order))

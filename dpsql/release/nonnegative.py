@@ -1,10 +1,10 @@
-"""Counts that are not below zero, for those who ask (``SET dpsql.nonnegative = on``).
+"""Counts raised to at least zero, if the session asks for it (``SET dpsql.nonnegative = on``).
 
-Claim: costs nothing, and no number moves away from the exact one.
+Claim: this costs nothing, and moves no number away from its exact value.
 Assumes: the plan tells which columns are counts.
-Argument: it is a function of released numbers and the plan. An exact count is not negative, so the
-    nearer of zero and a negative number errs less, in every cell. (Small counts then lean a little
-    high on average, which is why this is not done unasked, and only to what is shown: sums,
+Argument: the result is a function of released numbers and the plan. An exact count is not negative,
+    so replacing a negative number by zero lowers its error, in every cell. (Small counts are then a
+    little too high on average. So this is done only if asked for, and only to shown numbers: sums,
     conditions and means of counts are computed from the numbers as they were released.)
 """
 
@@ -55,12 +55,12 @@ def nonnegative(release: Release, priced: PricedPlan) -> Release:
 
 
 def _raised(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """The nearer of zero and what is below it; NULL stays."""
+    """Negative numbers replaced by zero; NULL stays NULL."""
     return pc.max_element_wise(values, pa.scalar(0, values.type), skip_nulls=False)
 
 
 def _is_count(relation: Relation, value: Expression, counted: set[int]) -> bool:
-    """Whether a column is a released count as it is, or several added up."""
+    """Whether a column is a released count, or a sum of released counts."""
     if not isinstance(value, Column):
         return False
     place = next((i for i, f in enumerate(relation.fields) if f.number == value.number), None)

@@ -1,7 +1,7 @@
-"""Outputs that are columns of a released table, or sums and products of some: no engine is asked.
+"""Outputs that are columns of a released table, or sums and products of these, without an engine.
 
-Sums beside a count are the commonest of the latter (``plan.lower.centre_sums``). Both ways compute with the
-same doubles in the same order, so they give the same numbers.
+Most such sums and products come from sums beside a count (``plan.lower.centre_sums``). This code
+and an engine compute with the same doubles in the same order, so they give the same numbers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _COMPUTED = {"add": pc.add, "multiply": pc.multiply}
 def pick_columns(
     relation: Relation, columns: Iterable[Column], tables: Mapping[str, pa.Table]
 ) -> pa.Table | None:
-    """The output columns in order, named by position; None where an engine must compute them.
+    """The output columns in order, named by position; None if an engine must compute them.
 
-    The rows are those of the stored table, in its order, which is what the engine would return.
+    The rows are those of the stored table, in its order, as the engine would return them.
     """
     wanted: list[Expression] = list(columns)
     while isinstance(relation, Project):
@@ -42,7 +42,7 @@ def pick_columns(
 
 
 def _in_terms_of(value: Expression, values: Mapping[int, Expression]) -> Expression:
-    """The expression over what its columns are computed from."""
+    """The expression with its columns replaced by the expressions that define them."""
     return substitute(value, lambda part: values[part.number] if isinstance(part, Column) else None)
 
 

@@ -1,12 +1,12 @@
 """The analyst's own SQL over released tables, in a private DuckDB that holds nothing else.
 
-Claim: the result is a function of released tables and public rows, so it is as private as they; it
-    ends when the execution that it belongs to does; and all of it together takes no more memory
-    than its share, of which no login takes the part of another while there are parts.
+Claim: the result is a function of released tables and public rows, so it is as private as they are.
+    A statement ends when its execution ends. All post-processing together takes no more memory than
+    its share; while there are enough parts, no login uses the part of another login.
 Assumes: the engine is locked and its statements are listed (``engines.duckdb.lockdown``).
-Argument: a statement runs where only the tables that it is given are registered, and is interrupted once its
-    execution ends. Each part has its share as the engine's own limit; a login keeps the part that it uses, or takes
-    the one that is used least.
+Argument: a statement runs on a connection where only its own tables are registered, and is
+    interrupted once its execution ends. The engine of each part has the part's share as its own
+    memory limit. A login keeps the part that it uses, or gets the least used part.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from dpsql.memory.pool import Use
 from dpsql.release.rows import ARROW, as_type, in_years
 
 MOST_BOUND = 1_000
-"""Statements that are known to be bound."""
+"""The most statements remembered as bound before."""
 USUAL = 4 * 10**9
-"""Bytes for post-processing where no server shares out its memory: half of it is for the engine."""
+"""Bytes for post-processing where no server divides its memory; half of them are for the engine."""
 PART = 60 * 10**6
 """With less than this an engine cannot group a hundred thousand released cells."""
 MOST_PARTS = 4
 
 
 class Part:
-    """One engine and the results that it may hold: a part of what there is for post-processing.
+    """One engine and room for its results: a part of the memory for post-processing.
 
-    Each thread has a connection of its own; what is registered there is seen by no other.
+    Each thread has its own connection. Tables registered there are visible to no other connection.
     """
 
     def __init__(self, memory: int) -> None:
-        """``memory``: half for the engine, three eighths for results, the rest is its overhead."""
+        """``memory``: half for the engine, three eighths for results, the rest for overhead."""
         self.room, self.logins = Room(memory * 3 // 8), Counter[Hashable]()
         self._memory, self._local = memory // 2, threading.local()
         self._root: duckdb.DuckDBPyConnection | None = None
         self._opening = threading.Lock()
 
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """This thread's connection; the engine is opened and closed to the outside with the first."""
+        """This thread's connection; the first call opens the engine and locks it."""
         found: duckdb.DuckDBPyConnection | None = getattr(self._local, "connection", None)
         if found is None:
             with self._opening:
@@ -66,12 +66,12 @@ class Part:
 
 
 def _opened(memory: int) -> duckdb.DuckDBPyConnection:
-    """An engine that writes no files; a connection does all of its work in its own thread."""
+    """A locked engine that writes no files; a connection does all its work in its own thread."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": 1,
         "memory_limit": f"{memory // 1000}KB",
         "temp_directory": "",
-        "python_enable_replacements": "false",  # each connection has this one of its own
+        "python_enable_replacements": "false",  # a setting of each connection
     }
     root = duckdb.connect(":memory:", config=config)
     lock(root)
@@ -82,7 +82,7 @@ class PostProcessor:
     """In-memory DuckDBs without files, extensions or tables of their own. Safe for threads."""
 
     def __init__(self, memory: int = USUAL, parts: int | None = None) -> None:
-        """Nothing is opened before it is needed. ``memory`` is what all of it may take."""
+        """Open nothing yet. ``memory`` is the limit in bytes for all engines and results."""
         self.memory = memory
         count = parts or max(1, min(MOST_PARTS, memory // PART))
         self._parts = tuple(Part(memory // count) for _ in range(count))
@@ -92,14 +92,14 @@ class PostProcessor:
         self._bound = Cache[Hashable, pa.Table](Use.CACHED_CHECKS, MOST_BOUND)
 
     def open(self) -> None:
-        """Open an engine, and see that it is closed; others are opened when needed."""
+        """Open one engine, which proves that it can be locked; others are opened when needed."""
         self._connection()
 
     @contextmanager
     def part(self, login: Hashable) -> Iterator[Room]:
-        """What this thread runs inside is run in the part of a login; gives the room for results.
+        """Run this thread's statements in the part of a login; yields the room for results.
 
-        It is a part that the login uses already, or else the one that is used least.
+        It is a part that the login uses already, or else the least used part.
         """
         with self._choosing:
             mine = (part for part in self._parts if part.logins[login])
@@ -112,7 +112,7 @@ class PostProcessor:
             self._local.part = outer
             with self._choosing:
                 part.logins[login] -= 1
-                part.logins += Counter()  # forgets those that are not there any more
+                part.logins += Counter()  # drops logins whose number is zero
 
     def run(
         self, sql: str, tables: Mapping[str, pa.Table], values: Mapping[str, Value] | None = None
@@ -139,14 +139,14 @@ class PostProcessor:
     def bind(
         self, sql: str, tables: Mapping[str, pa.Table], values: Mapping[str, Value] | None = None
     ) -> pa.Table:
-        """Run a statement over tables without rows; what has passed once is not run again."""
+        """Run a statement over tables without rows; one that has passed is not run again."""
         key = sql, tuple((name, tables[name].schema) for name in sorted(tables))
         found = self._bound.get(key)
         if found is None:
             found = self.run(sql, tables, values)
             self._bound.put(key, found)
         else:
-            self._check.check(sql, tables)  # it passes; its steps count
+            self._check.check(sql, tables)  # it passes again; its steps are counted
         return found
 
     def _connection(self) -> duckdb.DuckDBPyConnection:

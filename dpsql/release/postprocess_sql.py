@@ -1,7 +1,7 @@
-"""Statements over released tables, for the post-processor: the one place where their text is made.
+"""Statements over released tables, for the post-processor: their text is written here only.
 
-Tables have names of dpsql's own. Keys of a stored table are columns ``k0``, ``k1`` and so on, and stand in
-expressions as columns -1, -2, and so on.
+The names of tables are chosen by dpsql. The keys of a stored table are columns ``k0``, ``k1`` and
+so on; expressions refer to them as columns -1, -2, and so on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write_intervals(values: Sequence[Expression]) -> str:
 
 
 def write_sums(keys: Sequence[Expression], conditions: Sequence[Expression], *, whole: bool) -> str:
-    """Sums ``v`` of the table ``finer`` and their numbers of rows ``n``, by keys of its keys."""
+    """Sums ``v`` over the table ``finer`` and numbers of rows ``n``, grouped by ``keys``."""
     total = _WHOLE_SUM if whole else "sum(v)"
     items = ", ".join([*_keys(keys, conditions), f"{total} AS v", "count(*) AS n"])
     return f"SELECT {items} FROM finer{_where(keys, conditions)}"
@@ -51,7 +51,7 @@ def write_sums_of_groups(
     *,
     whole: bool,
 ) -> str:
-    """The same for each of the ``groups``, in the order of their keys."""
+    """The sums of ``write_sums`` for each of the ``groups``, in the order of their keys."""
     text = write_sums(keys, conditions, whole=whole)
     group = ", ".join(str(i + 1) for i in range(len(keys)))
     named = [f"k{i}" for i in range(len(keys))]
@@ -64,7 +64,7 @@ def write_sums_of_groups(
 
 
 def write_places(keys: Sequence[Expression], conditions: Sequence[Expression]) -> str:
-    """For each row of ``finer`` its place ``i``, and the place ``j`` in ``coarser`` of its group there."""
+    """For each row of ``finer``, its position ``i`` and that of its group in ``coarser``, ``j``."""
     items = "".join(f", {key}" for key in _keys(keys, conditions))
     text = f"SELECT place{items} FROM finer{_where(keys, conditions)}"
     match = " AND ".join(f"f.k{i} IS NOT DISTINCT FROM c.k{i}" for i in range(len(keys)))
@@ -86,5 +86,5 @@ def _where(keys: Sequence[Expression], conditions: Sequence[Expression]) -> str:
 
 
 def _stored(keys: Sequence[Expression], conditions: Sequence[Expression]) -> dict[int, str]:
-    """How the keys of a stored table are written."""
+    """The names of the keys of a stored table, by column number."""
     return {c.number: f'"k{-1 - c.number}"' for c in columns(*keys, *conditions)}

@@ -1,4 +1,4 @@
-"""Values on their way out: noised, selected, decoded, and nothing else."""
+"""Released values and their types: noised, selected and decoded values only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _YEARS = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnNoise:
-    """The noise that is in a released column: one for all rows, or ``of_row`` says which each has."""
+    """The noise of a released column: one law for all rows, or ``of_row`` gives the law of each."""
 
     laws: tuple[NoiseSum, ...]
     of_row: npt.NDArray[np.int64] | None = None
@@ -56,16 +56,16 @@ class ColumnNoise:
         return len(self.laws) == 1
 
     def half_width(self) -> float:
-        """Within this of the exact value in 19 of 20 answers, in whatever row."""
+        """The width within which a value of any row is of its exact value in 19 of 20 answers."""
         return max(map(_half_width, self.laws))
 
     def half_widths(self, rows: int) -> npt.NDArray[np.float64]:
-        """Within this of the exact value in 19 of 20 answers, row by row."""
+        """The width within which each row's value is of the exact one in 19 of 20 answers."""
         each = np.array([_half_width(law) for law in self.laws])
         return np.full(rows, each[0]) if self.of_row is None else each[self.of_row]
 
     def sample(self, entropy: Randomness, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Independent draws, one for each of ``rows``, which may be named more than once."""
+        """Independent draws, one for each entry of ``rows``; a row may be listed more than once."""
         if self.of_row is None:
             return self.laws[0].sample(entropy, len(rows))
         which, drawn = self.of_row[rows], np.zeros(len(rows))
@@ -77,17 +77,17 @@ class ColumnNoise:
 
 
 def _half_width(law: NoiseSum) -> float:
-    """Of one law; rows may have thousands of different ones."""
+    """The half width of one law. It can be stopped, as rows may have thousands of laws."""
     check()
     return law.half_width()
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyRows:
-    """One measurement's released table, named as the plan names it; rows in key order.
+    """The released table of one measurement, under its name in the plan; rows are in key order.
 
-    ``noise`` is what each column but the keys has; None for values that were chosen by rank.
-    ``summed`` says that some of it was added up from finer groups, which may be in the answer too.
+    ``noise`` has the noise of each column after the keys; None for values that were chosen by rank.
+    ``summed``: some numbers were added up from finer groups, which may be in the answer too.
     """
 
     name: str
@@ -98,9 +98,9 @@ class NoisyRows:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of an answer: what the client calls it and what it holds.
+    """A column of an answer: its name for the client, and the kind of its values.
 
-    ``type_name`` is the type of a column that is shown as it is: see ``Shape``.
+    ``type_name`` is the exact type of a column that is shown unchanged: see ``Shape``.
     """
 
     name: str
@@ -109,28 +109,28 @@ class OutputColumn:
 
     @property
     def type(self) -> str:
-        """Its type as a policy would name it."""
+        """The type, as a policy would name it."""
         return self.kind.value if self.type_name in ("", WIDE) else self.type_name
 
     @property
     def arrow(self) -> pa.DataType:
-        """Its type in the tables of answers."""
+        """The type in the tables of answers."""
         digits = digits_of(self.type_name)
         if digits is not None:
             return pa.decimal128(*digits)
         return _NAMED.get(self.type_name, ARROW[self.kind])
 
     def shown(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Values of the kind in the column's own type; what that does not hold is NULL.
+        """Values of the kind, cast to the column's own type; values outside that type become NULL.
 
-        Columns of the source hold no such value: their types are no wider than the policy's.
+        Columns of the source have no such values, since their types are no wider than the policy's.
         """
         if column.type == self.arrow:
             return column
         if pa.types.is_float32(self.arrow) or pa.types.is_timestamp(self.arrow):
             return column.cast(self.arrow)
         digits = digits_of(self.type_name)
-        if digits is not None:  # what would be rounded up to a digit more is none of them
+        if digits is not None:  # a value that rounds to one digit more is outside
             most = (10.0 ** digits[0] - 0.5) / 10.0 ** digits[1]
         else:
             most = 1 << (self.arrow.bit_width - 1)
@@ -140,7 +140,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a face may show. ``intervals`` has a lower and an upper column by position."""
+    """The answer that a face may show; ``intervals`` has both ends, by position of the column."""
 
     columns: tuple[OutputColumn, ...]
     table: pa.Table
@@ -148,7 +148,7 @@ class Release:
 
 
 def as_type(column: pa.ChunkedArray, wanted: pa.DataType, *, safe: bool = True) -> pa.ChunkedArray:
-    """A column in the type that the plan says; engines give NULLs of no type some type of theirs.
+    """A column in the type that the plan says; engines give untyped NULLs some type of their own.
 
     >>> as_type(pa.chunked_array([[None]], pa.int32()), pa.null()).type
     DataType(null)
@@ -159,7 +159,9 @@ def as_type(column: pa.ChunkedArray, wanted: pa.DataType, *, safe: bool = True) 
 
 
 def in_years(table: pa.Table) -> pa.Table:
-    """The table with dates and timestamps of the years 1 to 9999; others are NULL: programs hold none.
+    """The table with dates and timestamps outside the years 1 to 9999 as NULL.
+
+    Clients cannot represent them.
 
     >>> in_years(pa.table({"d": pa.array([0, 10**8, None], pa.date32())}))["d"].null_count
     2
