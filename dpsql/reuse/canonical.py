@@ -1,14 +1,15 @@
-"""What a measurement asks, as text that does not depend on how it was written.
+"""The question of a measurement, as canonical text that does not depend on how it was written.
 
-Claim: measurements of equal text have the same exact answer on every database. So aliases,
-column numbers, formatting, the order of conditions, of inner joins and of their sides, and
-subqueries that only rename or filter do not matter; whatever else might, is in the text.
-Assumes: expressions are total functions of one row, and the policy and the data version are the same.
-Argument: filters, projections and inner joins are gathered into one block: a bag of sources and a
-bag of conditions, all of them total functions of one row, so that neither order matters and
-computed columns may be written out where they are used. Every source is named by its place among
-the sorted texts of sources. Each other operator is written with everything it has. What is not
-known here raises ``NotCanonical``, and the caller falls back on the statement itself.
+Claim: measurements of equal text have the same exact answer on every database. Aliases, column
+numbers, formatting, the order of conditions, of inner joins and of their sides, and subqueries that
+only rename or filter do not change the text. Everything else that may change the answer is in it.
+Assumes: expressions are total functions of one row, and the policy and the data version are the
+same.
+Argument: filters, projections and inner joins are collected into one block: a bag of sources and a
+bag of conditions. All conditions are total functions of one row, so neither order matters, and
+computed columns may be replaced by their definitions. Every source is named by its position among
+the sorted texts of sources. Every other operator is written with all its fields. An unknown form
+raises ``NotCanonical``, and the caller then uses the statement itself.
 """
 
 from __future__ import annotations
@@ -55,19 +56,19 @@ from dpsql.plan.contents import content
 from dpsql.plan.nodes import Measurement
 
 _EITHER_WAY = frozenset({"eq", "and", "or"})
-"""Functions whose arguments may change places."""
+"""Functions whose arguments may be swapped."""
 
 
 class NotCanonical(Exception):
-    """Something that this module does not know how to name."""
+    """A form for which this module has no canonical text."""
 
 
 @dataclass(slots=True)
 class _Block:
-    """Sources and conditions in no order, and what each column number stands for.
+    """Sources and conditions without an order, and the meaning of each column number.
 
-    ``columns`` are those of sources: of which one, and what it is called there. ``values`` are computed
-    from them, and conditions are over them.
+    ``columns`` gives, for each column of a source, the source and the column's name there.
+    ``values`` are expressions over these columns, and so are the conditions.
     """
 
     sources: dict[int, str] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class _Block:
     conditions: list[Expression] = field(default_factory=list)
 
     def over_sources(self, node: Expression) -> Expression:
-        """The expression with computed columns written out."""
+        """The expression with computed columns replaced by their definitions."""
         if not self.values:
             return node
         return substitute(
@@ -84,38 +85,41 @@ class _Block:
         )
 
     def require(self, condition: Expression | None) -> None:
-        """Rows are those where this holds as well."""
+        """Add a condition on the rows."""
         if condition is not None:
             self.conditions += map(self.over_sources, conjuncts(condition))
 
     def names(self) -> dict[int, str]:
-        """Each column of a source by the place of that among all; equal ones stay in the order of the text."""
+        """The name of each column, by the position of its source among the sorted sources.
+
+        Sources of equal text stay in the order of the query.
+        """
         order = sorted(self.sources, key=lambda n: (self.sources[n], n))
         places = {number: place for place, number in enumerate(order)}
         return {n: f"#{places[source]}.{name}" for n, (source, name) in self.columns.items()}
 
     def writer(self) -> Callable[[Expression], str]:
-        """Gives the words of an expression over any columns of the block."""
+        """A function that gives the canonical text of an expression over columns of the block."""
         names = self.names()
         return lambda node: _expression(self.over_sources(node), names)
 
     def all_columns(self) -> dict[int, str]:
-        """The words of every column."""
+        """The canonical text of every column."""
         names = self.names()
         return names | {n: _expression(value, names) for n, value in self.values.items()}
 
     def text(self) -> str:
-        """The block, closed: rows that the sources have together where all conditions hold."""
+        """The text of the whole block: rows of all sources joined, where all conditions hold."""
         conditions = sorted(set(map(self.writer(), self.conditions)))
         return _words("rows", *sorted(self.sources.values()), "where", *conditions)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a measurement asks, in canonical words, part by part.
+    """The question of a measurement in canonical text, part by part.
 
-    ``values`` are the keys, and ``conditions`` the conditions by their text, as expressions over
-    columns of sources; ``text`` gives the words of any expression over these.
+    ``values`` are the keys, and ``conditions`` the conditions by their text, both as expressions
+    over columns of sources. ``text`` gives the canonical text of any expression over these columns.
     """
 
     sources: str
@@ -127,7 +131,7 @@ class Question:
     text: Callable[[Expression], str] = field(compare=False)
 
     def words(self, chosen: tuple[int, ...]) -> str:
-        """The text of the question about some of its statistics."""
+        """The canonical text of the question, with only the ``chosen`` statistics."""
         return _words(
             self.sources, "where", *sorted(self.conditions), "by", *self.keys,
             "of", *(self.statistics[i] for i in chosen), "unit", self.unit,
@@ -135,7 +139,7 @@ class Question:
 
 
 def question(measurement: Measurement) -> Question:
-    """A measurement in canonical words: rows, groups, statistics, and whose rows they are."""
+    """A measurement in canonical text: its rows, groups, statistics, and the unit of the rows."""
     block = _Canon().block(measurement.input)
     text, columns, privacy = block.writer(), block.all_columns(), measurement.privacy
     units = [sorted(columns[n] for n in part if n in columns) for part in privacy.key]
@@ -154,7 +158,7 @@ def question(measurement: Measurement) -> Question:
 
 
 def _statistic(statistic: Statistic, text: Callable[[Expression], str]) -> str:
-    """All fields that say something: expressions by their text, anything else as it is."""
+    """A statistic with all its fields: expressions by canonical text, others by their repr."""
     parts = []
     for item in fields(statistic):
         value = getattr(statistic, item.name)
@@ -162,18 +166,18 @@ def _statistic(statistic: Statistic, text: Callable[[Expression], str]) -> str:
             parts.append(_words(*map(text, value)))
             continue
         if item.name == "extra_bits" and value == 0:
-            continue  # releases that are stored already were named without it
+            continue  # releases stored by earlier versions were named without it
         parts.append(text(value) if isinstance(value, Expression) else repr(value))
     return _words(type(statistic).__name__, *parts)
 
 
 def _words(*parts: str) -> str:
-    """Parts in brackets, each with its length, so that no text can pass for another."""
+    """Parts in brackets, each with its length, so that different parts never give the same text."""
     return "(" + " ".join(f"{len(part)}:{part}" for part in parts) + ")"
 
 
 def _expression(node: Expression, names: Mapping[int, str]) -> str:
-    """An expression over columns with these names; arguments sorted where their order is nothing."""
+    """The text of an expression over named columns; arguments are sorted if order has no effect."""
 
     def text(part: Expression | None) -> str:
         return "always" if part is None else _expression(part, names)
@@ -212,7 +216,7 @@ def _expression(node: Expression, names: Mapping[int, str]) -> str:
 
 
 def _frame(frame: Frame | None) -> str:
-    """A frame in the words that stored releases have."""
+    """A frame, in the form that stored releases are named with."""
     if frame is None:
         return ""
     ends = (_frame_end(end) for end in (frame.start, frame.end))
@@ -234,7 +238,7 @@ def _flat(name: str, args: tuple[Expression, ...]) -> Iterator[Expression]:
 
 
 class _Canon:
-    """Numbers the sources of one measurement."""
+    """Builds the blocks of one measurement, and numbers its sources."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
@@ -310,7 +314,7 @@ class _Canon:
         return left, right
 
     def _outer(self, join: Join) -> _Block:
-        """Both sides closed, then a source of its own that holds the columns of both."""
+        """A block with one source, made of the texts of both sides, with the columns of both."""
         sides = self._sides(join)
         left, right = (
             {n: _words(word, text) for n, text in block.all_columns().items()}
@@ -331,7 +335,7 @@ class _Canon:
         return self._source(found, columns)
 
     def _windowed(self, windowed: Windowed) -> _Block:
-        """Windows see the rows as they are here, so this is where the block ends."""
+        """A block with one source: windows read the rows at this point, so a block ends here."""
         block = self.block(windowed.input)
         found = list(map(block.writer(), windowed.windows))
         new = windowed.fields[len(windowed.fields) - len(found) :]

@@ -1,28 +1,31 @@
-"""Levels of one answer that add up, for those who ask (``SET dpsql.consistent = on``).
+"""Levels of one answer that add up, if the session asks for it (``SET dpsql.consistent = on``).
 
-A total that is measured beside its parts, and the sum of the parts, are two noisy numbers for the same
-thing. Here all levels become what is likeliest of them together: least squares, each number weighted
-by the inverse of its variance. With x the finest numbers, D their variances, y = A x the coarser ones
-and V theirs, as they were released,
+A total that is measured beside its parts, and the sum of the parts, are two noisy numbers for the
+same exact number. Here all levels are replaced by their joint least squares estimate, in which each
+number is weighted by the inverse of its variance. Let x be the released finest numbers, D their
+variances, y the released coarser numbers, V the variances of y, and A the map with which the exact
+finest numbers add up to the exact coarser ones. Then
 
     G = A D A' + V,    x* = x + D A' G^-1 (y - A x),    y* = A x*.
 
-Claim: costs nothing, no number is expected to be farther off than it was (whole ones: by more than
-    half a percent, see ``AS_GOOD``), and levels add up: whole numbers exactly, others but for the
-    rounding of doubles.
+Claim: this costs nothing. No number has a larger expected error than before (whole numbers: larger
+    by at most half a percent, see ``AS_GOOD``). Levels add up: whole numbers exactly, others up to
+    the rounding of doubles.
 Assumes: rows have declared values, as for every sum of finer groups (``reuse.pieces``).
-Argument: it is a function of released numbers, public keys and public laws. The noises are independent,
-    since a hierarchy is left as it is if any of it was added up from finer groups; so least squares
-    is the linear estimate of least variance, of the finest numbers and of every sum of them, among
-    all that have no bias: among them the number as it was released. What is left of its variance v is
-    v w, where w is the weight that its own noise keeps. (The entry of G^-1 for two coarser groups is
-    g; then w = 1 - v g for a group with itself, and 1 - d times the sum of g over all pairs of
-    coarser groups that a finest one is in.)
-    Whole numbers are rounded by the running total, each to the difference of two rounded running
-    totals, in an order that keeps the groups of each coarser one together where levels are a tree.
-    Groups in a row are then off by no more than one, with a variance of a sixth, and other sums by so
-    much for each run of their groups. Where that is more than the variance that was gained, and
-    not negligible, in any group, all stays as it was released.
+Argument: the result is a function of released numbers, public keys and public laws. The noises are
+    independent, since a hierarchy is left unchanged if any of its numbers was added up from finer
+    groups. So least squares gives the unbiased linear estimate of least variance, for the finest
+    numbers and for every sum of them. The released number is one of the unbiased linear estimates,
+    so the result is no worse. The variance v of a released number becomes v w, where w is the
+    weight that its own noise keeps. (Let g be the entry of G^-1 for two coarser groups. For a
+    coarser group, w = 1 - v g, with g its entry with itself. For a finest group with variance d, w
+    = 1 - d times the sum of g over all pairs of coarser groups that it is in.) Whole numbers are
+    rounded along running totals: each becomes the difference of two rounded running totals, in an
+    order that keeps the finest groups of each coarser group together where levels form a tree. A
+    sum over one run of neighbouring groups is then off by at most one through rounding, with a
+    variance of a sixth. Another sum is off by so much for each of its runs. If in any group this
+    variance is more than the variance that was gained, and not negligible, all numbers stay as
+    released.
 """
 
 from __future__ import annotations
@@ -49,20 +52,23 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 Runner = Callable[[str, Mapping[str, pa.Table]], pa.Table]
 MOST_TOTALS = 1000
-"""Coarser groups in all: a matrix of so many rows is inverted. Beyond, levels stay as released."""
+"""The most coarser groups in all, as a matrix with so many rows is inverted.
+
+With more groups, levels stay as released.
+"""
 WHOLE = 2.0**52
-"""Running totals below this are whole as doubles."""
+"""Running totals below this are exact whole numbers as doubles."""
 _ROUNDED = Fraction(1, 6)
 """The variance of the difference of two roundings."""
 _GRAIN = 128
-"""Weights in laws are rounded up to such parts, so that few laws differ."""
+"""Weights in laws are rounded up to multiples of ``1 / _GRAIN``, so that few laws differ."""
 _NEARLY_NONE = DiscreteLaplace(Fraction(1, 100))
 _MANY = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A statistic by its measurement and position, and how finest groups lead to its own."""
+    """A statistic, by measurement and position, and the map from finest groups to its groups."""
 
     part: int
     column: int
@@ -99,13 +105,13 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Coarser:
-    """A coarser level; ``of`` is the group of each finest one, or -1."""
+    """A coarser level; ``of`` is the position of the group of each finest group, or -1."""
 
     column: _Column
     of: Places
 
     def runs(self, order: Places) -> Places:
-        """Of how many runs of neighbouring finest groups each group consists."""
+        """The number of runs of neighbouring finest groups of which each group consists."""
         of = self.of[order]
         starts = np.concatenate(([True], of[1:] != of[:-1])) & (of >= 0)
         return np.bincount(of[starts], minlength=len(self.column.values))
@@ -137,13 +143,13 @@ def make_consistent(
 
 
 def hierarchies(priced: PricedPlan) -> Iterator[Hierarchy]:
-    """For each statistic the finest level that others add up from, if there is one.
+    """For each statistic, the finest level from which other levels add up, if there is one.
 
-    Claim: the exact number of each group of a coarser level is the sum of the finest ones that ``how``
-        takes there, where rows have declared values.
+    Claim: the exact number of each group of a coarser level is the sum of the finest numbers that
+        ``how`` maps to it, where rows have declared values.
     Assumes: both levels are measured on the same data.
-    Argument: see ``pieces.Coarse.from_finer``. Levels that clip a unit are left out: what is
-        clipped in a total need not be what is clipped in its parts.
+    Argument: see ``pieces.Coarse.from_finer``. Levels that clip a unit are left out, since clipping
+        a total may remove another amount than clipping its parts.
     """
     if len(priced.parts) < 2:
         return
@@ -201,7 +207,7 @@ def _put(
 def _of(
     priced: PricedPlan, tables: Sequence[NoisyRows], finest: int, level: Level, run: Runner
 ) -> Places:
-    """The coarser group of each finest one, by its place; -1 for none."""
+    """The position of the coarser group of each finest group; -1 if it has none."""
     finer = _keyed(tables[finest], len(priced.parts[finest].measurement.keys))
     coarse = _keyed(tables[level.part], len(priced.parts[level.part].measurement.keys))
     sql = write_places(level.how.keys, level.how.conditions)
@@ -212,14 +218,14 @@ def _of(
 
 
 def _keyed(rows: NoisyRows, keys: int) -> pa.Table:
-    """The keys of a table, and the place of each row."""
+    """The keys of a table, and the position of each row."""
     places = pa.array(range(rows.table.num_rows), pa.int64())
     arrays = [*(rows.table.column(i) for i in range(keys)), places]
     return pa.table(arrays, names=[*(f"k{i}" for i in range(keys)), "place"])
 
 
 def _settled(finest: _Column, levels: Sequence[_Coarser]) -> list[_Column]:
-    """The finest column and the others, after least squares; nothing where that is no gain."""
+    """The finest column and the others after least squares; an empty list if nothing is gained."""
     d, x = finest.variances, finest.values
     if not len(x):
         return []
@@ -252,13 +258,16 @@ def _settled(finest: _Column, levels: Sequence[_Coarser]) -> list[_Column]:
 
 
 def _order(levels: Sequence[_Coarser]) -> Places:
-    """Finest groups side by side where they are in one coarser group, of few before many."""
+    """An order of the finest groups in which those of one coarser group are neighbours.
+
+    Levels with fewer groups come first.
+    """
     by_size = sorted(levels, key=lambda level: -len(level.column.values))
     return np.asarray(np.lexsort([level.of for level in by_size]), np.int64)
 
 
 def _spread(d: Floats, levels: Sequence[_Coarser]) -> Floats:
-    """``A D A'``: the variance that each two coarser groups share in finest ones."""
+    """``A D A'``: the variance of the finest groups that each two coarser groups share."""
     return np.block([[_shared(d, one, other) for other in levels] for one in levels])
 
 
@@ -270,7 +279,7 @@ def _shared(d: Floats, one: _Coarser, other: _Coarser) -> Floats:
 
 
 def _back(steps: Floats, inverse: Floats, levels: Sequence[_Coarser]) -> tuple[Floats, Floats]:
-    """For each finest group the sums of ``steps``, and of ``inverse``, over what it is in."""
+    """For each finest group, the sums of ``steps`` and of ``inverse`` over its coarser groups."""
     starts = np.cumsum([0, *(len(e.column.values) for e in levels)])
     total, pairs = np.zeros(len(levels[0].of)), np.zeros(len(levels[0].of))
     for one, start in zip(levels, starts, strict=False):
@@ -283,7 +292,7 @@ def _back(steps: Floats, inverse: Floats, levels: Sequence[_Coarser]) -> tuple[F
 
 
 def _noise(column: _Column, weights: Floats, runs: Places) -> ColumnNoise:
-    """The law of each row: its own noise by its weight, and about normal noise of all others."""
+    """The law of each row: its own noise times its weight, plus nearly normal noise of others."""
     coarse = np.minimum(np.ceil(weights * _GRAIN), _GRAIN).astype(np.int64)
     each = np.stack([column.laws, coarse, runs if column.whole else runs * 0])
     kinds, of_row = np.unique(each, axis=1, return_inverse=True)

@@ -13,9 +13,9 @@ from dpsql.privacy.mechanisms.noise_sum import NoiseSum, from_plain, to_plain
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """Released columns of one measurement behind their keys, and the noise that each has.
+    """The keys and some released columns of one measurement, and the noise of each column.
 
-    Numbers that were merged are kept as they came out, and rounded when they are shown.
+    Merged numbers are stored unrounded, and rounded when they are shown.
     """
 
     table: pa.Table
@@ -23,11 +23,11 @@ class StoredTable:
 
 
 LARGE = 1 << 16
-"""Bytes from which a table is packed: a million noised counts take an eighth of their room."""
+"""Tables above this many bytes are compressed: a million noised counts to an eighth."""
 
 
 def to_bytes(tables: Iterable[StoredTable]) -> bytes:
-    """Arrow streams, one after the other, behind a line about where each begins and its noise."""
+    """Arrow streams, one after the other, after a line with the length and the noise of each."""
     head, parts = [], []
     for stored in tables:
         data = _stream(stored.table)
@@ -46,7 +46,7 @@ def _stream(table: pa.Table) -> pa.Buffer:
 
 
 def from_bytes(data: bytes) -> tuple[StoredTable, ...]:
-    """What ``to_bytes`` wrote."""
+    """Read the tables that ``to_bytes`` wrote."""
     start = data.index(b"\n") + 1
     found, whole = [], memoryview(data)
     for length, noise in json.loads(data[:start]):

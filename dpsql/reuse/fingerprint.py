@@ -11,7 +11,7 @@ from dpsql.effort import step
 
 
 def fingerprint(*values: object) -> str:
-    """A digest of values made of dataclasses, as far as these compare, collections and constants.
+    """A digest of values made of dataclasses (their compared fields), collections and constants.
 
     >>> fingerprint({"a": 1, "b": frozenset({2, 3})}) == fingerprint({"b": frozenset({3, 2}), "a": 1})
     True
@@ -22,7 +22,7 @@ def fingerprint(*values: object) -> str:
 
 
 def _words(value: object) -> Iterator[str]:
-    """The parts of a value; each collection says how many parts follow."""
+    """The parts of a value as texts; each collection begins with its number of parts."""
     step()
     if is_dataclass(value) and not isinstance(value, type):
         shown = [f for f in fields(value) if f.compare]

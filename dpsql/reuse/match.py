@@ -1,11 +1,11 @@
-"""Which source each piece of an answer has, and what is still due.
+"""Finds the source of each piece of an answer, and the measurements that are still due.
 
-Claim: whatever is taken from the store was released before, so using it again costs nothing; what
-    is left is priced by ``measured``. Which is which follows from statement, policy and the store's
-    released contents, never from a private row.
+Claim: numbers from the store were released before, so using them again costs nothing. The rest is
+    priced by ``measured``. Which source a piece has depends on the statement, the policy and the
+    released contents of the store, never on a private row.
 Assumes: equal pieces have equal exact numbers (``reuse.canonical``), and data changes only with
     ``data_version``.
-Argument: stored numbers are recalled as they are, added up, or averaged with new ones: all of it
+Argument: stored numbers are recalled unchanged, added up, or averaged with new ones; all of this is
     post-processing. Public groups are the same for equal questions, in the order of their keys.
 """
 
@@ -29,25 +29,25 @@ FINDERS: tuple[Callable[[Store, Piece], PieceSource | None], ...] = (
     find_summed,
     find_refined,
 )
-"""The first that finds something gives the source of a piece; where none does, it is measured."""
+"""They are tried in this order; a piece for which none finds a source is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSources:
-    """Where each piece of an answer comes from, and what is still due."""
+    """The source of each piece of an answer, and the measurements that are still due."""
 
     pieces: tuple[PieceSource, ...]
     due: Due
 
 
 def match_stored(store: Store, pieces: Sequence[Piece]) -> AnswerSources:
-    """Sources for the pieces of a plan, of no less accuracy than the plan says."""
+    """Sources for the pieces of a plan, none less accurate than the plan demands."""
     found = pair_halves(store.priced, [_source(store, piece) for piece in pieces])
     return _with_due(store.priced, found)
 
 
 def match_nothing(priced: PricedPlan, pieces: Sequence[Piece]) -> AnswerSources:
-    """All pieces measured, by the statements of the plan."""
+    """Sources where every piece is measured, by the statements of the plan."""
     return _with_due(priced, tuple(map(Measured, pieces)))
 
 

@@ -1,11 +1,12 @@
-"""A piece that is measured, and what measuring all such pieces of a plan costs.
+"""A piece that is measured, and the cost of measuring all such pieces of a plan.
 
-Claim: the price of what is due is that of its own mechanisms, whatever was released before: the
-    numbers that are drawn now carry exactly the noise that the price is for.
+Claim: the price of the due measurements is that of their own mechanisms, whatever was released
+    before: the new numbers have exactly the noise that the price is for.
 Assumes: the noise is drawn anew, and used once.
-Argument: only the choice of what to measure, and how wide its noise is, follows from what is
-    stored; that is public, and fixed before the measurement. Later merging with stored numbers is
-    post-processing of two releases, each charged when it was made (adaptive composition).
+Argument: only the choice of what to measure, and with how much noise, depends on stored releases.
+    These are public, and the choice is fixed before the measurement. Later merging with stored
+    numbers is post-processing of two releases, each charged when it was made (adaptive
+    composition).
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ from dpsql.reuse.source import Columns, Wanted
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """New numbers, with the noise that the plan says."""
+    """New numbers, with the noise of the plan."""
 
     piece: Piece
 
     def measures(self) -> Wanted:
-        """All of its statistics, and the choice of its groups."""
+        """All statistics of the piece, and the selection of its groups."""
         slots = self.piece.slots
         return {(slot.part, at): None for slot in slots for at in (-1, *slot.columns)}
 
     def merge(self, new: Sequence[Columns], /) -> tuple[Columns, ...]:
-        """What was measured."""
+        """The new numbers, unchanged."""
         return tuple(new)
 
     def recall_key(self) -> RecallKey:
-        """The name of the piece."""
+        """The key of the piece itself."""
         piece = self.piece
         return RecallKey(piece.key, piece.family, piece.noise, piece.base, piece.about)
 
     def explain(self, names: str) -> None:
-        """Nothing: what a plan measures is said of the plan."""
+        """No line: EXPLAIN shows the measurements with the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class DuePart:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What will be run and paid now; no parts when everything is stored."""
+    """The measurements to run and pay now; no parts if everything is stored."""
 
     parts: tuple[DuePart, ...]
     cost: Cost
@@ -67,7 +68,10 @@ class Due:
 
 
 def price_due(priced: PricedPlan, wanted: Wanted) -> Due:
-    """What measuring these statistics takes, each with the noise that is given or the one that it has."""
+    """The measurements of the wanted statistics with their cost.
+
+    Each statistic has the given noise, or that of the plan for None.
+    """
     parts = tuple(_parts(priced, wanted))
     if len(parts) == len(priced.parts) and all(
         part.priced == whole for part, whole in zip(parts, priced.parts, strict=True)
@@ -89,7 +93,7 @@ def _parts(priced: PricedPlan, wanted: Wanted) -> Iterator[DuePart]:
 
 
 def _reduced(part: PricedMeasurement, noises: Mapping[int, Noise | None]) -> PricedMeasurement:
-    """The measurement with some of its statistics, bounded as it is."""
+    """The measurement with some of its statistics, under the same bounding."""
     chosen = tuple(noises)
     if len(chosen) == len(part.noised) and not any(noises.values()):
         return part
@@ -105,11 +109,12 @@ def _reduced(part: PricedMeasurement, noises: Mapping[int, Noise | None]) -> Pri
 def _placed(
     part: PricedMeasurement, position: int, noises: Mapping[int, Noise | None]
 ) -> Noised | Chosen:
-    """A statistic among those that are chosen: halves only where both of them are, and alike.
+    """A statistic among the chosen ones; it stays a half only if its twin is due with equal noise.
 
-    Claim: a half is never released for the price of two without its twin.
-    Assumes: twins name each other by position.
-    Argument: a half whose twin is not due, or has other noise, is measured alone, at the price of one.
+    Claim: a half is never released without its twin for the price of both.
+    Assumes: twins refer to each other by position.
+    Argument: a half whose twin is not due, or has other noise, is measured alone, at the price of
+        one.
     """
     item = part.noised[position]
     if isinstance(item, Chosen) or item.halves is None:
@@ -125,12 +130,12 @@ def _with_noise(item: Noised | Chosen, noise: Noise | None) -> Noised | Chosen:
 
 
 def _cost(events: Sequence[Event], share: Share) -> Cost:
-    """What these mechanisms of one budget cost a unit.
+    """The cost of these mechanisms of one budget: their privacy guarantee for one unit.
 
-    Claim: they are (epsilon, delta)-DP together, and threshold_delta-approximately rho-zCDP.
+    Claim: together they are (epsilon, delta)-DP, and threshold_delta-approximately rho-zCDP.
     Assumes: the events are those of the mechanisms that will run.
-    Argument: they are some of those of a plan, or have wider noise; pure guarantees add up, and
-        rho of Gaussian noise and of choices does, whose sum is converted once.
+    Argument: each is a mechanism of the plan, or one with wider noise. Pure guarantees add up. The
+        rho of Gaussian noise and of choices adds up too, and the sum is converted once.
     """
     costs = [cost_of(event) for event in events]
     rho = sum((c.rho for c in costs), Fraction(0))

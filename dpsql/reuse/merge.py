@@ -1,4 +1,4 @@
-"""The released tables of a plan, put together from its sources and what was measured for them."""
+"""Assembles the released tables of a plan from its sources and the new measurements."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from dpsql.reuse.summed import Summed
 def merge(
     priced: PricedPlan, sources: AnswerSources, measured: Sequence[NoisyRows]
 ) -> tuple[tuple[NoisyRows, ...], dict[RecallKey, bytes]]:
-    """The tables, and the pieces of them that are new, to be kept.
+    """The released tables, and the new pieces, which are to be stored.
 
-    Claim: depends on released numbers only, so it costs nothing.
-    Assumes: what was measured has its noise by then.
-    Argument: sources hold stored numbers, and ``measured`` holds noised ones; nothing else is an argument.
+    Claim: the result depends on released numbers only, so it costs nothing.
+    Assumes: ``measured`` has its noise already.
+    Argument: sources hold stored numbers, and ``measured`` holds noised ones; the function gets
+        nothing else.
     """
     new = {d.slot.part: (d, rows) for d, rows in zip(sources.due.parts, measured, strict=True)}
     columns: dict[Slot, Columns] = {}
@@ -47,7 +48,7 @@ def merge(
 
 
 def _columns(slot: Slot, due: DuePart, rows: NoisyRows) -> Columns:
-    """The columns of a slot from a measurement that has them among others."""
+    """The columns of a slot, out of all columns of its measurement."""
     keys = len(due.priced.measurement.keys)
     at = [due.slot.columns.index(position) for position in slot.columns]
     table = rows.table.select([*range(keys), *(keys + i for i in at)])
@@ -55,7 +56,7 @@ def _columns(slot: Slot, due: DuePart, rows: NoisyRows) -> Columns:
 
 
 def _even(columns: Columns) -> StoredTable:
-    """What is kept of columns whose rows all have the same noise."""
+    """Columns in the form in which they are stored; all rows of a column have the same noise."""
     return StoredTable(
         columns.table, tuple(None if n is None else n.laws[0] for n in columns.noise)
     )
@@ -64,7 +65,7 @@ def _even(columns: Columns) -> StoredTable:
 def _tables(
     priced: PricedPlan, columns: Mapping[Slot, Columns], summed: set[int]
 ) -> Iterator[NoisyRows]:
-    """Each measurement of the plan from its slots, under its own names and types."""
+    """The table of each measurement, assembled from its slots, with the plan's names and types."""
     for at, part in enumerate(priced.parts):
         mine = {slot: found for slot, found in columns.items() if slot.part == at}
         first, keys = next(iter(mine.values())).table, len(part.measurement.keys)

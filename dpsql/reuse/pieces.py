@@ -1,17 +1,19 @@
-"""The pieces of a release: what is stored, found again, and counted from finer groups as one.
+"""The pieces of a release: the parts that are stored, recalled and added up as one.
 
-A piece is one statistic over public groups; a measurement whose groups pass a threshold is one
-piece, since its numbers belong to its groups; so is one whose rows weigh what all that it sums
-together says, since a sum alone would weigh them otherwise; a plan that uses its own released numbers
-below a later measurement is one piece, since the later ones were asked with the earlier ones in them.
+Over public groups, each statistic is a piece. There are three exceptions. A measurement whose
+groups must pass a threshold is one piece, since its numbers belong to its groups. A measurement
+whose weights depend on all its sums together is one piece, since a sum alone would have other
+weights. A plan that uses its own released numbers below a later measurement is one piece, since the
+later questions contain the earlier numbers.
 
 Claim: a stored release under the family of a piece answers the piece: its numbers are of the same
-    rows, groups, statistic and bounds, under the same shape of the policy and the same data version;
-    only the noise may differ, and is compared number by number.
-Assumes: ``canonical`` (equal words have equal exact answers), ``policy.version.answers_key``.
-Argument: ``family`` holds everything but the noise. All of it follows from statements, policy and
-    what was released, so whether something is recalled says nothing about the data; and reading a
-    release again, for whoever may ask the query, is post-processing: it costs nothing.
+    rows, groups, statistic and bounds, under the same shape of the policy and the same data
+    version. Only the noise may differ, and is compared number by number.
+Assumes: ``canonical`` (questions of equal text have equal exact answers),
+    ``policy.version.answers_key``.
+Argument: ``family`` covers everything but the noise. All of it follows from statements, the policy
+    and released numbers, so whether something is recalled reveals nothing about the data. Reading a
+    release again, by anyone who may ask the query, is post-processing and costs nothing.
 """
 
 from __future__ import annotations
@@ -46,14 +48,14 @@ from dpsql.reuse.canonical import NotCanonical, Question, question
 from dpsql.reuse.fingerprint import fingerprint
 
 _LABELS = (Kind.DOUBLE, Kind.TEXT)
-"""Kinds of keys that have equal values of different bytes, or had once."""
+"""Kinds of keys that have, or once had, equal values with different bytes."""
 AS_GOOD = 1.005
-"""Noise that is wider by half a percent is as good: grids of different fineness differ by that."""
+"""Noise that is wider by half a percent counts as equal: different grids differ by that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Statistics of a measurement, by their positions."""
+    """Some statistics of a measurement, by their positions."""
 
     part: int
     columns: tuple[int, ...]
@@ -61,12 +63,12 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Under which name a piece is stored, and how good it is.
+    """The names under which a piece is stored, and its accuracy.
 
-    ``key`` differs wherever the noise does; ``family`` does not. ``noise`` has, for each number
-    that a group gets, its standard deviation and how far it is off in one of 20 answers. A piece
-    with a ``base`` may be added up to coarser groups, ``about`` says from which; ``coarse`` says
-    from which others this one may be added up.
+    ``key`` depends on the noise; ``family`` does not. ``noise`` has, for each number of a group,
+    its standard deviation and the half width of its 95 % interval. A piece with a ``base`` may be
+    added up to coarser groups; ``about`` describes its own groups for this. ``coarse`` says which
+    other pieces this one may be added up from.
     """
 
     slots: tuple[Slot, ...]
@@ -86,25 +88,26 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Coarse:
-    """What a piece asks, in the words that stored finer pieces are described in."""
+    """The question of a piece, in the terms in which stored finer pieces are described."""
 
     base: str
     question: Question = field(compare=False)
 
     def from_finer(self, about: str, *, declared: bool = False) -> Finer | None:
-        """How to add the piece up from a stored one; None if that one does not determine it.
+        """How to add the piece up from a stored one; None if the stored one does not determine it.
 
-        With ``declared`` rows are taken to have values that the policy lists.
+        With ``declared``, rows are assumed to have values that the policy lists.
 
         Claim: the exact groups of the piece are sums of exact groups of the stored one, where rows
             have declared values.
         Assumes: both are of one data version.
-        Argument: both are of one base, hence of the same rows, statistic and unit, before
-            conditions; the stored one clips nothing. Conditions of the stored one are among those
-            of the piece, and the others are functions of stored keys, as are the keys of the piece.
-            A row of the piece is in a stored group: ``open`` names the keys that may have values
-            beyond those, and each of them is a key of the piece too, or held by its conditions, but
-            where rows have ``declared`` values.
+        Argument: both have one base, hence the same rows before conditions, the same statistic and
+            the same unit; the stored one clips nothing. The conditions of the stored one are among
+            those of the piece. The other conditions of the piece are functions of stored keys, and
+            so are the keys of the piece. Every row of the piece is in a stored group: ``open``
+            names the keys that may have values outside the stored groups. Unless rows have
+            ``declared`` values, each of these is also a key of the piece, or kept within the stored
+            groups by its conditions.
         """
         stored = json.loads(about)
         doubtful = () if declared else stored.get("open", stored["keys"])
@@ -127,7 +130,7 @@ class Coarse:
         return Finer(keys, conditions) if inside else None
 
     def _held(self, name: str) -> bool:
-        """Whether no row of the piece has a value of a stored key that is in no stored group."""
+        """Whether the piece has no row whose value of a stored key is in no stored group."""
         asked, tests = self.question, tuple(self.question.conditions.values())
         if name in map(_short, asked.keys):
             return True
@@ -178,7 +181,7 @@ def _of_part(priced: PricedPlan, at: int, part: PricedMeasurement, answers: str)
 def _with_base(
     piece: Piece, part: PricedMeasurement, position: int, asked: Question, answers: str
 ) -> Piece:
-    """The piece with what is needed to add it up, or to add up others from it."""
+    """The piece, described so that it can be added up from others, or others from it."""
     if not _additive(part, position):
         return piece
     base = _digest(
@@ -198,23 +201,23 @@ def _with_base(
 
 
 def _additive(part: PricedMeasurement, position: int) -> bool:
-    """Whether the statistic of two groups together is the sum of theirs."""
+    """Whether the statistic of a union of groups is the sum of their statistics."""
     statistic = part.measurement.statistics[position]
     terms = part.measurement.terms
     if terms is not None and (terms.rows is not None or terms.groups is not None):
-        return False  # what a unit adds is limited by the query's own words
+        return False  # the query's own limits decide what a unit contributes
     if isinstance(statistic, Units):  # a unit with one row is in one group
         return part.measurement.privacy.max_rows == 1
     return isinstance(statistic, Rows | Total) and statistic.cap is None
 
 
 def clips(part: PricedMeasurement) -> bool:
-    """Whether bounding takes anything from units that are as the policy says."""
+    """Whether bounding changes the contribution of units that are as the policy declares."""
     return not part.bounding.keeps_all(part.measurement.privacy.max_rows)
 
 
 def _weighs_values(bounding: Bounding) -> bool:
-    """Whether what a row weighs follows from all that its measurement sums."""
+    """Whether the weight of a row depends on all sums of its measurement."""
     return isinstance(bounding, RowWeights | WeightsAndGroups) and bounding.valued
 
 
@@ -239,24 +242,24 @@ def _piece(priced: PricedPlan, slots: tuple[Slot, ...], asked: list[object]) -> 
 
 
 def _of_halves(item: Noised | Chosen) -> tuple[str, ...]:
-    """What noise of two halves is worth, where that does not follow from the shift."""
+    """The step of the noise of halves, which does not follow from the shift."""
     return () if isinstance(item, Chosen) or item.halves is None else (str(item.step),)
 
 
 def widths(noise: NoiseSum | Noised | Chosen) -> tuple[float, float]:
-    """How good a number is: its standard deviation, and how far it is off in one of 20 answers."""
+    """The accuracy of a number: its standard deviation and the half width of its 95 % interval."""
     if isinstance(noise, NoiseSum):
         return noise.standard_deviation(), noise.half_width()
     return noise.standard_deviation, noise.half_width
 
 
 def key_of(family: str, noise: NoiseSum) -> str:
-    """The name of a piece of this family that was computed from several releases."""
+    """The key of a piece of this family that was computed from several releases."""
     return _digest([family, to_plain(noise)])
 
 
 def _question(part: PricedMeasurement) -> Question | None:
-    """The question in canonical words; None where there are none: values may be yet to come."""
+    """The question in canonical text; None if it has none, as when values are not known yet."""
     try:
         return question(part.measurement)
     except NotCanonical:
@@ -266,7 +269,7 @@ def _question(part: PricedMeasurement) -> Question | None:
 def _asked(
     part: PricedMeasurement, words: Question | None, chosen: tuple[int, ...]
 ) -> list[object]:
-    """Everything about some statistics but their noise and the grids that follow from it."""
+    """The full description of some statistics, except their noise and the grids that fit it."""
     measurement = part.measurement
     least = None if measurement.terms is None else measurement.terms.least
     asked: list[object] = [
@@ -278,16 +281,16 @@ def _asked(
         [f.shape.kind.value for f in measurement.key_fields],
     ]
     if part.selection is not None and any(f.shape.kind in _LABELS for f in measurement.key_fields):
-        asked.append("canonical labels")  # releases without it may be named by one row's bytes
-    # Groups below a least number of units are left out: a lower threshold is no better answer.
+        asked.append("canonical labels")  # older releases may have keys with one row's own bytes
+    # Groups below a least number of units are left out, so another threshold is another question.
     return asked if least is None else [*asked, least]
 
 
 def _limits(bounding: Bounding) -> str:
-    """The limits of a strategy, in the words that stored releases have: in others they are not found.
+    """The limits of a strategy, in the exact form that stored releases are named with.
 
-    How fine weights are is not among them. Rows that a copy lets through are the same limit as weights:
-    units that are as declared have the same number, read otherwise.
+    The number of bits of weights is not part of it. A limit on rows read from a copy is the same
+    limit as one on weights: units that are as declared contribute the same.
     """
     own: dict[str, object]
     match bounding:
@@ -316,7 +319,7 @@ def _limits(bounding: Bounding) -> str:
 
 
 def _with_contents(part: PricedMeasurement) -> object:
-    """All that the statement follows from, and which rows the public tables have that it reads."""
+    """A digest of all that determines the statement, and the contents of its public tables."""
     measured, found = part.measurement, contents(part.measurement.input)
     cells = None if measured.cells is None else write_groups(measured.cells.groups)
     same = fingerprint(
@@ -327,7 +330,7 @@ def _with_contents(part: PricedMeasurement) -> object:
 
 
 def _constants(part: PricedMeasurement, position: int) -> list[str]:
-    """What a statistic is, apart from its expressions; how a chosen value is searched for."""
+    """The fields of a statistic other than its expressions, and the buckets of a chosen value."""
     item = part.noised[position]
     statistic = item.statistic
     values = [getattr(statistic, f.name) for f in fields(statistic)]
@@ -335,14 +338,14 @@ def _constants(part: PricedMeasurement, position: int) -> list[str]:
         values = [len(statistic.values)]
     constants = [repr(v) for v in values if not isinstance(v, Expression)]
     if isinstance(statistic, Total | Quantile) and statistic.value.shape.kind is Kind.DOUBLE:
-        constants.append("NaN is the upper end")  # it was nothing in releases without this
+        constants.append("NaN is the upper end")  # in older releases NaN did not count
     return [type(statistic).__name__, repr(getattr(item, "buckets", None)), *constants]
 
 
 def _cells(found: Cells | None) -> list[object] | None:
-    """Public groups by their number and the words of their query, whose order may differ.
+    """Public groups by their number and the text of their query, which may list them in any order.
 
-    Those that public tables list are themselves named, since other rows may be there later.
+    Groups that public tables list are named by a digest of themselves, since the tables may change.
     """
     if found is None:
         return None

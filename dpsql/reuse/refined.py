@@ -1,9 +1,11 @@
-"""A stored number that is not exact enough, and the new one that makes it so: their average.
+"""The average of a stored number that is not accurate enough and a new one.
 
-Claim: the merged number errs as little as the plan says, and the new one costs no more than measuring anew.
-Assumes: both numbers are of the same exact one, with independent noise.
-Argument: independent errors without bias, merged by inverse variance, have the variance 1 / (1/v + 1/w);
-    under zCDP the cost is 1/w up to a factor, so this pays the difference.
+Claim: the merged number is as accurate as the plan says, and the new one costs no more than
+    measuring anew.
+Assumes: both are noisy versions of the same exact number, with independent noise.
+Argument: two unbiased numbers with independent errors of variances v and w, merged by inverse
+    variance, have the variance 1 / (1/v + 1/w). Under zCDP the cost is 1/w up to a factor, so only
+    the difference is paid.
 """
 
 from __future__ import annotations
@@ -30,16 +32,16 @@ from dpsql.reuse.stored import columns_of, release_time
 
 _DIGITS = 2**30
 _TRIES = (1 - 1e-6, 0.97, 0.9)
-"""Shares of the variance that would just do: rounding and tails may ask for a little less."""
+"""Shares of the sufficient variance that are tried: rounding and tails may need a little less."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """New noise for a statistic, and what it will have once merged with the stored number."""
+    """New noise for a statistic, and its noise once it is merged with the stored number."""
 
     noise: Noise
     weight: Fraction
-    """Of the new number; the stored one has the rest."""
+    """The weight of the new number; the stored one has the rest."""
     merged: NoiseSum
 
 
@@ -60,12 +62,12 @@ class Refined:
         return noise.laws[0]
 
     def measures(self) -> Wanted:
-        """Its statistic, with the new noise."""
+        """The statistic of the piece, with the new noise."""
         [slot] = self.piece.slots
         return {(slot.part, position): self.refinement.noise for position in slot.columns}
 
     def merge(self, new: Sequence[Columns], /) -> tuple[Columns, ...]:
-        """Both numbers of each group, by their weights; kept as it comes out, not rounded."""
+        """The weighted average of both numbers of each group, not rounded."""
         [measured] = new
         table, last = measured.table, measured.table.num_columns - 1
         old = align_rows(table, self.stored.table, last)
@@ -76,19 +78,19 @@ class Refined:
         return (Columns(table, (ColumnNoise((self.refinement.merged,)),)),)
 
     def recall_key(self) -> RecallKey:
-        """The name of the average."""
+        """The key of the average."""
         piece, merged = self.piece, self.refinement.merged
         key = key_of(piece.family, merged)
         return RecallKey(key, piece.family, widths(merged), piece.base, piece.about)
 
     def explain(self, names: str) -> str:
-        """From when the stored numbers are."""
+        """A line with the time of the stored numbers."""
         since = release_time(self.kept)
         return f"refined: {names}: {since}, averaged with a new one; only the difference is paid"
 
 
 def find_refined(store: Store, piece: Piece) -> Refined | None:
-    """A release that is not good enough, and the new noise that makes it so."""
+    """A stored release that is not accurate enough, with the new noise that makes it so."""
     slot = piece.slots[0]
     part = store.priced.parts[slot.part]
     if len(piece.slots) > 1 or len(slot.columns) != 1 or part.selection is not None:
@@ -103,11 +105,12 @@ def find_refined(store: Store, piece: Piece) -> Refined | None:
 
 
 def pair_halves(priced: PricedPlan, sources: Sequence[PieceSource]) -> tuple[PieceSource, ...]:
-    """Halves that are both due are measured together: refined by one law, or else anew.
+    """Let halves that are both due be measured together: refined with one law, or else anew.
 
-    Claim: what is due costs no more than the plan.
+    Claim: the due measurements cost no more than the plan.
     Assumes: the plan prices both halves together.
-    Argument: a half by itself costs less than both; both by themselves could cost more.
+    Argument: one half measured alone costs less than both together. Both measured separately could
+        cost more, so they are measured together.
     """
     found = list(sources)
     places = {
@@ -143,18 +146,19 @@ def refinement(
     part: PricedMeasurement, position: int, stored: NoiseSum, *,
     whole: bool = False, law: Noise | None = None,
 ) -> Refinement | None:  # fmt: skip
-    """The widest new noise that, merged with a stored number, is as good as what is asked.
+    """The widest new noise that, merged with a stored number, is as accurate as the plan demands.
 
-    None where merging does not help: values chosen by rank, or tails that are too heavy. A half is refined alone, unless the ``whole`` pair is, which then gets one ``law``.
+    None where merging does not help: for values chosen by rank, or where tails are too heavy. A
+    half is refined alone, unless the ``whole`` pair is refined, with one ``law`` for both.
     """
     item, wanted = part.noised[position], part.noise(position)
     if isinstance(item, Chosen) or wanted is None:
         return None
     item = item if whole else item.alone
-    if item.noise.standard_deviation() < 1:  # noise on integers has no finer shades than a step
+    if item.noise.standard_deviation() < 1:  # less than a step: wider noise cannot be tuned
         return None
     have, want = stored.standard_deviation() ** 2, wanted.standard_deviation() ** 2
-    if have <= want:  # it misses more often only: nothing to average away
+    if have <= want:  # only the tails are too heavy, which averaging does not mend
         return None
     missing = 1 / (1 / want - 1 / have) / float(item.step) ** 2 / item.term.count
     laws = (_law(item.noise, min(missing * share, WIDEST_NOISE**2 / 4)) for share in _TRIES)
@@ -168,12 +172,12 @@ def refinement(
 def refined_together(
     part: PricedMeasurement, twins: tuple[tuple[int, NoiseSum], tuple[int, NoiseSum]]
 ) -> tuple[Refinement, Refinement] | None:
-    """The refinements of two halves by one measurement of both; None where it does not help.
+    """The refinements of two halves by one measurement of both; None if this does not help.
 
     Claim: it costs less than both halves measured anew.
     Assumes: wider noise of one family costs less.
-    Argument: both get one law, the narrower of the two that each would get, and ``refinement`` takes only one that is
-        wider than the plan's.
+    Argument: both get one law, the narrower of the two that each would get alone. ``refinement``
+        accepts only a law that is wider than the plan's.
     """
     each = [refinement(part, *twin, whole=True) for twin in twins]
     laws = [found.noise for found in each if found is not None]

@@ -1,7 +1,7 @@
-"""What a whole dashboard would cost: each statement after those before it, and what is stored.
+"""The cost of a whole dashboard: of each statement, given stored releases and earlier statements.
 
-Nothing is spent and no data is read. Answers that would be stored by then are rehearsed: they have
-the groups and the noise of the real ones, and no numbers.
+Nothing is spent and no data is read. The answers of earlier statements are simulated: they have the
+groups and the noise of real answers, but no numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpsql.reuse.store import Store
 
 @dataclass(frozen=True, slots=True)
 class StatementPrice:
-    """A statement of a batch: what it costs alone, and what is left of that."""
+    """A statement of a batch: its cost alone, and the part of that cost that is still due."""
 
     statement: str
     alone: Cost
@@ -39,7 +39,7 @@ class StatementPrice:
 
 @dataclass(slots=True)
 class Rehearsal:
-    """A ledger's store with what would be stored besides."""
+    """The store of a ledger, plus the releases that earlier statements would add."""
 
     ledger: Ledger
     answers_key: str
@@ -48,7 +48,7 @@ class Rehearsal:
     bodies: dict[str, bytes] = field(default_factory=dict)
 
     def price(self, statement: str, priced: PricedPlan) -> StatementPrice:
-        """The price of a plan with its searches; from now on what is released counts as stored."""
+        """The price of a plan with its searches; its releases count as stored from now on."""
         plans = (*(search.priced for search in priced.searches), priced)
         due = sum(map(self._due, plans), Cost.zero())
         return StatementPrice(statement, priced.price, due)
@@ -70,9 +70,9 @@ class Rehearsal:
         return self.bodies.get(key) or self.ledger.recall(key)
 
     def _rows(self, part: PricedMeasurement) -> NoisyRows:
-        """Rows as a measurement would release them: its public groups, and values without meaning.
+        """Rows as a measurement would release them: its public groups, with placeholder values.
 
-        Groups that must pass a threshold are not known, and none is made up.
+        Groups that must pass a threshold are not known, so there are none.
         """
         measurement, cells = part.measurement, part.measurement.cells
         names = schema(measurement.key_fields + measurement.columns)
@@ -89,12 +89,12 @@ class Rehearsal:
 
 
 def _values(kind: pa.DataType, rows: int) -> pa.Array:
-    """Zeros, which can be added up; NULLs of types that have none."""
+    """Zeros, which can be added up; NULLs for types without zero."""
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     return pa.array([0] * rows, kind) if number else pa.nulls(rows, kind)
 
 
 def total_costs(prices: Sequence[StatementPrice]) -> tuple[Cost, Cost]:
-    """What all statements cost alone, and together."""
+    """The cost of all statements if each is asked alone, and if they are asked in order."""
     alone = sum((price.alone for price in prices), Cost.zero())
     return alone, sum((price.due for price in prices), Cost.zero())

@@ -1,4 +1,4 @@
-"""What EXPLAIN says about stored answers: which are used, from when, and what the rest costs."""
+"""Lines of EXPLAIN about stored answers: which are used, their time, and the cost of the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpsql.reuse.pieces import Piece
 
 
 def explain_sources(priced: PricedPlan, sources: AnswerSources) -> tuple[str, ...]:
-    """A line for each stored piece that is used, then what is left to pay; nothing for none."""
+    """A line for each stored piece that is used, then the cost left to pay; no lines if none is."""
     named = ((source, ", ".join(_names(priced, source.piece))) for source in sources.pieces)
     lines = [line for source, names in named if (line := source.explain(names)) is not None]
     if not lines:
@@ -24,7 +24,7 @@ def explain_sources(priced: PricedPlan, sources: AnswerSources) -> tuple[str, ..
 
 
 def _names(priced: PricedPlan, piece: Piece) -> Iterator[str]:
-    """Which statistics a piece is, as the plan names them."""
+    """The statistics of a piece, as the plan names them."""
     for slot in piece.slots:
         measurement = priced.parts[slot.part].measurement
         yield from (f"{measurement.name}.{measurement.columns[i].name}" for i in slot.columns)

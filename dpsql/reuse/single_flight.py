@@ -1,10 +1,11 @@
-"""Who asks what another is asking already waits for that answer, instead of paying for it again.
+"""A question that is being answered already is awaited, instead of being paid for twice.
 
-It is for the people of one dashboard who open it at once; proxies do not wait for one another.
+This is for many people who open one dashboard at once. It works within one process; several proxies
+do not wait for one another.
 
-Claim: costs nothing and reveals nothing.
-Assumes: what is awaited follows from the question and the store.
-Argument: whoever waits then looks into the store like anyone else.
+Claim: waiting costs nothing and reveals nothing.
+Assumes: whether a session waits depends on the question and the store only.
+Argument: a session that has waited then looks into the store like any other.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ class SingleFlight:
     """Questions that are being answered now. Safe for threads."""
 
     def __init__(self) -> None:
-        """Nothing is being answered yet."""
+        """No question is being answered yet."""
         self._changed = threading.Condition()
         self._held: set[Hashable] = set()
         self.finished = 0
-        """How many questions were let go: the store is the same as long as this is."""
+        """The number of questions that were finished; while it is unchanged, so is the store."""
 
     @contextmanager
     def hold(self, question: Hashable, seen: int = 0) -> Iterator[bool]:
-        """Nobody else is inside with the same question.
+        """Hold a question, which nobody else can hold meanwhile; waits until it is free.
 
-        Gives whether any question was let go since ``finished`` was ``seen``: then the store may hold more.
-        Raises ``Stopped`` where this execution ends while it waits: nothing was charged, and nothing will be.
+        Yields whether any question was finished since ``finished`` was ``seen``; the store may then
+        hold more. Raises ``Stopped`` if this execution ends while it waits: nothing was charged,
+        and nothing will be.
         """
         with on_released_values(), stoppable(self._wake), self._changed:
             self._changed.wait_for(lambda: question not in self._held or has_ended())
@@ -51,5 +53,5 @@ class SingleFlight:
             self._changed.notify_all()
 
     def __len__(self) -> int:
-        """How many questions are being answered."""
+        """The number of questions that are being answered."""
         return len(self._held)

@@ -1,4 +1,4 @@
-"""Where the numbers of a piece come from: what each kind of source says of itself."""
+"""The interface of the sources from which the numbers of a piece come."""
 
 from __future__ import annotations
 
@@ -14,39 +14,42 @@ from dpsql.release.rows import ColumnNoise
 from dpsql.reuse.pieces import Piece
 
 Wanted = Mapping[tuple[int, int], Noise | None]
-"""What is measured: statistics by part and position, -1 for its groups; None is the plan's own noise."""
+"""Statistics to measure, by part and position, with their noise.
+
+Position -1 stands for the groups of the part; None stands for the noise of the plan.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Some released columns of one measurement, behind its keys."""
+    """The keys and some released columns of one measurement."""
 
     table: pa.Table
     noise: tuple[ColumnNoise | None, ...]
 
 
 class PieceSource(Protocol):
-    """One source of one piece. Which one it is follows from statement, policy and released numbers."""
+    """The source of one piece. Its kind depends on statement, policy and released numbers only."""
 
     @property
     def piece(self) -> Piece:
-        """The piece that it is for."""
+        """The piece that the source is for."""
 
     def measures(self) -> Wanted:
-        """What must be measured for it; nothing where its numbers are stored."""
+        """The statistics that must be measured; none if the numbers are stored."""
 
     def merge(self, new: Sequence[Columns], /) -> tuple[Columns, ...]:
-        """The released columns of each slot; ``new`` are those that were measured for it."""
+        """The released columns of each slot; ``new`` are the columns measured for this source."""
 
     def recall_key(self) -> RecallKey | None:
-        """Under which name they are kept from now on; None where nothing is measured."""
+        """The key under which the result is stored; None if nothing is measured."""
 
     def explain(self, names: str) -> str | None:
-        """A line of EXPLAIN; None where nothing that is stored is used."""
+        """A line of EXPLAIN; None if no stored number is used."""
 
 
 def align_rows(like: pa.Table, table: pa.Table, keys: int) -> pa.Table:
-    """The rows of ``table`` with the keys of ``like`` in its order: public groups are the same."""
+    """The rows of ``table`` in the order of the keys of ``like``, which are the same groups."""
     if like is table or all(like.column(i).equals(table.column(i)) for i in range(keys)):
         return table
     place = {key: row for row, key in enumerate(_keys(table, keys))}
@@ -54,6 +57,6 @@ def align_rows(like: pa.Table, table: pa.Table, keys: int) -> pa.Table:
 
 
 def _keys(table: pa.Table, count: int) -> list[tuple[Any, ...]]:
-    """The key of each row; NaN, which does not equal itself, as a word."""
+    """The key of each row; NaN, which does not equal itself, is replaced by a text."""
     columns = (table.column(i).to_pylist() for i in range(count))
     return list(zip(*([v if v == v else "NaN" for v in c] for c in columns), strict=True))

@@ -1,4 +1,4 @@
-"""What is kept of earlier answers, looked through for one plan."""
+"""The stored releases that are related to one plan, and how to find and read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpsql.reuse.pieces import Piece
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``related`` releases; ``recall`` reads one by its key, None if it was removed meanwhile."""
+    """The ``related`` releases; ``recall`` reads one by key, None if it was removed meanwhile."""
 
     priced: PricedPlan
     related: Sequence[Kept]
@@ -22,17 +22,17 @@ class Store:
     postprocessor: PostProcessor
 
     def of_family(self, piece: Piece) -> list[Kept]:
-        """Releases that ask the same, those with the least noise first."""
+        """Releases of the same question, those with the least noise first."""
         return _least_noise_first(k for k in self.related if k.key.family == piece.family)
 
     def of_base(self, base: str, but: str) -> list[Kept]:
-        """Releases that may be added up, of another family than ``but``; those with the least noise first."""
+        """Releases that may be added up, except those of family ``but``; least noise first."""
         return _least_noise_first(
             k for k in self.related if k.key.base == base and k.key.family != but
         )
 
     def tables(self, kept: Kept) -> tuple[StoredTable, ...]:
-        """What was released; nothing if it was removed meanwhile."""
+        """The tables of a release; none if it was removed meanwhile."""
         body = self.recall(kept.key.key)
         return () if body is None else from_bytes(body)
 

@@ -1,4 +1,4 @@
-"""A stored release that answers a piece as it is, with no more noise than it would have."""
+"""A stored release that answers a piece unchanged, with no more noise than a new measurement."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Stored:
     columns: tuple[Columns, ...]
 
     def measures(self) -> Wanted:
-        """Nothing."""
+        """No statistics: nothing is measured."""
         return {}
 
     def merge(self, _: Sequence[Columns], /) -> tuple[Columns, ...]:
-        """The numbers as they are stored."""
+        """The stored numbers, unchanged."""
         return self.columns
 
     def recall_key(self) -> None:
-        """They are kept already."""
+        """None: the numbers are stored already."""
 
     def explain(self, names: str) -> str:
-        """From when they are."""
+        """A line with the time of the release."""
         return (
             f"recalled: {names}: {release_time(self.kept)}, at no less accuracy; it costs nothing"
         )
 
 
 def find_stored(store: Store, piece: Piece) -> Stored | None:
-    """The release with the least noise, if that is little enough."""
+    """The release with the least noise, if it has little enough."""
     for kept in store.of_family(piece):
         if piece.served_by(kept.key.noise) and (tables := store.tables(kept)):
             return Stored(piece, kept, tuple(map(columns_of, tables)))
@@ -49,12 +49,15 @@ def find_stored(store: Store, piece: Piece) -> Stored | None:
 
 
 def columns_of(stored: StoredTable) -> Columns:
-    """A stored table, whose rows all have the same noise; its bytes count for who reads it."""
+    """The columns of a stored table, whose rows all have the same noise.
+
+    Its bytes are counted in the memory of the current execution.
+    """
     take(stored.table.nbytes)
     noise = tuple(None if law is None else ColumnNoise((law,)) for law in stored.noise)
     return Columns(stored.table, noise)
 
 
 def release_time(kept: Kept) -> str:
-    """How EXPLAIN names a stored answer."""
+    """A stored answer by its time, as EXPLAIN names it."""
     return f"the answer of {kept.since:%Y-%m-%d %H:%M} UTC"

@@ -1,10 +1,11 @@
-"""A piece as the sum of a stored one over finer groups, with no more noise than it would have.
+"""A piece as sums of a stored release over finer groups, with no more noise than a new measurement.
 
-Claim: the numbers are functions of released ones, and cost nothing; each is the sum of what was released for
-    the groups that it consists of (``pieces.Coarse.from_finer``).
+Claim: the numbers are functions of released numbers and cost nothing. Each is the sum of the
+    numbers released for the finer groups of which its group consists
+    (``pieces.Coarse.from_finer``).
 Assumes: the noise of stored groups is independent.
-Argument: adding up released numbers is post-processing; it is done only where the sum has no more noise than
-    the piece would have.
+Argument: adding up released numbers is post-processing. It is done only where the sum has no more
+    noise than a new measurement of the piece.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from dpsql.reuse.stored import Stored, release_time
 
 @dataclass(frozen=True, slots=True)
 class Summed(Stored):
-    """Sums of numbers that were released before; how many of them may differ from row to row."""
+    """Sums of numbers that were released before; their number of terms may differ between rows."""
 
     def explain(self, names: str) -> str:
-        """From when the finer numbers are."""
+        """A line with the time of the finer release."""
         since = release_time(self.kept)
         return f"recalled: {names}: {since} for finer groups, added up; it costs nothing"
 
 
 def find_summed(store: Store, piece: Piece) -> Summed | None:
-    """The sums of the finer release with the least noise, if theirs is little enough."""
+    """The sums of the finer release with the least noise, if the sums have little enough."""
     coarse = piece.coarse
     if coarse is None:
         return None
@@ -55,7 +56,7 @@ def find_summed(store: Store, piece: Piece) -> Summed | None:
 
 
 def _sums(store: Store, piece: Piece, how: Finer, stored: StoredTable) -> Columns | None:
-    """The sums over finer groups; None if a group of the piece has none."""
+    """The sums over finer groups; None if a group of the piece has no finer group."""
     part = store.priced.parts[piece.slots[0].part]
     [law] = stored.noise
     assert law is not None
@@ -84,9 +85,9 @@ def _widths(law: NoiseSum) -> tuple[float, float]:
 
 
 def _query(part: PricedMeasurement, how: Finer, table: pa.Table) -> tuple[str, dict[str, pa.Table]]:
-    """Sums over the stored table for each public group of the measurement, in key order.
+    """The query for the sums over the stored table, and the tables that it reads.
 
-    A query, and the tables that it reads.
+    It gives one row for each public group of the measurement, in key order.
     """
     whole = not pa.types.is_floating(table.column("v").type)
     cells = part.measurement.cells
