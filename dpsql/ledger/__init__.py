@@ -1,1 +1,1 @@
-"""What was spent, durably."""
+"""The ledger: a durable record of what was spent."""

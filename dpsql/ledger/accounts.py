@@ -1,4 +1,4 @@
-"""Whose budget a query is charged to: identities and limits, from the policy alone."""
+"""The accounts that a query is charged to: their identities and limits, from the policy alone."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _WINDOWS: dict[Window, str] = {
     "month": r"\d+-\d\d",
     "year": r"\d+",
 }
-"""How the window of each kind is written in identities."""
+"""The form of each kind of window in identities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One budget. ``id`` says whose and of which window; the limits are what the policy says now.
+    """One budget. ``id`` names its holder and window; the limits are those of the current policy.
 
-    A ledger stores under ``id`` only what was spent. So an edit of the policy changes limits, and
-    never what was spent; and a new window is a new account that starts at zero, unless an edit
-    of the policy begins it: see ``carry.py``.
+    Under ``id``, a ledger stores only what was spent. So an edit of the policy changes limits, but
+    never what was spent. A new window is a new account that starts at zero, unless an edit of the
+    policy begins it: see ``carry.py``.
     """
 
     id: str
@@ -43,15 +43,15 @@ class Account:
     delta: int
     """Atto-delta, rounded down."""
     zcdp: bool
-    """Whether charges may compose in rho (else epsilons and deltas add)."""
+    """Whether charges may compose in rho; if not, epsilons and deltas add."""
     renews: datetime | None = None
     table: str = ""
     begins: datetime | None = None
-    """When its window began; None where it has none."""
+    """When its window began; None if it has no window."""
 
     @property
     def title(self) -> str:
-        """What a person calls it."""
+        """The name of the account for people."""
         match self.holder:
             case "dataset":
                 return "the dataset"
@@ -78,11 +78,11 @@ def accounts_for(
     *,
     now: datetime,
 ) -> tuple[Account, ...]:
-    """The accounts a query of this role and session debits: dataset, tables, role, session.
+    """The accounts that a query of this role and session debits: dataset, tables, role, session.
 
-    Of the ``tables`` that the query reads, those that have an account of their own.
+    Of the ``tables`` that the query reads, only those with an account of their own are debited.
 
-    Names are percent-encoded in identities, so no choice of names makes two accounts one.
+    Names are percent-encoded in identities, so no choice of names gives two accounts one identity.
     """
     role = policy.roles.get(role_name)
     if role is None:
@@ -122,18 +122,21 @@ def accounts_for(
 
 
 class Present(NamedTuple):
-    """The window of an account that it is now, and when it began."""
+    """The identity of an account in its present window, and when that window began."""
 
     id: str
     begins: datetime | None
 
 
 Find = Callable[[str], Present | None]
-"""The present window of an account, from its identity without a window; None if the policy has none such."""
+"""Maps the identity of an account without a window to its present window.
+
+The result is None if the policy has no such account.
+"""
 
 
 def present_windows(policy: Policy, now: datetime) -> Find:
-    """Find the windows that the policy has now."""
+    """A function that finds the present windows of the policy's accounts."""
     prefix, local = quote(policy.path.stem, safe=""), now.astimezone(zone_of(policy))
     windows = {f"{prefix}/dataset": policy.dataset.per}
     for name, table in policy.tables.items():
@@ -160,7 +163,7 @@ def zone_of(policy: Policy) -> tzinfo:
 
 
 def window_of(per: Window | None, now: datetime) -> tuple[str, datetime | None]:
-    """The calendar window ``now`` is in, and when the next one begins, both in its time zone.
+    """The calendar window that contains ``now``, and the beginning of the next, in its time zone.
 
     >>> window_of("week", datetime(2027, 1, 1, tzinfo=UTC))
     ('2026-W53', datetime.datetime(2027, 1, 4, 0, 0, tzinfo=datetime.timezone.utc))
@@ -186,7 +189,7 @@ def window_of(per: Window | None, now: datetime) -> tuple[str, datetime | None]:
 
 
 def begin_of(per: Window | None, now: datetime) -> datetime | None:
-    """When the calendar window that ``now`` is in began, in its time zone.
+    """The beginning of the calendar window that contains ``now``, in its time zone.
 
     >>> begin_of("week", datetime(2027, 1, 1, 9, tzinfo=UTC))
     datetime.datetime(2026, 12, 28, 0, 0, tzinfo=datetime.timezone.utc)
@@ -208,7 +211,7 @@ def begin_of(per: Window | None, now: datetime) -> datetime | None:
 
 
 def window_now(account: str, now: datetime) -> str:
-    """The identity of the same account in the window of ``now``.
+    """The identity of the same account in the window that contains ``now``.
 
     >>> window_now("shop/role:a@2031-W01", datetime(2026, 11, 19, tzinfo=UTC))
     'shop/role:a@2026-W47'

@@ -1,4 +1,4 @@
-"""Copies of a ledger file: made while it is served, and read again."""
+"""Copies of a ledger file: how they are made while the ledger is in use, and how they are read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from dpsql.ledger.tables import examine
 
 
 def back_up(path: Path, target: Path, wait: float = 10.0) -> Verification:
-    """Copy the ledger at ``path`` into one new file; what the copy holds, which is sound.
+    """Copy the ledger at ``path`` into one new file; returns the verification of the sound copy.
 
-    The copy is one moment of the ledger: SQLite copies what is in the file and its log, while
+    The copy is the state of the ledger at one moment: SQLite copies the file and its log, while
     others go on writing. It is made under another name beside ``target``, verified, made durable,
-    and only then linked: killed at any point, ``target`` is whole or not there.
+    and only then linked. If the process is killed at any point, ``target`` is complete or does not
+    exist.
     """
     new = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
     with closing(schema.connect_file(path, wait)) as source:
@@ -49,7 +50,7 @@ def _copy(source: sqlite3.Connection, path: Path, new: Path) -> Verification:
     with closing(sqlite3.connect(new, isolation_level=None)) as copy:
         try:
             source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")  # one file, which needs no log to be read
+            copy.execute("PRAGMA journal_mode = DELETE")  # so that one file is the whole copy
         except sqlite3.OperationalError as error:
             code = error.sqlite_errorcode & 0xFF
             if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
@@ -68,9 +69,10 @@ def _copy(source: sqlite3.Connection, path: Path, new: Path) -> Verification:
 
 @contextmanager
 def open_copy(file: Path) -> Iterator[sqlite3.Connection]:
-    """A backup, or any copy of a ledger file, in a database that is thrown away in the end.
+    """A backup, or any copy of a ledger file, opened as a temporary database.
 
-    It is sound, and brought up to the version of today; the file stays as it is.
+    The database is verified to be sound and migrated to the current version; the file is not
+    changed.
     """
     log = file.with_name(file.name + "-wal")
     alone = "" if log.exists() and log.stat().st_size else "&immutable=1"
@@ -95,7 +97,7 @@ def open_copy(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def examine_copy(copy: Database, path: Path) -> Verification:
-    """What a copy holds. Raises unless it is sound."""
+    """Verify a copy. Raises unless it is sound."""
     try:
         integrity = [str(row[0]) for row in copy.execute("PRAGMA integrity_check")]
         found = examine(copy, [] if integrity == ["ok"] else integrity)

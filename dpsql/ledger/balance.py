@@ -1,4 +1,4 @@
-"""What an account has spent and has left, in terms a person understands."""
+"""What an account has spent and has left, in numbers that people understand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsql.privacy.accounting import epsilon_of_zcdp, rho_of_pure
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """An account and the sum of all that was ever charged to it (``spent``, the raw numbers)."""
+    """An account and the sum of all charges to it (``spent``, as stored)."""
 
     account: Account
     spent: Charge
@@ -21,7 +21,7 @@ class Balance:
     """Whether nothing more is admitted before the next window: see ``restore.py``."""
 
     def admits(self, charge: Charge) -> bool:
-        """Whether this charge may be added."""
+        """Whether the account admits this further charge."""
         return not self.closed and rule.admits(self.account, self.spent + charge)
 
     @property
@@ -31,7 +31,7 @@ class Balance:
 
     @property
     def guarantee(self) -> tuple[Fraction, Fraction]:
-        """The (epsilon, delta) of all that was asked so far, by the composition with less epsilon.
+        """The (epsilon, delta) of all queries so far, by the composition that gives less epsilon.
 
         Basic composition gives the plain sums. In a zCDP account the sum of rho converts to an
         epsilon at a quarter of the account's delta, as in the filter.
@@ -45,10 +45,11 @@ class Balance:
 
     @property
     def left(self) -> tuple[Fraction, Fraction]:
-        """The largest epsilon a pure query may cost now, and the largest delta a query may.
+        """The largest epsilon that a pure query may cost now, and the largest delta of any query.
 
-        Never more than the total, although composition in rho would admit a single dear query
-        in an account with little epsilon and much delta. Nothing when the account is closed.
+        The epsilon is never more than the total, although composition in rho would admit a single
+        expensive query in an account with little epsilon and much delta. Both are zero if the
+        account is closed.
         """
         if self.closed:
             return Fraction(0), Fraction(0)
@@ -56,7 +57,7 @@ class Balance:
 
     @property
     def rho(self) -> tuple[Fraction, Fraction] | None:
-        """What rho sums to, and may sum to; None for an account that does not compose in rho."""
+        """The sum of rho and its limit; None for an account that does not compose in rho."""
         limit = rule.rho_limit(self.account)
         return None if limit < 0 else (Fraction(self.spent.rho, NANO), Fraction(limit, NANO))
 
@@ -68,7 +69,7 @@ class Balance:
         if self.spent.threshold > rule.threshold_delta(self.account):
             room = 0
         low, high = max(basic, 0), min(self.account.epsilon, LARGEST - self.spent.epsilon)
-        while low < high:  # the largest that fits: low fits, nothing above high does
+        while low < high:  # low fits, nothing above high does
             middle = (low + high + 1) // 2
             if up(rho_of_pure(Fraction(middle, NANO)), NANO) <= room:
                 low = middle

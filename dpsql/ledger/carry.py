@@ -1,14 +1,17 @@
-"""What was spent before an edit of windows, in the windows that the edit begins.
+"""Carries earlier spending into the windows that an edit of the policy begins.
 
-An account is known by its holder and its window. So an edit of ``per`` or ``time_zone`` begins
-accounts in which nothing is spent, although something was since their windows began.
+An account is identified by its holder and its window. So an edit of ``per`` or ``time_zone`` begins
+accounts without any spending, although their holders may have spent something since these windows
+began.
 
-Claim: after the edit, each account that was ever charged counts all that its holder was charged since the
-    present window began, under whatever windows that was.
-Argument: each hold that stays spent and was made since then is added, unless the window itself was debited;
-    so is what a restore added since then, of which only that time is known. What an earlier edit carried into the
-    same window is left out, where all of it was spent since then; otherwise it counts twice.
-Assumes: one policy at a time. A proxy that still serves the policy before charges its windows.
+Claim: after the edit, each account that was ever charged counts everything that its holder was
+    charged since the present window began, whatever windows were debited then.
+Argument: every hold that stays spent and was made since then is added, unless it debited the window
+    itself. So is every amount that a restore added since then, of which only the time of the
+    restore is known. An amount that an earlier edit carried into the same window is subtracted if
+    all of it was spent since then; otherwise it counts twice.
+Assumes: one policy at a time. A proxy that still serves the previous policy charges the windows of
+    that policy.
 """
 
 from __future__ import annotations
@@ -24,14 +27,14 @@ from dpsql.ledger.states import State
 
 
 class Shortfall(NamedTuple):
-    """What a present window lacks, and when it began ("": it has always been)."""
+    """The charge that a present window lacks, and when the window began ("" without a window)."""
 
     since: str
     charge: Charge
 
 
 def shortfalls(db: Database, find: Find) -> dict[str, Shortfall]:
-    """What each present window lacks of what was spent since it began, by its identity."""
+    """By identity, the part of the spending since it began that each present window lacks."""
     found: dict[str, Shortfall] = {}
     for created, accounts, charge in _spent(db):
         for account, since in _lacking(accounts, created, find):
@@ -40,13 +43,13 @@ def shortfalls(db: Database, find: Find) -> dict[str, Shortfall]:
     for account, since, charge in _carried(db):
         if account in found and since >= found[account].since:
             left = (found[account].charge - charge).numbers
-            rest = Charge(*(max(0, number) for number in left))  # a hold may be cancelled since
+            rest = Charge(*(max(0, number) for number in left))  # a hold may have been cancelled
             found[account] = found[account]._replace(charge=rest)
     return {account: lack for account, lack in found.items() if lack.charge != Charge()}
 
 
 def carry(db: Database, find: Find) -> dict[str, object]:
-    """Add what is missing; what a record says of it."""
+    """Add what is missing to the accounts; returns the entries for the record of it."""
     lacking, spent = shortfalls(db, find), rows.all_spent(db)
     before = {account: spent.get(account, Charge()) for account in lacking}
     rows.set_spent(db, {a: (before[a], before[a] + lack.charge) for a, lack in lacking.items()})
@@ -59,7 +62,7 @@ def carry(db: Database, find: Find) -> dict[str, object]:
 
 
 def _spent(db: Database) -> Iterator[tuple[str, Sequence[str], Charge]]:
-    """When what was charged to which accounts: by holds, and by restores."""
+    """Time, accounts and amount of every charge, by holds and by restores."""
     for state, created, accounts, charge in rows.holds(db):
         if State(state).spent:
             yield created, accounts, charge
@@ -70,7 +73,7 @@ def _spent(db: Database) -> Iterator[tuple[str, Sequence[str], Charge]]:
 
 
 def _lacking(accounts: Sequence[str], created: str, find: Find) -> Iterable[tuple[str, str]]:
-    """The present windows of these accounts that were not debited, though they had begun."""
+    """The present windows of these accounts that had begun by then and were not debited."""
     for account in accounts:
         present = find(account.partition("@")[0])
         if present is not None and present.id not in accounts:

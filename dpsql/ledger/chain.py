@@ -1,9 +1,9 @@
 """The hash chain over a ledger's records: an edit, a gap or a reordering breaks it.
 
-Each record's hash covers its number, its hold, its text and the hash before it. Whoever can write
-the file could also recompute every later hash, so the last hash (``dpsql audit`` prints it) is
-worth keeping somewhere else: a chain that still contains a hash noted earlier is unchanged up to
-there.
+Each record's hash covers its number, its hold, its text and the hash of the record before it.
+Anyone who can write the file can also recompute every later hash. So the last hash (``dpsql audit``
+prints it) should be kept somewhere else: a chain that still contains a hash noted earlier is
+unchanged up to that record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One thing that happened to a hold; ``json`` says what."""
+    """One event in the life of a hold; ``json`` describes it."""
 
     seq: int
     hold: int
@@ -27,18 +27,18 @@ class Record:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The record's text, read."""
+        """The record's text, parsed."""
         content: dict[str, Any] = json.loads(self.json)
         return content
 
     @property
     def intact(self) -> bool:
-        """Whether it is as it was written, as far as its own hash can tell."""
+        """Whether the record fits its own hash."""
         return self.hash == _hash(self.seq, self.hold, self.prev_hash, self.json)
 
 
 OWNER = 0
-"""In place of a hold: what the owner did. No hold has this number."""
+"""The hold number in records of what the owner did. No hold has this number."""
 
 
 def next_record(last: Record, hold: int, content: Mapping[str, object]) -> Record:
@@ -49,7 +49,7 @@ def next_record(last: Record, hold: int, content: Mapping[str, object]) -> Recor
 
 
 def faults(last: Record, record: Record) -> Iterator[str]:
-    """Why ``record`` is not what was written after ``last``: nothing, if all is well.
+    """The reasons why ``record`` is not the one that was written after ``last``; none if it is.
 
     >>> one = next_record(START, 7, {"state": "reserved"})
     >>> two = next_record(one, 7, {"state": "committed"})
@@ -65,11 +65,11 @@ def faults(last: Record, record: Record) -> Iterator[str]:
 
 
 def _hash(seq: int, hold: int, prev_hash: str, text: str) -> str:
-    """Before the first record there is nothing, and its hash is zeros."""
+    """The hash of a record; zeros for ``START``, which stands before the first record."""
     if not seq:
         return "0" * 64
     return hashlib.sha256(f"{seq}\n{hold}\n{prev_hash}\n{text}".encode()).hexdigest()
 
 
 START = Record(0, 0, "{}", "", _hash(0, 0, "", ""))
-"""What the first record follows."""
+"""Stands before the first record."""

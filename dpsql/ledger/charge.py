@@ -1,4 +1,4 @@
-"""What a query costs and what an account spent, in integers: the only numbers a ledger stores."""
+"""Costs of queries and spending of accounts as integers, the only numbers that a ledger stores."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ NANO = 10**9
 ATTO = 10**18
 """Deltas are counted in 1e-18."""
 LARGEST = 2**63 - 1
-"""A store keeps 64-bit integers; a sum beyond is refused, never wrapped."""
+"""The largest 64-bit integer, as a store keeps them; a larger sum is refused, never wrapped."""
 
 
 def up(value: Fraction, unit: int) -> int:
-    """``value`` in ``unit``-ths, rounded up: for what is spent."""
+    """``value`` in ``unit``-ths, rounded up, for spending."""
     return -((-value.numerator * unit) // value.denominator)
 
 
 def down(value: Fraction, unit: int) -> int:
-    """``value`` in ``unit``-ths, rounded down: for what is allowed."""
+    """``value`` in ``unit``-ths, rounded down, for limits."""
     return (value.numerator * unit) // value.denominator
 
 
@@ -42,7 +42,7 @@ class Charge:
 
     @classmethod
     def of(cls, cost: Cost) -> Charge:
-        """The charge for ``cost``. Negative costs do not exist: they would be refunds."""
+        """The charge for ``cost``. A negative cost is an error, since it would be a refund."""
         charge = cls(
             up(cost.epsilon, NANO),
             up(cost.delta, ATTO),
@@ -60,13 +60,13 @@ class Charge:
 
     @property
     def storable(self) -> bool:
-        """Whether each number fits the 64 bits of a store."""
+        """Whether each number fits into the 64 bits of a store."""
         return max(self.numbers) <= LARGEST
 
     def __add__(self, other: Charge) -> Charge:
-        """Both, one after the other."""
+        """The sum of both charges."""
         return Charge(*(a + b for a, b in zip(self.numbers, other.numbers, strict=True)))
 
     def __sub__(self, other: Charge) -> Charge:
-        """This without ``other``, which it contains."""
+        """The difference; ``other`` must be part of this charge."""
         return Charge(*(a - b for a, b in zip(self.numbers, other.numbers, strict=True)))

@@ -1,7 +1,8 @@
-"""What the same queries would have been charged under each composition; what groups are promised.
+"""The guarantee of an account's queries under each composition, and the guarantee for groups.
 
-For reports only. Advanced composition and conversions after the fact are no filters: they say what
-would hold if the queries had been chosen beforehand, so nothing is admitted because of them.
+For reports only. Advanced composition and conversions after the fact are no privacy filters: they
+state what would hold if the queries had been chosen beforehand, so nothing is admitted because of
+them.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from dpsql.ledger.states import State
 from dpsql.privacy.accounting import epsilon_of_zcdp
 
 USUAL_DELTA = Fraction(1, 10**6)
-"""At which delta an account without one is compared."""
+"""The delta at which an account without delta is compared."""
 GROUPS = (1, 2, 5)
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """What all queries of an account reveal together, by one way of adding up."""
+    """The guarantee of all queries of an account together, by one kind of composition."""
 
     name: str
     epsilon: float
@@ -34,7 +35,7 @@ class Composed:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What holds for ``size`` units together. A delta of 1 promises nothing."""
+    """The guarantee for ``size`` units together. A delta of 1 guarantees nothing."""
 
     size: int
     epsilon: float
@@ -42,7 +43,7 @@ class Promise:
 
 
 def charges(records: Iterable[Record]) -> dict[str, list[Charge]]:
-    """Every charge that counts, by account."""
+    """Every charge that counts as spent, by account."""
     found: dict[str, list[Charge]] = {}
     holds: dict[int, tuple[list[str], Charge]] = {}
     for record in records:
@@ -62,7 +63,7 @@ def charges(records: Iterable[Record]) -> dict[str, list[Charge]]:
 def compare(account: Account, spent: Sequence[Charge]) -> tuple[Composed, ...]:
     """Basic, advanced and zCDP composition of an account's charges, at the account's delta.
 
-    Claim: each is a guarantee of the queries in ``spent`` had they been fixed beforehand.
+    Claim: each would be a guarantee of the queries in ``spent`` if they had been fixed beforehand.
     Assumes: each charge is a guarantee of its query.
     Argument: basic composition; Kairouz, Oh, Viswanath 2015, theorem 3.5, and never more than
         basic; approximate zCDP with the tight conversion. Printed numbers are rounded up.
@@ -91,10 +92,11 @@ def _advanced(spent: Sequence[Charge], slack: Fraction, basic: Composed) -> Comp
 
 
 def promises(balance: Balance, sizes: Sequence[int] = GROUPS) -> tuple[Promise, ...]:
-    """What the spending so far promises to groups of units of these sizes.
+    """The guarantee that the spending so far gives to groups of units of these sizes.
 
-    Claim: the neighbouring databases that differ in ``size`` units are (epsilon, delta)-close.
-    Assumes: what was charged is a guarantee for databases that differ in one unit.
+    Claim: the transcripts on two databases that differ in ``size`` units are
+        (epsilon, delta)-indistinguishable.
+    Assumes: each charge is a guarantee for databases that differ in one unit.
     Argument: the group property of (epsilon, delta)-DP (Dwork and Roth 2014, theorem 2.2 and its
         remark); where every step is zCDP without an approximation, k units have k**2 rho (Bun and
         Steinke 2016, proposition 1.9).
@@ -124,5 +126,5 @@ def _group_delta(epsilon: float, delta: float, size: int) -> float:
 
 
 def _up(value: Fraction) -> float:
-    """A double that is not below ``value``, a little above rounding errors before it."""
+    """A double that is not below ``value``, with a margin for earlier rounding errors."""
     return math.nextafter(float(value) * (1 + 1e-12), math.inf) if value else 0.0

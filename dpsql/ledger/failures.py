@@ -1,4 +1,4 @@
-"""What can be wrong with a ledger file, in words for the person who can mend it."""
+"""The failures of a ledger, described for the person who can repair it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsql.diagnostics.refusal import LedgerFailed
 Place = Path | str
 """A ledger's file, or the name of the server that keeps it."""
 UNREADABLE = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
-"""What reading values raises that dpsql did not write."""
+"""The errors that may be raised by reading values that dpsql did not write."""
 NOTHING_LOST = "nothing was answered, and what was spent is still recorded"
 
 RESTORE = "stop dpsql and run dpsql ledger restore with the latest backup; it keeps what is there"
@@ -62,7 +62,7 @@ _SQLITE: dict[int, tuple[str, str]] = {
 
 
 class LedgerDamaged(LedgerFailed):
-    """A ledger that cannot be read as dpsql wrote it."""
+    """A ledger whose contents are not as dpsql wrote them."""
 
 
 _DAMAGED = {
@@ -76,7 +76,7 @@ _DAMAGED = {
 
 
 def from_sqlite(path: Path, error: sqlite3.Error) -> LedgerFailed:
-    """SQLite's error as ours. Its own words are dropped: the code says all that can be acted on."""
+    """SQLite's error as a ``LedgerFailed``. Its text is dropped: the code is enough to act on."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     wrong, instead = _SQLITE.get(code, ("cannot be used", "run dpsql audit on it"))
     kind = LedgerDamaged if code in _DAMAGED else LedgerFailed
@@ -173,7 +173,7 @@ def closed_ledger(path: Place) -> LedgerFailed:
 
 
 def wrong_move(path: Place, hold: int, now: str, then: str) -> LedgerFailed:
-    """A hold that cannot go where the caller wants it."""
+    """A hold that cannot move to the state that the caller asks for."""
     return LedgerFailed(
         "has a charge in another state than dpsql expects",
         "ask again; what was charged stays charged",
@@ -197,7 +197,7 @@ def rolled_back(path: Place) -> LedgerFailed:
 
 
 def restore_interrupted(path: Place) -> LedgerFailed:
-    """What a killed restore leaves in place of a damaged file."""
+    """A restore was killed while it replaced a damaged file."""
     return LedgerDamaged(
         "is missing: a restore was interrupted",
         "run the same dpsql ledger restore again; the damaged file is kept beside it",
@@ -206,7 +206,7 @@ def restore_interrupted(path: Place) -> LedgerFailed:
 
 
 def missing_ledger(path: Place) -> LedgerFailed:
-    """No ledger where the policy says that there must be one."""
+    """There is no ledger, although the policy says that it must exist."""
     return LedgerFailed(
         "does not exist, and the policy says that it must",
         "run dpsql ledger restore with the latest backup; only for a new data set, serve once "
@@ -216,7 +216,7 @@ def missing_ledger(path: Place) -> LedgerFailed:
 
 
 def slow(path: Place, seconds: float) -> LedgerFailed:
-    """A store that said nothing for too long."""
+    """A store that did not answer in time."""
     return LedgerFailed(
         "did not answer in time",
         f"check its server, disk and network; {NOTHING_LOST}",
@@ -226,7 +226,7 @@ def slow(path: Place, seconds: float) -> LedgerFailed:
 
 
 def head_unnoted(path: Place, file: Path, reason: str) -> LedgerFailed:
-    """A last hash that could not be written where the policy wants it noted."""
+    """The last hash could not be written to the file that the policy names for it."""
     return LedgerFailed(
         "has a head that cannot be noted",
         f"give the account that runs dpsql write permission there, or free some space; {NOTHING_LOST}",

@@ -1,7 +1,7 @@
-"""When one more charge is admitted: the rule that makes a limit a guarantee.
+"""The rule by which one more charge is admitted, which makes a limit a guarantee.
 
-The analyst chooses each query after seeing all earlier answers, so the rule has to be a *privacy
-filter*: valid although the charges themselves depend on noisy answers.
+The analyst chooses each query after seeing all earlier answers. So the rule has to be a *privacy
+filter*: it must be valid although the charges themselves depend on noisy answers.
 
 Rule
     Let (E, D) be an account's limits and let sums run over everything charged, this charge
@@ -33,7 +33,7 @@ Argument (zCDP)
     ends inside B satisfied B at every step. Each admitted transcript ends inside A or B.
 
     1. Transcripts in S that end inside A. They are, with the same probabilities, transcripts of
-       the interaction in which A alone is the filter. That one is (E, D/2)-DP by the basic
+       the interaction in which A alone is the filter. That interaction is (E, D/2)-DP by the basic
        argument, so  P(S, ends in A) <= e^E Q(S, ends in A) + D/2.
        (In other words: each step is purely epsilon_i-indistinguishable except on a bad event of
        mass delta_i; off the bad events the privacy loss is at most sum epsilon_i <= E.)
@@ -48,17 +48,18 @@ Argument (zCDP)
     adaptive adversaries over small menus and finds none above D.
 
     A refused charge violated A and B, so either filter alone would have refused it too.
-    Cancelled holds contacted no engine and are no steps; they only made the sums of others
-    larger when those were admitted. Several queries may be under way at once: both filters hold
+    Cancelled holds contacted no engine, so they are no steps. They only made the sums larger at
+    which other charges were admitted. Several queries may be under way at once: both filters hold
     under concurrent composition (Lyu 2022; Haney et al. 2023), in the order of admission.
     When the owner changes limits, the claim is about the largest E and D that were in force.
 
-Privacy loss distributions are no part of it, not even inside one query, whose mechanisms are fixed
+Privacy loss distributions are not used, not even inside one query, whose mechanisms are fixed
 beforehand and where they would be sound. They turn a query's noise into a smaller epsilon at some
-delta; B adds rho, so it gains nothing. A would gain 6 to 8 % for Gaussian noise, and nothing for
-Laplace noise on up to ten statistics (10 % on twenty, at delta 1e-8), for a delta that such a query
-does not need otherwise and that pure accounts do not have: ``benchmarks/composition.py`` prints the
-table. For that, charges would rest on floating-point curves, which are for one-dimensional noise.
+delta. B adds rho, so it gains nothing. A would gain 6 to 8 % for Gaussian noise, and nothing for
+Laplace noise on up to ten statistics (10 % on twenty, at delta 1e-8). This would cost a delta that
+such a query does not need otherwise and that pure accounts do not have:
+``benchmarks/composition.py`` prints the table. Charges would then rest on floating-point curves,
+which are for one-dimensional noise.
 """
 
 from __future__ import annotations
@@ -87,17 +88,17 @@ def within_zcdp(account: Account, total: Charge) -> bool:
 
 
 def basic_delta(account: Account) -> int:
-    """What the deltas of basic composition may sum to, in atto."""
+    """The limit on the sum of deltas in basic composition, in atto."""
     return account.delta // 2 if account.zcdp else account.delta
 
 
 def threshold_delta(account: Account) -> int:
-    """What the threshold deltas of branch B may sum to, in atto."""
+    """The limit on the sum of threshold deltas in branch B, in atto."""
     return account.delta // 4
 
 
 def rho_limit(account: Account) -> int:
-    """What rho may sum to, in nano; -1 where nothing is admitted in rho."""
+    """The limit on the sum of rho, in nano; -1 if nothing is admitted in rho."""
     if not account.zcdp or account.epsilon == 0 or account.delta < 4:
         return -1
     return _rho_limit(account.epsilon, account.delta // 4)

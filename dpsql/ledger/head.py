@@ -1,11 +1,11 @@
-"""The last hash of a ledger, noted in a file elsewhere after each change, before anything leaves.
+"""The last hash of a ledger, noted in a separate file after each change, before any answer leaves.
 
-Claim: when every change was made with the same note, an answer that left was paid for by a record
+Claim: if every change was made with the same note, every answer that left was paid for by a record
     at or before the noted one. So a ledger whose last record is the noted one lacks nothing, and a
     ledger without the noted record is an older copy.
 Assumes: the file of the note is not restored with the ledger, and only dpsql writes it.
-Argument: a change returns only after its record is durable and then noted; several processes write
-    the note one after the other, and never an earlier record over a later one.
+Argument: a change returns only after its record is durable and then noted. Several processes write
+    the note one after the other, and never replace a later record by an earlier one.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ EMPTY = Head.of(START)
 
 @dataclass(frozen=True, slots=True)
 class HeadNote:
-    """A file with the last head of the ledger at ``place``: one line that is written over."""
+    """A file with the last head of the ledger at ``place``: one line, which is overwritten."""
 
     file: Path
     place: failures.Place
 
     def read(self) -> Head:
-        """What is noted; the head of an empty ledger, if nothing is."""
+        """The noted head; the head of an empty ledger, if none is noted."""
         try:
             text = self.file.read_text(encoding="ascii")
         except FileNotFoundError:
@@ -57,7 +57,7 @@ class HeadNote:
         return self._parse(text)
 
     def write(self, head: Head, *, anew: bool = False) -> None:
-        """Note this head, durably, unless a later one is noted; ``anew`` whatever is noted."""
+        """Note this head durably, unless a later one is noted; with ``anew`` in any case."""
         try:
             number = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
             try:

@@ -1,4 +1,4 @@
-"""What an operator watches, in Prometheus' text form. Labels name accounts, never people or SQL."""
+"""Metrics for operators, in Prometheus' text form. Labels name accounts, never people or SQL."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dpsql.ledger.balance import Balance
 from dpsql.ledger.store import Size
 
 SECONDS = (0.002, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0)
-"""Upper ends of the classes into which times are counted."""
+"""Upper ends of the buckets into which times are counted."""
 _ENDS = ("answered", "recalled", "refused", "failed")
 _OWN: Mapping[str, tuple[str, ...]] = {"holder": (), "role": (), "session": (), "table": ()}
-"""Labels of accounts: names of the policy, those that an account has."""
+"""Labels of accounts; an account has those for which it has a name in the policy."""
 
 
 def _account(quantity: str, name: str, about: str) -> Metric:
@@ -58,21 +58,24 @@ METRICS: Mapping[str, Metric] = {
         STATEMENTS, ANSWER_SECONDS, CHARGE_SECONDS, BUILD, POLICY, READABLE, RECORDS, BYTES,
     )
 }  # fmt: skip
-"""All that there are of a policy and its ledger; labels without listed values hold names of the policy."""
+"""All metrics of a policy and its ledger.
+
+Labels without listed values hold names of the policy.
+"""
 
 
 class Histogram:
-    """How long something took, in classes. Safe for threads."""
+    """Counts durations in buckets. Safe for threads."""
 
     def __init__(self, metric: Metric) -> None:
-        """Nothing has happened yet."""
+        """An empty histogram."""
         self._metric, self._lock = metric, threading.Lock()
         self._times: Counter[float] = Counter()
         self._count, self._seconds = 0, 0.0
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Count what happens inside, however it ends."""
+        """Count the duration of the ``with`` block, however it ends."""
         start = time.perf_counter()
         try:
             yield
@@ -80,7 +83,7 @@ class Histogram:
             self.add(time.perf_counter() - start)
 
     def add(self, seconds: float) -> None:
-        """One more."""
+        """Count one more duration."""
         with self._lock:
             self._count += 1
             self._seconds += seconds
@@ -88,7 +91,7 @@ class Histogram:
                 self._times[end] += seconds <= end
 
     def lines(self) -> Iterator[str]:
-        """As Prometheus reads it."""
+        """The histogram in Prometheus' text form."""
         with self._lock:
             times, count, seconds = dict(self._times), self._count, self._seconds
         name = self._metric.name
@@ -101,7 +104,7 @@ class Histogram:
 
 
 CHARGES = Histogram(CHARGE_SECONDS)
-"""Of all ledgers of this process."""
+"""The histogram for all ledgers of this process."""
 
 
 @dataclass(slots=True)
@@ -112,16 +115,16 @@ class Outcome:
 
 
 class Counters:
-    """How many statements ended how, and how long they took. Safe for threads."""
+    """Counts statements by how they ended, and their durations. Safe for threads."""
 
     def __init__(self) -> None:
-        """Nothing has happened yet."""
+        """Counters at zero."""
         self._lock = threading.Lock()
         self._ends, self._times = Counter[str](), Histogram(ANSWER_SECONDS)
 
     @contextmanager
     def timed(self) -> Iterator[Outcome]:
-        """Count the statement that is answered inside, and how long it took."""
+        """Count the statement that is answered in the ``with`` block, and its duration."""
         outcome, start, how = Outcome(), time.perf_counter(), "failed"
         try:
             yield outcome
@@ -133,13 +136,13 @@ class Counters:
             self.ended(how, time.perf_counter() - start)
 
     def ended(self, how: str, seconds: float) -> None:
-        """A statement was ``answered``, ``recalled``, ``refused`` or ``failed``."""
+        """Count a statement that was ``answered``, ``recalled``, ``refused`` or ``failed``."""
         with self._lock:
             self._ends[how] += 1
         self._times.add(seconds)
 
     def lines(self) -> Iterator[str]:
-        """The counters as Prometheus reads them."""
+        """The counters in Prometheus' text form."""
         with self._lock:
             ends = dict(self._ends)
         yield from head(STATEMENTS)
@@ -149,7 +152,7 @@ class Counters:
 
 
 def of_accounts(balances: Iterable[Balance]) -> Iterator[str]:
-    """What each account may spend, has spent and has left."""
+    """The limit, the spending and the rest of each account, in Prometheus' text form."""
     unique: Sequence[Balance] = list({b.account.id: b for b in balances}.values())
     for name, about, pair in _QUANTITIES:
         for i, quantity in enumerate(("epsilon", "delta")):
@@ -159,7 +162,7 @@ def of_accounts(balances: Iterable[Balance]) -> Iterator[str]:
 
 
 def of_ledger(size: Size | None) -> Iterator[str]:
-    """How large a ledger is; None where it cannot be read."""
+    """The size of a ledger, in Prometheus' text form; ``size`` is None if it cannot be read."""
     yield from single(READABLE, 0 if size is None else 1)
     if size is not None:
         yield from single(RECORDS, size.records)
@@ -167,7 +170,7 @@ def of_ledger(size: Size | None) -> Iterator[str]:
 
 
 def single(metric: Metric, value: float, **labels: str) -> list[str]:
-    """A family of one number."""
+    """A metric with one sample, in Prometheus' text form."""
     return [*head(metric), sample(metric.name, labels, value)]
 
 

@@ -1,13 +1,13 @@
-"""Ledgers that an earlier dpsql wrote, brought up to date: inside one transaction, all or nothing.
+"""Migrates ledgers of earlier versions to the current one, in one transaction: all or nothing.
 
-Records are never touched, so every hash noted before stays in the chain. What each version added:
+Records are never changed, so every hash noted before stays in the chain. What each version added:
 
 2   families and noise of releases, and later an index of the owner's records
 3   the pieces of a release, each under its own name
 4   a seal over the balances; records of what an owner does to the ledger itself
 
-Releases of versions 1 and 2 are whole answers under keys that nobody asks for any more. They are
-dropped: the same questions are paid again. What was spent stays as it is.
+Releases of versions 1 and 2 are whole answers under keys that are no longer looked up. They are
+dropped, so the same questions are paid again. What was spent does not change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WHOLE_RELEASES = 3
 
 
 def is_old(place: failures.Place, version: str | None) -> bool:
-    """Whether a ledger of this version must be migrated. Raises where that cannot be."""
+    """Whether a ledger of this version must be migrated. Raises if it cannot be."""
     if version == VERSION:
         return False
     if version is None or not version.isdecimal() or not int(version):
@@ -33,7 +33,7 @@ def is_old(place: failures.Place, version: str | None) -> bool:
 
 
 def migrate(db: Database, place: failures.Place, release: tuple[str, ...]) -> None:
-    """Bring it up to date; nothing, if another process has. ``release`` makes that table anew."""
+    """Migrate a ledger, unless another process has; ``release`` creates the table of releases."""
     version = rows.meta(db).get("version")
     if not is_old(place, version):
         return

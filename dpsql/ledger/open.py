@@ -1,4 +1,4 @@
-"""The ledger that a policy names, in whatever store."""
+"""Opens the ledger that a policy names, in any store."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dpsql.policy.model import LedgerKeeping, LedgerServer, Policy
 
 
 def open_ledger(policy: Policy, clock: Clock, *, settle: bool = True) -> TableLedger:
-    """Open it; it is made if there is none and the policy allows it.
+    """Open the ledger of a policy; it is created if there is none and the policy allows it.
 
-    Without ``settle`` for those who only look, or mend it.
+    Without ``settle``, open holds are left as they are, for callers that only read or repair it.
     """
     keeping = policy.ledger_keeping
     if policy.ledger_server is not None:
@@ -25,7 +25,7 @@ def open_ledger(policy: Policy, clock: Clock, *, settle: bool = True) -> TableLe
 def on_server(
     server: LedgerServer, clock: Clock, keeping: LedgerKeeping, *, settle: bool
 ) -> TableLedger:
-    """psycopg is asked for only by those whose ledger is on a server."""
+    """Open a ledger on a server; psycopg is imported here, so that only such ledgers need it."""
     try:
         from dpsql.ledger.postgres import PostgresLedger
     except ImportError:

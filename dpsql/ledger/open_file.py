@@ -1,15 +1,18 @@
-"""Whether the file of an open ledger is still the one that was opened, with what was written to it.
+"""Checks that the file of an open ledger is still the one that was opened, and unchanged by others.
 
-SQLite itself does not notice when its file is removed, replaced, or written over with an older
-copy. So before each use it is looked at which files the names of the ledger and its log lead to;
-and in each transaction that writes, whether the file was written to since the one before. Only
-copying the log into it does that. Ledgers do it themselves (SQLite's own copying is off), while
-no other writes. A number in the log counts it: an odd one announces a copy, and the next even one
-says that it is done. So a file that was written to without a larger number, and without a copy
-that was announced, was written by something else. Copies that were put back through SQLite are
-found by their records: see ``Writer``.
+SQLite itself does not notice when its file is removed, replaced, or overwritten with an older copy.
+So before each use, the identities of the file and of its log are compared with those at opening. In
+each transaction that writes, the file's size and time are compared with those of the transaction
+before.
 
-Nothing here opens the file: closing it again would take SQLite's locks from this process.
+Only copying the log into the file (a checkpoint) changes the file. Ledgers copy the log themselves
+(SQLite's automatic checkpoints are off), while no other process writes. A number, which is written
+through the log, counts the copies: an odd number announces a copy, and the next even number says
+that it is done. So a file that was changed without a larger number, and without an announced copy,
+was changed by something else. Older copies that were put back through SQLite are found by their
+records: see ``Writer``.
+
+Nothing here opens the file: closing it again would release SQLite's locks of this process.
 """
 
 from __future__ import annotations
@@ -22,14 +25,14 @@ from pathlib import Path
 from dpsql.ledger import failures, schema
 
 LOG_BYTES = 4_000_000
-"""From this size on, the log is copied into the file."""
+"""A log of at least this size is copied into the file."""
 
 
 class OpenFile:
-    """The file of a ledger and its log, as they were when this was made."""
+    """The file of a ledger and its log, with their identities when this object was created."""
 
     def __init__(self, path: Path) -> None:
-        """To be made once the file is open, so that it has its log."""
+        """Must be created after the file was opened, so that the log exists."""
         self._path, self._log = path, path.with_name(path.name + "-wal")
         self._known = _identity(path), _identity(self._log)
         self._written: tuple[int, int] | None = None
@@ -37,12 +40,12 @@ class OpenFile:
         self._announced = False
 
     def check(self) -> None:
-        """Raise if they are others now."""
+        """Raise if the names lead to other files now."""
         if (_identity(self._path), _identity(self._log)) != self._known:
             raise failures.replaced_file(self._path)
 
     def check_content(self, connection: sqlite3.Connection) -> None:
-        """Raise if something else wrote to the file; inside a transaction that writes."""
+        """Raise if something else wrote to the file; call it inside a transaction that writes."""
         self.check()
         written = self._state()
         if written == self._written:
@@ -55,19 +58,19 @@ class OpenFile:
         self._written, self._copies = written, copies
 
     def copy_log(self, connection: sqlite3.Connection, begin: Callable[[], None]) -> None:
-        """Copy the log into the file, if it is large; ``begin`` begins a transaction that writes."""
+        """Copy the log into the file if it is large; ``begin`` begins a transaction that writes."""
         size = self._log.stat().st_size
         if size < LOG_BYTES:
             self._least = 0
         if size < max(LOG_BYTES, self._least):
             return
-        self._least = size + LOG_BYTES  # a reader may keep the log from being begun anew
+        self._least = size + LOG_BYTES  # a reader may keep the log from being reset
         begin()
         copies = _copies(connection)
         number = copies + (2 if _announces(copies) else 1)
         connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")
-        begin()  # so that nobody looks while the file is being written
+        begin()  # so that no process checks the file while it is being written
         if _copies(connection) != number:  # another process is about to copy
             connection.execute("ROLLBACK")
             return
@@ -79,7 +82,7 @@ class OpenFile:
         self._written, self._copies, self._announced = written, number + 1, False
 
     def _state(self) -> tuple[int, int]:
-        """What writing to the file changes."""
+        """The file's size and time, which change when the file is written to."""
         found = self._path.stat()
         return found.st_size, found.st_mtime_ns
 
@@ -91,7 +94,7 @@ def _copies(connection: sqlite3.Connection) -> int:
 
 
 def _announces(copies: int) -> bool:
-    """Whether a copy was announced, and is not known to be done: its process may have ended."""
+    """Whether a copy was announced and not reported as done; its process may have ended."""
     return copies % 2 == 1
 
 

@@ -1,4 +1,4 @@
-"""Which process opened a hold, and whether it still lives: only then can the hold still move."""
+"""The process that opened a hold, and whether it is still alive: else the hold cannot move."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from pathlib import Path
 
 PROC = Path("/proc")
 UNJUDGED = timedelta(days=1)
-"""After this long, a process that cannot be seen from here is taken for dead."""
+"""After this time, a process that cannot be seen from here is taken for dead."""
 
 _open: set[str] = set()
 
 
 def enlist() -> str:
-    """A name for one opened ledger of this process: boot/namespace/process/started/token."""
+    """A new name for one opened ledger of this process: boot/namespace/process/started/token."""
     name = "/".join((*_here(), str(os.getpid()), _start_time(os.getpid()), secrets.token_hex(8)))
     _open.add(name)
     return name
 
 
 def retire(owner: str) -> None:
-    """This ledger was closed; whatever it left open will not move again."""
+    """Note that this ledger was closed; holds that it left open will not move again."""
     _open.discard(owner)
 
 
 def has_ended(owner: str, age: timedelta) -> bool:
-    """Whether the ledger of this name, which made a hold ``age`` ago, is surely no longer open.
+    """Whether the opened ledger of this name, which made a hold ``age`` ago, is surely closed.
 
-    An error here costs no privacy: a hold is spent while its owner lives, and stays spent after.
+    An error here costs no privacy: a hold counts as spent while its owner lives, and afterwards.
     """
     boot, namespace, process, started, _ = (owner + "////").split("/")[:5]
     if not process.isdecimal() or boot != _here()[0]:
@@ -51,7 +51,7 @@ def _here() -> tuple[str, str]:
 
 
 def _start_time(process: int) -> str:
-    """When the process began, in ticks since boot; "" if it has ended, "-" if nobody can tell."""
+    """The start time of a process, in ticks since boot; "" if it has ended, "-" if not known."""
     try:
         state, *fields = (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
     except OSError:

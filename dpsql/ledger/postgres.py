@@ -1,9 +1,9 @@
-"""A ledger in PostgreSQL: several proxies on several machines share one.
+"""A ledger in PostgreSQL, which several proxies on several machines can share.
 
-Writers follow one another: every transaction that writes first locks one row, so what it then
-reads is what the one before it wrote, and the whole is as serial as a file. A commit returns when
-the server's disk has it. Connect to the primary, without a pooler that shares sessions: the lock
-by which others know that this proxy lives belongs to its session.
+Writers run one after the other: every transaction that writes first locks one row. So it reads what
+the transaction before it wrote, and the whole is as serial as a file. A commit returns when the
+server's disk has it. Connect to the primary, without a pooler that shares sessions: the lock that
+tells others that this proxy is alive belongs to its session.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Connect = Callable[[], Connection]
 
 
 class PostgresLedger(TableLedger):
-    """A ledger on a server. ``open`` makes it."""
+    """A ledger on a server. Use ``open`` to create one."""
 
     def __init__(
         self, opener: Connect, place: str, clock: Clock, wait: float, note: HeadNote | None,
         ended: threading.Event,
     ) -> None:  # fmt: skip
-        """Use ``open``; this only fits the parts together."""
+        """Use ``open`` instead; this only sets the attributes."""
         self.place, self._name = place, place
         self._clock, self._connect, self._ended = clock, opener, ended
         self._key = secrets.randbits(63)
@@ -65,10 +65,10 @@ class PostgresLedger(TableLedger):
         settle: bool = True,
         must_exist: bool = False,
     ) -> PostgresLedger:
-        """The ledger in ``schema`` at ``dsn``, made if there is none and need not be.
+        """The ledger in ``schema`` at ``dsn``; it is created if missing, unless ``must_exist``.
 
-        Holds of proxies that are gone are settled: they stay spent. Without ``settle`` nothing
-        is done yet; for those who look, or mend. ``head`` is the file for ``HeadNote``.
+        Holds of proxies that are gone are settled: they stay spent. Without ``settle`` they are
+        left alone, for callers that only read or repair. ``head`` is the file for ``HeadNote``.
         """
         place, ended = place_name(dsn, schema), threading.Event()
 
@@ -85,9 +85,9 @@ class PostgresLedger(TableLedger):
         return ledger
 
     def close(self) -> None:
-        """Let go of the server. Holds that are still open stay spent."""
+        """Close the connections. Holds that are still open stay spent."""
         if os.getpid() != self._process:
-            return  # the parent's: closing it here would disturb the parent
+            return  # the connections are the parent's: closing them would disturb it
         self._ended.set()
         self._writer.close()
         self._closed = True
@@ -117,7 +117,7 @@ class PostgresLedger(TableLedger):
         since = time.monotonic()
         with self._reading:
             self._check_open()
-            if self._silent > since:  # while this one waited: it need not find out for itself
+            if self._silent > since:  # another reader found it silent while this one waited
                 raise failures.slow(self.place, self._patience)
             begun = time.monotonic()
             try:
@@ -138,7 +138,7 @@ class PostgresLedger(TableLedger):
                     self._drop_reader()
 
     def _moment(self) -> Connection:
-        """The reader inside a new transaction; connected anew if the server was away."""
+        """The reader inside a new transaction; it connects again if the server was away."""
         if self._reader is not None:
             if answers(self._reader, _MOMENT):
                 return self._reader
@@ -153,7 +153,7 @@ class PostgresLedger(TableLedger):
             raise failures.closed_ledger(self.place)
 
     def _let_go(self, begun: float) -> None:
-        """The reading that began then has failed; whether the server was silent is remembered."""
+        """Drop the reader after a failed read that began then; note if the server was silent."""
         self._drop_reader()
         now = time.monotonic()
         if now - begun >= self._patience:
@@ -179,9 +179,9 @@ class PostgresLedger(TableLedger):
             connection.raw.close()
 
     def _gone(self, db: Database, owner: str, age: timedelta) -> bool:  # noqa: ARG002
-        """A proxy that lives holds the lock of its name for as long as it is connected.
+        """A live proxy holds the lock of its name for as long as it is connected.
 
-        One that lost its connection for a moment may be taken for dead: its open queries then
+        A proxy that lost its connection for a moment may be taken for dead. Its open queries then
         stay spent and cannot be answered.
         """
         if owner == self._owner:
@@ -193,7 +193,7 @@ class PostgresLedger(TableLedger):
         return []  # the server checks its own pages
 
     def _bytes(self, db: Database) -> int:
-        """The tables with their indexes."""
+        """The size of the tables with their indexes."""
         [(found,)] = db.execute(
             "SELECT sum(pg_total_relation_size(oid)) FROM pg_class"
             " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
@@ -206,7 +206,7 @@ class PostgresLedger(TableLedger):
 
 
 class PostgresWriter(Writer):
-    """The connection that writes; connected anew when the server was away."""
+    """The connection that writes; it connects again when the server was away."""
 
     fatal: ClassVar[type[Exception]] = psycopg.Error
 
@@ -219,7 +219,7 @@ class PostgresWriter(Writer):
         self.connection: Connection | None = None
 
     def same(self, connection: Connection) -> Connection:
-        """The connection, if it leads to the ledger that was opened."""
+        """Return the connection if it leads to the ledger that was opened; else raise."""
         self._identity = self._identity or connection.identity
         if connection.identity != self._identity:
             connection.raw.close()
@@ -267,7 +267,7 @@ class PostgresWriter(Writer):
 
 
 def answers(connection: Connection, begin: str) -> bool:
-    """Begin a transaction. False if the server went away since the last one: ask it anew."""
+    """Begin a transaction. False if the server went away since the last one: connect again."""
     try:
         connection.execute(begin)
     except postgres_failures.Hung:
@@ -281,7 +281,7 @@ _MOMENT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 def place_name(dsn: str, schema: str) -> str:
-    """What messages call a ledger on a server: never more of the dsn than host and database.
+    """The name of a ledger on a server in messages: only host and database of the dsn, and schema.
 
     >>> place_name("host=db.example.org dbname=budgets user=dpsql", "dpsql")
     'db.example.org/budgets/dpsql'

@@ -1,4 +1,4 @@
-"""What can be wrong with a ledger in PostgreSQL, in words for the person who can mend it."""
+"""The failures of a ledger in PostgreSQL, described for the person who can repair it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HUNG = (
 
 
 class Hung(psycopg.OperationalError):
-    """The server said nothing for too long; the connection is closed."""
+    """The server did not answer in time; the connection is closed."""
 
 
 _STATES: dict[str, tuple[str, str]] = {
@@ -51,7 +51,7 @@ _OTHER = ("is damaged, or was changed by something other than dpsql", RESTORE_SE
 
 
 def from_postgres(place: str, error: Exception) -> LedgerFailed:
-    """PostgreSQL's error as ours. Its own words are dropped: the state says what to do."""
+    """PostgreSQL's error as a ``LedgerFailed``. Its text is dropped: the state says what to do."""
     if isinstance(error, psycopg.errors.QueryCanceled | Hung):
         return LedgerFailed(_HUNG[0], _HUNG[1], place=place)
     state = getattr(error, "sqlstate", None) or ""
@@ -62,7 +62,7 @@ def from_postgres(place: str, error: Exception) -> LedgerFailed:
 
 
 def no_fsync(place: str) -> LedgerFailed:
-    """A server that says "done" before it is: charges could vanish with its power."""
+    """A server that reports a commit before it is durable: a power failure could lose charges."""
     return LedgerFailed(
         "is on a server that does not wait for its disk",
         "set fsync = on and full_page_writes = on in postgresql.conf",
@@ -71,7 +71,7 @@ def no_fsync(place: str) -> LedgerFailed:
 
 
 def another(place: str) -> LedgerFailed:
-    """The schema was dropped or made anew while it was open."""
+    """The schema was dropped or created again while it was open."""
     return LedgerFailed(
         "was removed or replaced while it was open",
         "stop dpsql and put the schema back, since it knows what was spent; where it is lost, "

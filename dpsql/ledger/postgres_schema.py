@@ -1,4 +1,4 @@
-"""The tables of a ledger in PostgreSQL: making them, and opening a connection to them."""
+"""The tables of a ledger in PostgreSQL: creating them, and opening a connection to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsql.ledger import failures, postgres_failures, rows
 from dpsql.ledger.migrate import VERSION, is_old, migrate
 
 MAKING = 0x6470_736C
-"""The advisory lock under which a ledger is made."""
+"""The advisory lock under which a ledger is created."""
 
 _TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -70,22 +70,22 @@ Steps = Generator[Any, Any, Any]
 
 
 class Patient(psycopg.Connection[Any]):
-    """A connection whose every wait for the server ends.
+    """A connection on which every wait for the server ends.
 
-    A server that hangs, or a network that swallows what is sent, cannot keep a deadline of its own:
-    this one is kept here, whatever the server does.
+    A server that hangs, or a network that loses packets, cannot enforce a deadline. This deadline
+    is enforced here, whatever the server does.
     """
 
     patience = 10.0
-    """Seconds for one answer of the server."""
+    """The most seconds to wait for one answer of the server."""
     _ended = False
 
     def end(self) -> None:
-        """Let whoever waits for the server give up, at once; for another thread."""
+        """Make a thread that waits for the server give up at once; called by another thread."""
         self._ended = True
 
     def wait(self, gen: Steps, *arguments: Any, **options: Any) -> Any:
-        """As psycopg waits, but not for ever."""
+        """Wait as psycopg does, but not beyond ``patience``."""
         deadline = time.monotonic() + self.patience
         steps = unless(lambda: self._ended or time.monotonic() > deadline, gen)
         try:
@@ -96,7 +96,10 @@ class Patient(psycopg.Connection[Any]):
 
 
 def unless(given_up: Callable[[], bool], gen: Steps) -> Steps:
-    """The same steps of psycopg's protocol, of which it asks for several in a second."""
+    """The steps of psycopg's protocol, ended by ``Hung`` once ``given_up`` is true.
+
+    psycopg takes several steps in a second.
+    """
     try:
         step = next(gen)
         while True:
@@ -109,7 +112,7 @@ def unless(given_up: Callable[[], bool], gen: Steps) -> Steps:
 
 
 def _making(ended: threading.Event) -> type[Patient]:
-    """Connections that are not made to the end when nobody wants them any more."""
+    """A class of connections that stop connecting once ``ended`` is set."""
 
     class Making(Patient):
         @classmethod
@@ -120,10 +123,10 @@ def _making(ended: threading.Event) -> type[Patient]:
 
 
 class Connection:
-    """A psycopg connection that speaks as ``rows`` does: text with ``?``, rows as tuples."""
+    """A psycopg connection as ``rows`` uses it: statements with ``?``, rows as tuples."""
 
     def __init__(self, raw: Patient, identity: str) -> None:
-        """``identity`` tells this ledger from one that was made later in its place."""
+        """``identity`` distinguishes this ledger from one that was created later in its place."""
         self.raw, self.identity = raw, identity
 
     def execute(self, text: str, parameters: Sequence[Any] = (), /) -> psycopg.Cursor[Any]:
@@ -132,9 +135,9 @@ class Connection:
 
 
 SLOWEST_SERVER = 10
-"""Seconds that a busy server may take to let someone in."""
+"""The most seconds that a busy server may take to accept a connection."""
 LOCKED = 2.0
-"""Seconds after which a server that waits for a lock should have said that it gave up."""
+"""Seconds beyond a lock's timeout within which a server should have reported that it gave up."""
 
 
 def connect_server(
@@ -146,7 +149,7 @@ def connect_server(
     *,
     must_exist: bool = False,
 ) -> Connection:
-    """A connection to the ledger in ``schema``, which is made if there is none and need not be."""
+    """A connection to the ledger in ``schema``; it is created if missing, unless ``must_exist``."""
     try:
         raw = _making(ended).connect(
             dsn,
@@ -168,7 +171,7 @@ def connect_server(
 
 
 def _prepared(raw: Patient, schema: str, place: str, wait: float, *, must_exist: bool) -> str:
-    """Set the session up, make the tables if there are none; the ledger's identity."""
+    """Set up the session and create missing tables; returns the ledger's identity."""
     settings = raw.execute("SELECT current_setting('fsync'), current_setting('full_page_writes')")
     if settings.fetchone() != ("on", "on"):
         raise postgres_failures.no_fsync(place)
@@ -181,7 +184,7 @@ def _prepared(raw: Patient, schema: str, place: str, wait: float, *, must_exist:
 
 
 def _session(schema: str, wait: float) -> Iterator[sql.Composed | bytes]:
-    """A session that waits for the disk, does not wait for ever, and finds its tables."""
+    """Settings of a session: commits wait for the disk, waits are limited, tables are found."""
     yield b"SET synchronous_commit = on"
     yield b"SET idle_in_transaction_session_timeout = '60s'"
     for name, seconds in (("lock_timeout", wait), ("statement_timeout", wait + LOCKED)):
@@ -191,7 +194,7 @@ def _session(schema: str, wait: float) -> Iterator[sql.Composed | bytes]:
 
 
 def _meta(raw: Patient, schema: str, place: str, *, must_exist: bool) -> dict[str, str]:
-    """What the ledger says of itself. Whoever comes first makes it, all of it or nothing."""
+    """The entries of ``meta``. The first process creates the ledger, all of it or nothing."""
     db = Connection(raw, "")
     with raw.transaction():
         raw.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))

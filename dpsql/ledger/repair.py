@@ -1,11 +1,11 @@
-"""Going on with a ledger that a wrong clock dated into the future.
+"""Repairs a ledger whose last entries a wrong clock dated into the future.
 
-Nothing is asked before the last entry's time, so that the budgets of past windows do not open again. A
-clock that was wrong for an hour can so close a ledger for years.
+A ledger admits no query before the time of its last entry, so that the budgets of past windows do
+not open again. So a clock that was wrong for an hour can close a ledger for years.
 
-Claim: a repair gives nobody more than the windows of the policy do.
-Argument: what was charged under future dates was asked before now. In which window is not known, so
-    it is charged to the present one as well, and stays in the future one.
+Claim: a repair gives nobody more budget than the windows of the policy do.
+Argument: charges with future dates were made before now. The window in which they were made is not
+    known, so they are also charged to the present window, and stay charged to the future one.
 Assumes: the clock is right now. The owner types today's date, which is compared with it.
 """
 
@@ -26,16 +26,16 @@ from dpsql.ledger.states import State
 
 @dataclass(frozen=True, slots=True)
 class RepairOutcome:
-    """What a repair did."""
+    """The result of a repair."""
 
     was: datetime
-    """When the last entry was made, by the wrong clock."""
+    """The time of the last entry, by the wrong clock."""
     added: Mapping[str, Charge]
-    """What present windows are charged for entries of the future."""
+    """The charges added to present windows for entries with future dates."""
 
 
 def put_clock_right(db: Database, now: datetime) -> RepairOutcome | None:
-    """Let the ledger go on from ``now``, in the policy's time zone; None if it is not ahead."""
+    """Let the ledger continue from ``now``, in the policy's time zone; None if it is not ahead."""
     known, time = rows.meta(db), rows.utc(now)
     was, closed = rows.latest(db, known), known.get(rows.CLOSED, "")
     if was <= now and closed <= time:

@@ -1,4 +1,4 @@
-"""Balances, recomputed from the chain of records and compared with what the store says."""
+"""Recomputes balances from the chain of records, and compares them with those of the store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsql.ledger.states import State, may
 from dpsql.ledger.store import Verification
 
 ACTS = ("restored", "clock put right", "migrated")
-"""What an owner does to the ledger itself: ``restore.py``, ``repair.py``, ``migrate.py``."""
+"""The owner's actions on the ledger itself: ``restore.py``, ``repair.py``, ``migrate.py``."""
 HoldRow = tuple[Any, ...]
 """A hold as a store keeps it: state, charge (four), accounts, policy version, role, session,
 created, answer; the same as ``Past.row``."""
@@ -21,7 +21,7 @@ created, answer; the same as ``Past.row``."""
 
 @dataclass(slots=True)
 class Past:
-    """A hold as its records tell it."""
+    """A hold as its records describe it."""
 
     state: State
     charge: Charge
@@ -31,27 +31,27 @@ class Past:
 
     @property
     def row(self) -> HoldRow:
-        """What the store should say about it."""
+        """The row that the store should have for it."""
         return (self.state, *self.charge.numbers, self.accounts, *self.about, self.answer)
 
 
 @dataclass(slots=True)
 class Replay:
-    """What the records so far add up to. Only open holds are remembered, so memory stays small."""
+    """The state after the records so far. Only open holds are remembered, so memory stays small."""
 
     row_of: Callable[[int], HoldRow | None]
-    """What the store says about a hold."""
+    """Returns the row of a hold in the store."""
     spent: dict[str, Charge] = field(default_factory=dict)
     open: dict[int, Past] = field(default_factory=dict)
     holds: int = 0
     marks: dict[str, str] = field(default_factory=dict)
-    """Those of ``rows.MARKS`` that the owner's records set."""
+    """The entries of ``rows.MARKS`` that records of the owner set."""
     merged: set[str] = field(default_factory=set)
     """The last hashes of other copies of this ledger that were merged into it."""
     last: Record = START
 
     def take(self, record: Record) -> Iterator[str]:
-        """Go on by one record; say what is wrong."""
+        """Apply one record; yields what is wrong with it."""
         yield from faults(self.last, record)
         self.last = record
         try:
@@ -68,7 +68,7 @@ class Replay:
     def finish(
         self, balances: Mapping[str, Charge], holds: int, marks: Mapping[str, str]
     ) -> Iterator[str]:
-        """Compare what remains with the store's balances, its number of holds and its marks."""
+        """Compare the final state with the store's balances, number of holds and marks."""
         for mark in MARKS:
             if self.marks.get(mark) != marks.get(mark):
                 yield f"the mark {mark} is not as it was recorded"
@@ -83,7 +83,7 @@ class Replay:
                 yield f"account {account}: {stored} is stored, {recorded} was recorded"
 
     def _own(self, content: Mapping[str, Any]) -> None:
-        """What the owner did: new terms, or an act of ``ACTS``, which may add to what was spent."""
+        """Apply a record of the owner: new terms, or one of ``ACTS``, which may add charges."""
         if content["owner"] not in ACTS and not isinstance(content["terms"], dict):
             raise TypeError
         for account, numbers in content.get("added", {}).items():
@@ -123,7 +123,7 @@ def verify_records(
     known: Iterable[str],
     noted: str | None,
 ) -> Verification:
-    """Everything that is wrong with a store (``known`` already), as far as its records can tell."""
+    """All problems of a store that its records reveal, after those ``known`` already."""
     problems, found = list(known), noted is None
     for record in records:
         problems += replay.take(record)

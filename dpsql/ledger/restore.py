@@ -1,17 +1,19 @@
-"""Bringing a ledger back from a backup, so that nobody can spend more than before.
+"""Restores a ledger from a backup, so that nobody can spend more than before.
 
 Claim: after a restore, every account's spending is at least what was charged to it before, or the
     account is closed; unless the owner stated falsely that nothing was asked.
-Assumes: nobody has made up records. Hashes show damage; whoever may write the file can compute them.
-Argument: what the two copies of the chain have in common is counted once; of what only one of them
-    has, every charge is added (a refund counts only with its charge). So all that either copy knows
-    is spent. What neither knows can only have been asked after the end of the backup. If the ledger
-    at hand has all of the backup, it is the newer one and lacks nothing. Otherwise all accounts whose
-    window had begun are closed: each stayed within its own limit before, and nothing is added to
-    it. The accounts stay open only if the head that was noted last, elsewhere, is the end of the
-    backup (``head.py``), or if the owner says in so many words that nothing was asked.
+Assumes: nobody has forged records. Hashes reveal damage; anyone who may write the file can compute
+    them.
+Argument: records that both copies of the chain have are counted once. Of records that only one copy
+    has, every charge is added (a refund counts only together with its charge). So everything that
+    either copy records is spent. Charges that neither records can only have been made after the end
+    of the backup. If the ledger at hand has all records of the backup, it is the newer one and
+    lacks nothing. Otherwise all accounts whose window had begun are closed: each stayed within its
+    own limit before, and nothing more is added to it. The accounts stay open only if the head that
+    was noted last, elsewhere, is the end of the backup (``head.py``), or if the owner states
+    explicitly that nothing was asked.
 
-The restore is a record of its own, in the same transaction.
+The restore has a record of its own, in the same transaction.
 """
 
 from __future__ import annotations
@@ -33,37 +35,37 @@ TABLES = ("meta", "account", "hold", "event", "release")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the owner knows about the time after the backup."""
+    """The owner's evidence about the time after the backup."""
 
     head: str | None = None
     """The hash of the head that was noted last, elsewhere."""
     nothing_asked: bool = False
-    """The owner's word that nothing was asked after the backup."""
+    """Whether the owner states that nothing was asked after the backup."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreOutcome:
-    """What a restore did."""
+    """The result of a restore."""
 
     head: Head
     closed: bool
     """Whether the accounts are closed until their next window."""
     added: Mapping[str, Charge]
-    """What was spent according to a copy that was merged."""
+    """The charges added from the copy that was merged."""
     because: str
     closed_before: datetime | None = None
-    """When an earlier restore closed accounts: those whose windows had begun by then."""
+    """When an earlier restore closed the accounts whose windows had begun by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
     end: Head
-    """Where the copy ends that was not known to be the newest."""
+    """The end of the copy that was not known to be the newest."""
     other: Head
-    """Where the copy ends whose records were not taken over."""
+    """The end of the copy whose records were not taken over."""
     added: Mapping[str, Charge]
     complete: bool
-    """Whether the ledger at hand has all that the backup has."""
+    """Whether the ledger at hand has all records of the backup."""
 
 
 def restore(
@@ -75,8 +77,8 @@ def restore(
 ) -> RestoreOutcome:
     """Merge a sound ledger with a sound ``backup`` of it, inside a transaction.
 
-    Without a ``backup``, the ledger itself was put back by other means. ``readable`` are records of
-    a damaged ledger whose place this one takes.
+    Without a ``backup``, the ledger itself was restored by other means. ``readable`` are the
+    readable records of a damaged ledger that this one replaces.
     """
     mark = earlier = _later(db, backup, readable)
     chains = [list(_hashes(copy)) for copy in (db, backup) if copy is not None]
@@ -90,7 +92,7 @@ def restore(
         )
     because = _because(merged, evidence, missing=missing)
     closed = because is None
-    if closed:  # whatever this clock says, not before the last entry
+    if closed:  # never before the last entry, even if this clock is wrong
         mark = max(mark or "", rows.stamp(max(now, rows.latest(db))))
     rows.set_spent(db, _totals(db, merged.added))
     content: dict[str, object] = {
@@ -111,7 +113,7 @@ def restore(
 
 
 def _merge(db: Database, backup: Database | None, readable: Sequence[Record]) -> _Merge:
-    """Let ``db`` hold the longer chain, and find what only the other one has."""
+    """Let ``db`` hold the longer chain, and find the charges that only the other one has."""
     mine = Head.of(rows.head(db))
     if backup is None:
         return _Merge(mine, mine, {}, complete=False)
@@ -133,7 +135,7 @@ def _merge(db: Database, backup: Database | None, readable: Sequence[Record]) ->
 
 
 def _because(merged: _Merge, evidence: Evidence, *, missing: bool) -> str | None:
-    """Why nothing unknown can have been asked; None where something can."""
+    """The reason why no unknown query can have been asked; None if one can."""
     if merged.complete and not missing:
         return "the ledger at hand has all of the backup"
     if evidence.head == merged.end.hash:
@@ -144,7 +146,7 @@ def _because(merged: _Merge, evidence: Evidence, *, missing: bool) -> str | None
 
 
 def take_over(source: Database, target: Database) -> None:
-    """Let ``target`` hold what ``source`` holds, and nothing else."""
+    """Replace the contents of ``target`` by those of ``source``."""
     for table in TABLES:
         target.execute(f"DELETE FROM {table}")
         for row in source.execute(f"SELECT * FROM {table}"):
@@ -153,14 +155,14 @@ def take_over(source: Database, target: Database) -> None:
 
 
 def check_dataset(db: Database, place: failures.Place, dataset: str) -> None:
-    """Raise unless it is the ledger of this dataset, or of none yet."""
+    """Raise unless the ledger belongs to this dataset, or to none yet."""
     known = rows.meta(db).get("dataset", dataset)
     if known != dataset:
         raise failures.other_dataset(place, known, dataset)
 
 
 def _common(one: Iterable[Record], two: Iterable[Record]) -> int:
-    """How many records two copies of a chain share."""
+    """The number of records that two copies of a chain share."""
     shared = 0
     for a, b in zip(one, two, strict=False):
         if a.hash != b.hash:
@@ -170,7 +172,7 @@ def _common(one: Iterable[Record], two: Iterable[Record]) -> int:
 
 
 def _sums(records: Iterable[Record]) -> dict[str, Charge]:
-    """What records charge each account; holds that began before them are counted elsewhere."""
+    """The charges of these records, by account; earlier holds are counted by their own records."""
     return {account: sum(spent, Charge()) for account, spent in charges(records).items()}
 
 
@@ -181,7 +183,7 @@ def _totals(db: Database, added: Mapping[str, Charge]) -> dict[str, tuple[Charge
 
 
 def _later(db: Database, backup: Database | None, readable: Sequence[Record]) -> str | None:
-    """The latest of the moments at which accounts were closed."""
+    """The latest time at which accounts were closed, by any copy."""
     found = [rows.meta(copy).get(rows.CLOSED) for copy in (db, backup) if copy is not None]
     found += [record.content.get(rows.CLOSED) for record in readable if record.hold == OWNER]
     return max((mark for mark in found if mark is not None), default=None)

@@ -1,4 +1,4 @@
-"""A restore of a ledger in a file: there, missing, or damaged."""
+"""Restores a ledger in a file, whether the file exists, is missing, or is damaged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpsql.ledger.store import Clock
 
 @dataclass(frozen=True, slots=True)
 class FileRestore:
-    """What to restore, and where."""
+    """A restore: its target and its evidence."""
 
     path: Path
     dataset: str
@@ -29,10 +29,11 @@ class FileRestore:
     note: HeadNote | None = None
 
     def run(self, file: Path | None) -> tuple[RestoreOutcome, Path | None]:
-        """Restore from a backup, or the file in place as one; what was done, and what is kept.
+        """Restore from a backup, or without one accept the file in place as restored.
 
-        All of it or nothing, wherever it is killed: a ledger that can be read is changed in one
-        transaction, a missing one appears whole, and a damaged one is replaced by ``replace``.
+        Returns what was done, and the path of the damaged file that was kept. If the process is
+        killed, the restore is complete or has not happened: a readable ledger is changed in one
+        transaction, a missing one appears complete, and a damaged one is replaced by ``replace``.
         """
         with nullcontext(None) if file is None else open_copy(file) as backup:
             if backup is not None:
@@ -73,7 +74,7 @@ class FileRestore:
 
 
 class _Fill:
-    """Writes what a backup holds into a new ledger, with the record of the restore."""
+    """Writes the contents of a backup into a new ledger, with the record of the restore."""
 
     found: RestoreOutcome
 
@@ -88,7 +89,7 @@ class _Fill:
 
 
 def readable(path: Path) -> tuple[Record, ...]:
-    """The records of a damaged ledger, as far as its chain can be followed."""
+    """The records of a damaged ledger, up to the first break in its chain."""
     found, last = list[Record](), START
     with (
         suppress(sqlite3.Error, *failures.UNREADABLE),

@@ -19,11 +19,14 @@ from dpsql.ledger.store import Kept, Note, RecallKey
 
 PAGE = 1000
 CLOCK, CLOSED = MARKS = ("clock", "closed")
-"""Entries of ``meta`` that records of the owner set: until which hold, and when, the clock was put
-right (JSON); when accounts were closed. ``replay.py`` compares them with the records."""
+"""Entries of ``meta`` that records of the owner set.
+
+``clock``: the last hold before the clock was put right, and when that was (JSON). ``closed``: when
+accounts were closed. ``replay.py`` compares both with the records.
+"""
 BEGINNING = datetime.min.replace(tzinfo=UTC).isoformat()
 MOST_RELATED = 256
-"""So many releases are looked at for one that serves, from the newest on."""
+"""The most releases that are searched for a suitable one, from the newest on."""
 
 
 class Found(Protocol):
@@ -47,12 +50,12 @@ class Database(Protocol):
 
 
 def meta(db: Database) -> dict[str, str]:
-    """What the ledger says of itself: version, dataset, the seal over its balances, secret, and marks."""
+    """The entries of ``meta``: version, dataset, the seal over the balances, secret, and marks."""
     return dict(db.execute("SELECT key, value FROM meta"))
 
 
 def put_meta(db: Database, key: str, value: str) -> None:
-    """Say something else of the ledger."""
+    """Set an entry of ``meta``."""
     db.execute(
         "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
@@ -60,7 +63,7 @@ def put_meta(db: Database, key: str, value: str) -> None:
 
 
 def secret(db: Database) -> bytes | None:
-    """The ledger's secret; None before it is made. A ``ValueError`` if it is damaged."""
+    """The ledger's secret; None if there is none yet. Raises ``ValueError`` if it is damaged."""
     row = db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
     if row is None:
         return None
@@ -72,7 +75,7 @@ def secret(db: Database) -> bytes | None:
 
 
 def make_secret(db: Database) -> bytes:
-    """The ledger's secret, made unless another process has."""
+    """The ledger's secret; it is created unless another process has done so."""
     found = secret(db)
     if found is None:
         found = secrets.token_bytes(32)
@@ -81,9 +84,9 @@ def make_secret(db: Database) -> bytes:
 
 
 def latest(db: Database, known: Mapping[str, str] | None = None) -> datetime:
-    """When the last hold was made, or the clock was put right since; else the beginning of time.
+    """When the last hold was made, or when the clock was put right after it.
 
-    ``known`` is ``meta(db)``, where the caller has it.
+    In an empty ledger it is the earliest time. ``known`` is ``meta(db)``, if the caller has it.
     """
     after, time = put_right(meta(db) if known is None else known)
     row = db.execute("SELECT id, created FROM hold ORDER BY id DESC LIMIT 1").fetchone()
@@ -91,23 +94,23 @@ def latest(db: Database, known: Mapping[str, str] | None = None) -> datetime:
 
 
 def put_right(known: Mapping[str, str]) -> tuple[int, str]:
-    """The last hold before the clock was put right, and when that was; ``known`` is ``meta(db)``."""
+    """The last hold before the clock was put right, and that time; ``known`` is ``meta(db)``."""
     after, time = json.loads(known.get(CLOCK, f'[0, "{BEGINNING}"]'))
     return int(after), str(time)
 
 
 def stamp(moment: datetime) -> str:
-    """A time as the ledger writes it: in this form, text order is time order."""
+    """A time in the form of the ledger, in which text order is time order."""
     return moment.isoformat(timespec="microseconds")
 
 
 def utc(moment: datetime) -> str:
-    """A time of any zone, as ``stamp`` writes it."""
+    """A time of any zone, in UTC and in the form of ``stamp``."""
     return stamp(moment.astimezone(UTC))
 
 
 def spent_by(db: Database, accounts: Sequence[str]) -> list[Charge]:
-    """What each of several accounts has spent, asked at once: a server may be far away."""
+    """The spending of several accounts, in one statement, since a server may be far away."""
     places = ", ".join("?" for _ in accounts)
     found = db.execute(
         f"SELECT id, epsilon, delta, rho, threshold FROM account WHERE id IN ({places})",
@@ -118,7 +121,7 @@ def spent_by(db: Database, accounts: Sequence[str]) -> list[Charge]:
 
 
 def set_spent(db: Database, totals: Mapping[str, tuple[Charge, Charge]]) -> None:
-    """What accounts have spent: until now, and from now on. The seal over all of them follows."""
+    """Set the spending of accounts, given as old and new totals, and update the seal."""
     row = db.execute("SELECT value FROM meta WHERE key = 'seal'").fetchone()
     seal = int(row[0], 16)
     for account, (before, after) in totals.items():
@@ -133,7 +136,7 @@ def set_spent(db: Database, totals: Mapping[str, tuple[Charge, Charge]]) -> None
 
 
 def seal(db: Database) -> str:
-    """A hash over all balances, in whatever order: a row that is damaged or missing changes it."""
+    """A hash over all balances, in any order: a damaged or missing row changes it."""
     found = 0
     for account, charge in all_spent(db).items():
         found ^= _seal(account, charge)
@@ -141,7 +144,7 @@ def seal(db: Database) -> str:
 
 
 def _seal(account: str, charge: Charge) -> int:
-    """An account that has spent nothing is as one that was never charged."""
+    """The hash of one balance; zero for an account that has spent nothing, as if it had no row."""
     if charge == Charge():
         return 0
     text = json.dumps([account, *charge.numbers])
@@ -157,7 +160,7 @@ def add_hold(
     created: datetime,
     owner: str,
 ) -> int:
-    """A new hold; its number."""
+    """Add a hold; returns its number."""
     [(number,)] = db.execute(
         "INSERT INTO hold (state, epsilon, delta, rho, threshold, accounts, policy_version, role,"
         " session, created, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -176,18 +179,18 @@ def add_hold(
 
 
 def state_of(db: Database, hold: int) -> State | None:
-    """How far a hold is; None if there is no such hold."""
+    """The state of a hold; None if there is no such hold."""
     row = db.execute("SELECT state FROM hold WHERE id = ?", (hold,)).fetchone()
     return State(row[0]) if row else None
 
 
 def set_state(db: Database, hold: int, state: State, answer: str | None = None) -> None:
-    """How far a hold is, from now on."""
+    """Set the state of a hold."""
     db.execute("UPDATE hold SET state = ?, answer = ? WHERE id = ?", (state, answer, hold))
 
 
 def load_charge(db: Database, hold: int) -> tuple[list[str], Charge]:
-    """What a hold debited, and from which accounts."""
+    """The accounts that a hold debited, and its charge."""
     accounts, *numbers = db.execute(
         "SELECT accounts, epsilon, delta, rho, threshold FROM hold WHERE id = ?", (hold,)
     ).fetchone()
@@ -195,7 +198,7 @@ def load_charge(db: Database, hold: int) -> tuple[list[str], Charge]:
 
 
 def open_holds(db: Database) -> list[tuple[int, str, datetime]]:
-    """Number, owner and birth of every hold to which something can still happen."""
+    """Number, owner and time of every hold that can still change its state."""
     rows = db.execute(
         "SELECT id, owner, created FROM hold WHERE state IN ('reserved', 'started') ORDER BY id"
     )
@@ -203,12 +206,12 @@ def open_holds(db: Database) -> list[tuple[int, str, datetime]]:
 
 
 def touch(db: Database) -> None:
-    """A change that changes nothing."""
+    """Write without changing anything."""
     db.execute("UPDATE meta SET value = value WHERE key = 'version'")
 
 
 def head(db: Database) -> Record:
-    """The last record, or what the first one follows."""
+    """The last record; ``START`` if there is none."""
     row = db.execute("SELECT * FROM event ORDER BY seq DESC LIMIT 1").fetchone()
     return Record(*row) if row else START
 
@@ -255,7 +258,7 @@ def holds(db: Database) -> Iterator[tuple[str, str, list[str], Charge]]:
 
 
 def append(db: Database, hold: int, content: Mapping[str, object]) -> None:
-    """One more record at the end of the chain; what is damaged is not followed."""
+    """Append a record to the chain; raises if the last record is damaged."""
     last = head(db)
     if not last.intact:
         raise ValueError("the last record is not as it was written")
@@ -267,7 +270,7 @@ def append(db: Database, hold: int, content: Mapping[str, object]) -> None:
 
 
 def keep(db: Database, hold: int, body: bytes, key: RecallKey) -> None:
-    """Store a release; a newer one under the same key takes its place."""
+    """Store a release; it replaces an older one under the same key."""
     db.execute(
         "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (recall_key)"
         " DO UPDATE SET hold = excluded.hold, body = excluded.body, family = excluded.family,"
@@ -277,7 +280,7 @@ def keep(db: Database, hold: int, body: bytes, key: RecallKey) -> None:
 
 
 def digest(body: bytes, key: RecallKey) -> str:
-    """A hash over a release and everything that is kept about it."""
+    """A hash over a release and everything that is stored about it."""
     return _digest(body, key.key, key.family, json.dumps(key.noise), key.base, key.about)
 
 
@@ -312,7 +315,7 @@ def _related(db: Database, column: str, values: Sequence[str]) -> Iterator[Kept]
 
 
 def page(db: Database, after: int) -> list[Record]:
-    """The next records, a page of them."""
+    """One page of the records after this number."""
     rows = db.execute("SELECT * FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, PAGE))
     return [Record(*row) for row in rows]
 
@@ -332,7 +335,7 @@ def last_terms(db: Database) -> dict[str, Any] | None:
 
 
 def of_owner(db: Database) -> Iterator[dict[str, Any]]:
-    """What the owner's records say, the latest first."""
+    """The contents of the owner's records, latest first."""
     for row in db.execute("SELECT * FROM event WHERE hold = 0 ORDER BY seq DESC"):
         yield Record(*row).content
 
@@ -355,17 +358,17 @@ def hold_row(db: Database, hold: int) -> tuple[Any, ...] | None:
 
 
 def all_spent(db: Database) -> dict[str, Charge]:
-    """What every account has spent."""
+    """The spending of every account."""
     return {row[0]: Charge(*row[1:]) for row in db.execute("SELECT * FROM account")}
 
 
 def hold_count(db: Database) -> int:
-    """How many holds there are."""
+    """The number of holds."""
     return int(db.execute("SELECT count(*) FROM hold").fetchone()[0])
 
 
 def false_answers(db: Database) -> Iterator[str]:
-    """Stored answers that are not what was stored."""
+    """Messages about stored releases that do not fit their digests."""
     last = ""
     while found := list(
         db.execute(

@@ -1,4 +1,4 @@
-"""The SQLite file of a ledger: making it, opening it, and knowing it from other files."""
+"""The SQLite file of a ledger: creating it, opening it, and recognizing it among other files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpsql.ledger.migrate import VERSION, is_old, migrate
 
 APPLICATION = 0x6470_736C  # "dpsl", in the file's header
 LOGS = ("-wal", "-shm")
-"""What SQLite keeps beside the file while it is open: the log of what was written, and its index."""
+"""The files that SQLite keeps beside an open file: the write-ahead log, and its index."""
 INTERRUPTED = "a-restore-was-interrupted:"
-"""Begins where the name of a ledger leads to in the middle of ``replace``: nowhere."""
+"""The prefix of the target of the dangling link that ``replace`` puts in the ledger's place."""
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 _TABLES = """
@@ -75,17 +75,18 @@ Fill = Callable[[sqlite3.Connection], None]
 
 
 def create(path: Path, fill: Fill | None = None) -> bool:
-    """Make a ledger at ``path``, all of it or nothing, readable by this user only.
+    """Create a ledger at ``path``, all of it or nothing, readable by this user only.
 
-    It is made under another name and then linked, so a ledger is never seen half made, a file that
-    exists is never overwritten, and an empty file is never taken for a ledger without spending.
-    ``fill`` writes into the empty one first. False if another process made the file meanwhile.
+    It is created under another name and then linked. So an incomplete ledger is never seen, an
+    existing file is never overwritten, and an empty file is never taken for a ledger without
+    spending. ``fill`` writes into the empty ledger first. Returns False if another process created
+    the file meanwhile.
     """
     try:
         with _new_file(path, fill) as new:
             try:
                 path.hardlink_to(new)
-            except FileExistsError:  # that one counts
+            except FileExistsError:  # the other process's ledger is the one
                 return False
         sync(path.parent)
         return True
@@ -97,7 +98,7 @@ def create(path: Path, fill: Fill | None = None) -> bool:
 
 @contextmanager
 def _new_file(path: Path, fill: Fill | None) -> Iterator[Path]:
-    """A ledger under another name beside ``path``, removed in the end if it is still there."""
+    """A new ledger under another name beside ``path``; it is removed at the end if still there."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
@@ -109,11 +110,11 @@ def _new_file(path: Path, fill: Fill | None) -> Iterator[Path]:
 
 
 def replace(path: Path, fill: Fill) -> Path:
-    """Put a new ledger in the place of a damaged one, which is kept; the path of what is kept.
+    """Replace a damaged ledger by a new one; returns the path under which the damaged one is kept.
 
-    Between the two the path leads nowhere, and whoever opens it is told that a restore was
-    interrupted. So at no moment does it lead to an older state, and the log of the damaged file
-    is never taken for one of the new file.
+    In between, the path is a dangling link, and opening it reports an interrupted restore. So the
+    path never leads to an older state, and the log of the damaged file is never taken for a log of
+    the new file.
     """
     try:
         with _new_file(path, fill) as new:
@@ -135,7 +136,7 @@ def replace(path: Path, fill: Fill) -> Path:
 
 
 def _keep(path: Path) -> Path:
-    """Another name for a file and its logs."""
+    """Keep a file and its logs under another name; returns that name."""
     kept = path.with_name(f"{path.name}.damaged-{secrets.token_hex(4)}")
     for name in ("", *LOGS):
         with suppress(FileNotFoundError):
@@ -145,9 +146,9 @@ def _keep(path: Path) -> Path:
 
 
 def kept_by_interrupted(path: Path) -> Path | None:
-    """What ``replace`` kept, if it was killed before its end and left its marker.
+    """The damaged file that ``replace`` kept, if it was killed and left its marker; else None.
 
-    Opens nothing: see ``open_file.py``.
+    It opens no file: see ``open_file.py``.
     """
     if not path.is_symlink():
         return None
@@ -156,9 +157,9 @@ def kept_by_interrupted(path: Path) -> Path | None:
 
 
 def connect_file(path: Path, wait: float) -> sqlite3.Connection:
-    """A connection to the ledger at ``path``, checked to be one. Commits wait for the disk."""
+    """A connection to the ledger at ``path``, which is checked. Commits wait for the disk."""
     if path.exists() and not os.access(path, os.W_OK, effective_ids=_EFFECTIVE):
-        raise failures.read_only(path)  # else SQLite would leave read-only files beside it
+        raise failures.read_only(path)  # SQLite would leave read-only files beside it
     if kept_by_interrupted(path) is not None:
         raise failures.restore_interrupted(path)
     try:
@@ -181,7 +182,7 @@ def connect_file(path: Path, wait: float) -> sqlite3.Connection:
 
 
 def check(connection: sqlite3.Connection, path: Path) -> None:
-    """Make sure that it is a ledger; one of an earlier version is brought up to date."""
+    """Check that the file is a ledger; one of an earlier version is migrated."""
     try:
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
             raise failures.not_a_ledger(path)
@@ -201,7 +202,10 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:
-    """Readers do not wait for the writer; the log is copied when ``SqliteWriter`` says so."""
+    """Turn the write-ahead log on: readers do not wait for the writer.
+
+    ``SqliteWriter`` decides when the log is copied into the file.
+    """
     try:
         if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise failures.no_wal(path)

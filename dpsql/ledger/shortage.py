@@ -1,4 +1,4 @@
-"""What is said when an account has too little left: which one, what it costs, what remains."""
+"""Refusals for lack of budget: which account is short, what the query costs, what is left."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WHY = (
 
 
 def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget:
-    """Why these accounts do not all admit ``charge``; the one with the least left speaks."""
+    """The refusal of ``charge``, about the account with the least left that does not admit it."""
     short = [b for b in balances if not b.admits(charge)]
     tightest = min(short, key=lambda balance: balance.left)
     if tightest.closed:
@@ -38,14 +38,14 @@ def out_of_budget(balances: Sequence[Balance], charge: Charge) -> OutOfBudget:
 
 
 def check_left(balances: Sequence[Balance], cost: Cost) -> None:
-    """Refuse (DP402) what will be charged in parts and is too much for an account as a whole."""
+    """Refuse (DP402) a cost that will be charged in parts and is too much for an account in all."""
     charge = Charge.of(cost)
     if not all(b.admits(charge) for b in balances):
         raise out_of_budget(balances, charge)
 
 
 def check_cap(limit: QueryLimit, cost: Cost) -> None:
-    """Refuse (DP403) what costs more than one query of the role may."""
+    """Refuse (DP403) a query that costs more than one query of the role may cost."""
     pairs = (("epsilon", cost.epsilon, limit.epsilon), ("delta", cost.delta, limit.delta))
     for quantity, costs, allowed in pairs:
         if costs > allowed:
@@ -61,7 +61,7 @@ def check_cap(limit: QueryLimit, cost: Cost) -> None:
 
 
 def more(number: Fraction) -> str:
-    """Three digits, rounded up: for costs.
+    """A number in three digits, rounded up, for costs.
 
     >>> more(Fraction(1, 3)), less(Fraction(1, 3)), more(Fraction(1, 10**6)), less(Fraction(5))
     ('0.334', '0.333', '1e-6', '5')
@@ -70,7 +70,7 @@ def more(number: Fraction) -> str:
 
 
 def less(number: Fraction) -> str:
-    """Three digits, rounded down: for what remains."""
+    """A number in three digits, rounded down, for what is left."""
     return _digits(number, ROUND_FLOOR)
 
 
@@ -81,7 +81,7 @@ def _digits(number: Fraction, rounding: str) -> str:
 
 
 def _what_is_short(balance: Balance, charge: Charge) -> tuple[str, Fraction, Fraction, Fraction]:
-    """The quantity that stands in the way, what the query costs of it, what is left, of what."""
+    """The quantity that is short: its name, the cost of the query, what is left, and the limit."""
     account, spent = balance.account, balance.spent
     (epsilon, delta), after = balance.total, spent + charge
     if Fraction(charge.epsilon, NANO) > balance.left[0]:

@@ -1,9 +1,9 @@
 """The default ledger: one SQLite file, safe for several threads and processes.
 
 Every change is one transaction that is on the disk before the call returns (write-ahead log,
-``synchronous=FULL``). One connection writes (threads share commits, see ``writer.py``), another
-reads, so a recall does not wait for the disk. Balances are kept as sums, so a look-up does not
-grow with what happened before.
+``synchronous=FULL``). One connection writes (threads share commits, see ``writer.py``), and another
+reads, so a recall does not wait for the disk. Balances are stored as sums, so the time to read one
+does not grow with the history.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SqliteLedger(TableLedger):
     """A ledger in a file."""
 
     def __init__(self, path: Path, clock: Clock, wait: float, note: HeadNote | None) -> None:
-        """Use ``open``; this only fits the parts together."""
+        """Use ``open`` instead; this only sets the attributes."""
         self.place = self.path = path
         self._clock, self._wait = clock, wait
         first = schema.connect_file(path, wait)
@@ -55,10 +55,11 @@ class SqliteLedger(TableLedger):
         settle: bool = True,
         must_exist: bool = False,
     ) -> SqliteLedger:
-        """The ledger at ``path``, made if there is none and need not be; ``wait`` seconds for other processes.
+        """The ledger at ``path``; it is created if there is none, unless ``must_exist``.
 
-        Holds of processes that have ended are settled: they stay spent. Without ``settle``
-        nothing is done yet; for those who look, or mend. ``head`` is the file for ``HeadNote``.
+        Holds of processes that have ended are settled: they stay spent. Without ``settle`` they are
+        left alone, for callers that only read or repair. Other processes are waited for, at most
+        ``wait`` seconds. ``head`` is the file for ``HeadNote``.
         """
         path = Path(path).absolute()
         try:
@@ -79,9 +80,9 @@ class SqliteLedger(TableLedger):
         return ledger
 
     def close(self) -> None:
-        """Let go of the file. Holds that are still open stay spent."""
+        """Close the file. Holds that are still open stay spent."""
         if os.getpid() != self._process:
-            return  # the parent's: closing it here would disturb the parent
+            return  # the file is the parent's: closing it here would disturb the parent
         self._closed = True
         owner.retire(self._owner)
         self._writer.close()
@@ -117,7 +118,7 @@ class SqliteLedger(TableLedger):
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """On a connection of its own."""
+        """One moment of the ledger, on a connection of its own."""
         self._check()
         with closing(schema.connect_file(self.path, self._wait)) as db:
             try:
@@ -136,7 +137,7 @@ class SqliteLedger(TableLedger):
         return [] if found == ["ok"] else found
 
     def _bytes(self, db: Database) -> int:  # noqa: ARG002
-        """The file, and the log that is not written into it yet."""
+        """The size of the file, and of the log that is not copied into it yet."""
         files = self.path, self.path.with_name(f"{self.path.name}-wal")
         return sum(file.stat().st_size for file in files if file.exists())
 

@@ -1,4 +1,4 @@
-"""The life of a hold, as one table. No clock, no disk: stores apply it, tests walk it.
+"""The states of a hold and its moves between them, as one table without clock or disk.
 
 ::
 
@@ -9,12 +9,12 @@
          +--> started
 
 A hold counts as spent in every state but ``cancelled``, from the moment it exists. So the states
-only record how far a query came; a crash between two of them can lose an answer, never a charge.
+only record how far a query came. A crash between two of them can lose an answer, never a charge.
 
-``started`` has no way back to a refund: whether an engine fails, and when, can depend on data.
-A hold whose process died is forfeited, and so is one that was only reserved: the file cannot tell
-"never contacted the engine" from "contacted it, and died before it could say so" unless every
-process is trusted to write ``started`` first, and the doubt is resolved against the analyst.
+A hold in ``started`` is never refunded: whether an engine fails, and when, can depend on data. A
+hold whose process died is forfeited, even if it was only reserved. The file cannot distinguish a
+process that never contacted the engine from one that did and died before it could write so, unless
+every process is trusted to write ``started`` first. The doubt is resolved against the analyst.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class State(enum.StrEnum):
 
     @property
     def open(self) -> bool:
-        """Whether something can still happen to the hold."""
+        """Whether the hold can still change its state."""
         return bool(MOVES[self])
 
 
@@ -50,11 +50,11 @@ MOVES: dict[State | None, frozenset[State]] = {
     State.FORFEITED: frozenset(),
     State.CANCELLED: frozenset(),
 }
-"""Which states follow which; None is before the hold exists."""
+"""The possible next states of each state; None stands for the time before the hold exists."""
 
 
 def may(now: State | None, then: State) -> bool:
-    """Whether a hold may go from ``now`` to ``then``.
+    """Whether a hold may move from ``now`` to ``then``.
 
     >>> may(State.STARTED, State.CANCELLED)
     False

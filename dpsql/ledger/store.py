@@ -1,9 +1,9 @@
-"""What every ledger store does, whatever keeps its bytes.
+"""The interface of every ledger store, whatever database holds it.
 
-The order of calls in a query's life: ``recall``, ``reserve``, ``start``, the engine, ``commit``;
-``cancel`` while the engine was not contacted, ``forfeit`` when it failed. Each call that returns
-is durable. Each call that raises ``LedgerFailed`` may or may not have been: the caller answers
-nothing, and the charge counts if it was written.
+For one query the calls are ``recall``, ``reserve``, ``start``, the engine, ``commit``. ``cancel``
+is possible until the engine is contacted; ``forfeit`` is called when the engine failed. A call that
+returns is durable. A call that raises ``LedgerFailed`` may or may not have been written: the caller
+answers nothing, and the charge counts if it was written.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dpsql.ledger.charge import Charge
 from dpsql.privacy.cost import Cost
 
 Clock = Callable[[], datetime]
-"""Says what time it is, with a time zone."""
+"""Returns the current time, with a time zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """For the audit: under which policy, who, in which session, asked what."""
+    """For the audit: the policy, the role, the session and the statement of a charge."""
 
     policy_version: str
     role: str
@@ -36,7 +36,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A charge that was debited, and the right to carry on with the query that caused it."""
+    """A charge that was debited, with which its query may go on."""
 
     id: int
     accounts: tuple[str, ...]
@@ -45,11 +45,11 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class RecallKey:
-    """Under which name a release is kept, and how good it is.
+    """The name under which a release is stored, and its accuracy.
 
-    Releases of one ``family`` ask the same of the same data; they differ in ``noise``, the
-    standard deviation of each of their parts. Releases of one ``base`` (none when empty) count
-    the same rows in other groups; ``about`` says, as JSON, which.
+    Releases of one ``family`` answer the same question about the same data; they differ in
+    ``noise``, the accuracy of each of their numbers. Releases of one ``base`` (empty: none) count
+    the same rows in other groups; ``about`` describes these groups, as JSON.
     """
 
     key: str
@@ -60,7 +60,7 @@ class RecallKey:
 
 
 Releases = Mapping[RecallKey, bytes]
-"""What one query releases, each piece under its own name."""
+"""The pieces that one query releases, each under its own key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,12 @@ class Kept:
     key: RecallKey
     since: datetime
     hold: int = 0
-    """What paid for it; another release under the same key has another."""
+    """The hold that paid for it; a later release under the same key has another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What ``verify`` found. ``head`` is the last hash, worth noting elsewhere."""
+    """The result of ``verify``. ``head`` is the last hash, which should be noted elsewhere."""
 
     records: int
     head: str
@@ -83,13 +83,13 @@ class Verification:
 
     @property
     def sound(self) -> bool:
-        """Whether every balance and every hash is as it was written."""
+        """Whether no problem was found: every balance and every hash is as it was written."""
         return not self.problems
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a ledger is."""
+    """The size of a ledger."""
 
     records: int
     bytes: int
@@ -109,17 +109,17 @@ class Ledger(Protocol):
     ) -> Hold:
         """Debit all accounts, or none and raise ``OutOfBudget``.
 
-        ``events`` are the JSON texts of what the cost pays for. With ``start`` the hold is also
-        started, in the same transaction: for callers that go to the engine at once.
+        ``events`` are the privacy events that the cost pays for, as JSON. With ``start`` the hold
+        is also started, in the same transaction, for callers that contact the engine at once.
         """
         ...
 
     def start(self, hold: Hold) -> None:
-        """Note, durably, that the engine is about to be contacted: from here on no refund."""
+        """Note durably that the engine is about to be contacted; from now on there is no refund."""
         ...
 
     def commit(self, hold: Hold, releases: Releases | None = None) -> None:
-        """Note that the answer may leave, and keep its pieces, in one transaction."""
+        """Note that the answer may leave, and store its pieces, in one transaction."""
         ...
 
     def forfeit(self, hold: Hold) -> None:
@@ -137,11 +137,11 @@ class Ledger(Protocol):
     def related_releases(
         self, families: Sequence[str], bases: Sequence[str] = ()
     ) -> tuple[Kept, ...]:
-        """What is kept of these families and bases, newest first; of very many only the newest."""
+        """The stored releases of these families and bases, newest first; at most a fixed number."""
         ...
 
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
-        """What each account has spent and has left."""
+        """The balance of each account."""
         ...
 
     def affordable(self, accounts: Sequence[Account]) -> Fraction:
@@ -163,14 +163,14 @@ class Ledger(Protocol):
         loosened: Sequence[str] = (),
         windows: Find | None = None,
     ) -> None:
-        """Add a record of the owner's: from now on these are the terms, see ``terms.py``.
+        """Add a record of the owner with new terms, see ``terms.py``.
 
-        What was spent is carried into ``windows``, see ``carry.py``.
+        Earlier spending is carried into ``windows``, see ``carry.py``.
         """
         ...
 
     def to_carry(self, windows: Find) -> Mapping[str, Charge]:
-        """What would be carried into these windows, by the identity of each."""
+        """The charges that would be carried into these windows, by the identity of each."""
         ...
 
     def terms(self) -> dict[str, Any] | None:
@@ -178,7 +178,7 @@ class Ledger(Protocol):
         ...
 
     def secret(self) -> bytes:
-        """Random bytes that stay as long as the ledger does, the same for all who open it."""
+        """Random bytes that stay the same for the life of the ledger and for all who open it."""
         ...
 
     def verify(self, noted: str | None = None) -> Verification:
@@ -186,7 +186,7 @@ class Ledger(Protocol):
         ...
 
     def size(self) -> Size:
-        """How large it is now."""
+        """The present size of the ledger."""
         ...
 
     def probe(self, seconds: float = 2.0) -> None:
@@ -194,5 +194,5 @@ class Ledger(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the store. Open holds stay spent."""
+        """Close the store. Open holds stay spent."""
         ...

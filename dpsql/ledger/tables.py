@@ -1,7 +1,8 @@
-"""What the stores share: a ledger in SQL tables, whatever database holds them.
+"""The common part of all stores: a ledger in SQL tables, in any database.
 
-A store says how a transaction is run (``_write``), how one moment is read (``_read``) and how it
-knows that the process which made a hold is gone. All rules are here and in ``rows.py``.
+A store defines how a transaction is run (``_write``), how one moment is read (``_read``), and how
+it knows that the process that made a hold is gone (``_gone``). All rules are here and in
+``rows.py``.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from dpsql.privacy.cost import Cost
 
 T = TypeVar("T")
 JITTER = timedelta(minutes=1)
-"""How far a clock may be set back unnoticed: corrections of this size are everyday."""
+"""How far a clock may be set back without a failure, since small corrections are common."""
 
 
 class TableLedger(Ledger, abc.ABC):
     """A ledger in tables."""
 
     place: failures.Place
-    """What messages call it."""
+    """The name of the ledger in messages."""
     _clock: Clock
     _owner: str
-    """The name of this opened ledger, by which others know whether it is still open."""
+    """The name of this opened ledger, by which others can tell whether it is still open."""
 
     @abc.abstractmethod
     def _write(self, task: Callable[[Database], T]) -> T:
-        """What ``task`` returns, once it is durable."""
+        """Run ``task`` in a transaction; returns its result once it is durable."""
 
     @abc.abstractmethod
     def _read(self) -> AbstractContextManager[Database]:
@@ -54,19 +55,19 @@ class TableLedger(Ledger, abc.ABC):
 
     @abc.abstractmethod
     def _snapshot(self) -> AbstractContextManager[Database]:
-        """One moment of the ledger for as long as it takes, while others go on."""
+        """One moment of the ledger, for any length of time, while others go on."""
 
     @abc.abstractmethod
     def _gone(self, db: Database, owner: str, age: timedelta) -> bool:
-        """Whether the opened ledger of this name, which made a hold ``age`` ago, is surely closed."""
+        """Whether the opened ledger with this name, which made a hold ``age`` ago, is closed."""
 
     @abc.abstractmethod
     def _integrity(self, db: Database) -> list[str]:
-        """What the database itself says is wrong with it."""
+        """The problems that the database itself reports."""
 
     @abc.abstractmethod
     def _bytes(self, db: Database) -> int:
-        """What the database takes on the disk."""
+        """The size of the database on the disk, in bytes."""
 
     def __enter__(self) -> Self:
         """The ledger itself."""
@@ -125,14 +126,14 @@ class TableLedger(Ledger, abc.ABC):
             outcome = self._write(debit)
         if isinstance(outcome, Hold):
             return outcome
-        raise out_of_budget(outcome, charge)  # worded here, where nobody waits for the file
+        raise out_of_budget(outcome, charge)  # built outside the transaction: nobody waits for it
 
     def start(self, hold: Hold) -> None:
-        """Note that the engine is about to be contacted: from here on no refund."""
+        """Note that the engine is about to be contacted; from now on there is no refund."""
         self._write(lambda db: self._move(db, hold, State.STARTED))
 
     def commit(self, hold: Hold, releases: Releases | None = None) -> None:
-        """Note that the answer may leave, and keep its pieces, in one transaction."""
+        """Note that the answer may leave, and store its pieces, in one transaction."""
         kept = dict(releases or {})
         digests = json.dumps([rows.digest(body, key) for key, body in kept.items()])
 
@@ -166,12 +167,12 @@ class TableLedger(Ledger, abc.ABC):
     def related_releases(
         self, families: Sequence[str], bases: Sequence[str] = ()
     ) -> tuple[Kept, ...]:
-        """What is kept of these families and bases, newest first."""
+        """The stored releases of these families and bases, newest first."""
         with self._read() as db:
             return tuple(rows.related_releases(db, families, bases))
 
     def balances(self, accounts: Sequence[Account]) -> tuple[Balance, ...]:
-        """What each account has spent and has left, all at one moment."""
+        """The balance of each account, all at one moment."""
         with self._read() as db:
             return tuple(_balances(db, accounts, rows.meta(db)))
 
@@ -204,7 +205,7 @@ class TableLedger(Ledger, abc.ABC):
         loosened: Sequence[str] = (),
         windows: Find | None = None,
     ) -> None:
-        """Add a record of the owner's, with what is carried into ``windows``."""
+        """Add a record of the owner, with the charges carried into ``windows``."""
 
         def note(db: Database) -> None:
             content = {"owner": about, "time": rows.stamp(self._now(db)), "terms": terms}
@@ -215,12 +216,12 @@ class TableLedger(Ledger, abc.ABC):
         self._write(note)
 
     def to_carry(self, windows: Find) -> Mapping[str, Charge]:
-        """What would be carried into these windows, by the identity of each."""
+        """The charges that would be carried into these windows, by the identity of each."""
         with self._snapshot() as db:
             return {account: lack.charge for account, lack in shortfalls(db, windows).items()}
 
     def size(self) -> Size:
-        """How many records there are, and how much of the disk they take."""
+        """The number of records, and the bytes that the ledger takes on the disk."""
         with self._read() as db:
             return Size(rows.head(db).seq, self._bytes(db))
 
@@ -230,22 +231,22 @@ class TableLedger(Ledger, abc.ABC):
             return rows.last_terms(db)
 
     def secret(self) -> bytes:
-        """Random bytes that stay as long as the ledger does, the same for all who open it.
+        """Random bytes that stay the same for the life of the ledger and for all who open it.
 
-        They are made when they are first asked for. They protect no row: see ``Decoys``.
+        They are created at the first call. They do not protect rows: see ``Decoys``.
         """
         with self._read() as db:
             known = rows.secret(db)
         return known or self._write(rows.make_secret)
 
     def amend(self, act: Callable[[Database], T]) -> T:
-        """What ``act`` returns: a change by the owner, in a transaction of its own."""
+        """Run ``act``, a change by the owner, in a transaction of its own; returns its result."""
         return self._write(act)
 
     def verify(self, noted: str | None = None) -> Verification:
         """Recompute every hash, every balance and every stored answer's digest.
 
-        On one snapshot, so nothing waits for it.
+        It reads one snapshot, so nothing waits for it.
         """
         with self._snapshot() as db:
             return self._verified(db, noted)
@@ -263,7 +264,7 @@ class TableLedger(Ledger, abc.ABC):
         rows.append(db, hold.id, content if answer is None else content | {"answer": answer})
 
     def _settle(self, db: Database) -> None:
-        """What is done first with a ledger that is going to be asked."""
+        """Check the seal, and forfeit the open holds of closed ledgers, before the first query."""
         known = rows.meta(db)
         if rows.seal(db) != known.get("seal"):
             raise failures.damaged_ledger(self.place)
@@ -274,14 +275,14 @@ class TableLedger(Ledger, abc.ABC):
                 rows.append(db, hold, {"state": State.FORFEITED, "time": rows.stamp(now)})
 
     def _now(self, db: Database, known: Mapping[str, str] | None = None) -> datetime:
-        """The time, which in a ledger never runs backwards."""
+        """The present time, which never runs backwards in a ledger."""
         now, latest = self._clock().astimezone(UTC), rows.latest(db, known)
         if latest - now > JITTER:
             raise failures.clock_back(self.place, latest, now)
         return max(now, latest)
 
     def _dataset(self, known: Mapping[str, str], accounts: Sequence[Account]) -> str:
-        """Whose accounts these are. A ledger belongs to one dataset: the first charged to it."""
+        """The dataset of these accounts. A ledger belongs to the first dataset charged to it."""
         dataset = known.get("dataset", accounts[0].dataset)
         for account in accounts:
             if account.dataset != dataset:
@@ -290,7 +291,7 @@ class TableLedger(Ledger, abc.ABC):
 
 
 def examine(db: Database, problems: Sequence[str] = (), noted: str | None = None) -> Verification:
-    """Everything that is wrong with the tables of a ledger, after the ``problems`` known already."""
+    """All problems of the tables of a ledger, after the ``problems`` known already."""
     known, spent = rows.meta(db), rows.all_spent(db)
     rows.secret(db)  # raises where it is damaged
     found = verify_records(
@@ -310,7 +311,7 @@ def examine(db: Database, problems: Sequence[str] = (), noted: str | None = None
 def _balances(
     db: Database, accounts: Sequence[Account], known: Mapping[str, str]
 ) -> Iterator[Balance]:
-    """``known`` is ``rows.meta(db)``."""
+    """The balance of each account; ``known`` is ``rows.meta(db)``."""
     mark = known.get(rows.CLOSED)
     closed = None if mark is None else datetime.fromisoformat(mark)
     spent = rows.spent_by(db, [account.id for account in accounts]) if accounts else []

@@ -1,7 +1,7 @@
-"""What an owner promises: the terms of a policy, noted in the ledger whenever they change.
+"""The terms of a policy, which are the owner's promises, noted in the ledger when they change.
 
-So the chain of records says under which limits every answer was given, when the data changed, and
-which edits of the policy made a promise weaker.
+So the chain of records shows the limits under which every answer was given, when the data changed,
+and which edits of the policy weakened a promise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Terms = Mapping[str, Any]
 
 
 def terms_of(policy: Policy) -> dict[str, Any]:
-    """Everything in a policy that a unit's protection depends on, as JSON."""
+    """Everything in a policy on which the protection of a unit depends, as JSON."""
     tables = policy.tables
     limits = {"the data set": _limits(policy.dataset)}
     limits |= {f"table {n}": _limits(t.account) for n, t in tables.items() if t.account is not None}
@@ -54,14 +54,14 @@ def terms_of(policy: Policy) -> dict[str, Any]:
 
 
 def _told_by(table: Table) -> str:
-    """What says whose rows a table holds."""
+    """The columns and foreign keys that lead from a table's rows to their unit."""
     ways = [f"({', '.join(step.columns)}) to {step.references}" for step in table.path]
     key = f"({', '.join(table.unit_columns)})" if table.unit_columns else "each row"
     return ", ".join([*ways, key])
 
 
 def find_loosened_terms(old: Terms, new: Terms) -> tuple[str, ...]:
-    """Each promise of ``old`` that ``new`` weakens, in words; nothing when none is."""
+    """The promises of ``old`` that ``new`` weakens, in words."""
     return (
         *_looser_limits(old["limits"], new["limits"]),
         *_other_zone(old, new),
@@ -76,9 +76,9 @@ def find_loosened_terms(old: Terms, new: Terms) -> tuple[str, ...]:
 
 
 def below_spent(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
-    """Limits below what is spent already: they would promise what can no longer be kept.
+    """Messages about limits below what is spent already, which can no longer be kept.
 
-    What an edit of windows will carry into the present ones counts.
+    Charges that an edit of windows will carry into the present windows count as spent.
     """
     found: dict[str, str] = {}
     windows = _edited_windows(policy, ledger.terms(), now)
@@ -97,10 +97,10 @@ def below_spent(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...
 
 
 def adopt(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
-    """Note the terms of the policy if they are new; what they loosen.
+    """Note the terms of the policy if they are new; returns the promises that they weaken.
 
-    Where they begin other windows, those have spent what was spent since they began.
-    Raises ``PolicyError``, and notes nothing, when a limit is below what is spent.
+    If they begin other windows, the spending since these windows began is carried into them. Raises
+    ``PolicyError``, and notes nothing, if a limit is below what is spent.
     """
     terms, known = terms_of(policy), ledger.terms()
     if known is not None and known == json.loads(json.dumps(terms)):
@@ -113,14 +113,14 @@ def adopt(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
 
 
 def _edited_windows(policy: Policy, known: Terms | None, now: datetime) -> Find | None:
-    """The present windows, if any is another than under the terms that were noted last."""
+    """The present windows, if any differs from those of the terms that were noted last."""
     if known is None or _windows(known) != _windows(terms_of(policy)):
         return present_windows(policy, now)
     return None
 
 
 def _windows(terms: Terms) -> tuple[str | None, dict[str, str | None]]:
-    """What tells windows apart; terms of older versions have no zone."""
+    """The time zone and the kinds of windows of terms; terms of older versions have no zone."""
     limits = terms.get("limits", {})
     return terms.get("time_zone"), {name: limit[3] for name, limit in limits.items()}
 
@@ -165,7 +165,7 @@ _COUNTED = "what was spent since the new window began counts in it"
 
 
 def _other_zone(old: Terms, new: Terms) -> Iterator[str]:
-    """Windows begin at other moments: each is another one than that in which was spent."""
+    """A message if the time zone changed: windows then begin at other times, so they are new."""
     before = old.get("time_zone", new["time_zone"])  # terms of older versions have none
     if before != new["time_zone"]:
         yield f"windows begin at midnight of {new['time_zone']}, they did of {before}; {_COUNTED}"

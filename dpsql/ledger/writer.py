@@ -1,17 +1,20 @@
-"""One connection that writes, for all threads: whoever waits shares the next commit.
+"""One connection that writes for all threads; callers that wait share the next commit.
 
 A commit waits for the disk (milliseconds), and a ledger admits one writer at a time. So each caller
-puts its work into a queue and then waits for the lock; who gets the lock does everything that is
-in the queue in one transaction, and the others find their work done. Nobody returns before the
-commit that holds its work is durable. Work that fails is undone alone (a savepoint); when the
-database itself fails, all of the transaction is undone and every caller in it is told. When it has
-let a transaction wait for too long, those in the queue have waited too, and are told together.
+puts its work into a queue and then waits for the lock. The caller that gets the lock does all work
+in the queue in one transaction, and the others find their work done. No caller returns before the
+commit with its work is durable. Work that fails is undone alone (by a savepoint). If the database
+itself fails, the whole transaction is undone, and every caller in it gets the error. If a
+transaction had to wait for too long, the callers in the queue have waited too, and get the same
+error.
 
-Each transaction first looks for the record that was last when the one before it ended, and at first
-for the one that was noted elsewhere: without it, the ledger is an older copy, and nothing is written.
+Each transaction first looks for the last record of the transaction before it; the first transaction
+looks for the record that was noted elsewhere. If that record is missing, the ledger is an older
+copy, and nothing is written.
 
-Other processes wait for a file by asking again every millisecond. SQLite's own waiting sleeps up to
-a tenth of a second, in which a busy neighbour takes the lock hundreds of times: some would starve.
+A process waits for the file by trying again every millisecond. SQLite's own waiting sleeps up to a
+tenth of a second, in which a busy process can take the lock hundreds of times, so some processes
+would starve.
 """
 
 from __future__ import annotations
@@ -35,9 +38,9 @@ from dpsql.ledger.rows import Database
 
 T = TypeVar("T")
 SHARED = 64
-"""The most pieces of work in one transaction: no long transactions."""
+"""The most pieces of work in one transaction, so that transactions stay short."""
 PATIENCE = 2.0
-"""Seconds that closing waits for a transaction under way."""
+"""Seconds for which closing waits for a transaction under way."""
 PAUSE = 0.001
 """Seconds between two attempts while another process writes."""
 
@@ -56,17 +59,17 @@ class _Work(Generic[T]):
             self.result, self.error = self.task(connection), None
         except fatal:
             raise
-        except Exception as error:  # noqa: BLE001  it is raised by the thread whose work it is
+        except Exception as error:  # noqa: BLE001  the thread that queued the work raises it
             self.error = error
             connection.execute("ROLLBACK TO work")
         connection.execute("RELEASE work")
 
 
 class Writer(abc.ABC):
-    """Runs work in transactions on a connection it owns."""
+    """Runs work in transactions on its own connection."""
 
     fatal: ClassVar[type[Exception]]
-    """What the database raises: the transaction is lost, with all work in it."""
+    """The errors of the database: they lose the transaction, with all work in it."""
 
     def __init__(self, place: failures.Place, wait: float, note: HeadNote | None) -> None:
         self._place, self._wait, self._note = place, wait, note
@@ -75,7 +78,7 @@ class Writer(abc.ABC):
         self._closed = False
 
     def run(self, task: Callable[[Database], T]) -> T:
-        """What ``task`` returns, once it is durable. Raises what it raises, with it undone."""
+        """Run ``task``; returns its result once it is durable. If it raises, it is undone."""
         work = _Work(task)
         self._queue.append(work)  # type: ignore[arg-type]
         while not work.ready:
@@ -87,7 +90,7 @@ class Writer(abc.ABC):
         return work.result  # type: ignore[return-value]
 
     def probe(self, seconds: float) -> None:
-        """Raise unless a change that changes nothing is durable within these seconds."""
+        """Raise unless a write without effect is durable within these seconds."""
         if not self._lock.acquire(timeout=seconds):
             raise failures.slow(self._place, seconds)
         try:
@@ -110,13 +113,13 @@ class Writer(abc.ABC):
 
     @abc.abstractmethod
     def _interrupt(self) -> None:
-        """End a transaction under way that may hang; it lets go of the connection itself."""
+        """End a transaction under way that may hang; the transaction closes the connection."""
 
     @abc.abstractmethod
     def _begin(self, seconds: float) -> Database:
-        """Begin a transaction in which nobody else writes; the connection it is on.
+        """Begin a transaction in which nobody else writes; returns its connection.
 
-        Others that write are waited for, this long.
+        Other writers are waited for, at most this many seconds.
         """
 
     @abc.abstractmethod
@@ -129,7 +132,7 @@ class Writer(abc.ABC):
 
     @abc.abstractmethod
     def _said(self, error: Exception) -> LedgerFailed:
-        """The database's error as ours."""
+        """The database's error as a ``LedgerFailed``."""
 
     def _share(self) -> int:
         return min(len(self._queue), SHARED)
@@ -165,12 +168,12 @@ class Writer(abc.ABC):
                 work.error = error or work.error
 
     def _continue(self, db: Database) -> None:
-        """Raise unless the ledger has what it had when the last transaction ended."""
+        """Raise unless the ledger still has the last record of the transaction before."""
         if self._head.seq and rows.hash_of(db, self._head.seq) != self._head.hash:
             raise failures.rolled_back(self._place)
 
     def _remember(self, head: Head) -> None:
-        """A transaction is durable that ended with this record."""
+        """Note the last record of a transaction that is durable now."""
         if self._note is not None and head != self._head:
             self._note.write(head)
         self._head = head
@@ -189,18 +192,18 @@ class SqliteWriter(Writer):
         self.connection.execute("PRAGMA busy_timeout = 0")
 
     def check(self) -> None:
-        """Raise unless the file is the one that was opened: else writing to it is no use."""
+        """Raise unless the file is the one that was opened."""
         self._file.check()
 
     def _begin(self, seconds: float) -> sqlite3.Connection:
         self._alone(seconds)
-        self._file.check_content(self.connection)  # from here on a restore waits for this
+        self._file.check_content(self.connection)  # from now on a restore waits for this one
         if is_old(self._path, rows.meta(self.connection).get("version")):
             raise failures.rolled_back(self._path)
         return self.connection
 
     def _alone(self, seconds: float) -> None:
-        """Begin a transaction that writes; others that do are waited for."""
+        """Begin a transaction that writes; other writers are waited for."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -214,7 +217,7 @@ class SqliteWriter(Writer):
             time.sleep(PAUSE)
 
     def _interrupt(self) -> None:
-        """It ends by itself, and soon."""
+        """Do nothing: a transaction ends by itself, and soon."""
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):
@@ -225,7 +228,7 @@ class SqliteWriter(Writer):
         super()._remember(head)
         with suppress(
             sqlite3.Error, OSError, LedgerFailed
-        ):  # what was written is durable; the log only grows
+        ):  # the transaction is durable; if copying fails, the log only grows
             self._file.copy_log(self.connection, lambda: self._alone(self._wait))
         self._roll_back()
 
