@@ -1,1 +1,1 @@
-"""The data owner's word: which tables, who is protected, bounds, budgets."""
+"""The policy of the data owner: the tables, the protected units, bounds and budgets."""

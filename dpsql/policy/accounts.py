@@ -1,4 +1,4 @@
-"""Budgets: the data set, the roles, their sessions and queries. None exceeds what holds it."""
+"""Budgets of data set, roles, sessions and queries. None exceeds the budget that contains it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNKNOWN = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """An account as far as it is known: what was spoilt is None."""
+    """An account as far as it is known: values that were reported as wrong are None."""
 
     label: str
     epsilon: Fraction | None
@@ -112,7 +112,7 @@ def _amount(
     default: Fraction | None,
     problems: Problems,
 ) -> Fraction | None:
-    """What ``section`` says of epsilon or delta; what is left out is ``default``."""
+    """The epsilon or delta that ``section`` gives, else ``default``; None if it was reported."""
     if key in section.spoilt:
         return None
     given = section.get(key, Fraction)

@@ -1,4 +1,4 @@
-"""The policy held against the source: what it lists must be there, of a type that fits."""
+"""Compares the policy with the source: all that it lists must exist there, with fitting types."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from dpsql.policy.unit_columns import without_table
 
 
 def compare(policy: Policy, description: SourceDescription) -> Policy:
-    """The policy with the columns of public tables filled in, or a ``SourceMismatch``.
+    """Return the policy with the columns of public tables filled in, or raise ``SourceMismatch``.
 
-    Depends on the catalog of the source only, never on rows.
+    The result depends on the catalog of the source only, never on rows.
     """
     comparison = _Comparison(policy, description)
     tables = comparison.filled()
@@ -52,7 +52,7 @@ class _Comparison:
             self.problems.append(line)
 
     def filled(self) -> dict[str, Table]:
-        """The tables, those that list no columns with the columns of the source."""
+        """The tables; those that list no columns get the columns of the source."""
         return {name: self._filled(table) for name, table in self._policy.tables.items()}
 
     def _filled(self, table: Table) -> Table:
@@ -72,7 +72,7 @@ class _Comparison:
         return replace(table, columns=columns, key=table.key or _declared_key(there, columns))
 
     def check(self, tables: dict[str, Table]) -> None:
-        """Report whatever the source contradicts."""
+        """Report everything in the policy that the source contradicts."""
         for name, table in tables.items():
             there = self._source.tables.get(name)
             if there is None:
@@ -136,7 +136,7 @@ class _Comparison:
             self._unique(key.references, key.key, self._source.tables[key.references])
 
     def _comparable(self, name: str, key: ForeignKey) -> None:
-        """Both ends are of one type there: a comparison that converts could fail on a row."""
+        """Report ends of different types: a comparison that converts values could fail on a row."""
         mine, theirs = self._source.tables.get(name), self._source.tables.get(key.references)
         if mine is None or theirs is None:
             return
@@ -144,7 +144,7 @@ class _Comparison:
             here, there = mine.columns.get(a), theirs.columns.get(b)
             if here is None or there is None:
                 continue
-            alike = set(_kinds(here)) & set(_kinds(there))  # else the column is said not to fit
+            alike = set(_kinds(here)) & set(_kinds(there))  # else the column was reported
             if alike and not _exactly_comparable(here, there):
                 self._add(
                     (name, a),
@@ -153,7 +153,7 @@ class _Comparison:
                 )
 
     def _unit_columns(self, unit: Unit, tables: dict[str, Table]) -> None:
-        """The key of a unit without a table: stored so that equal keys are read as the same value."""
+        """Check the types of the key of a unit without a table: equal keys must read as equal."""
         first: dict[int, tuple[str, str]] = {}
         for table in tables.values():
             there = self._source.tables.get(table.name)
@@ -186,7 +186,7 @@ class _Comparison:
         tables: dict[str, Table],
         part: str | None = None,
     ) -> bool:
-        """Whether the columns that ``name`` names are in ``table``, now that all are known."""
+        """Whether ``table`` has the columns that table ``name`` refers to; else it is reported."""
         if table not in self._source.tables:
             return False
         known = tables[table].columns
@@ -200,11 +200,11 @@ class _Comparison:
         return not missing
 
     def _unique(self, table: str, key: tuple[str, ...], there: TableDescription) -> None:
-        """Report a key that the source's own constraints speak against.
+        """Report a key that the constraints of the source contradict.
 
-        No constraint can prove that a column is not unique. A constraint over more columns,
-        and none over these, says that its designer did not think so: the bounds per unit would
-        rest on nothing.
+        No constraint can prove that a key is not unique. But if there is a constraint over more
+        columns, and none over these, the designer of the table did not take the key for unique.
+        Bounds per unit would then have no basis.
         """
         held = set(key)
         wider = [columns for columns in there.unique if held and held < columns]
@@ -218,14 +218,14 @@ class _Comparison:
             )
 
     def _otherwise(self, table: str, key: tuple[str, ...]) -> str:
-        """What to write instead of a key that rows may share."""
+        """The suggestion for a key that rows may share."""
         units = self._policy.units.values()
         unit = next((u.name for u in units if u.table == table and set(u.key) == set(key)), None)
         return without_table(unit, key) if unit is not None else "choose another key"
 
 
 def _unsteady(table: str, why: str) -> str:
-    """Why a view is not read, and what is."""
+    """Why a view is not read, and what to read instead."""
     return (
         f"the rows of {table} in the source must follow from its stored rows alone: {why}; what is "
         "verified of them once could be false later; let the policy name a table that is made of it "
@@ -234,7 +234,7 @@ def _unsteady(table: str, why: str) -> str:
 
 
 def _compared(table: str, column: str, held: str) -> str:
-    """Why a text with a collation is not read, and how it can be."""
+    """Why a text column with a collation is not read, and how it can be read."""
     return (
         f"column {table}.{column} is {held} in the source: texts that its collation takes for equal "
         "would be one group, named by whichever row came first; let the policy name a view that has "
@@ -243,7 +243,7 @@ def _compared(table: str, column: str, held: str) -> str:
 
 
 def _declared_key(there: TableDescription, columns: Mapping[str, Column]) -> tuple[str, ...]:
-    """The shortest unique constraint of a public table: its data may be trusted as it is."""
+    """The key of a public table: its shortest unique constraint, which may be trusted."""
     usable = [tuple(sorted(key)) for key in there.unique if key <= columns.keys()]
     return min(usable, key=lambda key: (len(key), key), default=())
 
@@ -260,7 +260,7 @@ def source_columns(there: TableDescription) -> dict[str, Column]:
 
 
 def _widened(table: Table, there: TableDescription) -> dict[str, Column]:
-    """The columns with types that hold whatever those of the source do."""
+    """The columns, with types that hold all values of the source's types."""
     return {
         name: replace(column, declared=declared_as(column.declared, there.columns[name]))
         if name in there.columns
@@ -272,9 +272,11 @@ def _widened(table: Table, there: TableDescription) -> dict[str, Column]:
 def _with_held_types(
     tables: Mapping[str, Table], description: SourceDescription
 ) -> Iterator[tuple[str, Table]]:
-    """The tables, whose columns tell whether the source has the type that statements read them as.
+    """The tables, with ``held_as_read`` set for columns stored in the type they are read as.
 
-    What does not fit into that type is read as NULL, so that such columns are nullable. Both ends of a foreign key are read in one way: as they are stored, if either is of another type.
+    Values that do not fit into that type are read as NULL, so columns that may have such values
+    become nullable. Both ends of a foreign key are read in the same way: if one of them is stored
+    in another type, neither counts as stored in the type it is read as.
     """
     held = {
         (name, column.name)
@@ -308,9 +310,9 @@ _WHOLE = frozenset(
 
 
 def _exactly_comparable(here: str, there: str) -> bool:
-    """Whether an engine compares the two types without rounding either, whatever the values.
+    """Whether an engine compares all values of the two types without rounding.
 
-    Else a row could meet two rows whose keys differ, or a comparison could fail.
+    Otherwise a row could match two rows with different keys, or a comparison could fail.
     """
     if here == there:
         return True
@@ -321,7 +323,7 @@ def _exactly_comparable(here: str, there: str) -> bool:
 
 
 def _kinds(held: str) -> tuple[Kind, ...]:
-    """The kinds as which a column of an engine type can be read."""
+    """The kinds that a column of an engine type can be read as."""
     declared = policy_type(held)
     if declared is None:
         return ()

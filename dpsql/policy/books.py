@@ -1,4 +1,4 @@
-"""Where the ledger is kept, and whose calendar it follows."""
+"""The policy's settings for the ledger: the server that keeps it, and the time zone of windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PASSWORD = re.compile(r"(?i)\bpassword\s*=|^[a-z]+://[^/@]*:[^/@]*@|[?&]passwor
 
 
 def server_of(section: Section, problems: Problems) -> LedgerServer | None:
-    """The server that keeps the ledger; None when a file does."""
+    """The server that keeps the ledger; None if a file keeps it."""
     dsn = section.get("dsn", str)
     wants = section.get("store", str) == "postgres"
     if wants and dsn is None and "dsn" not in section.spoilt:

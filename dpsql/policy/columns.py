@@ -1,4 +1,4 @@
-"""The columns of one table: types, and what is public about their values."""
+"""The columns of one table: their types, and the public facts about their values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""YAML text as a tree of words with places. Nothing is guessed: a scalar is its text.
+"""YAML text as a tree of words with places. No types are guessed: a scalar is its text.
 
-Read from YAML's events, so neither tags nor aliases nor YAML 1.1's idea of a value (``no`` is
-false, ``010`` is eight, ``1e-5`` is text) is ever followed.
+The tree is built from YAML's events. So tags and aliases are never followed, and the implicit types
+of YAML 1.1 (``no`` is false, ``010`` is eight, ``1e-5`` is text) are never applied.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Word:
 
     @property
     def null(self) -> bool:
-        """Whether nothing was written."""
+        """Whether the scalar is empty or null."""
         return self.plain and self.text in _NULL
 
     @property
     def name(self) -> bool:
-        """Whether every YAML reader takes it as text, so that it can be a name."""
+        """Whether every YAML parser reads it as text, so that it can be a name."""
         return self.text.isprintable() and not (
             self.text.strip() == "" or (self.plain and _NOT_TEXT.fullmatch(self.text))
         )
@@ -71,7 +71,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A mapping, in the order of the text; keys are names and differ."""
+    """A mapping, in the order of the text; its keys are different names."""
 
     place: Place
     entries: tuple[tuple[Word, Node], ...]
@@ -81,7 +81,7 @@ Node = Word | Items | Entries
 
 
 def text_of(path: Path, name: str) -> str:
-    """The text of the policy file, or a ``PolicyError`` that says why there is none."""
+    """The text of the policy file; raises a ``PolicyError`` if it cannot be read."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def text_of(path: Path, name: str) -> str:
 
 
 def compose(text: str, name: str, problems: Problems) -> Node:
-    """The tree of the only document in ``text``; what is not YAML at all is a ``PolicyError``."""
+    """The tree of the only document in ``text``; raises a ``PolicyError`` if it is not YAML."""
     try:
         events = list(_events(text, name))
     except yaml.MarkedYAMLError as error:
@@ -131,7 +131,7 @@ _ENDS = SequenceEndEvent | MappingEndEvent
 
 
 def _events(text: str, name: str) -> Iterator[Event]:
-    """YAML's events, up to the first that is nested too deep: the parser is slow with such texts."""
+    """YAML's events. Raises at the first that is nested too deep: such texts are slow to parse."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         depth -= isinstance(event, _ENDS)
@@ -145,12 +145,12 @@ def _events(text: str, name: str) -> Iterator[Event]:
 
 
 class _Composer:
-    """Turns events into nodes, refusing what a policy has no use for."""
+    """Turns events into nodes; forms of YAML that policies do not use are reported."""
 
     def __init__(self, events: Iterator[Event], problems: Problems) -> None:
         self._events, self._problems = events, problems
         self.unread = False
-        """Whether parts of the document are unknown, so that nothing can be said about the rest."""
+        """Whether parts of the document are unknown, so that the rest cannot be checked."""
 
     def node(self) -> Node:
         node = self._next()
@@ -178,7 +178,7 @@ class _Composer:
             yield node
 
     def _plain_node(self, event: Event, place: Place) -> None:
-        """Refuse anchors, aliases and tags. What they are is not repeated: it may be a password."""
+        """Report anchors, aliases and tags without repeating them: they may be passwords."""
         if isinstance(event, AliasEvent):
             self._problems.add(
                 place, "an alias; write the value out here, in quotes if it begins with *"

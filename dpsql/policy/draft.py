@@ -1,4 +1,4 @@
-"""A first policy for a source: names and types, and comments where the owner has to decide."""
+"""Drafts a policy for a source: names and types, with comments where the owner has to decide."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dpsql.policy.types import Kind, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """What was read from rows: extremes of columns, keys that repeat, most rows of one unit."""
+    """Facts read from rows: extremes of columns, keys that repeat, the most rows of one unit."""
 
     ranges: Mapping[tuple[str, str], tuple[Scalar, Scalar]] = field(default_factory=dict)
     repeated: frozenset[tuple[str, str]] = frozenset()
@@ -43,10 +43,10 @@ _RANGED = (Kind.INTEGER, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP)
 def draft(
     description: SourceDescription, source: DataSource, suggestions: Suggestions | None = None
 ) -> str:
-    """The text of a policy that loads once its owner has followed the comments.
+    """The text of a policy, which loads once its owner has followed the comments.
 
-    Nothing in it was read from rows but ``suggestions``, which are marked as such: bounds that
-    were read from the data reveal its extremes.
+    Only ``suggestions`` were read from rows. They are marked in the text, since bounds that were
+    read from the data reveal its extremes.
     """
     return "\n".join([*_lines(description, source, suggestions or Suggestions()), ""])
 
@@ -127,7 +127,7 @@ def _belonging(
     name: str, there: TableDescription, unit: GuessedUnit | None, ways: list[ForeignKey],
     suggestions: Suggestions,
 ) -> Iterator[str]:  # fmt: skip
-    """Whose rows a table holds."""
+    """The lines that say which unit the rows of a table belong to."""
     if unit is not None and name == unit.table:
         yield f"    unit: {quote_yaml(unit.name)}"
         return
@@ -191,7 +191,7 @@ def _column(
 
 
 def _written(value: Scalar) -> str:
-    """A bound as the loader reads it."""
+    """A bound in the form that the loader reads."""
     if isinstance(value, Fraction):
         return repr(float(value))
     if isinstance(value, datetime):
@@ -200,7 +200,7 @@ def _written(value: Scalar) -> str:
 
 
 def quote_yaml(name: str) -> str:
-    """A name as YAML reads it back.
+    """A name in the form from which YAML reads it back.
 
     >>> quote_yaml("orders"), quote_yaml("Order Date"), quote_yaml("no")
     ('orders', '"Order Date"', '"no"')

@@ -1,4 +1,4 @@
-"""Text as the scalar that a key asks for."""
+"""Reads a text as the kind of scalar that a key needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpsql.policy.scalars import NotAValue, flag, kind_of, number, whole
 
 
 def describe_shape(shape: keys.Shape) -> str:
-    """What to write for ``shape``, in a few words."""
+    """A short description of what to write for ``shape``."""
     match shape:
         case keys.Choice():
             return " or ".join(shape.words)
@@ -26,7 +26,7 @@ def describe_shape(shape: keys.Shape) -> str:
 
 
 def fit(shape: keys.Shape, text: str) -> object:
-    """``text`` as the scalar that ``shape`` asks for."""
+    """``text`` as a scalar of this shape; raises ``NotAValue`` if it does not fit."""
     match shape:
         case keys.Flag():
             return flag(text)

@@ -1,4 +1,4 @@
-"""The foreign keys of one table: that both ends exist and can be equal."""
+"""Reads the foreign keys of one table, and checks that both ends exist and can be compared."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _foreign_key(
 def _within_a_unit(
     table: str, target: str, part: Section, units: dict[str, Unit], listing: Listing
 ) -> bool:
-    """Whether rows of both tables have a unit that may be the same one; else it is reported."""
+    """Whether rows of both tables may belong to the same unit; if not, it is reported."""
     mine, theirs = (listing.tables[name].get("unit", str) for name in (table, target))
     if listing.public(table) or listing.public(target):
         names = " and ".join(name for name in (table, target) if listing.public(name))
@@ -76,14 +76,14 @@ def _within_a_unit(
 
 
 def _key_of(target: str, units: dict[str, Unit], listing: Listing) -> tuple[str, ...]:
-    """The key of the unit that lives in a table, if it is sound."""
+    """The key of the unit whose table this is; empty if there is none or it was reported."""
     if listing.lost:
         return ()
     return next((unit.key for unit in units.values() if unit.table == target and unit.key), ())
 
 
 def _key_lost(target: str, part: Section, listing: Listing) -> bool:
-    """Whether the key may have been written, in a way that was reported."""
+    """Whether a key may have been written in a form that was reported."""
     return bool(
         listing.lost
         or "key" in part.spoilt | listing.tables[target].spoilt
@@ -92,7 +92,7 @@ def _key_lost(target: str, part: Section, listing: Listing) -> bool:
 
 
 def _paired(table: str, part: Section, key: ForeignKey, listing: Listing) -> ForeignKey | None:
-    """The foreign key, if its columns pair up with columns of the same kind."""
+    """The foreign key, if its columns pair with columns of the same kinds; else None."""
     if len(key.columns) != len(key.key):
         listing.problems.add(
             part.at("columns"),

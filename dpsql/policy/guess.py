@@ -1,8 +1,8 @@
-"""Guesses for a first draft: who is protected, and which foreign keys lead there.
+"""Guesses for a first draft: the protected unit, and the foreign keys that lead to it.
 
-Guesses rest on names and constraints alone. Whatever is guessed wrongly, the owner corrects.
-A key that no constraint calls unique, and that no other table refers to, is taken to repeat: then
-units have no table of their own, which is right either way.
+Guesses rest on names and constraints alone. The owner corrects wrong guesses. A key is assumed to
+repeat if no constraint declares it unique and no other table refers to it. Units then have no table
+of their own, which is correct in either case.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAMING = ("email", "mail", "phone", "mobile", "ssn", "passport", "iban", "addre
 
 @dataclass(frozen=True, slots=True)
 class GuessedUnit:
-    """The unit, the table with one row of each (None: there is none), and its key."""
+    """The unit, the table with one row for each unit (None: there is none), and its key."""
 
     name: str
     table: str | None
@@ -39,7 +39,7 @@ class GuessedUnit:
 
 
 def singular(table: str) -> str:
-    """One of what a table holds.
+    """The singular of a table's name.
 
     >>> singular("customers"), singular("cities"), singular("staff")
     ('customer', 'city', 'staff')
@@ -52,9 +52,9 @@ def singular(table: str) -> str:
 def guess_unit(
     source: SourceDescription, repeated: frozenset[tuple[str, str]] = frozenset()
 ) -> GuessedUnit | None:
-    """Whoever tables called like people hold, else a column called so, else the key most referred to.
+    """The unit of a table named after people, else of such a column, else of the most used key.
 
-    ``repeated`` are columns that several rows share, as far as somebody looked.
+    ``repeated`` are columns in which several rows share a value, if the data was looked at.
     """
     best: tuple[tuple[bool, bool, int], GuessedUnit] | None = None
     for table, there in source.tables.items():
@@ -73,7 +73,7 @@ def guess_unit(
 
 
 def _told_by_a_column(source: SourceDescription) -> GuessedUnit | None:
-    """The people that most tables have a column for."""
+    """The kind of person for which most tables have a column."""
     found = Counter(
         (word, column)
         for there in source.tables.values()
@@ -88,7 +88,7 @@ def _told_by_a_column(source: SourceDescription) -> GuessedUnit | None:
 
 
 def person_of(column: str, held: str) -> str | None:
-    """Whom a column seems to tell apart.
+    """The kind of person that a column seems to identify, or None.
 
     >>> person_of("student_id", "BIGINT"), person_of("userId", "VARCHAR"), person_of("Pupil", "BIGINT")
     ('student', 'user', 'pupil')
@@ -105,7 +105,7 @@ _TELLING = (Kind.INTEGER, Kind.TEXT)
 
 
 def guess_holders(source: SourceDescription, unit: GuessedUnit) -> dict[str, tuple[str, ...]]:
-    """The columns with the key of a unit without a table, by the tables that seem to have them."""
+    """For each table that seems to hold the key of a unit without a table, the key's columns."""
     if unit.table is not None:
         return {}
     found: dict[str, tuple[str, ...]] = {}
@@ -122,20 +122,20 @@ def guess_holders(source: SourceDescription, unit: GuessedUnit) -> dict[str, tup
 
 
 def _kinds(there: TableDescription, columns: tuple[str, ...]) -> tuple[object, ...]:
-    """What keys of tables must have in common."""
+    """The kinds of key columns, which must be equal in all tables."""
     types = [str(policy_type(there.columns[name])) for name in columns]
     return tuple((kind_of(declared), declared == "uuid") for declared in types)
 
 
 def unit_columns(source: SourceDescription, unit: GuessedUnit) -> dict[str, tuple[str, ...]]:
-    """The columns that say whose a row is, by the tables that hold the unit's key themselves."""
+    """For each table that holds the unit's key itself, the columns of the key."""
     ways = ways_to_unit(source, unit)
     led = {name: links[0].columns for name, links in ways.items() if links[0].key == unit.key}
     return {**guess_holders(source, unit), **(led if unit.table else {})}
 
 
 def likely_keys(table: str, there: TableDescription) -> list[str]:
-    """The columns that may each tell the rows of a table apart."""
+    """The columns each of which may be a unique key of a table."""
     if there.unique:
         return [name for name in there.columns if frozenset({name}) in there.unique]
     likely = {"id", f"{singular(table).lower()}_id", f"{singular(table).lower()}id"}
@@ -143,7 +143,7 @@ def likely_keys(table: str, there: TableDescription) -> list[str]:
 
 
 def guess_key(table: str, there: TableDescription) -> tuple[str, ...]:
-    """A unique key of a table: one column if there is such a key, else a constraint's columns."""
+    """A likely key of a table: one column if there is one, else the columns of a constraint."""
     single = likely_keys(table, there)
     if single or not there.unique:
         return tuple(single[:1])
@@ -151,7 +151,7 @@ def guess_key(table: str, there: TableDescription) -> tuple[str, ...]:
 
 
 def unique_key(there: TableDescription) -> tuple[str, ...]:
-    """A key that a constraint says is one; empty where there is none."""
+    """A key that a constraint declares unique; empty if there is none."""
     single = [name for name in there.columns if frozenset({name}) in there.unique]
     if single or not there.unique:
         return tuple(single[:1])
@@ -161,7 +161,7 @@ def unique_key(there: TableDescription) -> tuple[str, ...]:
 def links_to(
     name: str, there: TableDescription, target: str, key: tuple[str, ...]
 ) -> list[ForeignKey]:
-    """The foreign keys from a table to the ``key`` of another: declared, or else of like name."""
+    """The foreign keys from a table to the ``key`` of another: declared ones, else by names."""
     declared = [
         link for link in there.foreign_keys if link.references == target and link.key == key
     ]

@@ -1,4 +1,4 @@
-"""Every key a policy may hold: its shape, its default, what it is for.
+"""Every key that a policy may have: its shape, its default and its meaning.
 
 The loader, the JSON schema and the table in the README are all made from this one list.
 """
@@ -13,7 +13,7 @@ from dpsql.policy.model import EXTREMES, MECHANISMS
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any scalar, read by its text; ``pattern`` narrows it and ``such_as`` shows one."""
+    """Any scalar, read as text; it must match ``pattern``, if given, as ``such_as`` does."""
 
     pattern: str = ""
     such_as: str = ""
@@ -46,7 +46,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number between bounds, each of which may itself be allowed (closed) or not."""
+    """A number between bounds; each bound itself is allowed (closed) or not (open)."""
 
     low: Fraction
     high: Fraction
@@ -61,13 +61,13 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A name, or a list of different names; ``single`` says whether one may stand alone."""
+    """A name, or a list of different names; ``single``: one name may stand without a list."""
 
     single: bool = True
     words: tuple[str, ...] = ()
-    """When given, the only names there are."""
+    """If given, only these names are allowed."""
     bare: str = ""
-    """When given, this word standing alone means no name at all."""
+    """If given, this word alone stands for no names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A mapping with fixed keys. ``label`` names it, with the names around it filled in."""
+    """A mapping with fixed keys. ``label`` is its name in messages, a format for outer names."""
 
     label: str
     keys: tuple[Key, ...]
@@ -122,7 +122,7 @@ Shape = (
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: what it holds, what it is for, and what holds when it is left out."""
+    """One key: its shape, its meaning, and its default."""
 
     name: str
     shape: Shape

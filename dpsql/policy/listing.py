@@ -1,4 +1,4 @@
-"""The tables and units as they are written, and the names in them that other places refer to."""
+"""The tables and units as they are written, with look-ups of the names that others refer to."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from dpsql.policy.types import Kind
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is listed where. Names in a part that was reported already are taken to exist."""
+    """The listed tables, units, columns and views.
+
+    Names in a part that was reported already are taken to exist.
+    """
 
     tables: dict[str, Section]
     units: dict[str, Section]
     columns: dict[str, dict[str, Column]]
     problems: Problems
     views: dict[str, Word] | None = field(default_factory=dict)
-    """None: could not be read at all."""
+    """None if the views could not be read at all."""
     lost: frozenset[str] = frozenset()
-    """``tables``, ``units``: could not be read at all; ``keys``: units without a sound key."""
+    """``tables``, ``units``: could not be read at all. ``keys``: units have no usable key."""
 
     def public(self, table: str) -> bool:
         """Whether the table is declared public."""
@@ -40,7 +43,7 @@ class Listing:
         return found is not None and found.nullable
 
     def has_table(self, table: str, place: Place, where: str) -> bool:
-        """Whether the table is listed; reported if not."""
+        """Whether the table is listed; if not, it is reported."""
         if table in self.tables:
             return True
         if "tables" in self.lost:
@@ -50,7 +53,7 @@ class Listing:
         return False
 
     def has_columns(self, table: str, columns: tuple[str, ...], place: Place, where: str) -> bool:
-        """Whether the table has the columns; reported if not."""
+        """Whether the table has the columns; missing ones are reported."""
         section = self.tables[table]
         known = section.sections("columns")
         if "columns" in section.spoilt or not known:
@@ -64,7 +67,7 @@ class Listing:
         return all(column in known for column in columns)
 
     def never_null(self, table: str, columns: tuple[str, ...], place: Place, where: str) -> None:
-        """Key columns hold a value in every row."""
+        """Report nullable columns in a key, which needs a value in every row."""
         for column in columns:
             if self.nullable(table, column):
                 self.problems.add(
@@ -75,7 +78,7 @@ class Listing:
 
 
 def listing_of(root: Section, problems: Problems) -> Listing:
-    """The tables and units of a policy; what is wrong inside a column is reported here."""
+    """The tables and units of a policy. Problems inside columns are reported here."""
     tables, units = root.sections("tables"), root.sections("units")
     columns = {name: read_columns(section, problems) for name, section in tables.items()}
     views = None if "views" in root.spoilt else root.texts("views")

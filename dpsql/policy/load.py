@@ -1,4 +1,4 @@
-"""A policy file as a ``Policy``, or every problem that keeps it from being one."""
+"""Loads a policy file as a ``Policy``, or reports all its problems."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from dpsql.policy.version import answers_key, version_of
 
 
 def load(path: Path | str) -> Policy:
-    """Read and check a policy file; a ``PolicyError`` holds all problems, each with its place."""
+    """Read and check a policy file; raises a ``PolicyError`` with all problems and their places."""
     name, file = place(path), Path(path).absolute()
     return parse(text_of(file, name), file, name)
 
 
 def parse(text: str, file: Path, name: str) -> Policy:
-    """The policy that ``text`` is, as if read from ``file``; messages call it ``name``."""
+    """The policy in ``text``, as if read from ``file``; messages name it ``name``."""
     problems = Problems(name)
     tree = compose(text, name, problems)
     if isinstance(tree, Entries) and not any(
@@ -171,5 +171,5 @@ def _check_memory(section: Section, limits: Limits, problems: Problems) -> None:
 
 
 def _beside(file: Path, path: str) -> Path:
-    """``path`` as seen from the folder of the policy file."""
+    """``path`` relative to the folder of the policy file."""
     return Path(os.path.normpath(file.parent / path))

@@ -1,4 +1,4 @@
-"""The policy as frozen values. Whoever holds a ``Policy`` holds one that was loaded and validated."""
+"""The policy as frozen values. Every ``Policy`` was loaded and validated."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ MECHANISMS = ("laplace", "geometric", "gaussian")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a listed table, with everything the owner says about its values.
+    """A column of a listed table, with all declarations about its values.
 
-    ``declared`` is the owner's word for the type (``decimal(12, 2)``), ``kind`` what it is to
-    dpsql. ``range`` and ``values`` are public: chosen by the owner, not read from the data.
-    ``extremes`` says whether they may stand for the least and greatest value that rows have.
+    ``declared`` is the type as the owner writes it (``decimal(12, 2)``), and ``kind`` is the kind
+    with which dpsql computes. ``range`` and ``values`` are public: the owner chooses them, they are
+    not read from the data. ``extremes`` says whether their ends may be answered as the least and
+    greatest value of all rows.
     """
 
     name: str
@@ -38,14 +39,15 @@ class Column:
     max_length: int | None = None
     description: str = ""
     held_as_read: bool = False
-    """Once the source is open: its type there is the very one that statements read it as."""
+    """Set once the source is open: whether the type there is the one that statements read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """``columns`` of this table are the ``key`` columns of table ``references``.
+    """``columns`` of this table are equal to the ``key`` columns of table ``references``.
 
-    ``same_unit`` says that both rows belong to one unit, though the way to it is another one.
+    ``same_unit`` declares that both rows belong to one unit, although this key is not part of the
+    path to the unit.
     """
 
     columns: tuple[str, ...]
@@ -58,10 +60,9 @@ class ForeignKey:
 class Table:
     """A listed table. ``unit`` is None exactly for public tables.
 
-    ``key`` is a declared unique key (empty when none is). ``max_rows_per_unit`` is 1 for the
-    table that holds the unit itself. ``path`` leads a private table to its unit: the foreign
-    keys to follow, in order; empty when the unit's key columns are ``unit_columns`` of this very
-    table.
+    ``key`` is a declared unique key (empty if there is none). ``max_rows_per_unit`` is 1 for the
+    table of the unit itself. ``path`` leads a private table to its unit: the foreign keys to
+    follow, in order. It is empty if this table itself holds the unit's key in its ``unit_columns``.
     """
 
     name: str
@@ -75,21 +76,21 @@ class Table:
     unit_columns: tuple[str, ...] = ()
     description: str = ""
     account: Allowance | None = None
-    """What may be spent on this table alone."""
+    """The budget of this table alone."""
     fan_outs: Mapping[tuple[str, ...], int] = field(default_factory=dict)
-    """Of a public table, once its data is open: how many rows at most share values of columns."""
+    """For a public table with open data: the most rows that share the values of some columns."""
     content: int | None = None
-    """Of a public table, once its data is open: a number that other rows would not have."""
+    """For a public table with open data: a digest of its rows."""
 
     @property
     def public(self) -> bool:
-        """Whether it is answered exactly and for free."""
+        """Whether the table is answered exactly and for free."""
         return self.unit is None
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A query that is read like a table. It is bound anew, as the owner's, wherever it is named."""
+    """A query that is read like a table, bound with the owner's rights wherever it is used."""
 
     name: str
     sql: str
@@ -97,18 +98,19 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class TemporaryView(View):
-    """A view of a session: bound as the session's, in the dialect that it was written in."""
+    """A view of a session: bound with the session's rights, in the dialect of its text."""
 
     dialect: str = "postgres"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Whoever is protected. An empty ``key`` means the row itself is the unit.
+    """A kind of protected unit. An empty ``key`` means that each row is a unit.
 
-    ``table`` is the table with one row per unit. None: there is no such table, and a unit is all
-    rows with equal keys in all tables that name it. Each of them holds the key in its
-    ``unit_columns``, or leads by foreign keys to one that does; rows without a key are nobody's.
+    ``table`` is the table with one row per unit. If it is None, there is no such table, and a unit
+    is all rows with equal keys in all tables that name the unit. Each of these tables holds the key
+    in its ``unit_columns``, or leads by foreign keys to a table that does. Rows without a key
+    belong to no unit.
     """
 
     name: str
@@ -124,7 +126,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What an account may spend, how charges compose, and when it is renewed (never: None)."""
+    """The budget of an account, how charges compose, and when it is renewed (None: never)."""
 
     epsilon: Fraction
     delta: Fraction
@@ -134,7 +136,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class QueryLimit:
-    """What one query costs unless it asks for less; it may never ask for more."""
+    """The cost of one query unless it asks for less; it may never ask for more."""
 
     epsilon: Fraction
     delta: Fraction
@@ -142,7 +144,7 @@ class QueryLimit:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a role may use the endpoint; None leaves a matter to it."""
+    """How a role may use the endpoint; None means the endpoint's own value."""
 
     may_become: frozenset[str] = frozenset()
     """Roles it may take with SET ROLE."""
@@ -154,7 +156,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Analysts of one kind: their budgets and what they may ask."""
+    """A kind of analysts: their budgets and what they may ask."""
 
     name: str
     allowance: Allowance
@@ -172,7 +174,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Answers leave at multiples of ``seconds``; a ``fixed`` one is not waited for any longer."""
+    """Answers leave at multiples of ``seconds``; if ``fixed``, slower statements are stopped."""
 
     seconds: float
     fixed: bool = False
@@ -180,7 +182,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the endpoint bears of all clients together, and of those who have not logged in."""
+    """Limits of the endpoint for all clients together, and for clients that have not logged in."""
 
     connections: int = 1_000
     startup_seconds: int = 15
@@ -188,25 +190,25 @@ class Bounds:
     idle_seconds: int | None = None
     message_bytes: int = 16 << 20
     memory: str | None = None
-    """Of the whole process with its engine; None is what the engine may use, and 1 GB."""
+    """Memory of the whole process with its engine; None is the engine's limit plus 1 GB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """What the endpoint does: none of it changes what an answer means."""
+    """Settings of the endpoint. None of them changes the meaning of an answer."""
 
     users: Path
-    """The file of those who log in under a name of their own."""
+    """The file of users who log in under names of their own."""
     preview: Literal["refuse", "empty"] = "refuse"
     cleartext: bool = False
     bounds: Bounds = field(default_factory=Bounds)
     database: str = ""
-    """What clients call it where several policies are served."""
+    """The name of the database for clients, where several policies are served."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Where the data is. ``path`` is absolute."""
+    """The location of the data. ``path`` is absolute."""
 
     engine: str
     path: Path
@@ -222,10 +224,10 @@ class LedgerServer:
 
 @dataclass(frozen=True, slots=True)
 class LedgerKeeping:
-    """How a ledger is kept from being lost."""
+    """Settings that detect the loss of a ledger."""
 
     must_exist: bool = False
-    """Whether a missing one is an error; else it is made anew."""
+    """Whether a missing ledger is an error; else a new one is created."""
     head: Path | None = None
     """The file in which its last hash is noted."""
 
@@ -240,14 +242,14 @@ class Limits:
     """0 leaves the choice to the engine."""
     timeout_seconds: float = 300
     strict_timing: bool = False
-    """Whether statements do the same work whatever their conditions find."""
+    """Whether statements do the same work whatever rows their conditions select."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Everything the owner said. ``version`` changes whenever its meaning does.
+    """The whole policy. ``version`` changes whenever its meaning does.
 
-    ``answers_key`` changes whenever the meaning of stored answers does: they are kept under it.
+    ``answers_key`` changes whenever the meaning of stored answers does, and is part of their keys.
     """
 
     path: Path
@@ -261,15 +263,14 @@ class Policy:
     version: str
     answers_key: str
     ledger_server: LedgerServer | None = None
-    """Keeps the ledger instead of a file."""
+    """The server that keeps the ledger instead of a file."""
     ledger_keeping: LedgerKeeping = field(default_factory=LedgerKeeping)
     time_zone: str = "UTC"
-    """Whose calendar the windows of accounts follow."""
+    """The time zone in which the windows of accounts begin."""
     limits: Limits = field(default_factory=Limits)
     latency: Latency | None = None
     front: Front = field(default_factory=lambda: Front(Path("policy.users")))
     views: Mapping[str, View] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     places: Mapping[tuple[str, ...], str] = field(default_factory=dict, compare=False)
-    """Where ``(table,)``, ``(view,)`` and ``(table, column)`` are in the file, as
-    ``file:line:column``."""
+    """The places of ``(table,)``, ``(view,)`` and ``(table, column)``, as ``file:line:column``."""

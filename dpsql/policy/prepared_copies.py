@@ -1,7 +1,7 @@
-"""Prepared copies of private tables, as far as plans may know them: names and grids, never rows.
+"""What plans may know of prepared copies of private tables: names and grids, never rows.
 
-``dpsql prepare`` writes them beside the database. What is here depends on the policy alone, and on
-which copies there are.
+``dpsql prepare`` writes the copies beside the database. The values here depend only on the policy
+and on which copies exist.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dpsql.policy.version import digest
 CATALOG = "dpsql_prepared"
 """The name under which an engine finds the copies."""
 OVER_LIMIT_CATALOG = "dpsql_heavy"
-"""The name under which an engine keeps the rows of units that have more of them than declared."""
+"""The name under which an engine keeps the rows of units that have more rows than declared."""
 RANK = "dpsql rank"
-"""The column of a copy that numbers the rows of a unit, in an order that says nothing."""
+"""The column of a copy that numbers the rows of a unit, in a random order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A column of a copy that holds another's values, clamped, in whole steps of ``2**-shift``."""
+    """A column of a copy with the clamped values of another, in whole steps of ``2**-shift``."""
 
     name: str
     shift: int
@@ -35,9 +35,9 @@ class Steps:
 class PreparedCopy:
     """The copy of one table.
 
-    Beside the table's columns it has the whole key of the unit and ``RANK`` (where rows have units
-    other than themselves), and columns in steps. Units have no numbers: those would depend on
-    which other units there are, and so would what is drawn by them.
+    Besides the table's columns it has the whole key of the unit and ``RANK`` (unless each row is a
+    unit), and columns in steps. Units are not numbered: numbers would depend on which other units
+    exist, and so would draws made from them.
     """
 
     unit_columns: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class PreparedCopy:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCopies:
-    """The copies there are, by table, and the tables whose declared key was seen to be unique."""
+    """The existing copies, by table, and the tables whose declared key was verified as unique."""
 
     copies: Mapping[str, PreparedCopy] = field(default_factory=dict)
     keyed: frozenset[str] = frozenset()
@@ -59,26 +59,27 @@ def declared_key(table: Table) -> tuple[str, ...]:
 
 
 def owners(table: Table) -> tuple[str, ...]:
-    """Where a copy keeps the key of the unit: columns of the table itself, or added ones."""
+    """The columns of a copy with the key of the unit: the table's own columns, or added ones."""
     if not table.path:
         return table.unit_columns
     return tuple(f"dpsql unit key {i}" for i in range(len(table.unit_columns)))
 
 
 def facts(policy: Policy, table: Table) -> str:
-    """A digest of all that a copy of this table follows from; another policy's copy has another."""
+    """A digest of everything in the policy that determines a copy of this table."""
     unit = None if table.unit is None else policy.units[table.unit].key
     columns = [
         [c.name, c.kind.value, c.range] for c in table.columns.values()
-    ]  # what rows are clamped to, and read as
+    ]  # the ranges that values are clamped to, and the kinds that they are read as
     path = [dataclasses.astuple(step) for step in table.path]
     return digest([table.name, columns, unit, table.unit_columns, path])
 
 
 def over_limit_name(table: Table) -> str:
-    """The name in ``OVER_LIMIT_CATALOG`` of the rows of units with more of them than declared.
+    """The name in ``OVER_LIMIT_CATALOG`` of the rows of units that have more rows than declared.
 
-    Another policy's rows of a table of that name, of other columns, units or limits, have another name.
+    A table of the same name with other columns, units or limits (of another policy) gets another
+    name.
     """
     columns = [[c.name, c.kind.value] for c in table.columns.values()]
     path = [dataclasses.astuple(step) for step in table.path]

@@ -1,4 +1,4 @@
-"""What is wrong with a policy: every problem with its place, told in the order of the text."""
+"""The problems of a policy, each with its place, reported in the order of the text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Problems:
     """Collects problems (the policy cannot be used) and warnings (it can)."""
 
     def __init__(self, name: str) -> None:
-        """``name`` is the file as its owner wrote it."""
+        """``name`` is the name of the file, as the caller gave it."""
         self._name = name
         self._problems: list[tuple[Place, str]] = []
         self._warnings: list[tuple[Place, str]] = []
@@ -31,20 +31,20 @@ class Problems:
         return len(self._problems)
 
     def heard(self, text: str) -> None:
-        """A text of the file: wherever a problem repeats it, it is cut if it is long."""
+        """Note a text of the file: if it is long, problems that repeat it cut it."""
         if len(text) > PIECE:
             self._long[text] = None
 
     def told(self, place: Place) -> str:
-        """``place`` with the name of the file."""
+        """The name of the file with ``place``."""
         return f"{self._name}:{place.line}:{place.column}"
 
     def add(self, place: Place, what: str) -> None:
-        """``what`` says what is wrong and what to write."""
+        """Add a problem; ``what`` says what is wrong and what to write."""
         self._problems.append((place, what))
 
     def warn(self, place: Place, what: str) -> None:
-        """``what`` says what may be unwanted."""
+        """Add a warning; ``what`` says what may be unwanted."""
         self._warnings.append((place, what))
 
     @property
@@ -54,7 +54,7 @@ class Problems:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings, written the same way."""
+        """The warnings, in the same form."""
         return cut_lines(self._told(self._warnings))
 
     def _told(self, found: list[tuple[Place, str]]) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Problems:
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
-    """The name that ``word`` was probably meant to be.
+    """The name that ``word`` was probably meant to be, or None.
 
     >>> nearest("colums", ["columns", "unit"])
     'columns'
@@ -84,7 +84,7 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
 
 
 def instead(word: str, names: Iterable[str], kind: str) -> str:
-    """The end of a message about an unknown name: the nearest one, or all there are.
+    """The end of a message about an unknown name: the nearest name, or the list of names.
 
     >>> instead("zzz", ["b", "a"], "tables")
     'the tables are: a, b'

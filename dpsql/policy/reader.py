@@ -1,4 +1,4 @@
-"""The tree of a policy file held against the list of keys."""
+"""Reads the tree of a policy file according to the list of keys."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Spoilt(Exception):
 
 
 class Reader:
-    """Walks nodes along shapes; reports what does not fit and goes on."""
+    """Reads nodes according to shapes; reports nodes that do not fit, and goes on."""
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
 
     def record(self, shape: keys.Record, node: Node, at: Place, names: tuple[str, ...]) -> Section:
-        """``node`` as a record of that shape; ``names`` are the names on the way to it."""
+        """``node`` as a record of that shape; ``names`` are the names of the records around it."""
         label = shape.label.format(*names)
         if not isinstance(node, Entries):
             allowed = ", ".join(key.name for key in shape.keys)
@@ -113,7 +113,7 @@ class Reader:
         return self._every(node, lambda item: self.record(shape.item, item, item.place, names))
 
     def _every(self, items: Items, read: Callable[[Node], T]) -> list[T]:
-        """All items read; each that cannot be is reported, and then the list is spoilt."""
+        """All items, read; if any cannot be read, it is reported, and the whole list is spoilt."""
         found = []
         for item in items.items:
             with contextlib.suppress(Spoilt):
@@ -134,7 +134,7 @@ class Reader:
         return tuple(self._every(node, lambda item: self._listed_name(shape, item, where, found)))
 
     def _listed_name(self, shape: keys.Names, item: Node, where: str, found: list[str]) -> str:
-        """A name that is not among those ``found`` before it; it joins them."""
+        """A name that is not in ``found`` yet; it is added there."""
         name = self._name(item, where)
         if shape.words and name not in shape.words:
             raise self._wrong(item, where, instead(name, shape.words, "words"))

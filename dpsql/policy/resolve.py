@@ -1,4 +1,4 @@
-"""The way from every private table to the unit whose rows it holds."""
+"""Finds the path from every private table to the unit of its rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ def resolve(units: dict[str, Unit], tables: dict[str, Table], listing: Listing) 
     """The tables with ``path``, ``unit_columns`` and ``max_rows_per_unit`` filled in.
 
     Claim: following ``path`` from a row (each step by equal key columns) reaches at most one row,
-        and ``unit_columns`` of the table reached last hold the key of one unit. Equal keys of a unit
+        and ``unit_columns`` of the last table hold the key of one unit. Equal keys of a unit
         without a table are compared as one type in all its tables.
-    Assumes: the key of every foreign key is unique in the table it leads to, as the owner declared; it is verified
-        before any question (``declarations.requirements``).
-    Argument: tables are found from those that hold the unit's key outwards. Each is one foreign key away from one that
-        was found before, and a table with two such keys is a problem of the policy.
+    Assumes: the key of every foreign key is unique in the table to which it leads, as the owner
+        declared; this is verified before any question (``declarations.requirements``).
+    Argument: the search starts from the tables that hold the unit's key and goes outwards. Each
+        further table is one foreign key away from a table that was found before. A table with two
+        such keys is reported as a problem of the policy.
     """
     done = dict(tables)
     for unit in units.values():
@@ -28,7 +29,7 @@ def resolve(units: dict[str, Unit], tables: dict[str, Table], listing: Listing) 
 
 
 def _of_unit(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict[str, Table]:
-    """The tables of one unit, found from those that hold its key outwards, nearest first."""
+    """The tables of one unit, from those that hold its key outwards, nearest first."""
     if unit.table is None:
         refuse_unused(unit, tables, listing)
         found = find_holders(unit, tables, listing)
@@ -62,7 +63,7 @@ def _wave(
 def _onward(
     unit: Unit, tables: dict[str, Table], found: dict[str, Table]
 ) -> dict[str, list[ForeignKey]]:
-    """For every table not yet found, its foreign keys onto those that are."""
+    """For every table not found yet, its foreign keys to tables that were found."""
     known = set() if unit.is_row else set(found)
     return {
         name: [key for key in _ways(table) if key.references in known]
@@ -72,7 +73,7 @@ def _onward(
 
 
 def _ways(table: Table) -> list[ForeignKey]:
-    """The foreign keys that may say whose row it is."""
+    """The foreign keys that may lead to the unit of a row."""
     return [key for key in table.foreign_keys if not key.same_unit]
 
 
@@ -101,7 +102,7 @@ def _own(table: Table, unit: Unit, listing: Listing) -> Table:
 def _led(
     table: Table, lead: ForeignKey, unit: Unit, found: dict[str, Table], listing: Listing
 ) -> Table:
-    """``table``, whose rows belong to the units that ``lead`` takes them to."""
+    """``table`` with its path to the unit by the foreign key ``lead``."""
     target = found[lead.references]
     if lead in _direct(table, unit):
         column = dict(zip(lead.key, lead.columns, strict=True))
@@ -124,7 +125,7 @@ def _only_one(table: Table, leads: list[ForeignKey], unit: Unit, listing: Listin
 
 
 def _unreached(table: Table, unit: Unit, tables: dict[str, Table], listing: Listing) -> None:
-    """Say why no foreign key leads on from ``table``."""
+    """Report that no foreign key leads from ``table`` to the unit, with the reason."""
     section = listing.tables[table.name]
     place = section.at("foreign_keys") if table.foreign_keys else section.place
     if unit.is_row:
@@ -150,7 +151,7 @@ def _unreached(table: Table, unit: Unit, tables: dict[str, Table], listing: List
 
 
 def _where_to(table: Table, tables: dict[str, Table], listing: Listing) -> str:
-    """What the foreign keys of ``table`` lead to instead."""
+    """A description of where the foreign keys of ``table`` lead instead."""
     targets = list(dict.fromkeys(key.references for key in table.foreign_keys))
     if not targets:
         return "it has no foreign keys"

@@ -1,4 +1,4 @@
-"""Text as a value of a type. YAML's own guess about the text plays no part."""
+"""Reads a text as a value of a type. YAML's implicit types play no part."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _timestamp(text: str) -> datetime:
 
 
 def _instant(text: str) -> datetime:
-    """In UTC, whatever its offset; one without an offset is in UTC."""
+    """An instant, converted to UTC from its offset; a text without an offset is in UTC."""
     found = _OFFSET.search(text)
     if found is None:
         return _timestamp(text)

@@ -1,4 +1,4 @@
-"""The keys of a policy for others: a JSON schema for editors, a Markdown table for people.
+"""The keys of a policy as a JSON schema for editors, and as a Markdown table for people.
 
 python -m dpsql.policy.schema > grammar/policy.schema.json
 python -m dpsql.policy.schema --markdown
@@ -157,7 +157,7 @@ def _interval(shape: keys.Number) -> str:
 
 
 def main(arguments: list[str]) -> str:
-    """What the command line asks for."""
+    """The output for the arguments of the command line."""
     return markdown() if "--markdown" in arguments else json.dumps(schema(), indent=2)
 
 

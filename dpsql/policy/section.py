@@ -1,4 +1,4 @@
-"""One record of a policy file, as it was written."""
+"""One record of a policy file, as written."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A record as it was written: only values of the right shape are in it.
+    """A record as written; it contains only values of the right shape.
 
-    ``spoilt`` are the keys that were written but cannot be used, or are missing though required:
-    they were reported already, and nothing should be concluded from their absence.
+    ``spoilt`` are the keys that were written but cannot be used, or that are required but missing.
+    They were reported already, and nothing should be concluded from their absence.
     """
 
     place: Place
@@ -28,7 +28,7 @@ class Section:
     spoilt: frozenset[str] = frozenset()
 
     def get(self, key: str, kind: type[T]) -> T | None:
-        """The value of ``key``, if it was given and is of the right shape."""
+        """The value of ``key``, if it was given with the right shape; else None."""
         value = self.given.get(key)
         assert value is None or isinstance(value, kind)
         return value
@@ -54,16 +54,16 @@ class Section:
         return self.get(key, tuple)
 
     def at(self, key: str) -> Place:
-        """Where the value of ``key`` is, or else the record."""
+        """The place of the value of ``key``, or else of the record."""
         return self.places.get(key, self.place)
 
     def sub(self, key: str, label: str) -> Section:
-        """The record under ``key``; an empty one when it was not given."""
+        """The record under ``key``; an empty one if it was not given."""
         return self.get(key, Section) or Section(self.place, label)
 
 
 def lost(shape: keys.Record, at: Place, names: tuple[str, ...]) -> Section:
-    """A record of which nothing is known, and whose absence was reported."""
+    """A record of which nothing is known; its absence was reported."""
     spoilt = frozenset(key.name for key in shape.keys)
     given = {
         key.name: lost(key.shape, at, names)

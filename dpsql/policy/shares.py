@@ -1,4 +1,4 @@
-"""What ``dpsql serve`` may keep in memory, and how that is shared out."""
+"""The memory of ``dpsql serve``, and how it is divided."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from dpsql.policy.model import Limits, Policy
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
          "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}  # fmt: skip
 USUAL_REST = 10**9
-"""What is left beside the engine where the policy does not say."""
+"""The memory beside the engine, if the policy does not say."""
 LEAST_REST = 512 * 10**6
-"""With less than this beside the engine, nothing large could be answered."""
+"""With less memory than this beside the engine, no large answer would be possible."""
 MOST_WORKERS = 4
 WORKER = 250 * 10**6
-"""A process that answers catalog queries needs a quarter of this before it does anything. Drivers read their
-types by statements for which the engine allocates 120 MB, most of which it never touches."""
+"""The memory of a process that answers catalog queries.
+
+It needs a quarter of this at start. Drivers read their types by statements for which the engine
+allocates 120 MB, most of which it never touches.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
     """Bytes for each part of ``dpsql serve``; together they are ``endpoint.memory``.
 
-    The interpreter and the packages that every process loads are not counted: about 200 MB.
+    The interpreter and the packages that every process loads, about 200 MB, are not counted.
     """
 
     engine: int
@@ -33,23 +36,23 @@ class Shares:
     catalog: int
     """For all processes that answer catalog queries."""
     postprocessing: int
-    """For all post-processing that goes on at one time."""
+    """For all post-processing at one time."""
     pool: int
-    """For caches, answers that are held, prepared statements, and messages in and out."""
+    """For caches, held answers, prepared statements, and messages in and out."""
 
     @property
     def workers(self) -> int:
-        """How many processes may answer catalog queries at one time."""
+        """The number of processes that may answer catalog queries at one time."""
         return min(MOST_WORKERS, max(1, self.catalog // WORKER))
 
     @property
     def catalog_worker(self) -> int:
-        """For one of these processes."""
+        """The bytes for one of these processes."""
         return self.catalog // self.workers
 
     @property
     def budget(self) -> int:
-        """For all of them."""
+        """The bytes of all parts together."""
         return self.engine + self.catalog + self.postprocessing + self.pool
 
 
@@ -64,9 +67,9 @@ def bytes_of(size: str) -> int:
 
 
 def shares(memory: str | None, *engines: str) -> Shares:
-    """What is left of ``memory`` beside the engines, in quarters: catalog 2, post-processing 1, pool 1.
+    """Divide the ``memory`` beside the engines: half for the catalog, a quarter for each other.
 
-    Without ``memory`` 1 GB is left. It is a ValueError if less than 512 MB are left.
+    Without ``memory`` the rest is 1 GB. Raises ``ValueError`` if the rest is less than 512 MB.
     """
     engine = sum(map(bytes_of, engines))
     rest = USUAL_REST if memory is None else bytes_of(memory) - engine
@@ -90,9 +93,9 @@ def megabytes(size: int) -> str:
 
 
 def shares_of(policies: Sequence[Policy]) -> Shares:
-    """What one ``dpsql serve`` of these policies has: the first one's ``endpoint.memory``.
+    """The shares of one ``dpsql serve`` of these policies, by the first one's ``endpoint.memory``.
 
-    Each policy has an engine of its own, so what their engines may use is added up.
+    Each policy has an engine of its own, so the limits of their engines are added up.
     """
     limits: list[Limits] = [policy.limits for policy in policies]
     try:

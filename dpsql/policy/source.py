@@ -1,4 +1,4 @@
-"""What an engine says about its tables, and what its types are to a policy."""
+"""The tables of a source as the engine describes them, and its types in terms of a policy."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _READ_AS = {
     Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "BIGINT", Kind.DOUBLE: "DOUBLE", Kind.TEXT: "VARCHAR",
     Kind.DATE: "DATE", Kind.TIMESTAMP: "TIMESTAMP",
 }  # fmt: skip
-"""The type of the engine as which statements read values of a kind."""
+"""The engine's type that statements read values of a kind as."""
 _WIDER = {
     Kind.INTEGER: ("HUGEINT", "UBIGINT", "UHUGEINT"), Kind.TIMESTAMP: ("TIMESTAMP_S", "TIMESTAMP_MS"),
 }  # fmt: skip
-"""Types of the engine with values beyond those of the type as which they are read."""
+"""Engine types with values outside the type that they are read as."""
 _DIGITS = 18
-"""Whole decimals of so many digits fit into a BIGINT."""
+"""Whole decimals with at most this many digits fit into a BIGINT."""
 _DECIMAL = re.compile(r"DECIMAL\( *([0-9]+) *, *([0-9]+) *\)")
 _NESTED = frozenset({"STRUCT", "MAP", "UNION", "LIST", "VARIANT"})
 _WHOLE = ("smallint", "integer", "bigint")
@@ -41,11 +41,11 @@ _ENUM = re.compile(r"ENUM\(.*\)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """A table as the engine's own catalog has it; nothing was read from rows.
+    """A table as the engine's catalog describes it; nothing was read from rows.
 
-    ``columns`` maps names to the engine's types, in the order of the table. ``unique`` are the
-    column sets of its PRIMARY KEY and UNIQUE constraints. ``unsteady`` says why its rows follow from
-    more than the source itself, and nothing where they do not.
+    ``columns`` maps names to the engine's types, in the order of the table. ``unique`` has the
+    column sets of its PRIMARY KEY and UNIQUE constraints. ``unsteady`` says why its rows depend on
+    more than the source itself; it is empty if they do not.
     """
 
     columns: Mapping[str, str]
@@ -63,7 +63,7 @@ class SourceDescription:
 
 
 def policy_type(engine_type: str) -> str | None:
-    """The policy's word for a type of the engine; None if dpsql does not read it.
+    """The policy's name for a type of the engine; None if dpsql does not read the type.
 
     >>> policy_type("DECIMAL(18,2)"), policy_type("UINTEGER"), policy_type("BLOB")
     ('decimal(18, 2)', 'bigint', None)
@@ -77,7 +77,7 @@ def policy_type(engine_type: str) -> str | None:
 
 
 def why_unread(engine_type: str) -> str:
-    """Why dpsql reads no column of a type of the engine, and what to write instead.
+    """Why dpsql does not read columns of a type of the engine, and what to write instead.
 
     >>> why_unread("INTERVAL").partition(";")[0]
     'equal intervals are not always the same bytes (1 month and 30 days), so none can name a group'
@@ -106,9 +106,9 @@ def why_unread(engine_type: str) -> str:
 
 
 def declared_as(declared: str, engine_type: str) -> str:
-    """The policy's word for a column, or a wider one where the engine's type holds more.
+    """The declared type of a column, or a wider one if the engine's type has more values.
 
-    What is answered under the narrower word could be a value that its type does not have. A plain
+    Under the narrower type, an answer could be a value that the type does not have. A plain
     ``decimal`` takes the digits of the source.
 
     >>> declared_as("integer", "BIGINT"), declared_as("decimal", "DECIMAL(12,2)")
@@ -130,7 +130,7 @@ def declared_as(declared: str, engine_type: str) -> str:
 
 
 def is_read_as_held(kind: Kind, engine_type: str) -> bool:
-    """Whether statements read a column of an engine type as that very type.
+    """Whether statements read columns of an engine type as that type itself, without a cast.
 
     >>> is_read_as_held(Kind.INTEGER, "BIGINT"), is_read_as_held(Kind.INTEGER, "INTEGER")
     (True, False)
@@ -139,7 +139,7 @@ def is_read_as_held(kind: Kind, engine_type: str) -> bool:
 
 
 def may_not_fit(kind: Kind, engine_type: str) -> bool:
-    """Whether a column may hold values that are not of a kind: they are read as NULL.
+    """Whether a column may hold values that do not fit a kind, which are read as NULL.
 
     >>> may_not_fit(Kind.INTEGER, "HUGEINT"), may_not_fit(Kind.DOUBLE, "HUGEINT")
     (True, False)
@@ -153,7 +153,7 @@ def may_not_fit(kind: Kind, engine_type: str) -> bool:
 
 
 def keeps_apart(engine_type: str) -> bool:
-    """Whether each value of an engine type is read as a value of its own, and none as NULL.
+    """Whether different values of an engine type are read as different values, and none as NULL.
 
     >>> keeps_apart("UINTEGER"), keeps_apart("UBIGINT"), keeps_apart("TIMESTAMP_NS")
     (True, False, False)
@@ -165,7 +165,7 @@ def keeps_apart(engine_type: str) -> bool:
 
 
 def whole_decimal(engine_type: str) -> bool:
-    """Whether it is a decimal type without a fraction, which also holds integers.
+    """Whether the type is a decimal without a fraction, which can also be read as integers.
 
     >>> whole_decimal("DECIMAL(18,0)")
     True

@@ -1,4 +1,4 @@
-"""Units and tables: what each says, and whether the names in it exist and fit."""
+"""Reads units and tables, and checks that the names in them exist and fit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build(root: Section, listing: Listing) -> tuple[dict[str, Unit], dict[str, T
 
 
 def _sound(root: Section, listing: Listing) -> bool:
-    """Whether everything that paths are made of was readable."""
+    """Whether all parts that paths depend on were readable."""
     return not (
         root.spoilt & {"units", "tables"}
         or any(unit.spoilt for unit in listing.units.values())
@@ -65,7 +65,7 @@ def _unit(name: str, section: Section, listing: Listing) -> Unit:
 def _unit_table(
     name: str, table: str, key: tuple[str, ...], section: Section, listing: Listing
 ) -> None:
-    """The table of a unit declares the unit, and its key can be compared."""
+    """Check that the table of a unit declares the unit, and that its key can be compared."""
     holder = listing.tables[table]
     declared = holder.get("unit", str)
     if declared != name and "unit" not in holder.spoilt:
@@ -115,7 +115,7 @@ def _table(name: str, section: Section, units: dict[str, Unit], listing: Listing
 
 
 def _unit_of(section: Section, units: dict[str, Unit], listing: Listing) -> str | None:
-    """The unit a table names; None for a public one."""
+    """The unit that a table names; None for a public table."""
     unit, public = section.get("unit", str), section.get("public", bool)
     if unit is not None and public:
         listing.problems.add(
@@ -136,7 +136,7 @@ def _unit_of(section: Section, units: dict[str, Unit], listing: Listing) -> str 
 
 
 def _extent(section: Section, listing: Listing) -> None:
-    """Private tables list columns; bounds per unit are for them alone, and agree."""
+    """Check that private tables list columns, and that only they have bounds per unit."""
     limits = ("max_rows_per_unit", "max_rows_per_group")
     if section.get("public", bool):
         for key in limits:
@@ -160,7 +160,7 @@ def _extent(section: Section, listing: Listing) -> None:
 
 
 def _with_sources(name: str, section: Section, listing: Listing) -> dict[str, Column]:
-    """The columns of a table, each ``values_from`` resolved."""
+    """The columns of a table, with each ``values_from`` resolved."""
     found = dict(listing.columns[name])
     for column, part in section.sections("columns").items():
         source = part.get("values_from", str)

@@ -1,4 +1,4 @@
-"""Column types as a policy names them, and the few kinds that dpsql computes with."""
+"""Column types as a policy names them, and the few kinds with which dpsql computes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Scalar = bool | int | Fraction | str | date | datetime
 
 
 class Kind(enum.Enum):
-    """What an expression is made of once the engine has read it."""
+    """The kind of the values of an expression, once the engine has read them."""
 
     BOOLEAN = "boolean"
     INTEGER = "bigint"
@@ -31,23 +31,23 @@ class Kind(enum.Enum):
 
     @property
     def numeric(self) -> bool:
-        """Whether sums and bounds of it exist."""
+        """Whether values can be summed and bounded."""
         return self in (Kind.INTEGER, Kind.DOUBLE)
 
     @property
     def element(self) -> Kind | None:
-        """What a list is made of; None for what is no list. Lists are shown, and nothing else."""
+        """The kind of a list's elements; None if it is no list. Lists can only be shown."""
         inner = self.value.removesuffix("[]")
         return None if inner == self.value else Kind(inner)
 
     @property
     def several(self) -> Kind:
-        """Lists of this."""
+        """The kind of lists of this kind."""
         return Kind(f"{self.value}[]")
 
     @property
     def temporal(self) -> bool:
-        """Whether it is a point in time."""
+        """Whether values are points in time."""
         return self in (Kind.DATE, Kind.TIMESTAMP)
 
 
@@ -65,21 +65,23 @@ POLICY_TYPES: dict[str, Kind] = {
     "timestamp": Kind.TIMESTAMP,
     "timestamptz": Kind.TIMESTAMP,
 }
-"""The words a policy may write after ``type:`` (``decimal`` also as ``decimal(12, 2)``)."""
+"""The types that a policy may write after ``type:`` (``decimal`` also as ``decimal(12, 2)``)."""
 
 INSTANT = "timestamptz"
-"""Of instants everything is computed as of timestamps in UTC, and every session is in UTC."""
+"""Instants are computed with as timestamps in UTC, and every session is in UTC."""
 MOST_DIGITS = 15
-"""Decimals of so many digits are told apart as doubles, and each is read back from its double."""
+"""Different decimals of at most this many digits are different doubles, and can be read back."""
 WIDE = "decimal"
-"""The name of decimals of more digits: they are answered as doubles, and rounded as decimals are."""
+"""The name of decimals with more digits: answered as doubles, and rounded as decimals are."""
 _NARROW = frozenset({"smallint", "integer", "real", "uuid", INSTANT})
 _DECIMAL = re.compile(r"decimal\( *([0-9]+) *(?:, *([0-9]+) *)?\)")
 
 
 def key_form(declared: str | None) -> str:
-    """The type of a key that is no other of its kind: a uuid is written in one way only, and an instant
-    is compared with a timestamp as a session's zone has it.
+    """The type of a key that must not be compared with other types of its kind; else empty.
+
+    A uuid is written in one form only. An instant is compared with a timestamp in the session's
+    time zone.
 
     >>> key_form("uuid"), key_form("text")
     ('uuid', '')
@@ -88,7 +90,7 @@ def key_form(declared: str | None) -> str:
 
 
 def digits_of(name: str) -> tuple[int, int] | None:
-    """Precision and scale of a decimal type that names them.
+    """Precision and scale of a decimal type that names them; else None.
 
     >>> digits_of("decimal(12,2)"), digits_of("decimal")
     ((12, 2), None)
@@ -98,7 +100,7 @@ def digits_of(name: str) -> tuple[int, int] | None:
 
 
 def total_type(name: str) -> str:
-    """The type of a sum of values of a decimal type; nothing for others.
+    """The type of a sum of values of a decimal type; empty for other types.
 
     >>> total_type("decimal(12, 2)"), total_type("integer")
     ('decimal(38, 2)', '')
@@ -108,10 +110,9 @@ def total_type(name: str) -> str:
 
 
 def type_name(declared: str) -> str:
-    """The name of a policy's type under which values are answered, where it says more than its kind.
+    """The type name under which values are answered, if it says more than the kind; else empty.
 
-    Nothing for the types that are the kinds themselves. Decimals of more digits than a double tells
-    apart have no digits.
+    Decimals with more digits than a double can distinguish are named without digits.
 
     >>> type_name("decimal(12,2)"), type_name("decimal(18,2)"), type_name("integer"), type_name("text")
     ('decimal(12, 2)', 'decimal', 'integer', '')

@@ -1,7 +1,7 @@
-"""Tables that hold the key of their unit themselves, where the unit has no table of its own.
+"""Tables that hold the key of their unit themselves, if the unit has no table of its own.
 
-All rows with equal keys, in whichever of these tables, are of one unit. So the keys of different
-tables must be of one type: a key that is written in two ways would be two units.
+All rows with equal keys, in any of these tables, belong to one unit. So the keys of different
+tables must have one type: a key that is written in two ways would be two units.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dpsql.policy.section import Section
 from dpsql.policy.types import Kind, key_form
 
 KEY_KINDS = (Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN)
-"""Kinds of which equal values are the same value."""
+"""Kinds in which equal values are identical."""
 
 
 def without_table(unit: str, key: tuple[str, ...]) -> str:
-    """What to write where the table of a unit has several rows of one.
+    """The suggestion for a table that has several rows of one unit.
 
     >>> without_table("student", ("s",))
     'write `units: {student: {key: s}}`, without `table`'
@@ -44,9 +44,9 @@ def find_holders(unit: Unit, tables: dict[str, Table], listing: Listing) -> dict
 def limit_unit_rows(
     table: Table, columns: tuple[str, ...], rows: int, unit: Unit, listing: Listing
 ) -> Table:
-    """The table with its most rows of one unit: written, or ``rows`` for each of its own key.
+    """The table with ``max_rows_per_unit``: as written, or ``rows`` if its key allows no more.
 
-    ``columns`` lead to the unit: if the table's key is among them, each value of them has one row.
+    ``columns`` lead to the unit. If they contain the table's key, each of their values has one row.
     """
     section = listing.tables[table.name]
     if section.get("max_rows_per_unit", int) or "max_rows_per_unit" in section.spoilt:
@@ -62,7 +62,7 @@ def limit_unit_rows(
 
 
 def refuse_unused(unit: Unit, tables: dict[str, Table], listing: Listing) -> None:
-    """A unit without a table is in the tables that name it, so there must be one."""
+    """Report a unit without a table that no table names."""
     if not tables:
         section = listing.units[unit.name]
         listing.problems.add(
@@ -73,7 +73,7 @@ def refuse_unused(unit: Unit, tables: dict[str, Table], listing: Listing) -> Non
 
 
 def _columns(table: Table, unit: Unit, listing: Listing) -> tuple[str, ...]:
-    """The columns of a table that hold the key: those it names, or those called like the key."""
+    """The columns of a table that hold the key: its ``unit_key``, or those named like the key."""
     written = listing.tables[table.name].names("unit_key")
     if written is None:
         return unit.key if set(unit.key) <= table.columns.keys() else ()
@@ -81,7 +81,7 @@ def _columns(table: Table, unit: Unit, listing: Listing) -> tuple[str, ...]:
 
 
 def written_key(name: str, section: Section, unit: Unit | None, listing: Listing) -> None:
-    """What a table names as ``unit_key`` exists, and the unit has such a key and no table."""
+    """Check a table's ``unit_key``: its columns exist, and the unit has such a key and no table."""
     written, at = section.names("unit_key"), section.at("unit_key")
     if written is None:
         return
@@ -106,7 +106,7 @@ def written_key(name: str, section: Section, unit: Unit | None, listing: Listing
 def _same_kinds(
     table: Table, columns: tuple[str, ...], others: dict[str, Table], unit: Unit, listing: Listing
 ) -> None:
-    """Each column is of a kind that tells units apart, and of the one that other tables have."""
+    """Check that key columns are of kinds that identify units, and of the same types everywhere."""
     section = listing.tables[table.name]
     for part, name in enumerate(columns):
         column, kind = table.columns[name], table.columns[name].kind
@@ -131,12 +131,12 @@ def _same_kinds(
 
 
 def _form(column: Column) -> tuple[Kind, str]:
-    """What equal keys are compared as."""
+    """The form in which keys are compared."""
     return column.kind, key_form(column.declared)
 
 
 def _not_onto_units(table: Table, found: dict[str, Table], unit: Unit, listing: Listing) -> None:
-    """A foreign key leads to one row; the key of a unit stands in many."""
+    """Report foreign keys to a unit's key that several rows may share: they must lead to one."""
     for key, part in zip(
         table.foreign_keys, listing.tables[table.name].listed("foreign_keys"), strict=True
     ):

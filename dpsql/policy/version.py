@@ -1,4 +1,4 @@
-"""Two short words for a policy: for everything it means, and for what its stored answers mean."""
+"""Two digests of a policy: of its whole meaning, and of the meaning of its stored answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsql.policy.types import Kind
 
 
 class Part(enum.Enum):
-    """What a field of the policy bears on."""
+    """What a field of the policy affects."""
 
     ANSWERS = "what a measurement is: its rows, bounds, statement, or the claim about its noise"
     TERMS = "who may ask what, and spend how much: noted in the ledger with each query"
@@ -41,7 +41,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "limits": _WORK,
         "latency": _WORK,
         "front": _WORK,
-        "views": _TERMS,  # a measurement is of the query that the view stands for
+        "views": _TERMS,  # a measurement is named by the query that the view stands for
         "warnings": _WORK,
         "places": _WORK,
     },
@@ -59,8 +59,8 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "unit_columns": _ANSWERS,
         "description": _WORK,
         "account": _TERMS,
-        "fan_outs": _WORK,  # not the policy's; how it bounds a measurement is in that one's key
-        "content": _WORK,  # not the policy's; it is in the key of what reads the table
+        "fan_outs": _WORK,  # not in the policy; its effect on a measurement is in that one's key
+        "content": _WORK,  # not in the policy; measurements that read the table have it in their key
     },
     m.Column: {
         "name": _ANSWERS,
@@ -74,7 +74,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "extremes": _ANSWERS,
         "max_length": _ANSWERS,
         "description": _WORK,
-        "held_as_read": _WORK,  # not the policy's; a cast that changes nothing is left out
+        "held_as_read": _WORK,  # not in the policy; it only omits a cast without effect
     },
     m.ForeignKey: {
         "columns": _ANSWERS,
@@ -91,7 +91,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "session": _TERMS,
         "query": _TERMS,
         "password": _WORK,
-        "max_groups_per_unit": _TERMS,  # where it bounds a measurement, it is in that one's key
+        "max_groups_per_unit": _TERMS,  # if it bounds a measurement, it is in that one's key
         "mechanisms": _TERMS,
         "tables": _TERMS,
         "access": _WORK,
@@ -130,14 +130,14 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "strict_timing": _WORK,
     },
 }
-"""Every field of the policy. A class or a field that is not here has no version."""
+"""Every field of the policy. A class or a field that is not listed here raises ``KeyError``."""
 
 
 def version_of(policy: m.Policy) -> str:
     """A hex digest that changes exactly when the meaning of the policy does.
 
-    Left out are passwords, descriptions, limits on work, what concerns only the endpoint, and
-    places of files. Neither the layout of the file nor the order of its keys matters.
+    It leaves out passwords, descriptions, limits on work, settings of the endpoint, and places of
+    files. The layout of the file and the order of its keys do not matter.
     """
     return digest(policy)
 
@@ -145,19 +145,21 @@ def version_of(policy: m.Policy) -> str:
 def answers_key(policy: m.Policy) -> str:
     """A hex digest that changes exactly when answers stored under the policy mean something else.
 
-    Claim: under policies of equal digests, a measurement of equal canonical words and bounding has
-        the same exact numbers, and each stored release of it the noise that its ledger entry says.
-    Assumes: ``FIELDS`` marks all that statements and sensitivities are made of; ``reuse.pieces`` has
-        what a role adds to a measurement (its limit on groups) in the measurement's own key.
-    Argument: what is left out says who may ask and who pays. A stored release was charged when it
-        was made; giving it again is post-processing, and costs no unit anything. Who may ask is
-        decided before anything is looked up.
+    Claim: under policies with equal digests, measurements with equal canonical text and equal
+        bounding have the same exact numbers, and each stored release of them has the noise that its
+        ledger entry states.
+    Assumes: ``FIELDS`` marks everything that determines statements and sensitivities;
+        ``reuse.pieces`` puts what a role adds to a measurement (its limit on groups) into the
+        measurement's own key.
+    Argument: the fields left out determine who may ask and who pays. A stored release was charged
+        when it was made; returning it again is post-processing, and costs no unit anything. Who may
+        ask is decided before anything is looked up.
     """
     return _hashed(_canonical(policy, frozenset({Part.ANSWERS})))
 
 
 def digest(value: object) -> str:
-    """A hex digest of parts of a policy, that differs where their meanings do."""
+    """A hex digest of parts of a policy, which differs if their meanings differ."""
     return _hashed(_canonical(value, frozenset({Part.ANSWERS, Part.TERMS})))
 
 
@@ -166,7 +168,7 @@ def _hashed(value: object) -> str:
 
 
 def _canonical(value: object, parts: frozenset[Part]) -> object:
-    """``value`` as JSON in which different meanings differ: each scalar carries its type."""
+    """``value`` as JSON, in which values with different meanings differ."""
     match value:
         case Mapping():
             return {f"={name}": _canonical(part, parts) for name, part in value.items()}
@@ -187,7 +189,7 @@ def _canonical(value: object, parts: frozenset[Part]) -> object:
 
 
 def _fields(value: object, parts: frozenset[Part]) -> Iterator[tuple[str, object]]:
-    """The fields of a part of a policy that bear on ``parts``; each field must be listed."""
+    """The fields of a part of a policy that affect ``parts``; each field must be listed."""
     listed = FIELDS[type(value)]
     for field in dataclasses.fields(value):  # type: ignore[arg-type]
         if listed[field.name] in parts:
