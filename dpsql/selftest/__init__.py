@@ -1,14 +1,16 @@
-"""An end-to-end audit: does an answer betray more than the ledger says?
+"""An end-to-end audit: do answers reveal more than the ledger says?
 
-The real pipeline answers questions about two synthetic databases that differ by one person in
-each of thousands of cells, and a statistical test asks how well the answers tell the two apart.
+The real pipeline answers questions about two synthetic databases that differ by one person in each
+of thousands of cells. A statistical test measures how well the answers distinguish the two
+databases.
 
-Claim: a finding says that answers were not as private as charged, wrong with probability at most
-    ``ALPHA`` over a whole run. No finding proves nothing: it is a lower bound.
+Claim: a finding states that answers were not as private as charged. The probability of a wrong
+    finding is at most ``ALPHA`` over a whole run. A run without findings proves nothing: it only
+    gives lower bounds on epsilon.
 Assumes: the exact numbers of a statement without random parameters do not change from one run to
-    the next, so that they are computed once and the noise is drawn anew each time.
-Argument: what is found of one question is wrong with probability at most its share of ``ALPHA``
-    (``selftest.bound``), and the shares of all questions come to no more than ``ALPHA``.
+    the next. So they are computed once, and the noise is drawn anew each time.
+Argument: a finding about one question is wrong with probability at most its share of ``ALPHA``
+    (``selftest.bound``), and the shares of all questions add up to at most ``ALPHA``.
 """
 
 from __future__ import annotations
@@ -50,18 +52,18 @@ SAMPLES = 100_000
 MOST_CELLS, FEWEST_CELLS = 34_000, 1_000
 _FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 _USUAL = 0.4
-"""Seconds that a question about so many cells takes, whose sides are prepared and asked twice."""
+"""Seconds for a question about ``MOST_CELLS`` cells: its sides are prepared and asked twice."""
 _LEAST = 0.1
-"""Seconds that any question takes."""
+"""The least seconds that a question takes."""
 _TOGETHER = 80
-"""Questions that one process asks before it takes others."""
+"""The number of questions in one piece of work for a process."""
 Wanted = Callable[[Scenario, Question], bool]
 _Asked = tuple[Scenario, Question]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One question about one scenario: what epsilon is at least, and what was charged."""
+    """The result of one question in one scenario: a lower bound on epsilon, and the charge."""
 
     table: str
     scenario: str
@@ -70,23 +72,23 @@ class Finding:
     charged: Claim
     samples: int
     shape: str = ""
-    """What differed beside values: an error, columns, types, the charge; empty for nothing."""
+    """Differences other than of values: an error, columns, types, the charge; empty for none."""
     unanswered: str = ""
-    """How it was refused, where it was."""
+    """The refusal, if the question was refused."""
     explained: str = ""
-    """Why this policy may refuse it."""
+    """Why this policy may refuse the question."""
     power: Power | None = None
-    """What it would have noticed; None where it was not answered."""
+    """The smallest faults that it would have noticed; None if it was not answered."""
 
     @property
     def passed(self) -> bool:
-        """Whether it was answered as often as asked, or need not be, and nothing speaks against the charge."""
+        """Whether the question was answered, or need not be, and nothing disproves the charge."""
         told = not self.shape and self.bound <= self.charged.epsilon
         return told and (bool(self.explained) or (self.samples > 0 and not self.unanswered))
 
     @property
     def said(self) -> str:
-        """What is wrong with it, or why it was not answered; empty where it passed."""
+        """What is wrong, or why it was not answered; empty if it was answered and passed."""
         if self.shape or self.bound > self.charged.epsilon:
             return self.shape or "more than the charge"
         if self.explained:
@@ -96,7 +98,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Some questions about one scenario, for one process."""
+    """Some questions in one scenario, for one process."""
 
     policy: Policy
     scenario: Scenario
@@ -113,8 +115,8 @@ def run(
 ) -> Iterator[Finding]:  # fmt: skip
     """The findings of a policy, in the order of scenarios.
 
-    Within ``seconds`` there are fewer samples, from fewer cells; and where there is no time even
-    for those, each question is asked in some of its scenarios only, whose turn it is.
+    A limit of ``seconds`` means fewer samples, from fewer cells. If there is no time even for
+    these, each question is asked in some of its scenarios only, in rotation.
     """
     works = list(_works(policy, samples, seconds * jobs, wanted))
     if jobs == 1:
@@ -127,7 +129,7 @@ def run(
 
 
 def list_questions(policy: Policy) -> Iterator[tuple[Scenario, Question]]:
-    """Every question, in every scenario that it is for."""
+    """Every question, with each of its scenarios."""
     tables = [t for t in policy.tables.values() if t.unit is not None]
     questions = [q for table in tables for q in of_table(policy, table)] + list(matrix())
     for scenario in ALL:
@@ -139,7 +141,7 @@ def _works(policy: Policy, samples: int, seconds: float, wanted: Wanted) -> Iter
     each = 1 / max(1, len(chosen))
     cells = min(MOST_CELLS, max(2, samples // 4 * 2))
     if seconds < math.inf:
-        timely = int(MOST_CELLS * seconds * each / _USUAL) // 2 * 2  # some are compared in pairs
+        timely = int(MOST_CELLS * seconds * each / _USUAL) // 2 * 2  # cells may be paired
         cells = min(cells, max(FEWEST_CELLS, timely))
     for scenario in ALL:
         mine = [question for s, question in chosen if s == scenario]
@@ -150,7 +152,7 @@ def _works(policy: Policy, samples: int, seconds: float, wanted: Wanted) -> Iter
 
 
 def _within(pairs: list[_Asked], seconds: float) -> list[_Asked]:
-    """As many scenarios of each question as there is time for, one at least, by turns."""
+    """As many scenarios of each question as there is time for, at least one, in rotation."""
     if len(pairs) * _LEAST <= seconds:
         return pairs
     scenarios: dict[Question, list[Scenario]] = {}
@@ -182,7 +184,7 @@ def _findings(work: _Work) -> Iterator[Finding]:
 
 
 def _pair(work: _Work, cells: int, place: Path, stack: ExitStack, clock: _Days) -> list[Service]:
-    """A service over the copy with the person, and one over the copy without."""
+    """A service over the copy with the person, and one over the copy without the person."""
     services, texts = [], [question.sql for question in work.questions]
     for name, without in (("with", False), ("without", True)):
         (place / name).mkdir()
@@ -200,7 +202,7 @@ def _pair(work: _Work, cells: int, place: Path, stack: ExitStack, clock: _Days) 
 
 
 def _verified(copy: Policy, engine: SourceEngine) -> Facts:
-    """Made-up data keeps what is verified too, in the tables that were made of it."""
+    """Verify the declarations on the synthetic data, for the tables that were made."""
     source = engine.describe()
     made = {
         name: replace(
@@ -216,7 +218,7 @@ def _verified(copy: Policy, engine: SourceEngine) -> Facts:
 
 @dataclass(slots=True)
 class _Days:
-    """A clock that is a day on for every question, when accounts are renewed."""
+    """A clock that advances by a day for every question, so that accounts are renewed."""
 
     now: datetime = _FIRST
 
@@ -242,7 +244,7 @@ def _found(
         asked += 1
         if not all([one.ask(), other.ask()]):
             break
-        if asked == 1 and one.charge[1] > 0:  # no more than the delta of the copy is enough for
+        if asked == 1 and one.charge[1] > 0:  # no more often than the delta of the copy allows
             times = min(
                 times, math.floor(float(pair[0].policy.dataset.delta) / one.charge[1] + 1e-6)
             )
@@ -264,7 +266,7 @@ def _found(
 def _power(
     samples: int, columns: int, claims: tuple[Claim, ...], shown: float, alpha: float
 ) -> Power | None:
-    """What so many samples would notice of the first claim, which is the charge itself."""
+    """The faults that this many samples would notice, for the first claim, the charge itself."""
     epsilon, delta = claims[0].epsilon, claims[0].delta
     if epsilon <= 0:
         return None

@@ -1,10 +1,10 @@
-"""A lower bound on epsilon from samples of two neighbouring runs, right with high confidence.
+"""A lower bound on epsilon from samples of two neighbouring runs, valid with high confidence.
 
-One half of the samples chooses an event that tells the two runs apart, the other half measures it:
-if its probability is at least p in one run and at most q in the other, then epsilon is at least
-``ln((p - delta) / q)``. Both ends are Clopper-Pearson bounds.
+One half of the samples chooses an event that distinguishes the two runs, and the other half
+measures it. If its probability is at least p in one run and at most q in the other, then epsilon is
+at least ``ln((p - delta) / q)``. Both p and q are Clopper-Pearson bounds.
 
-Claim: for answers that keep every claim given, no bound exceeds its claim's epsilon, with
+Claim: for answers that satisfy every given claim, no bound exceeds its claim's epsilon, with
     probability at least ``1 - alpha``.
 Assumes: the samples of a run are drawn independently, from one distribution.
 Argument: the events are fixed before the second half is looked at; each of the two ends of each
@@ -28,18 +28,18 @@ NULL = -(2.0**61)
 """Stands for a group that was shown without a value."""
 _NAN = -(2.0**59)
 _PRECISE = 1e-9
-"""How near to the true bounds those are that are computed, relatively."""
+"""The relative error of computed bounds."""
 _FEATURES = 3
-"""Ways in which the samples of a column are looked at."""
+"""The number of features of a column of samples."""
 _EXACT = 3
-"""Of so many events the bounds are computed exactly; the others were never near."""
+"""The number of events whose bounds are computed exactly; the others are far from the best."""
 _BINS = 160
-"""On each side of the median, an eighth of the middle half's width each."""
+"""The number of bins on each side of the median, each an eighth of the interquartile range wide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That answers are (epsilon, delta)-differentially private."""
+    """The claim that answers are (epsilon, delta)-differentially private."""
 
     epsilon: float
     delta: float
@@ -47,23 +47,23 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What epsilon is at least where a claim says how much it is at most."""
+    """A lower bound on epsilon, for a claim that states an upper one."""
 
     bound: float
     claim: Claim
     plain: float = 0.0
-    """What epsilon is at least by the first claim's delta."""
+    """The lower bound on epsilon at the first claim's delta."""
 
     @property
     def excess(self) -> float:
-        """By how much the claim is disproved; below zero if it is not."""
+        """By how much the bound exceeds the claim; the claim is disproved if this is above zero."""
         return self.bound - self.claim.epsilon
 
 
 def lower_bound(
     one: Sequence[Samples], other: Sequence[Samples], claims: Sequence[Claim], alpha: float
 ) -> Found:
-    """What comes nearest to disproving a claim, over columns of samples, features and directions."""
+    """The bound nearest to disproving a claim, over columns of samples, features and directions."""
     halves = [codes for pair in zip(one, other, strict=True) for codes in _features(*pair)]
     each = alpha_of_end(alpha, len(one), len(claims))
     events = [
@@ -79,14 +79,15 @@ def lower_bound(
 
 
 def alpha_of_end(alpha: float, columns: int, claims: int) -> float:
-    """The share of ``alpha`` that each end of each bound has: of two ends, in two directions."""
+    """The share of ``alpha`` for each end of each bound: there are two ends in two directions."""
     return alpha / (4 * _FEATURES * columns * claims)
 
 
 def _features(one: Samples, other: Samples) -> Iterator[tuple[Codes, Codes]]:
-    """The samples of both runs as small whole numbers, in three ways.
+    """The samples of both runs as small whole numbers, by three features.
 
-    The second halves have no say in where bins end: events must be fixed before they are looked at.
+    The ends of bins do not depend on the second halves, since events must be fixed before these are
+    looked at.
     """
     both, middle = np.concatenate([one, other]), len(one)
     first = np.concatenate([samples[: len(samples) // 2] for samples in (one, other)])
@@ -96,7 +97,7 @@ def _features(one: Samples, other: Samples) -> Iterator[tuple[Codes, Codes]]:
 
 
 def _values(samples: Samples, first: Samples) -> Codes:
-    """Values in bins of an eighth of the spread of ``first``; what is no number is a bin."""
+    """Values in bins of an eighth of the spread of ``first``; absent, NULL and NaN get own bins."""
     samples, first = _finite(samples), _finite(first)
     shown, present = samples > _NAN, first[first > _NAN]
     if not len(present):
@@ -114,7 +115,7 @@ def _finite(samples: Samples) -> Samples:
 
 
 def _low_bits(samples: Samples) -> Codes:
-    """The lowest binary digit that is set: what naive floating-point noise gives away."""
+    """The lowest binary digit that is set, which naive floating-point noise reveals."""
     mantissa, exponent = np.frexp(np.nan_to_num(samples))
     whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
     lowest = np.frexp(((whole & -whole) + (whole == 0)).astype(np.float64))[1]
@@ -128,7 +129,7 @@ def _presence(samples: Samples) -> Codes:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """An event that the first halves chose, and how often it happened in the second ones."""
+    """An event chosen by the first halves, and how often it happened in the second halves."""
 
     claim: Claim
     hits: int
@@ -137,7 +138,7 @@ class _Event:
 
     @property
     def guess(self) -> float:
-        """About by how much it disproves its claim: which events are worth exact bounds."""
+        """Approximately by how much it disproves its claim, to choose events for exact bounds."""
         least, most = (self._end(k, s) for k, s in ((self.hits, -1), (self.misses, 1)))
         return math.log(max(least - self.claim.delta, 1e-300) / most) - self.claim.epsilon
 
@@ -146,14 +147,14 @@ class _Event:
         return share + side * (4 * math.sqrt(share * (1 - share) / self.n) + 8 / self.n)
 
     def found(self, alpha: float) -> Found:
-        """What it says about epsilon, each end wrong with probability ``alpha``."""
+        """The exact bound on epsilon, each of whose ends is wrong with probability ``alpha``."""
         least = at_least(self.hits, self.n, alpha) - self.claim.delta
         most = at_most(self.misses, self.n, alpha)
         return Found(math.log(least / most) if least > 0 else 0.0, self.claim)
 
 
 def _events(one: Codes, other: Codes, claims: Sequence[Claim]) -> Iterator[_Event]:
-    """For each claim the event, likelier in ``one``, that speaks most against it."""
+    """For each claim, the event, likelier in ``one``, that disproves it best in first halves."""
     half, n = len(one) // 2, len(one) - len(one) // 2
     codes = 1 + max(int(one.max()), int(other.max()))
     first, second = (np.bincount(c[:half], minlength=codes) for c in (one, other))
@@ -168,7 +169,7 @@ def _events(one: Codes, other: Codes, claims: Sequence[Claim]) -> Iterator[_Even
 
 
 def at_least(hits: int, n: int, alpha: float) -> float:
-    """A probability that ``hits`` of ``n`` show is reached, wrong with probability ``alpha``.
+    """A lower bound on a probability with ``hits`` of ``n``, wrong with probability ``alpha``.
 
     >>> round(at_least(50, 100, 0.025), 3), at_least(0, 100, 0.025)
     (0.398, 0.0)
@@ -177,7 +178,7 @@ def at_least(hits: int, n: int, alpha: float) -> float:
 
 
 def at_most(hits: int, n: int, alpha: float) -> float:
-    """A probability that ``hits`` of ``n`` show is not passed, wrong with probability ``alpha``.
+    """An upper bound on a probability with ``hits`` of ``n``, wrong with probability ``alpha``.
 
     >>> round(at_most(50, 100, 0.025), 3), at_most(100, 100, 0.025)
     (0.602, 1.0)
@@ -186,7 +187,7 @@ def at_most(hits: int, n: int, alpha: float) -> float:
 
 
 def _quantile(a: int, b: int, alpha: float) -> float:
-    """Below which a beta variable is with probability ``alpha``; never above the true value."""
+    """The ``alpha`` quantile of a beta variable, never above the true value."""
     low, high = 0.0, a / (a + b) if alpha < 0.25 else 1.0
     if _below(a, b, high) <= alpha:
         high = 1.0

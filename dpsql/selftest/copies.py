@@ -1,7 +1,8 @@
 """Synthetic copies of a policy's schema: many public cells, each a copy of one small scenario.
 
-Nothing is read from the owner's data: columns, types, ranges and keys are the policy's, rows are
-made up. Every cell holds its own people; in the neighbour, one of them is missing in every cell.
+Nothing is read from the owner's data: columns, types, ranges and keys are those of the policy, and
+rows are synthetic. Every cell has its own people. In the neighbouring database, one person is
+missing in every cell.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ from dpsql.selftest.probes import CELL, LOOSE, PART, PARTS, TABLES, UNITS, WORD
 from dpsql.selftest.scenarios import OTHERS_PART, Scenario
 
 MOST_ROWS = 4
-"""Rows of one unit that a copy declares at most: how bounds work does not depend on how many."""
+"""The most rows of one unit that a copy declares; bounding works the same for any number."""
 MOST_PER_GROUP = 2
 ROLE, WIDE, SEVERAL = "selftest", "selftest_wide", "selftest_several"
 WIDE_DELTA = Fraction(1, 50)
-"""A delta that can be seen to fail; that of ``ROLE`` is as small as those of real roles."""
+"""A delta large enough that its violation can be measured; the delta of ``ROLE`` is realistic."""
 TARGET = 100
-"""The number of the person that is missing in the neighbour; with a group, of the first of it."""
+"""The number of the person missing in the neighbour; for a group, of its first person."""
 
 
 def derive_policy(policy: Policy, place: Path, cells: int) -> Policy:
-    """The policy over a synthetic file, with the probes, and budgets that are never used up."""
+    """The policy over a synthetic file, with the probe tables and practically unlimited budgets."""
     first = next(iter(policy.roles.values()))
     private = {t.name: _table(t, cells) for t in policy.tables.values() if t.unit is not None}
     plenty = Allowance(Fraction(10**8), Fraction(9, 10), "basic", "day")
@@ -69,7 +70,7 @@ def derive_policy(policy: Policy, place: Path, cells: int) -> Policy:
 
 
 def _table(table: Table, cells: int) -> Table:
-    """With few rows of a unit, and without what is read from public tables."""
+    """The table with few rows of a unit, and without values from public tables."""
     columns = {
         name: replace(
             column, values_from=None,
@@ -85,7 +86,7 @@ def _table(table: Table, cells: int) -> Table:
 
 
 def _celled(table: Table, cells: int) -> Table:
-    """With the columns that say which copy of the scenario a row is in."""
+    """The table with the columns that say which copy of the scenario a row is in."""
     if table.public:
         return table
     extra = {
@@ -99,7 +100,7 @@ def _celled(table: Table, cells: int) -> Table:
 def made_tables(
     policy: Policy, scenario: Scenario, texts: Sequence[str], cells: int, *, without: bool
 ) -> Iterator[MadeTable | MadeLabels]:
-    """The tables of one side that these texts name, and those that lead from them to units."""
+    """The tables of one side that the texts name, and the tables on their paths to units."""
     named = [t for t in policy.tables.values() if any(t.name in text for text in texts)]
     names = {key.references for table in named for key in table.path} | {t.name for t in named}
     for table in policy.tables.values():
@@ -142,7 +143,7 @@ def _content(table: Table, column: Column, scenario: Scenario) -> Content:
 
 
 def _ends(column: Column) -> tuple[Scalar, Scalar, Scalar]:
-    """The least value, one between, and the greatest."""
+    """The least value of a column, one in the middle, and the greatest."""
     if column.values:
         return column.values[0], column.values[0], column.values[-1]
     if column.range is not None:

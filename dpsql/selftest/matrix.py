@@ -1,6 +1,6 @@
-"""What is asked about the probes: every aggregate, mechanism, strategy and rule, in every scenario.
+"""The questions about the probes: every aggregate, mechanism, strategy and rule, in every scenario.
 
-Tests hold these lists against the registries, so that nothing new is left out.
+Tests compare these lists with the registries, so that nothing new is left out.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from dpsql.selftest.scenarios import (
 )
 
 _EACH_KIND = ("COUNT(*)", "SUM(x)", "AVG(x)", "MEDIAN(x)", "MODE(kind)", "COUNT(DISTINCT n)")
-"""One aggregate for each kind of statistic that bounds act on."""
+"""One aggregate for each kind of statistic that is bounded in its own way."""
 LAWS: tuple[tuple[str, str, Mechanism], ...] = (
     ("COUNT(*)", ROLE, "laplace"), ("SUM(x)", SEVERAL, "gaussian"), ("MEDIAN(x)", ROLE, "laplace"),
 )  # fmt: skip
-"""Every law that noise has or a choice follows, and what is answered by it."""
+"""One question for every law of noise and of choices: aggregate, role and mechanism."""
 FEW = 500
-"""Cells whose levels are few enough to be made to add up."""
+"""A number of cells whose levels are few enough to be made consistent."""
 FEWER = 40
-"""Cells so few that a number of units near that of a crowd is no noise of nobody."""
+"""So few cells that a number of units near that of a crowd is above the noise of empty groups."""
 
 
 def matrix() -> Iterator[Question]:
@@ -90,7 +90,7 @@ def _aggregates() -> Iterator[Question]:
 
 
 def _strategies() -> Iterator[Question]:
-    """Each way to bound, for each kind of statistic; and how much is left over several groups."""
+    """Each strategy for each kind of statistic, and contributions to several groups."""
     for strategy in IN_GROUPS:
         law: Mechanism = "gaussian" if strategy == NormClip.name else "laplace"
         for text in _EACH_KIND:
@@ -105,7 +105,7 @@ def _strategies() -> Iterator[Question]:
     count = by_cell("COUNT(*)")
     yield Question("COUNT(*) of one group", ROWS, count, WIDE, "laplace", GroupCaps.name)
     total = "LEAST(GREATEST((AVG(y) - 1) * GREATEST(COUNT(y), 1), 0), 8)"
-    both = f"{total} + LEAST(GREATEST(COUNT(y) - 12, 0), 4)"  # beyond what twelve others have
+    both = f"{total} + LEAST(GREATEST(COUNT(y) - 12, 0), 4)"  # more than the twelve others have
     yield Question("what AVG(y) is made of", ROWS, by_cell(both), scenarios=(CROWD, *MAIN))
     same = f"USING ({PERSON})"
     triples = f"{ROWS} AS r JOIN {ROWS} AS s {same} JOIN {ROWS} AS t {same}"
@@ -125,7 +125,7 @@ def _strategies() -> Iterator[Question]:
 
 
 def _searched() -> Iterator[Question]:
-    """Bounds that are searched for: over all rows, so of one cell, and of other rows each time."""
+    """Searched bounds: over all rows, so for one cell, and over other rows at each asking."""
     for text in ("COUNT(*)", "SUM(x)"):
         yield Question(
             f"{text} after a search", LOOSE,
@@ -135,7 +135,7 @@ def _searched() -> Iterator[Question]:
 
 
 def _prepared() -> Iterator[Question]:
-    """A table that has a prepared copy: units are bounded by what is read."""
+    """Questions about a table with a prepared copy, where units are bounded in the scan."""
     strategy = PreparedRows.name
     for text in _EACH_KIND:
         yield Question(
@@ -153,7 +153,7 @@ def _prepared() -> Iterator[Question]:
 
 
 def _parts(aggregate: str, most: int, table: str = ROWS) -> str:
-    """How much one person can have added to any of the first parts, added up over them."""
+    """The sum over the first four parts of values clamped to 0 .. ``most``, for each cell."""
     return (
         f"SELECT {CELL}, SUM(LEAST(GREATEST(v, 0), {most})) FROM (SELECT {CELL}, {PART},"
         f" {aggregate} AS v FROM {table} GROUP BY {CELL}, {PART}) AS g WHERE {PART} < 5"
@@ -162,7 +162,7 @@ def _parts(aggregate: str, most: int, table: str = ROWS) -> str:
 
 
 def _keys() -> Iterator[Question]:
-    """Groups by a column whose rows break its declaration."""
+    """Groups by a column whose values break its declaration."""
     for key, beyond in (("n", "n NOT BETWEEN 0 AND 5"), ("kind", "kind NOT IN ('a', 'b', 'c')")):
         groups = f"SELECT {CELL}, {key}, COUNT(*) AS v FROM {ROWS} GROUP BY {CELL}, {key}"
         for name, where in (("all of", "TRUE"), ("what is beyond", beyond)):
@@ -174,7 +174,7 @@ def _keys() -> Iterator[Question]:
 
 
 def _selections() -> Iterator[Question]:
-    """Groups that nobody lists, by every rule that chooses among them."""
+    """Groups that are not public, by every rule that selects groups."""
     several = (
         f"SELECT {WORD}, COUNT(n) FROM (SELECT {WORD}, {PART}, COUNT(*) AS n FROM {ROWS}"
         f" GROUP BY {WORD}, {PART}) AS g WHERE {PART} < 5 GROUP BY {WORD} ORDER BY {WORD}"
@@ -197,7 +197,7 @@ def _selections() -> Iterator[Question]:
 
 
 def _clauses() -> Iterator[Question]:
-    """What WITH DIFFERENTIAL_PRIVACY and bounds of aggregates ask for."""
+    """Questions with options of WITH DIFFERENTIAL_PRIVACY and with bounds of aggregates."""
     for options, text, words in (
         ("epsilon = 0.7", "AVG(x)", CELL),
         ("max_rows_contributed = 2", "COUNT(*)", CELL),
@@ -224,7 +224,7 @@ def _clauses() -> Iterator[Question]:
 
 
 def _joins() -> Iterator[Question]:
-    """Joins of a person's rows with each other, and with public ones."""
+    """Joins of a person's rows with each other, and with public rows."""
     same = f"USING ({PERSON})"
     equal = f"r.{PERSON} = p.{PERSON}"
     people, rows = f"{PEOPLE} AS p", f"{ROWS} AS r"
@@ -253,7 +253,7 @@ def _joins() -> Iterator[Question]:
 
 
 def _nested() -> Iterator[Question]:
-    """Numbers of each person, and windows and distinct rows of each person."""
+    """Aggregates, windows and distinct rows of each person, below another aggregate."""
     own = f"{PERSON}, {CELL}"
     twice = f"SELECT {own}, {PART}, COUNT(*) AS n FROM {ROWS} GROUP BY {own}, {PART}"
     for name, items, inner in (
@@ -273,7 +273,7 @@ def _nested() -> Iterator[Question]:
 
 
 def _levels() -> Iterator[Question]:
-    """Totals beside what they are totals of: a person is in each level."""
+    """Totals beside their parts, where a person is in each level."""
     units, two = f"COUNT(DISTINCT {PERSON})", f"GROUPING SETS (({CELL}), ({CELL}, {PART}))"
     for name, text, sets, some in (
         ("ROLLUP of counts", "COUNT(*)", f"ROLLUP ({CELL}, {PART})", None),
@@ -292,9 +292,10 @@ def _levels() -> Iterator[Question]:
 
 
 def _with_enough_units() -> Iterator[Question]:
-    """Public groups that are left out where their noised number of units may be that of nobody.
+    """Public groups that are left out if their noisy number of units may be that of an empty group.
 
-    Of few groups some are left out with twelve people and shown with thirteen, or the other way round.
+    Some of these few groups are left out with twelve people and shown with thirteen, or the other
+    way round.
     """
     people, rows = f"{PEOPLE} WHERE {CELL} <= {FEW}", f"{ROWS} WHERE {CELL} <= {FEWER}"
     parts = f"SELECT {CELL}, {PART}, COUNT(*) AS v FROM {rows} GROUP BY {CELL}, {PART}"
@@ -313,7 +314,7 @@ def _with_enough_units() -> Iterator[Question]:
 
 
 def _in_steps() -> Iterator[Question]:
-    """What needs a released answer first, and what is asked again."""
+    """Questions that need a released answer first, and questions that are asked again."""
     units = f"COUNT(DISTINCT {PERSON})"
     passed = f"SELECT {CELL}, {units} AS v FROM {ROWS} GROUP BY {CELL}"
     joined = f"{ROWS} AS r JOIN ({passed}) AS g ON r.{CELL} = g.{CELL} WHERE g.v > 12.5"
@@ -345,14 +346,14 @@ def _in_steps() -> Iterator[Question]:
 
 
 def _households() -> Iterator[Question]:
-    """Two people of a household count as one."""
+    """Questions about households, whose two people count as one unit."""
     for text in ("COUNT(*)", "SUM(x)", "AVG(x)", "MEDIAN(x)"):
         sql = by_cell(text, HOMES)
         yield Question(f"{text} of homes", HOMES, sql, SEVERAL, scenarios=(ALONE, EMPTY))
 
 
 def _without_table() -> Iterator[Question]:
-    """Units that are known by the key in the tables that tell of them."""
+    """Questions about units without a table, which are known by the key in other tables."""
     own, same = f"{PERSON}, {CELL}", f"USING ({PERSON})"
     both = f"{EVENTS} AS r JOIN {LOGINS} AS p {same}"
     each = f"SELECT {own}, COUNT(*) AS v FROM {EVENTS} GROUP BY {own}"
@@ -367,7 +368,7 @@ def _without_table() -> Iterator[Question]:
 
 
 def _beside() -> Iterator[Question]:
-    """Whether groups have noise of their own, by every law and rule."""
+    """Whether each group has its own noise, for every law and rule."""
     for text, role, law in LAWS:
         sql = by_cell(text)
         yield Question(f"{text} less another, {law}", ROWS, sql, role, law, scenarios=(BESIDE,))

@@ -1,4 +1,4 @@
-"""What a question would notice: the smallest faults, by its samples and by what they showed."""
+"""The power of a question: the smallest faults that its samples would notice."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _RARE = 1.3
-"""So many deviations below what is expected: of ten runs nine have more."""
+"""A number of standard deviations: nine of ten runs are above the mean minus this many."""
 _MOST = 64.0
-"""An epsilon that no test tells from a larger one."""
+"""An epsilon that no test can distinguish from a larger one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What one question would notice of answers that were charged ``charge``.
+    """The faults that one question would notice in answers charged with ``charge``.
 
-    ``shown`` is the epsilon that the answers show, at least: noise that is charge / shown times too
-    narrow would be noticed. ``least`` is the epsilon from which any fault is, at best.
+    ``shown`` is a lower bound on the epsilon that the answers show: noise that is charge / shown
+    times too narrow would be noticed. ``least`` is the smallest epsilon of a fault that could be
+    noticed at best.
     """
 
     charge: float
@@ -29,14 +30,14 @@ class Power:
 
 @lru_cache(maxsize=4096)
 def least_noticed(samples: int, epsilon: float, delta: float, alpha: float) -> float:
-    """The least epsilon of answers that this many samples a side tell from the claim, or infinity.
+    """The least epsilon that this many samples a side distinguish from the claim, or infinity.
 
-    Claim: where one event has the odds of e**epsilon in one run and e**-epsilon in the other, nine
-        runs of ten disprove (``epsilon``, ``delta``), at least, if that event is chosen.
+    Claim: let x be the result, and let one event have the odds exp(x) in one run and exp(-x) in the
+        other. If that event is chosen, at least nine runs of ten disprove (``epsilon``, ``delta``).
     Assumes: the samples of a run are drawn independently, from one distribution.
-    Argument: no event tells answers of this epsilon apart better. The second halves have at most so
-        few hits and so many misses as ``_RARE`` deviations make of them; Chernoff's bounds of them
-        are never nearer than those of ``selftest.bound``.
+    Argument: no event distinguishes answers of this epsilon better. In nine of ten runs, hits and
+        misses in the second halves are within ``_RARE`` deviations of their means. Chernoff's
+        bounds from these are never tighter than the bounds of ``selftest.bound``.
 
     >>> least_noticed(100_000, 1.0, 0.0, 1e-11) < 1.1 < least_noticed(2_000, 1.0, 0.0, 1e-11) < 2
     True
@@ -54,7 +55,7 @@ def least_noticed(samples: int, epsilon: float, delta: float, alpha: float) -> f
 
 
 def _shown(n: int, epsilon: float, delta: float, depth: float) -> float:
-    """The bound that n samples of each half give for answers of this epsilon."""
+    """The bound that second halves of n samples give for answers of this epsilon."""
     rare = 1 / (1 + math.exp(epsilon))
     misses = min(1.0, rare + _RARE * math.sqrt(rare * (1 - rare) / n) + 1 / n)
     most = _farthest(misses, lambda q: n * _divergence(misses, q) <= depth)
@@ -63,7 +64,7 @@ def _shown(n: int, epsilon: float, delta: float, depth: float) -> float:
 
 
 def _farthest(start: float, near: Callable[[float], bool]) -> float:
-    """The largest probability above ``start`` that is still near."""
+    """The largest probability above ``start`` for which ``near`` still holds."""
     low, high = start, 1.0
     for _ in range(40):
         middle = (low + high) / 2
@@ -72,7 +73,7 @@ def _farthest(start: float, near: Callable[[float], bool]) -> float:
 
 
 def _divergence(share: float, of: float) -> float:
-    """How much a share of samples speaks against a probability, in nats a sample."""
+    """The evidence of a share of samples against a probability, in nats per sample."""
     found = 0.0
     for p, q in ((share, of), (1 - share, 1 - of)):
         if p > 0:
@@ -81,7 +82,7 @@ def _divergence(share: float, of: float) -> float:
 
 
 def describe_powers(powers: Sequence[Power]) -> list[str]:
-    """What all of the questions together would notice, for people."""
+    """The faults that all questions together would notice, in words."""
     seen = [p.charge / p.shown for p in powers if p.shown > 0]
     blind = [p.least / p.charge for p in powers if p.shown <= 0]
     said = []
@@ -102,5 +103,5 @@ def describe_powers(powers: Sequence[Power]) -> list[str]:
 
 
 def _ninth(values: Sequence[float]) -> float:
-    """What nine of ten values are not above."""
+    """The value that nine of ten values do not exceed."""
     return sorted(values)[math.ceil(0.9 * len(values)) - 1]

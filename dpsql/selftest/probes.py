@@ -1,7 +1,8 @@
-"""Tables of the audit's own, beside the policy's: every kind of column, bounded in every way.
+"""The audit's own tables beside those of the policy: every kind of column, bounded in every way.
 
-So each aggregate, mechanism, strategy and rule is tried whatever the policy has: people with one
-row each, people with many, and households, two people of which are protected together.
+So each aggregate, mechanism, strategy and rule is tested, whatever tables the policy has. There are
+people with one row each, people with many rows, and households, in which two people are protected
+together.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PEOPLE, ROWS, HOMES, PUBLIC = "dpsql_people", "dpsql_rows", "dpsql_homes", "dpsq
 PREPARED = "dpsql_prepared"
 """A table that is read from a prepared copy."""
 LOOSE = "dpsql_loose"
-"""A table whose units may have many more rows than most do: what a search is for. It has one cell."""
+"""A table whose units may have many more rows than most have, as for a search. It has one cell."""
 EVENTS, LOGINS = "dpsql_events", "dpsql_logins"
 """Tables of units that have no table of their own."""
 PERSON = "dpsql_person"

@@ -1,7 +1,7 @@
-"""Pairs of what may go wrong together: each aggregate by each way to bound, mechanism and rule.
+"""Pairs of features that may fail together: each aggregate with each strategy, mechanism and rule.
 
-A pair is asked about in one scenario, another for the next pair, so that all are met; what is asked
-in every scenario is in ``matrix``. Tests hold the pairs against the registries.
+Each pair is asked in one scenario, and the next pair in another one, so that all scenarios occur.
+Questions for every scenario are in ``matrix``. Tests compare the pairs with the registries.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ AGGREGATES = (
     *(text for name in names_where(is_private) for text in RECORDS[name].examples),
     "COUNT(*) FILTER (WHERE x IS NULL)", "SUM(x) FILTER (WHERE flag)", f"COUNT(DISTINCT {PERSON})",
 )  # fmt: skip
-"""Every aggregate that has a private form, and what clauses make of some."""
+"""Every aggregate that has a private form, and some with clauses."""
 RULES: tuple[tuple[str, str, Mechanism], ...] = (
     ("truncated", WIDE, "laplace"), ("Laplace", SEVERAL, "laplace"),
     ("Gaussian", SEVERAL, "gaussian"),
 )  # fmt: skip
 """Every rule that selects groups, and the role and mechanism that lead to it."""
 IN_GROUPS = tuple(s.name for s in (RowWeights, GroupCaps, WeightsAndGroups, NormClip))
-"""Ways to bound a unit of many rows in many groups of a table that has no prepared copy."""
+"""Strategies for units with many rows in many groups of a table without a prepared copy."""
 WAYS = (*IN_GROUPS, PreparedRows.name, UnitTotals.name)
-"""Ways to bound a unit of many rows; one row per unit is what every aggregate of people has."""
+"""Strategies for units with many rows; every aggregate of people uses one row per unit."""
 _LAWS: tuple[Mechanism, ...] = ("laplace", "gaussian", "geometric")
 _GROUPED = (RowWeights.name, NormClip.name, PreparedRows.name)
 _TURNS = 3
-"""Steps through the scenarios from one pair to the next: all are met, since ten have no third."""
+"""The step through the scenarios from one pair to the next: prime to ten, so that all occur."""
 _SHARE = 8
-"""How many times fewer samples a pair has than what is asked in every scenario."""
+"""How many times fewer samples a pair has than questions that are asked in every scenario."""
 
 _MANY = (
     ("COUNT(*)", "v", 2), ("SUM(x)", "v", 6), ("AVG(x)", "v", 3), ("MEDIAN(x)", "v", 3),
     ("COUNT(DISTINCT n)", "v", 2), ("MODE(kind)", "CASE WHEN v = 'c' THEN 1 ELSE 0 END", 1),
 )  # fmt: skip
-"""Aggregates of each kind, their answers as numbers, and the most that one person can make of them."""
+"""Aggregates of each kind, their answers as numbers, and the most that one person can add."""
 
 
 def products() -> Iterator[Question]:
-    """Every pair, each in a scenario of its turn."""
+    """Every pair, each in one scenario, in rotation."""
     for i, text in enumerate(AGGREGATES):
         for j, way in enumerate(WAYS):
             if possible(text, way):
@@ -72,7 +72,7 @@ def products() -> Iterator[Question]:
 
 
 def possible(aggregate: str, way: str) -> bool:
-    """Whether a way can bound an aggregate: sums of weights or norms say nothing of numbers of units."""
+    """Whether a strategy bounds an aggregate: weights and norms do not bound numbers of units."""
     return way not in _GROUPED or f"DISTINCT {PERSON}" not in aggregate
 
 
@@ -87,7 +87,7 @@ def _bounded(text: str, way: str, law: Mechanism, scenario: Scenario) -> Questio
 
 
 def _in_many_groups() -> Iterator[Question]:
-    """A person in more groups than allowed, by each way and rule: their answers, added up."""
+    """A person in more groups than allowed, by each strategy and rule; answers are added up."""
     for text, number, most in _MANY:
         for key in (CELL, WORD):
             total = f"SUM(LEAST(GREATEST({number}, 0), {most}))"

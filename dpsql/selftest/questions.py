@@ -1,4 +1,4 @@
-"""What is asked about the policy's own tables: the common aggregates, over every cell."""
+"""The questions about the policy's own tables: the common aggregates, over every cell."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dpsql.selftest.scenarios import ABOVE, BELOW, EMPTY, SCENARIOS, TWICE, Scen
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One asking of a statement, at this epsilon; ``fresh`` wants new noise, and pays for it.
+    """One asking of a statement, at this epsilon; a ``fresh`` one gets new noise, and pays for it.
 
-    ``sql`` is another statement than the question's; both may have a ``{number}`` that is another
-    each time the question is asked.
+    ``sql`` replaces the question's statement. Both may contain ``{number}``, which stands for
+    another number each time the question is asked.
     """
 
     epsilon: Fraction | None = None
@@ -34,14 +34,15 @@ _SOME = (TWICE, EMPTY, ABOVE, BELOW)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One statement; its last column is looked at, by the cell in its first.
+    """One statement; the samples are in its last column, by the cell in its first column.
 
-    ``cells`` is for what cannot be asked about all cells at once: an answer has so many samples,
-    and ``askings`` is how many answers are asked for: 240 show faults of several times the charge,
-    20 would show none.
-    ``share`` is for what has many like it: so many times fewer samples than of others.
-    ``search`` lets bounds be searched for, ``consistent`` has levels add up. Empty groups are kept,
-    so that each gives a sample, but where it is asked whether they are left out.
+    ``cells`` is for questions that cannot be asked about all cells at once: an answer then has this
+    many samples, and ``askings`` answers are asked for. 240 answers reveal faults of several times
+    the charge; 20 would reveal none. ``share`` is for questions of which there are many: they get
+    this many times fewer samples than others.
+
+    ``search`` allows searches for bounds, and ``consistent`` makes levels add up. Empty groups are
+    kept, so that each gives a sample, except in questions about leaving them out.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Question:
     empty_groups: EmptyGroups = "keep"
 
     def text(self, step: Step, number: int) -> str:
-        """The statement of a step as it is asked for the ``number``-th time."""
+        """The statement of a step when it is asked for the ``number``-th time."""
         return (step.sql or self.sql).replace("{number}", str(number))
 
 
@@ -88,7 +89,7 @@ def of_table(policy: Policy, table: Table) -> Iterator[Question]:
 
 
 def _aggregates(table: Table) -> Iterator[str]:
-    """Aggregates of the first column of each sort."""
+    """Aggregates of the first column of each kind."""
     numbers = [
         quote_name(c.name) for c in table.columns.values()
         if c.kind.numeric and c.range is not None and c.name not in (CELL, PART)
@@ -100,14 +101,14 @@ def _aggregates(table: Table) -> Iterator[str]:
 
 
 def _key(policy: Policy, table: Table) -> list[str]:
-    """The unit's key, where the table shows all of it."""
+    """The unit's key, if the table itself has it; else nothing."""
     if table.unit is None or policy.units[table.unit].is_row or table.path:
         return []
     return [quote_name(c) for c in table.unit_columns if c in table.columns]
 
 
 def _of_units(name: str, key: list[str]) -> Iterator[tuple[str, str]]:
-    """Names and statements of questions that need to know who is who."""
+    """Names and statements of questions that use the unit's key."""
     if len(key) == 1:
         units = f"COUNT(DISTINCT {key[0]})"
         yield "COUNT of units", f"SELECT {CELL}, {units} FROM {name} GROUP BY {CELL}"

@@ -1,4 +1,4 @@
-"""Scenarios: what one person has in a cell, and who else is there."""
+"""Scenarios: the rows of one person in a cell, and the other people in it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 Value = Literal["top", "low", "middle", "above", "below"]
-"""The greatest or the least that is declared, one between, or what lies beyond either end."""
+"""The greatest or least declared value, one in the middle, or one beyond either end."""
 OWN_PART, OTHERS_PART = 1, 5
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The person is there in one database and missing in the other.
+    """A person who is in one database and missing in the other.
 
-    ``many`` rows are twice what is declared, ``spread`` ones are in four groups of the cell. One
-    that is ``apart`` has a group of the cell alone. ``keyless`` rows have NULL for a key, so that
-    they belong to one unit in all cells. Where it is ``beside`` a cell without it, the
-    difference of both cells is looked at: noise that they share would cancel.
+    With ``many``, the person has twice as many rows as declared; with ``spread``, they are in four
+    groups of the cell. With ``apart``, the person is alone in a group of the cell. ``keyless`` rows
+    have NULL as their key, so that they belong to one unit in all cells. With ``beside``, the cell
+    is next to a cell without the person, and the difference of both cells is measured: noise that
+    they share would cancel.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Scenario:
 
     @property
     def part(self) -> int | None:
-        """In which part of the cell the person's rows are, None for four; those of others are in the last."""
+        """The part of the cell with the person's rows, None for four; others are in the last."""
         if self.spread:
             return None
         return OWN_PART if self.apart or not self.others else OTHERS_PART
@@ -48,11 +49,11 @@ LOWEST = Scenario("the lowest values", "low", many=True)
 EDGE = Scenario("the end of a range tips over", "low", theirs="top")
 KEYLESS = Scenario("rows without a key", many=True, keyless=True)
 CROWD = Scenario("many others", many=True, others=12, theirs="low")
-"""For what is asked in two steps: whether it passes decides about twelve others."""
+"""For questions in two steps: whether the first passes decides about twelve others."""
 
 MAIN = (TWICE, SPREAD, EMPTY, ABOVE, BELOW, KEYLESS)
-"""Those in which most goes wrong that can."""
+"""The scenarios that reveal most faults."""
 SCENARIOS = (TWICE, SPREAD, ALONE, EMPTY, ABOVE, BELOW, LOWEST, EDGE, KEYLESS, CROWD)
 BESIDE = Scenario("beside a cell without them", many=True, beside=True)
-"""For one question of each law: whether noise is drawn for each group by itself."""
+"""For one question of each law: whether noise is drawn for each group separately."""
 ALL = (*SCENARIOS, BESIDE)

@@ -1,4 +1,4 @@
-"""One of two neighbouring databases: what it answers, and what its ledger says was charged."""
+"""One of two neighbouring databases: its answers, and the charges in its ledger."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from dpsql.selftest.questions import Question
 from dpsql.service import Service
 
 _DELTAS = (1e-3, 0.01, 0.05, 0.2)
-"""What is charged in rho is a claim for every delta; at these it is tested."""
+"""A charge in rho is a claim for every delta; it is tested at these."""
 
 
 class Side:
-    """One database, asked the same question again and again.
+    """One database, asked the same question repeatedly.
 
-    ``columns`` has the samples: those of each step of the question, and their mean where there are
-    several. ``shapes`` is what may not differ between neighbours, ``faults`` what may not be at all,
-    ``refused`` the refusal that ended the asking.
+    ``columns`` has the samples: those of each step of the question, and their mean if there are
+    several steps. ``shapes`` must not differ between neighbours. ``faults`` must be empty.
+    ``refused`` is the refusal that ended the asking.
     """
 
     def __init__(
         self, service: Service, question: Question, cells: int, *, beside: bool = False
     ) -> None:
-        """Open a session and note what was spent before.
+        """Open a session and note the spending before.
 
-        A sample is a cell's value, or less the next one's where those missing are ``beside``.
+        A sample is the value of a cell; with ``beside``, it is the value minus that of the next
+        cell.
         """
         self._service, self._question, self._cells = service, question, cells
         self._beside = beside
@@ -53,7 +54,7 @@ class Side:
         self.refused: Refused | None = None
 
     def ask(self) -> bool:
-        """Ask once more; False where it is refused."""
+        """Ask once more; False if it was refused or failed."""
         self._asked += 1
         found = []
         try:
@@ -83,14 +84,14 @@ class Side:
 
     @property
     def charge(self) -> tuple[float, float, float, float]:
-        """Epsilon, delta, rho and the delta beside it, of one asking, as the ledger has it."""
+        """Epsilon, delta, rho and threshold delta of one asking, according to the ledger."""
         total, times = self._spent() - self._before, max(1, self._asked)
         scaled = zip(total.numbers, (NANO, ATTO, NANO, ATTO), strict=True)
         epsilon, delta, rho, threshold = (n / unit / times for n, unit in scaled)
         return epsilon, delta, rho, threshold
 
     def _spent(self) -> Charge:
-        """What the account knows that knows least: every one of them has been promised it."""
+        """The least spending of all accounts, number by number: each account promises this."""
         now = self._service.clock()
         accounts = accounts_for(self._service.policy, self._question.role, now=now)
         balances = self._service.ledger.balances(accounts)
@@ -98,7 +99,7 @@ class Side:
         return Charge(*map(min, numbers))
 
     def _cellwise(self, table: pa.Table) -> Samples:
-        """The last column, by the cell that is named in the first."""
+        """The values of the last column, by the cell that the first column names."""
         keys, values = table.column(0).combine_chunks(), _numbers(table.column(-1))
         known = pc.is_valid(keys)
         keys, values = keys.filter(known), values[np.asarray(known)]
@@ -117,9 +118,9 @@ class Side:
 
 
 def claims_of(charge: tuple[float, float, float, float]) -> tuple[Claim, ...]:
-    """What a charge promises: an (epsilon, delta), and one more for every delta from its rho.
+    """The claims of a charge: its (epsilon, delta), and one from its rho for each of ``_DELTAS``.
 
-    A promise that says less than the first is left out.
+    A claim that is weaker than the first is left out.
     """
     epsilon, delta, rho, threshold = charge
     plain, exact = Claim(epsilon, delta), (Fraction(rho), [Fraction(d) for d in _DELTAS])
@@ -132,19 +133,19 @@ def claims_of(charge: tuple[float, float, float, float]) -> tuple[Claim, ...]:
 
 
 def _less(one: Samples, other: Samples) -> Samples:
-    """The difference of two answers; what is no number in one is none."""
+    """The difference of two answers; absent or NULL if either is."""
     least = np.minimum(one, other)
     return np.asarray(np.where(least <= ABSENT, least, one - other))
 
 
 def _mean(columns: Sequence[Samples]) -> Samples:
-    """The mean of several answers about each cell; what is no number in one is none."""
+    """The mean of several answers about each cell; absent or NULL if any is."""
     least = np.min(columns, axis=0)
     return np.asarray(np.where(least <= ABSENT, least, np.mean(columns, axis=0)))
 
 
 def _numbers(column: pa.ChunkedArray) -> Samples:
-    """Whatever was answered as numbers that differ where the answers do."""
+    """Answers of any type, as numbers that differ where the answers do."""
     array = column.combine_chunks()
     if pa.types.is_string(array.type):
         array = array.dictionary_encode()

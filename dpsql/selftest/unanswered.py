@@ -1,7 +1,7 @@
-"""What a policy may leave unanswered: a closed list, each with why. Anything else is a failure.
+"""The refusals that a policy may cause: a closed list with reasons. Any other refusal is a failure.
 
-A question without an answer has no samples, so that nothing speaks against it; an audit that took
-that for privacy would pass whatever is refused by mistake.
+A question without an answer has no samples, so nothing can disprove its charge. An audit that
+counted this as private would pass everything that is refused by mistake.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dpsql.policy.model import Policy
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """A refusal that is the policy's own wish, and which policies wish for it."""
+    """A refusal that the owner of the policy chose, and the test for such policies."""
 
     why: str
     wished: Callable[[Policy], bool]
@@ -25,10 +25,10 @@ ALLOWED: Mapping[str, Allowed] = {
         "strict timing has no steady form for it", lambda policy: policy.limits.strict_timing
     ),
 }
-"""By the code of the refusal."""
+"""Allowed refusals, by code."""
 
 
 def explain_refusal(policy: Policy, code: str) -> str:
-    """Why this policy need not answer what it refuses with this code; empty where it must."""
+    """Why this policy may refuse with this code; empty if it must answer."""
     allowed = ALLOWED.get(code)
     return allowed.why if allowed and allowed.wished(policy) else ""
