@@ -1,4 +1,4 @@
-"""The command line: a thin face that turns answers, refusals and failures into text and exit codes."""
+"""The command line: it turns answers, refusals and failures into text and exit codes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the result is the exit code. Nobody is shown a traceback."""
+    """Run one command; returns the exit code. Tracebacks are not shown."""
     chosen = parser().parse_args(arguments)
     try:
         code: int = import_module(f"dpsql.cli.{chosen.command}").run(chosen)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # whoever read the answer has seen enough
+    except BrokenPipeError:  # the reader of the output closed it, which is no failure
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ANSWERED
     except KeyboardInterrupt:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for kind, code in _CODES:
             if isinstance(error, kind):
                 return _said(str(error), code)
-        if os.environ.get("DPSQL_TRACEBACK"):  # for those who work on dpsql
+        if os.environ.get("DPSQL_TRACEBACK"):  # for developers of dpsql
             raise
         return _said(f"DP903: a defect in dpsql ({type(error).__name__}): please report it", FAILED)
 

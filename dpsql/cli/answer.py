@@ -1,4 +1,4 @@
-"""An answer as a table to read: values, how far off they may be, what they cost."""
+"""An answer as a table for people: values, intervals and cost."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def answer_table(reply: Reply) -> Table:
 
 
 def footer(reply: Reply) -> str:
-    """One line: rows, cost, what remains, and whether the answer is an old one."""
+    """One line: the number of rows, the cost, what remains, and whether the answer was stored."""
     count = reply.table.num_rows
     said = [f"{count:,} row{'' if count == 1 else 's'}"]
     if reply.recalled:
@@ -65,7 +65,7 @@ def footer(reply: Reply) -> str:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a column; decimals as the doubles that are shown."""
+    """The values of a column; decimals as doubles, as they are shown."""
     decimal = pa.types.is_decimal(column.type)
     found: list[Any] = (column.cast(pa.float64()) if decimal else column).to_pylist()
     return found
@@ -76,7 +76,7 @@ def _number(value: float | None, places: int) -> Text:
 
 
 def _unnoised(values: list[Any], kind: Kind) -> list[Text]:
-    """Keys and public values. Whole numbers are years as often as counts: no separators."""
+    """Keys and public values. Whole numbers get no separators, since they may be years."""
     if kind is Kind.DOUBLE:
         places = decimals(values, None)
         return [_number(v, places) for v in values]

@@ -1,4 +1,4 @@
-"""What may be typed after ``dpsql``: every command with its arguments, nothing heavy imported."""
+"""All commands of ``dpsql`` with their arguments. Nothing that loads slowly is imported here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NoReturn
 from dpsql.diagnostics.quote import PIECE, quote
 
 DIALECTS = ("postgres", "duckdb", "bigquery", "snowflake")
-"""As in `sql.dialects.tables`, which takes longer to load."""
+"""The dialects of ``sql.dialects.tables``, which takes longer to load."""
 FORMATS = ("table", "csv", "json", "parquet")
 
 
@@ -247,10 +247,10 @@ COMMANDS = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong without repeating all of a long argument."""
+    """Reports errors without repeating all of a long argument."""
 
     def error(self, message: str) -> NoReturn:
-        """Leave with the usage and what is wrong."""
+        """Exit with the usage and the error."""
         super().error(quote(message, 3 * PIECE))
 
 

@@ -1,4 +1,4 @@
-"""``dpsql audit``: what the ledger recorded, and whether it is as it was written."""
+"""``dpsql audit``: lists the records of the ledger, and verifies that they are unchanged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLUMNS = (
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Every event of the ledger, then the verdict; an unsound ledger is a failure."""
+    """Write every record of the ledger, then the verdict; an unsound ledger is a failure."""
     policy = load(chosen.policy)
     ledger = open_existing_ledger(policy)
     if ledger is None:
@@ -52,14 +52,14 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _noted(policy: Policy) -> str | None:
-    """The head that is noted in the policy's file for it."""
+    """The hash of the head that is noted in the policy's file for it; None if there is none."""
     file = policy.ledger_keeping.head
     found = EMPTY if file is None else HeadNote(file, str(policy.ledger)).read()
     return found.hash if found.seq else None
 
 
 def _note_export(ledger: Ledger) -> None:
-    """Whoever copies everybody's statements leaves a record of it."""
+    """Record in the ledger that its statements were exported."""
     terms = ledger.terms()
     if terms is not None:
         ledger.note_terms(terms, "exported")
@@ -83,7 +83,7 @@ def _write(
 
 
 def _write_json(records: Iterable[Record], verdict: Verification, file: TextIO) -> None:
-    """One object; records are written one by one, however many there are."""
+    """Write one JSON object; records are written one by one, so memory stays small."""
     file.write('{"records": [')
     for place, record in enumerate(records):
         line = {"record": record.seq, "hold": record.hold, **_content(record), "hash": record.hash}
@@ -93,7 +93,7 @@ def _write_json(records: Iterable[Record], verdict: Verification, file: TextIO) 
 
 
 def _content(record: Record) -> dict[str, Any]:
-    """What a record says; of one that is not as it was written, only that."""
+    """The content of a record; for a damaged record, only that it is damaged."""
     return record.content if record.intact else {"state": "damaged"}
 
 
@@ -115,7 +115,7 @@ def _fields(record: Record) -> list[object]:
 
 
 def _harmless(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: analysts choose it, owners open it."""
+    """Text that no spreadsheet takes for a formula, since analysts choose it and owners open it."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 

@@ -1,4 +1,4 @@
-"""``dpsql budget``: what each account had, has spent and has left, and what that promises."""
+"""``dpsql budget``: the limit, the spending and the rest of each account, and its guarantee."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BAR = 20
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """The accounts of one role, or of all."""
+    """Show the accounts of one role, or of all roles."""
     with Service.open(chosen.policy) as service:
         found = _balances(service, [chosen.role] if chosen.role else None, chosen.session)
         terminal.show(_accounts(found))
@@ -63,14 +63,14 @@ def _accounts(balances: Iterable[Balance]) -> Table:
 
 
 def _renews(balance: Balance) -> str:
-    """When its window ends; until then a closed account admits nothing."""
+    """When the account's window ends; until then a closed account admits nothing."""
     renews = balance.account.renews
     until = "never" if renews is None else f"{renews:%Y-%m-%d}"
     return f"{until} (closed)" if balance.closed else until
 
 
 def bar(left: Fraction, total: Fraction) -> str:
-    """How much is left of an epsilon, full for all of it. What is left is never rounded to none.
+    """A bar for the share of epsilon that is left. A rest above zero is never shown as zero.
 
     >>> bar(Fraction(1), Fraction(4)), bar(Fraction(0), Fraction(4)), bar(Fraction(0), Fraction(0))
     ('█████───────────────', '────────────────────', '────────────────────')
@@ -80,7 +80,7 @@ def bar(left: Fraction, total: Fraction) -> str:
 
 
 def _promises(balances: Iterable[Balance]) -> Table:
-    """What one unit, and groups of them, are promised by each account."""
+    """The guarantee of each account for one unit and for groups of units."""
     made = terminal.empty_table(("account", "to", "epsilon", "delta"), (2, 3))
     for balance in balances:
         for place, promise in enumerate(promises(balance)):
@@ -112,5 +112,5 @@ def _compared(found: Iterable[tuple[Balance, list[Charge]]]) -> Table:
 
 
 def _up(number: float) -> str:
-    """Three digits, rounded up; what reports add in the twelfth digit for safety is left out."""
+    """Three digits, rounded up, without the safety margin that reports add in the twelfth digit."""
     return more(Fraction(f"{number:.9g}"))

@@ -1,4 +1,4 @@
-"""``dpsql check``: is this a policy, and is the source what it says?"""
+"""``dpsql check``: validates a policy, and compares the source with it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from dpsql.service.views import describe_views
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Say what the policy protects, and which rows are in no answer; problems are raised with places.
+    """Print what the policy protects, and which rows are in no answer; raise problems with places.
 
-    The data is compared with what the policy declares of it, and the outcome kept for ``serve``.
+    The data is compared with the policy's declarations, and the outcome is stored for ``serve``.
     """
     policy = load(chosen.policy)
     with operator_log(chosen.policy):
@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _against_ledger(policy: Policy) -> list[str]:
-    """Which promises the policy weakens; a limit below what is spent is raised. Notes nothing."""
+    """The promises that the policy weakens; raises if a limit is below what is spent already."""
     ledger = stored_ledger(policy)
     known: dict[str, Any] | None = None
     problems: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ def _summary(policy: Policy, shelf: PreparedCopies) -> list[str]:
 
 
 def _protected(policy: Policy, unit: Unit) -> str:
-    """Who is protected, and where it is told."""
+    """The protected unit, and the columns that identify it."""
     if unit.is_row:
         return f"each row of {unit.table}"
     if unit.table is not None:

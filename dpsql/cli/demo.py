@@ -1,4 +1,4 @@
-"""``dpsql demo``: a small shop with a policy, and what to type next."""
+"""``dpsql demo``: writes a small shop with a policy, and says what to type next."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ FROM customers GROUP BY city ORDER BY customers DESC LIMIT 8""",
 SELECT page, COUNT(*) AS visits, AVG(seconds) AS seconds
 FROM visits WHERE started >= '2025-01-01' GROUP BY page""",
 )
-"""What the data can be asked first; the README shows them."""
+"""First queries about the data; the README shows them."""
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Write the files, unless they are there: a ledger beside them must not lose its data."""
+    """Write the files, unless they exist: a ledger beside them must keep its data."""
     folder: Path = chosen.folder
     data, policy = folder / "shop.duckdb", folder / "policy.yaml"
     if data.exists() and policy.exists():

@@ -1,4 +1,4 @@
-"""What a process says with its exit code."""
+"""The exit codes of the command line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ ANSWERED, FAILED, USAGE, REFUSED, BUDGET = 0, 1, 2, 3, 4
 
 
 class Usage(Exception):
-    """Something was typed that no command takes; the text says what to type instead."""
+    """Arguments that no command accepts; the text says what to type instead."""
 
     def __init__(self, text: str) -> None:
-        """What was typed is cut where it is long."""
+        """A long text is cut."""
         super().__init__(line(text))

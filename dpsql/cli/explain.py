@@ -1,4 +1,4 @@
-"""``dpsql explain``: what would be measured, how it is protected, what it costs. Spends nothing."""
+"""``dpsql explain``: shows what would be measured, its protection and its cost. Spends nothing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _batch(chosen: argparse.Namespace) -> int:
-    """A price list; statements that would be refused are in it, with the reason."""
+    """Show a price list; statements that would be refused are listed with the reason."""
     try:
         script = chosen.batch.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
@@ -129,7 +129,7 @@ def _noise(part: PricedMeasurement, uses: dict[int, list[str]]) -> Table:
 
 
 def _uses(priced: PricedPlan) -> dict[int, list[str]]:
-    """The output columns that each released column is for, where that can be told."""
+    """The output columns that use each released column, where this is known."""
     found: dict[int, list[str]] = {}
     outputs = priced.plan.columns
     for output, source in zip(outputs, sources(priced.plan.output, outputs), strict=True):

@@ -11,7 +11,7 @@ from dpsql.service.session import with_interval_columns
 
 
 def encode_reply(reply: Reply, form: str, *, intervals: bool) -> bytes:
-    """The answer in a form. JSON always has its intervals, the others as columns if wanted."""
+    """The answer in a format. JSON always has intervals; others have them as columns if asked."""
     if form == "json":
         return (plain.to_json(reply) + "\n").encode()
     table = plain.with_distinct_names(with_interval_columns(reply) if intervals else reply)
@@ -25,7 +25,7 @@ def encode_reply(reply: Reply, form: str, *, intervals: bool) -> bytes:
 
 
 def _flat(table: pa.Table) -> pa.Table:
-    """The table with lists as text: CSV has none."""
+    """The table with lists as text, since CSV has no lists."""
     for position, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
             values = table.column(position).to_pylist()

@@ -1,4 +1,4 @@
-"""``dpsql init``: a first policy for data that is there, with comments where its owner decides."""
+"""``dpsql init``: drafts a policy for existing data, with comments where the owner must decide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpsql.policy.source import SourceDescription, policy_type
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Describe the data, write the draft, say what to do next. Nothing there is overwritten."""
+    """Describe the data, write the draft, say what to do next. No existing file is overwritten."""
     output: Path = chosen.output
     if output.exists():
         raise Usage(f"{output} is there already; name another file with -o")
@@ -45,7 +45,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _read(database: Path, description: SourceDescription) -> Suggestions:
-    """What the rows say about ranges, keys, and rows of one unit."""
+    """Suggestions read from rows: ranges, keys that repeat, and the most rows of one unit."""
     repeated = inspect.find_repeated_columns(database, description)
     unit = guess_unit(description, repeated)
     held = unit_columns(description, unit) if unit else {}

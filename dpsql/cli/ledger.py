@@ -1,4 +1,4 @@
-"""``dpsql ledger``: back it up, bring it back, and go on after a wrong clock."""
+"""``dpsql ledger``: backs up the ledger, restores it, or repairs it after a wrong clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpsql.policy.model import LedgerKeeping, Policy
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """One of three acts of the owner; each restore and repair is a record of the ledger."""
+    """Do one of three actions of the owner; a restore or repair leaves a record in the ledger."""
     policy = load(chosen.policy)
     lines = {"backup": _backup, "restore": _restore, "repair": _repair}[chosen.action](
         policy, chosen
@@ -68,9 +68,9 @@ def _restore(policy: Policy, chosen: argparse.Namespace) -> list[str]:
 def _restore_on_server(
     policy: Policy, chosen: argparse.Namespace, dataset: str
 ) -> tuple[RestoreOutcome, None]:
-    """The server's tools have put the tables back; what is left is what they cannot know.
+    """Complete a restore after the server's own tools have restored the tables.
 
-    The policy's own note of the head is no evidence here: other proxies have theirs.
+    The policy's own note of the head is no evidence here, since other proxies have their own.
     """
     if chosen.file is not None:
         raise Usage(

@@ -1,4 +1,4 @@
-"""Columns of numbers as a person reads them: as many digits as the noise leaves meaning in."""
+"""Formats columns of numbers for people, with as many digits as are meaningful under the noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SKEW = 0.02
 
 
 def digits(magnitudes: Iterable[float], significant: int) -> int:
-    """How many decimals show this many significant digits of the smallest magnitude.
+    """The number of decimals that show this many significant digits of the smallest magnitude.
 
     >>> digits([37.0], 2), digits([0.28, 3.1], 2), digits([12345.6], 4)
     (0, 2, 0)
@@ -22,7 +22,7 @@ def digits(magnitudes: Iterable[float], significant: int) -> int:
 
 
 def decimals(values: Sequence[float | None], ends: Sequence[Ends] | None) -> int:
-    """The decimals of a column: two digits of the half width, or six of the largest value."""
+    """The decimals of a column: for two digits of the half width, or six of the largest value."""
     if ends is not None:
         widths = [(high - low) / 2 for low, high in ends if low is not None and high is not None]
         return digits(widths, 2)
@@ -33,7 +33,7 @@ def decimals(values: Sequence[float | None], ends: Sequence[Ends] | None) -> int
 
 
 def group_thousands(value: float | None, places: int) -> str:
-    """With thousands separators; never a negative zero.
+    """A number with thousands separators, and never a negative zero.
 
     >>> group_thousands(1234567.891, 1), group_thousands(-0.04, 1), group_thousands(None, 0), group_thousands(float("inf"), 2)
     ('1,234,567.9', '0.0', 'null', 'inf')
@@ -47,7 +47,7 @@ def group_thousands(value: float | None, places: int) -> str:
 
 
 def symmetric(values: Sequence[float | None], ends: Sequence[Ends]) -> bool:
-    """Whether one number says every interval: the value is in the middle of each."""
+    """Whether every value is in the middle of its interval, so that a half width describes it."""
     return all(
         abs((low + high) / 2 - value) <= _SKEW * (high - low)
         for value, (low, high) in zip(values, ends, strict=True)
@@ -56,7 +56,7 @@ def symmetric(values: Sequence[float | None], ends: Sequence[Ends]) -> bool:
 
 
 def interval(value: float | None, ends: Ends, places: int, *, centred: bool) -> str:
-    """``± w``, or ``low … high`` when the value is not in the middle."""
+    """``± w``, or ``low … high`` if the value is not in the middle."""
     low, high = ends
     if value is None or low is None or high is None:
         return ""

@@ -1,4 +1,4 @@
-"""What most commands begin with: a session under a policy, and the statement to ask."""
+"""The common beginning of most commands: a session under a policy, and the statement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpsql.service import Service, Session
 
 @contextmanager
 def open_session(chosen: argparse.Namespace) -> Iterator[Session]:
-    """A session of the role that was named; the engine's own words go to the operator's log."""
+    """A session of the named role; messages of the engine go to the operator's log."""
     with operator_log(chosen.policy), Service.open(chosen.policy) as service:
         session = service.session(chosen.role, chosen.session)
         dialect = getattr(chosen, "dialect", session.settings.dialect)
@@ -31,7 +31,7 @@ def open_session(chosen: argparse.Namespace) -> Iterator[Session]:
 
 
 def beside(policy: Path) -> Path:
-    """Where the operator's log is, unless another place is named."""
+    """The default place of the operator's log."""
     return policy.with_name(f"{policy.stem}.operator.log")
 
 
@@ -39,7 +39,7 @@ def beside(policy: Path) -> Path:
 def operator_log(
     policy: Path, log: OperatorLog | None = None, *, comments: bool = False
 ) -> Iterator[None]:
-    """Events go to this log, or to a file beside the policy, which is made when it is needed."""
+    """Send events to this log, or to a file beside the policy, which is created when needed."""
     chosen = log or OperatorLog(LogFile(beside(policy)))
     try:
         with keep_log(chosen, comments=comments):
@@ -50,7 +50,7 @@ def operator_log(
 
 
 def open_existing_ledger(policy: Policy) -> Ledger | None:
-    """The policy's ledger; None where there is none yet: it is not made for a look."""
+    """The policy's ledger; None if there is none yet, as reading does not create it."""
     there = policy.ledger.exists() or policy.ledger.is_symlink()
     missing = policy.ledger_server is None and not there
     if missing and not policy.ledger_keeping.must_exist:
@@ -59,12 +59,12 @@ def open_existing_ledger(policy: Policy) -> Ledger | None:
 
 
 def clock() -> datetime:
-    """The time now."""
+    """The current time."""
     return datetime.now(UTC)
 
 
 def statement(text: str) -> str:
-    """The SQL that was typed, or standard input for ``-``."""
+    """The SQL argument, or standard input for ``-``."""
     try:
         found = sys.stdin.read() if text == "-" else text
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""``dpsql prepare``: copies of private tables that bounded queries read in one scan."""
+"""``dpsql prepare``: writes copies of private tables, which bounded queries read in one scan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsql.policy.model import Policy
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Write the copies, or remove them. What is printed is for the owner: it is read from rows."""
+    """Write the copies, or remove them. The output is for the owner only: it depends on rows."""
     policy = load(chosen.policy)
     if chosen.remove:
         found = copies.remove(policy)
@@ -41,7 +41,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _chosen(policy: Policy, names: list[str] | None) -> list[str]:
-    """The tables that were named; all private ones when none is."""
+    """The named tables; all private tables if none is named."""
     private = [t.name for t in policy.tables.values() if not t.public]
     for name in names or ():
         if name not in private:

@@ -1,4 +1,4 @@
-"""``dpsql query``: one statement, one answer."""
+"""``dpsql query``: answers one statement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpsql.service.settings import SETTINGS
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Ask once; the answer goes to the screen or to a file, and what it cost beside it."""
+    """Answer one statement, to the screen or to a file, and print its cost."""
     if chosen.format == "parquet" and chosen.output is None and sys.stdout.isatty():
         raise Usage("Parquet is not for a screen; add -o FILE")
     sql, epsilon = statement(chosen.sql), _epsilon(chosen.epsilon)

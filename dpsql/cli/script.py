@@ -1,4 +1,4 @@
-"""Scripts of statements."""
+"""Splits scripts into statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dpsql selftest``: audits this policy's answers on made-up data; the source is not opened."""
+"""``dpsql selftest``: audits the policy's answers on synthetic data; the source is not opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpsql.selftest.power import Power, describe_powers
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Every question, with what epsilon is at least; the exit code says whether all passed."""
+    """Show a lower bound on epsilon for every question; the exit code says whether all passed."""
     made = terminal.empty_table(
         (
             "table", "scenario", "question", "epsilon at least", "charged", "delta", "samples",
@@ -43,14 +43,14 @@ def _powers(findings: Sequence[Finding]) -> list[Power]:
 
 
 def _noticed(found: Finding) -> str:
-    """From which epsilon on answers would be noticed; nothing where no samples could show it."""
+    """The epsilon from which a fault would be noticed; empty if the question was not answered."""
     if found.power is None:
         return ""
     return "never" if math.isinf(found.power.least) else f"{found.power.least:.2f}"
 
 
 def _verdict(findings: Sequence[Finding]) -> str:
-    """How many answers fail and how; which questions were not answered is in the table."""
+    """A summary of the failures; the table lists the questions that were not answered."""
     wrong = [found for found in findings if not found.passed]
     silent = [found for found in wrong if found.said.startswith("not answered")]
     if not findings:

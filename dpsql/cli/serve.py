@@ -1,4 +1,4 @@
-"""``dpsql serve``: the endpoint that PostgreSQL clients connect to."""
+"""``dpsql serve``: runs the endpoint that PostgreSQL clients connect to."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def run(chosen: argparse.Namespace) -> int:
         upkeep = opened.enter_context(closing(Upkeep()))
         gauges.connect(server, lambda: [endpoint.snapshot.service.policy for endpoint in endpoints])
         _loop(_serve(server, http, chosen, lambda: _begin(reloads, endpoints, upkeep)))
-        _hear(reloads)  # the loop has put back what a process does at first: it ends
+        _hear(reloads)  # the loop has restored the default action of the signal, which ends it
         record(Stopped())
     process.leave(ANSWERED)
 
 
 def _begin(reloads: Reloads, endpoints: Sequence[ServiceEndpoint], upkeep: Upkeep) -> None:
-    """What is done once clients can come."""
+    """Start reloads and upkeep, once clients can connect."""
     for endpoint in endpoints:
         policy = endpoint.snapshot.service.policy
         record(PolicyActive(policy.front.database, policy.version))
@@ -95,7 +95,7 @@ def _begin(reloads: Reloads, endpoints: Sequence[ServiceEndpoint], upkeep: Upkee
 
 
 def _log(chosen: argparse.Namespace) -> OperatorLog:
-    """The operator's log. One that is named must be there; what others may read is not taken."""
+    """The operator's log. A named file must be writable; a file that others may read is refused."""
     layout = LAYOUTS[chosen.log_format]
     if chosen.log == "-":
         return OperatorLog(StandardError(), layout)
@@ -113,13 +113,13 @@ def _log(chosen: argparse.Namespace) -> OperatorLog:
 
 
 def _hear(reloads: Reloads) -> None:
-    """A reload that is asked for before the endpoint listens is carried out once it does."""
+    """Handle SIGHUP; a reload requested before the endpoint listens is done once it does."""
     if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGHUP, lambda *_: reloads.request())
 
 
 def _opened(path: Path) -> Service:
-    """The policy at work. Who sits at the terminal is told what the data breaks; a log is not."""
+    """Open the service of a policy. What the data breaks is printed to a terminal, never logged."""
     try:
         return Service.open(path, progress=terminal.Progress(sys.stderr))
     except DataBreaksPolicy:
@@ -128,7 +128,7 @@ def _opened(path: Path) -> Service:
 
 
 def _introduce(endpoint: ServiceEndpoint) -> None:
-    """Say what its owner should know before anyone connects."""
+    """Print what the owner should know before anyone connects."""
     for role in endpoint.locked_out:
         terminal.say(
             f'role "{role}" has no usable password and no user: nobody can log in as it '
@@ -144,7 +144,7 @@ def _http(
     proof: Certificate | None,
     main: Server,
 ) -> Any:
-    """The HTTP face, where one is asked for; its packages are an extra."""
+    """The HTTP face, if a port for it was given; its packages are an extra."""
     if chosen.http_port is None:
         return None
     try:
@@ -157,12 +157,12 @@ def _http(
 
 
 def _limits(endpoints: Sequence[ServiceEndpoint]) -> Limits:
-    """As the first policy says: one endpoint bears what it bears for all of them."""
+    """The limits of the first policy, which hold for the whole endpoint."""
     return Limits.of(endpoints[0].snapshot.service.policy.front.bounds)
 
 
 def _allow_files(limits: Limits) -> None:
-    """As many connections as the policy permits, over both faces, if the system does."""
+    """Allow as many open files as the permitted connections over both faces need, if possible."""
     wanted = 2 * limits.connections + process.OTHER_FILES
     allowed = process.allow_files(wanted)
     if allowed < wanted:
@@ -173,7 +173,7 @@ def _allow_files(limits: Limits) -> None:
 
 
 def _share(endpoints: Sequence[ServiceEndpoint]) -> None:
-    """Give catalog queries, post-processing, and what is kept for clients their parts of the memory."""
+    """Divide the memory between catalog queries, post-processing, and the pool for clients."""
     shares = shares_of([endpoint.snapshot.service.policy for endpoint in endpoints])
     WORKERS.resize(shares.workers, shares.catalog_worker)
     POOL.limit(shares.pool)
@@ -187,14 +187,14 @@ def _share(endpoints: Sequence[ServiceEndpoint]) -> None:
 
 
 def _tell_owner(path: Path) -> None:
-    """What the data breaks, to who sits at the terminal: numbers never go to a log."""
+    """Print what the data breaks, to a terminal only: numbers never go to a log."""
     if sys.stderr.isatty():
         for line in broken_data(path):
             terminal.say(line, sys.stderr)
 
 
 def _reload(endpoints: Sequence[ServiceEndpoint], server: Server) -> list[Outcome]:
-    """Read policies and users again; what is wrong is said, and that policy stays as it was."""
+    """Read policies and users again. A policy with problems is reported, and stays as it was."""
     outcomes = read_again(endpoints)
     server.bear(_limits(endpoints))
     try:
@@ -257,7 +257,7 @@ def _is_local(host: str) -> bool:
 
 
 def _loop(work: Coroutine[Any, Any, None]) -> None:
-    """Run it on uvloop where that is installed."""
+    """Run a coroutine, on uvloop if it is installed."""
     process.share_time()
     try:
         uvloop = importlib.import_module("uvloop")

@@ -1,4 +1,4 @@
-"""Where text goes, and how numbers, tables and accounts look there."""
+"""Output for people: tables, messages, numbers and accounts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNLIMITED = 100_000
 
 
 def show(table: Table, file: TextIO | None = None) -> None:
-    """A table. A terminal gives it a width and colours; a file gets neither, nor spaces at ends."""
+    """Print a table. In a file it has no width limit, no colours and no spaces at ends of lines."""
     file = file or sys.stdout
     if file.isatty():
         _console(file).print(table)
@@ -33,14 +33,14 @@ def show(table: Table, file: TextIO | None = None) -> None:
 
 
 class Progress:
-    """Says on a terminal how far the data was compared with the policy, once a second passed."""
+    """Shows on a terminal how far the data was compared with the policy, at most once a second."""
 
     def __init__(self, file: TextIO) -> None:
-        """Nothing is said of what takes no second, nor to what is no terminal."""
+        """Nothing is shown in the first second, nor if ``file`` is not a terminal."""
         self._file, self._said = file, time.monotonic()
 
     def __call__(self, done: int, total: int, table: str) -> None:
-        """Before each look at a table."""
+        """Called before each comparison of a table."""
         now = time.monotonic()
         if self._file.isatty() and now - self._said >= 1:
             self._said = now
@@ -48,7 +48,7 @@ class Progress:
 
 
 def say(line: str, file: TextIO) -> None:
-    """A line that stays in the background, and that no narrow terminal cuts."""
+    """Print a muted line, which a narrow terminal does not cut."""
     _console(file).print(mute_text(line), soft_wrap=True)
 
 
@@ -67,17 +67,17 @@ def empty_table(headers: Sequence[str], right: Sequence[int] = ()) -> Table:
 
 
 def plain(text: str) -> Text:
-    """Text that cannot steer a terminal: names and values come from policies and from data."""
+    """Text without control characters, since names and values come from policies and data."""
     return Text("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def mute_text(text: str) -> Text:
-    """Text that stays in the background."""
+    """Text in a muted style."""
     return Text(text, style=MUTED)
 
 
 def accounts(remaining: Sequence[Remaining]) -> Table:
-    """What accounts have left."""
+    """A table of what accounts have left."""
     made = empty_table(("account", "epsilon left", "", "delta left", "", "renews"), (1, 3))
     for r in remaining:
         made.add_row(
@@ -92,7 +92,7 @@ def accounts(remaining: Sequence[Remaining]) -> Table:
 
 
 def tightest(remaining: Sequence[Remaining]) -> str:
-    """The account that will be empty first, in words."""
+    """The account with the least left, in words."""
     least = min(remaining, key=lambda r: (r.left_epsilon, r.epsilon))
     return f"{less(least.left_epsilon)} of {less(least.epsilon)} left in {least.account}"
 

@@ -1,4 +1,4 @@
-"""``dpsql user``: who may log in to the endpoint under a name of their own."""
+"""``dpsql user``: manages the users who may log in to the endpoint under their own names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORTEST = 8
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Add, remove or list; a running endpoint reads the file again on SIGHUP."""
+    """Add, remove or list users; a running endpoint reads the file again on SIGHUP."""
     policy = load(chosen.policy)
     known = users.read(policy.front.users)
     if chosen.action == "list":
@@ -55,7 +55,7 @@ def _role(policy: Policy, wanted: str | None) -> str:
 
 
 def _password() -> str:
-    """Typed twice at a terminal; the first line of standard input otherwise."""
+    """The password: typed twice at a terminal, else the first line of standard input."""
     if sys.stdin.isatty():
         first = getpass.getpass("Password: ")
         if getpass.getpass("Again: ") != first:
