@@ -1,1 +1,1 @@
-"""What one process may keep in memory for its clients: counted in bytes, in one pool."""
+"""The memory that one process uses for its clients, counted in bytes in one pool."""

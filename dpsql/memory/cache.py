@@ -1,4 +1,4 @@
-"""A cache whose entries are counted in bytes, and give way to what is held in the same pool."""
+"""A cache whose entries are counted in bytes, and are evicted for holds in the same pool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 P = ParamSpec("P")
 ENTRY = 200
-"""Bytes of an entry beside its key and value."""
+"""The bytes of an entry in addition to its key and value."""
 
 
 class _Entry(Generic[V]):
@@ -27,29 +27,29 @@ class _Entry(Generic[V]):
 class Cache(Generic[K, V]):
     """Values by key, at most ``most`` of them. Safe to use from several threads.
 
-    What has no room in the pool, or is too large for a cache, is not kept.
+    A value for which the pool has no room, or which is too large for a cache, is not stored.
     """
 
     def __init__(
         self, use: Use, most: int, *, size: Callable[[K, V], int] = size_of, pool: Pool = POOL
     ) -> None:
-        """Empty. ``size`` says how many bytes a key and its value keep."""
+        """An empty cache. ``size`` returns the bytes of a key and its value."""
         self.use, self.bytes = use, 0
         self._most, self._size, self._pool = most, size, pool
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
         self._lookups = pool.join(self)
 
     def __del__(self) -> None:
-        """Have the bytes of all entries taken off. Any thread may come here, at any time."""
+        """Have the bytes of all entries subtracted. This may run in any thread, at any time."""
         if self.bytes:
             self._pool.dropped.append((None, None, self.bytes))
 
     def __len__(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """What is known under a key."""
+        """The value of a key; None if there is none."""
         with self._pool.lock:
             found = self._entries.get(key)
             if found is None:
@@ -61,7 +61,7 @@ class Cache(Generic[K, V]):
             return found.value
 
     def put(self, key: K, value: V) -> None:
-        """Remember, and forget what was not used for longest."""
+        """Store a value; if there are too many, evict the least recently used one."""
         size = ENTRY + self._size(key, value)
         with self._pool.lock:
             before = self._pop(key)
@@ -74,7 +74,7 @@ class Cache(Generic[K, V]):
         del before, room  # not under the lock: freeing large values takes time
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._pool.lock:
             entries, self._entries = self._entries, OrderedDict()
             self._count(-self.bytes)
@@ -91,20 +91,20 @@ class Cache(Generic[K, V]):
         self._pool.cached += more
 
     def oldest(self) -> int | None:
-        """When the least recently used entry was used; under the pool's lock."""
+        """When the least recently used entry was used; call it under the pool's lock."""
         return next(iter(self._entries.values())).used if self._entries else None
 
     def evict(self) -> object:
-        """Forget that entry; under the pool's lock."""
+        """Remove and return that entry; call it under the pool's lock."""
         _, found = self._entries.popitem(last=False)
         self._count(-found.size)
         return found
 
 
 def memoize(use: Use, most: int, pool: Pool = POOL) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """A function of positional arguments that remembers its results, which are never None.
+    """Cache the results of a function of positional arguments; results must not be None.
 
-    As ``functools.lru_cache``, with bytes that are counted.
+    It is like ``functools.lru_cache``, but counts bytes.
     """
 
     def decorate(function: Callable[P, V]) -> Callable[P, V]:

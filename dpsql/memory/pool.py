@@ -1,7 +1,7 @@
 """The pool of memory that caches, held answers, prepared statements and messages share.
 
-What is held for somebody is counted for as long as its ``Hold`` lives. Caches take what is left, and
-give way: before something is refused, they forget what was not used for longest.
+Memory that is held for a client is counted for as long as its ``Hold`` exists. Caches use the rest.
+Before a hold is refused, the least recently used entries of caches are evicted.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Protocol
 from weakref import WeakSet, WeakValueDictionary
 
 MODEST = 1_000_000
-"""Bytes that one login may hold whatever others do, as long as the reserve lasts."""
+"""The bytes that one login may hold, whatever others hold, as long as the reserve lasts."""
 
 
 class Use(enum.Enum):
-    """What memory is used for."""
+    """The uses of memory."""
 
     ANSWERS = "answers that are read"
     PREPARED = "prepared statements"
@@ -41,10 +41,10 @@ class Use(enum.Enum):
 
 
 class Full(Exception):
-    """There is no memory left for what somebody wants to hold."""
+    """There is not enough memory left for a hold."""
 
     def __init__(self, use: Use, size: int) -> None:
-        """What it was for, and how many bytes."""
+        """The intended use, and the number of bytes."""
         self.use, self.size = use, size
         super().__init__(f"no memory is left for {use.value}")
 
@@ -56,53 +56,53 @@ class Evictable(Protocol):
     bytes: int
 
     def oldest(self) -> int | None:
-        """When its least recently used entry was used; None without entries."""
+        """When its least recently used entry was used; None if it is empty."""
         ...
 
     def evict(self) -> object:
-        """Forget that entry, and return it."""
+        """Remove that entry, and return it."""
         ...
 
 
 class Hold:
-    """Bytes that are counted until it is released, or nobody refers to it any more."""
+    """Bytes that are counted until the hold is released or garbage collected."""
 
     __slots__ = ("__weakref__", "_pool", "bytes", "of", "owner", "use")
 
     def __init__(self, pool: Pool, use: Use, owner: Hashable, of: object = None) -> None:
-        """Nothing is counted yet. ``of`` is kept alive with it."""
+        """A hold of no bytes yet. It keeps ``of`` alive."""
         self._pool, self.use, self.owner, self.of, self.bytes = pool, use, owner, of, 0
 
     def resize(self, size: int) -> None:
-        """Count so many bytes from here on; ``Full`` if there are too few, and then it is as before."""
+        """Change the number of bytes. Raises ``Full`` if too few are left; nothing changes then."""
         self._pool.resize(self, size)
 
     def release(self) -> None:
-        """Count nothing any more."""
+        """Count no bytes any more."""
         self._pool.resize(self, 0)
 
     def __del__(self) -> None:
-        """Have its bytes taken off. Any thread may come here, even one that has the pool's lock."""
+        """Have its bytes subtracted. Any thread may run this, even one that has the pool's lock."""
         if self.bytes:
             self._pool.dropped.append((self.use, self.owner, self.bytes))
 
 
 class Pool:
-    """So many bytes. Safe to use from several threads.
+    """A limited number of bytes. Safe to use from several threads.
 
-    One owner (a login) holds at most half of them. An eighth is reserved for owners that hold at most
-    ``MODEST`` bytes, so that large holds leave room for small ones.
+    One owner (a login) holds at most half of them. An eighth is reserved for owners that hold at
+    most ``MODEST`` bytes, so that large holds leave room for small ones.
     """
 
     def __init__(self, most: int) -> None:
-        """All of it is free."""
+        """An empty pool of ``most`` bytes."""
         self.most = most
         self.lock = threading.Lock()
         self.clock = itertools.count()
         self.dropped: deque[tuple[Use | None, Hashable, int]] = deque()
-        """What was held, or (without a use) cached, by objects that are gone; appending needs no lock."""
+        """Bytes of holds, or (without a use) of caches, that are gone; appending needs no lock."""
         self.cached = 0
-        """Bytes of all caches; they change it under the lock."""
+        """Bytes of all caches, which they change under the lock."""
         self._held: Counter[Use] = Counter()
         self._owned: Counter[Hashable] = Counter()
         self._total = 0
@@ -111,9 +111,9 @@ class Pool:
         self._shared: WeakValueDictionary[int, Hold] = WeakValueDictionary()
 
     def hold(self, use: Use, size: int, owner: Hashable = None, of: object = None) -> Hold:
-        """Count so many bytes for an owner; ``Full`` if there are too few.
+        """Count bytes for an owner. Raises ``Full`` if too few are left.
 
-        What is held ``of`` one object is counted once, however often it is held.
+        The bytes ``of`` one object are counted once, however often it is held.
         """
         found = None if of is None else self._shared.get(id(of))
         if found is None or found.of is not of or not found.bytes:
@@ -124,7 +124,7 @@ class Pool:
         return found
 
     def resize(self, hold: Hold, size: int) -> None:
-        """Change what a hold counts."""
+        """Change the number of bytes of a hold."""
         with self.lock:
             self._settle()
             more = size - hold.bytes
@@ -136,14 +136,14 @@ class Pool:
         del evicted  # not under the lock: freeing large values takes time
 
     def _fits(self, more: int, owner: Hashable) -> bool:
-        """Whether so many bytes more may be held, with all caches given up."""
+        """Whether this many more bytes may be held, if all caches are emptied."""
         whole = self._total + more
         if owner is None or (mine := self._owned[owner] + more) <= MODEST:
             return whole <= self.most
         return mine <= self.most // 2 and whole <= self.most - self.most // 8
 
     def _make_room(self, more: int) -> list[object]:
-        """Forget what was used least recently, of all caches, until so much is free."""
+        """Evict the least recently used entries of all caches until this many bytes are free."""
         evicted = []
         while self._total + self.cached + more > self.most:
             ages = [(age, cache) for cache in self._caches if (age := cache.oldest()) is not None]
@@ -161,7 +161,7 @@ class Pool:
                 del self._owned[owner]
 
     def _settle(self) -> None:
-        """Take off what was dropped since."""
+        """Subtract the bytes of objects that are gone."""
         while self.dropped:
             use, owner, size = self.dropped.popleft()
             if use is None:
@@ -170,15 +170,15 @@ class Pool:
                 self._add(use, owner, -size)
 
     def join(self, cache: Evictable) -> list[int]:
-        """Count this cache from here on, as long as it lives; where to count its hits and misses."""
+        """Count a cache as long as it exists; returns the counters of its hits and misses."""
         with self.lock:
             self._caches.add(cache)
             return self._lookups.setdefault(cache.use, [0, 0])
 
     def admit(self, size: int) -> list[object] | None:
-        """Room for a cache's new entry, under the lock; None where it is too large for one.
+        """Make room for a new entry of a cache, under the lock; None if it is too large.
 
-        What had to be forgotten for it is returned, to be dropped without the lock.
+        The evicted entries are returned, so that they can be freed without the lock.
         """
         self._settle()
         if size > self.most // 16 or self._total + size > self.most:
@@ -186,7 +186,7 @@ class Pool:
         return self._make_room(size)
 
     def limit(self, most: int) -> None:
-        """Another size from here on; caches shrink at once, what is held as it is released."""
+        """Change the size of the pool. Caches shrink at once; holds stay until their release."""
         with self.lock:
             self.most = most
             self._settle()
@@ -195,13 +195,13 @@ class Pool:
 
     @property
     def held(self) -> int:
-        """Bytes that are held, without caches."""
+        """The bytes of all holds, without caches."""
         with self.lock:
             self._settle()
             return self._total
 
     def bytes_by_use(self) -> Mapping[str, int]:
-        """Bytes of each use, by its name in small letters."""
+        """The bytes of each use, by its name in lower case."""
         with self.lock:
             self._settle()
             found = Counter({use: self._held[use] for use in Use})
@@ -210,12 +210,12 @@ class Pool:
         return {use.name.lower(): found[use] for use in Use}
 
     def lookups_by_cache(self) -> Mapping[str, tuple[int, int]]:
-        """Hits and misses of each use that is a cache, by its name in small letters."""
+        """Hits and misses of each use that is a cache, by its name in lower case."""
         with self.lock:
             return {use.name.lower(): (n[0], n[1]) for use, n in self._lookups.items()}
 
 
 USUAL = 250 * 10**6
-"""Bytes of the pool where ``endpoint.memory`` is not written."""
+"""Bytes of the pool if ``endpoint.memory`` is not given."""
 POOL = Pool(USUAL)
-"""Of this process; ``dpsql serve`` gives it the size that ``endpoint.memory`` leaves for it."""
+"""The pool of this process; ``dpsql serve`` sets its size according to ``endpoint.memory``."""

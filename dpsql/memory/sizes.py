@@ -1,4 +1,4 @@
-"""How many bytes a value keeps in memory."""
+"""Estimates how many bytes a value takes in memory."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _SHARED = (
     type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, property, enum.Enum, bool,
     type(None), pa.DataType,
 )  # fmt: skip
-"""What there is one of in a process, however many values name it."""
+"""Types whose values exist once in a process, however many values refer to them."""
 _POLICY = "dpsql.policy"
-"""Values of its classes belong to the policy, which is loaded once."""
+"""The package whose values belong to the policy, which is loaded once."""
 MOST_OBJECTS = 200_000
 UNKNOWN = 1 << 62
-"""The size of what has more objects than are counted."""
+"""The size of a value with more objects than are counted."""
 ARROW, ARROW_COLUMN = 1_200, 900
-"""An Arrow table, and each of its columns, beside the bytes of its values."""
+"""The bytes of an Arrow table, and of each of its columns, in addition to its values."""
 
 
 def size_of(*values: object) -> int:
-    """The bytes of some values with all that they refer to; what they share is counted once.
+    """The bytes of values with all objects that they refer to; shared objects are counted once.
 
-    It is an estimate: memory that an allocator keeps between objects is left out, and so are
-    Python's own tables. ``UNKNOWN`` is said of what has too many objects to be looked at.
+    This is an estimate: it leaves out memory that the allocator keeps between objects, and Python's
+    own tables. It is ``UNKNOWN`` if there are too many objects.
     """
     seen: set[int] = set()
     waiting, total = list(values), 0
@@ -41,7 +41,7 @@ def size_of(*values: object) -> int:
         total += _own_size(value)
         waiting += gc.get_referents(value)
         if isinstance(value, dict):
-            waiting += value  # the keys, which are left out above where all are texts
+            waiting += value  # the keys, which get_referents leaves out if all are texts
     return total
 
 
