@@ -1,7 +1,7 @@
 """dpsql: a SQL proxy that answers with differential privacy.
 
-``dpsql.connect("policy.yaml")`` is a PEP 249 connection; all of ``dpsql.dbapi`` can be had from
-here, and is imported when it is first asked for.
+``dpsql.connect("policy.yaml")`` is a PEP 249 connection. All names of ``dpsql.dbapi`` are available
+here; the module is imported when one of them is first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""dpsql as a PEP 249 module: what notebooks, scripts and drivers speak."""
+"""dpsql as a PEP 249 module, for notebooks, scripts and drivers."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from dpsql.sql.parameters import builtins, text
 
 apilevel = "2.0"
 threadsafety = 1
-"""Threads may share the module; each opens a connection of its own."""
+"""Threads may share the module, but not connections."""
 paramstyle = "qmark"
-"""``?``; ``$1`` is read as well."""
+"""Parameters are written ``?``; ``$1`` is accepted as well."""
 
 
 class Warning(Exception):  # noqa: A001 (PEP 249 fixes the name)
-    """Never raised; PEP 249 wants the name."""
+    """Never raised; PEP 249 requires the name."""
 
 
 class DataError(DatabaseError):
-    """Never raised; PEP 249 wants the name."""
+    """Never raised; PEP 249 requires the name."""
 
 
 class IntegrityError(DatabaseError):
-    """Never raised; PEP 249 wants the name."""
+    """Never raised; PEP 249 requires the name."""
 
 
 class InternalError(DatabaseError):
@@ -51,14 +51,14 @@ class InternalError(DatabaseError):
 
 
 class TypeGroup:
-    """A PEP 249 type object: equal to the type codes it stands for."""
+    """A PEP 249 type object, which is equal to the type codes that it stands for."""
 
     def __init__(self, *codes: str) -> None:
-        """Stand for these type codes, as ``description`` has them."""
+        """A type object for these type codes, as they are in ``description``."""
         self.codes = frozenset(codes)
 
     def __eq__(self, other: object) -> bool:
-        """Whether a type code belongs here."""
+        """Whether a type code is one of this type."""
         return other in self.codes if isinstance(other, str) else self is other
 
     def __hash__(self) -> int:
@@ -98,8 +98,8 @@ def connect(
 
     ``dialect`` is the SQL that statements are written in, as ``SET dpsql.dialect`` takes it.
 
-    The only role is taken when none is named. A session's account is durable: connecting again
-    under its name gives nothing back.
+    If no role is named, the policy must have one role, which is taken. A session's account is
+    durable: connecting again under its name restores no budget.
     """
     service = Service.open(policy)
     try:
@@ -120,17 +120,17 @@ class Connection:
     NotSupportedError = NotSupportedError
 
     def __init__(self, service: Service, session: Session) -> None:
-        """``connect`` makes it."""
+        """Use ``connect`` to create one."""
         self._service: Service | None = service
         self._session = session
 
     @property
     def role(self) -> str:
-        """Whose budget is charged."""
+        """The role whose budget is charged."""
         return self._session.role
 
     def cursor(self) -> Cursor:
-        """A cursor; settings belong to the connection, so its cursors share them."""
+        """A new cursor. Settings belong to the connection, so its cursors share them."""
         self.session()
         return Cursor(self)
 
@@ -139,29 +139,29 @@ class Connection:
         return self.cursor().execute(sql, parameters)
 
     def explain(self, sql: str, parameters: Sequence[Any] = ()) -> str:
-        """Plan, generated SQL, noise, expected error, cost. Reads no data and spends nothing."""
+        """Plan, generated SQL, noise, expected error and cost. Reads no data and spends nothing."""
         return self.session().explain(_text(sql), _values(parameters))
 
     def budget(self) -> dict[str, Any]:
-        """What dataset, tables, role and session have left, and of how much."""
+        """What dataset, tables, role and session have left, and their limits."""
         return plain.describe_remaining(self.session().budget())
 
     def commit(self) -> None:
-        """Nothing: every answer is final when it arrives."""
+        """Do nothing: every answer is final when it arrives."""
         self.session()
 
     def rollback(self) -> None:
-        """Nothing: what was spent stays spent. (Pools call this when a connection comes back.)"""
+        """Do nothing: charges stay. (Connection pools call this when a connection is returned.)"""
         self.session()
 
     def close(self) -> None:
-        """Let go of source and ledger; budgets are durable."""
+        """Close source and ledger; budgets are durable."""
         service, self._service = self._service, None
         if service is not None:
             service.close()
 
     def session(self) -> Session:
-        """The session behind it; for a closed connection an ``InterfaceError``."""
+        """The session of the connection. Raises ``InterfaceError`` if it is closed."""
         if self._service is None:
             raise InterfaceError("the connection is closed")
         return self._session
@@ -176,10 +176,10 @@ class Connection:
 
 
 class Cursor:
-    """One statement after the other, and the answer to the last."""
+    """Executes statements one after the other, and holds the answer to the last."""
 
     def __init__(self, connection: Connection) -> None:
-        """``Connection.cursor`` makes it."""
+        """Use ``Connection.cursor`` to create one."""
         self.connection = connection
         self.arraysize = 1
         self._reply: Reply | None = None
@@ -195,34 +195,34 @@ class Cursor:
         return self
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> None:  # noqa: ARG002
-        """Not supported: PEP 249 leaves no way to return the answers, and each would cost."""
+        """Not supported: PEP 249 has no way to return the answers, and each would cost budget."""
         raise NotSupportedError(
             "executemany would pay for answers that nobody sees; call execute for each"
         )
 
     @property
     def description(self) -> list[tuple[str, str, None, None, None, None, None]] | None:
-        """Name and type of each column; None when there is no answer."""
+        """Name and type of each column; None if there is no answer."""
         if self._reply is None or not self._reply.columns:
             return None
         return [(c.name, c.type, None, None, None, None, None) for c in self._reply.columns]
 
     @property
     def rowcount(self) -> int:
-        """How many rows the answer has; -1 when there is none."""
+        """The number of rows of the answer; -1 if there is none."""
         return -1 if self._reply is None or not self._reply.columns else len(self._rows)
 
     @property
     def rownumber(self) -> int:
-        """Where the next row is, from 0."""
+        """The position of the next row, from 0."""
         return self._next
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row."""
+        """The next row; None if there is none."""
         return next(iter(self.fetchmany(1)), None)
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """The next rows, at most ``size`` (``arraysize`` unless given)."""
+        """The next rows, at most ``size`` of them (default: ``arraysize``)."""
         self._answer()
         start = self._next
         self._next = min(len(self._rows), start + (self.arraysize if size is None else size))
@@ -237,7 +237,7 @@ class Cursor:
         return iter(self.fetchone, None)
 
     def arrow(self) -> pa.Table:
-        """The whole answer as an Arrow table; of columns with one name, later ones get numbers."""
+        """The whole answer as an Arrow table; if columns share a name, later ones get numbers."""
         return plain.with_distinct_names(self._answer())
 
     def df(self) -> Any:
@@ -256,12 +256,12 @@ class Cursor:
 
     @property
     def intervals(self) -> dict[str, list[tuple[float | None, float | None]]]:
-        """For each noised column the 95 % interval of every row, named as in ``arrow``."""
+        """For each noised column, named as in ``arrow``, the 95 % interval of every row."""
         return plain.intervals(self._answer())
 
     @property
     def cost(self) -> dict[str, float]:
-        """What the answer cost: epsilon and delta."""
+        """The cost of the answer: epsilon and delta."""
         return plain.cost(self._answer())
 
     @property
@@ -271,22 +271,22 @@ class Cursor:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which parts of the answer are the policy's word and not the data's."""
+        """Notes on the parts of the answer that come from the policy and not from the data."""
         return self._answer().notes
 
     @property
     def recalled(self) -> bool:
-        """Whether it is a stored answer, which costs nothing."""
+        """Whether the answer was stored before, and cost nothing."""
         return self._answer().recalled
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
-        """Nothing; PEP 249 wants the name."""
+        """Do nothing; PEP 249 requires the name."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Nothing; PEP 249 wants the name."""
+        """Do nothing; PEP 249 requires the name."""
 
     def close(self) -> None:
-        """Let go of the answer."""
+        """Drop the answer; the cursor cannot be used any more."""
         self._closed, self._reply, self._rows = True, None, []
 
     def __enter__(self) -> Self:
@@ -310,7 +310,7 @@ class Cursor:
 
 
 def _text(sql: str) -> str:
-    """The statement as the characters that it is made of, whatever its class says of itself."""
+    """The statement as a plain ``str``, even if it is of a subclass."""
     if not isinstance(sql, str):
         raise ProgrammingError("a statement is text")
     return text(sql)

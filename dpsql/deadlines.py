@@ -1,4 +1,4 @@
-"""Deadlines of running statements, kept by one thread instead of a timer for each."""
+"""Deadlines of running statements, watched by one thread instead of a timer for each."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ Stop = Callable[[], None]
 
 
 AGAIN = 0.05
-"""Seconds after which a statement that still runs is stopped again: the first stop may have come too early."""
+"""Seconds after which a statement that still runs is stopped again.
+
+The first stop may have come too early.
+"""
 
 LONGEST = 1.0
-"""Most seconds between two looks at the clock: the machine may have slept meanwhile."""
+"""The most seconds between two looks at the clock, as the machine may be suspended meanwhile."""
 
 
 class Deadlines:
-    """Calls what stops a statement once its time is up.
+    """Stops statements whose time is up, by calling their ``stop`` functions.
 
     A statement that ends in time is only removed from ``_stops``. Its entry in ``_due`` stays until
     its time would have been up, so that quick statements do not wake the thread.
     """
 
     def __init__(self) -> None:
-        """No thread is started before there is something to watch."""
+        """The thread is started with the first deadline."""
         self._due: list[tuple[float, int]] = []
         self._stops: dict[int, Stop] = {}
         self._numbers = itertools.count()
@@ -36,7 +39,7 @@ class Deadlines:
 
     @contextmanager
     def within(self, seconds: float, stop: Stop) -> Iterator[None]:
-        """While this is open for longer than ``seconds``, ``stop`` is called, again and again."""
+        """Call ``stop`` repeatedly if the ``with`` block takes longer than ``seconds``."""
         number = self.watch(time.monotonic() + seconds, stop)
         try:
             yield
@@ -44,7 +47,7 @@ class Deadlines:
             self.forget(number)
 
     def watch(self, due: float, stop: Stop) -> int:
-        """Call ``stop`` from a time on, again and again, until it is forgotten."""
+        """Call ``stop`` repeatedly from a time on, until ``forget``; returns a number for it."""
         with self._changed:
             number = next(self._numbers)
             self._stops[number] = stop
@@ -52,12 +55,12 @@ class Deadlines:
         return number
 
     def sooner(self, number: int, due: float) -> None:
-        """Stop from an earlier time on what is watched under a number."""
+        """Move the deadline with this number to an earlier time."""
         with self._changed:
             self._push(due, number)
 
     def forget(self, number: int) -> None:
-        """It has ended, and is not stopped any more."""
+        """Remove the deadline with this number: the statement has ended."""
         with self._changed:
             self._stops.pop(number, None)
 
@@ -68,20 +71,20 @@ class Deadlines:
             thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
             thread.start()
             self._thread = (
-                thread  # not before: where the system has no more threads, the next one tries
+                thread  # set after the start: if the system has no thread left, the next call tries
             )
         elif first:
             self._changed.notify()
 
     def close(self) -> None:
-        """Forget every deadline; the thread ends."""
+        """Remove all deadlines; the thread ends."""
         with self._changed:
             self._due.clear()
             self._stops.clear()
             self._changed.notify()
 
     def _run(self) -> None:
-        """Until nothing is due any more."""
+        """Watch deadlines until there are none."""
         with self._changed:
             while self._due:
                 due, number = self._due[0]
@@ -93,6 +96,6 @@ class Deadlines:
                 stop = self._stops.get(number)
                 if stop is not None:
                     heapq.heappush(self._due, (time.monotonic() + AGAIN, number))
-                    with suppress(Exception):  # others are still to be stopped, and this one again
-                        stop()  # under the lock: what it stops cannot have ended meanwhile
+                    with suppress(Exception):  # other statements must still be stopped
+                        stop()  # under the lock, so that the statement cannot end meanwhile
             self._thread = None

@@ -1,18 +1,20 @@
-"""How much work the planning of one statement may take, counted in steps.
+"""Limits the work of planning one statement, counted in steps.
 
-A step is about a microsecond of one processor. Steps are counted where work is done, not by a clock: so
-the same text is always planned or always refused, however busy the machine is. What is remembered of
-another statement is counted as if it were worked out here: whoever asked before, a text is refused or
-not. What one statement needs several times is counted once. Where steps are counted, a thread also notices that its execution is to end.
+A step is about a microsecond of one processor. Steps are counted where work is done, not by a
+clock, so the same text is always planned or always refused, however busy the machine is. A result
+that is remembered from another statement is counted as if it were computed here, so a refusal does
+not depend on earlier statements. A result that one statement needs several times is counted once.
+Where steps are counted, a thread also notices that its execution is to end.
 
-Python runs one thread at a time. So of the large statements one is planned at full speed, and the others
-wait a little at each look until it is their turn. A small statement then shares the processor with one
-large one, however many there are. No statement waits for a lock, so no order of locks can stop them.
+Python runs one thread at a time. So only one of the large statements is planned at full speed, and
+the others wait a little at each look until it is their turn. A small statement then shares the
+processor with one large statement, however many there are. No statement waits for a lock, so no
+deadlock is possible.
 
 Claim: planning reads no private row and charges nothing, so it may be stopped anywhere.
-Assumes: what lists public groups reads public tables only (``engines.public_groups``).
-Argument: the stages that count steps are given a text, the policy and a clock. The ledger, and the engine for
-    private rows, are arguments of later stages.
+Assumes: the listing of public groups reads public tables only (``engines.public_groups``).
+Argument: the stages that count steps get a text, the policy and a clock. The ledger, and the engine
+    for private rows, are arguments of later stages.
 """
 
 from __future__ import annotations
@@ -25,18 +27,21 @@ from dpsql.diagnostics.refusal import Refusal, Refused
 from dpsql.execution import check, rest
 
 MOST_STEPS = 1_200_000
-"""What one statement may take. A list of 10,000 values takes less; other statements of the corpora take a tenth."""
+"""The most steps of one statement.
+
+A list of 10,000 values takes less; other statements of the corpora take a tenth.
+"""
 BETWEEN_LOOKS = 5_000
 """Steps between two looks at whether the execution is to end."""
 LIGHT = 50_000
-"""Steps that every statement takes at full speed."""
+"""The first steps, which every statement takes at full speed."""
 PAUSE = 0.05
-"""Seconds that a statement waits at each look while another one has its turn."""
+"""Seconds for which a statement waits at each look while another one has its turn."""
 _TURN = threading.Lock()
 
 
 class _Effort:
-    """What is left of the work of one statement, which one thread plans."""
+    """The steps that are left for one statement, which one thread plans."""
 
     __slots__ = ("counted", "floor", "left", "look_below", "turn")
 
@@ -46,7 +51,7 @@ class _Effort:
         self.look_below = self.left - BETWEEN_LOOKS
 
     def look(self) -> None:
-        """Raise where the execution is to end or too many steps were counted; else note when to look again."""
+        """Raise if the execution is to end or too many steps were counted; set the next look."""
         check()
         if self.left < self.floor:
             raise Refused(_too_much())
@@ -67,7 +72,7 @@ _CURRENT = _Current()
 
 @contextmanager
 def limit_effort() -> Iterator[None]:
-    """Limit the steps that this thread plans inside. Inside another such block, count them in that one."""
+    """Limit the steps of this thread in the ``with`` block; nested blocks count in the outer."""
     if _CURRENT.effort is not None:
         yield
         return
@@ -83,7 +88,7 @@ def limit_effort() -> Iterator[None]:
 
 
 def step(count: int = 1) -> None:
-    """Count steps: raises ``Refused`` for too many, ``Stopped`` where the execution is to end."""
+    """Count steps. Raises ``Refused`` for too many, and ``Stopped`` if the execution is to end."""
     _CURRENT.total += count
     effort = _CURRENT.effort
     if effort is not None:
@@ -93,12 +98,12 @@ def step(count: int = 1) -> None:
 
 
 def total() -> int:
-    """The steps that this thread has counted, in all statements: what lies between two of them took as many."""
+    """The steps that this thread has counted in all statements; differences measure work."""
     return _CURRENT.total
 
 
 def count_known(what: Hashable, steps: int) -> None:
-    """Count the steps that something took which is remembered; once for each statement."""
+    """Count the steps that a remembered result took, once for each statement."""
     effort = _CURRENT.effort
     if effort is not None and what not in effort.counted:
         effort.counted.add(what)
@@ -106,14 +111,14 @@ def count_known(what: Hashable, steps: int) -> None:
 
 
 def note_known(what: Hashable) -> None:
-    """Say that something was worked out for this statement, which counted its steps."""
+    """Note that a result was computed for this statement, which counted its steps."""
     if _CURRENT.effort is not None:
         _CURRENT.effort.counted.add(what)
 
 
 @contextmanager
 def limit_part(steps: int) -> Iterator[None]:
-    """Limit the steps inside to so many of those that are left; ``step`` raises ``Refused`` for more."""
+    """Limit the steps in the ``with`` block to this many; ``step`` raises ``Refused`` for more."""
     effort = _CURRENT.effort
     if effort is None:
         with limit_effort(), limit_part(steps):
@@ -129,9 +134,9 @@ def limit_part(steps: int) -> Iterator[None]:
 
 @contextmanager
 def pause_counting() -> Iterator[None]:
-    """Work whose steps do not count: what is done depends on what was looked up of the data.
+    """Do not count the steps in the ``with`` block, whose work depends on facts about the data.
 
-    It must be bounded by work that is counted.
+    That work must be bounded by work that is counted.
     """
     effort, _CURRENT.effort = _CURRENT.effort, None
     try:

@@ -1,4 +1,4 @@
-"""Exact numbers. Bounds, budgets and scales are Fractions; rounding has a direction in its name."""
+"""Exact numbers. Bounds, budgets and scales are Fractions; names of roundings say the direction."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fractions import Fraction
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?|[+-]?\d+/\d+", re.ASCII)
 _LONGEST = 1000
-"""Digits and decimal places a number may have: more is a mistake or an attack on memory."""
+"""The most digits and decimal places of a number; more are a mistake or an attack on memory."""
 
 
 def parse_exact(value: str | int | Decimal) -> Fraction:
-    """The exact value of a number as it was written.
+    """The exact value of a number as written.
 
-    Floats are refused, because what was written is lost in them.
+    Floats are refused, because they do not preserve what was written.
 
     >>> parse_exact("0.1"), parse_exact("1e-5"), parse_exact("3/7")
     (Fraction(1, 10), Fraction(1, 100000), Fraction(3, 7))
@@ -65,7 +65,7 @@ def float_down(value: Fraction) -> float:
 
 
 def ceil_to(value: Fraction, unit_denominator: int) -> int:
-    """How many units of ``1/unit_denominator`` it takes to cover ``value``.
+    """The number of units of ``1/unit_denominator`` that cover ``value``.
 
     >>> ceil_to(Fraction(1, 3), 1000)
     334
@@ -74,7 +74,7 @@ def ceil_to(value: Fraction, unit_denominator: int) -> int:
 
 
 def floor_to(value: Fraction, unit_denominator: int) -> int:
-    """How many whole units of ``1/unit_denominator`` there are in ``value``.
+    """The number of whole units of ``1/unit_denominator`` in ``value``.
 
     >>> floor_to(Fraction(1, 3), 1000)
     333

@@ -1,13 +1,13 @@
-"""What one thread does for one statement: until when, how others stop it, how much it may hold.
+"""The execution of one statement by one thread: its deadline, its interruption, its memory.
 
-Claim: whatever a statement does in any engine, and whatever Python computes for it step by step,
-    ends at the deadline of the statement, or soon after it was interrupted.
-    Where answers leave at multiples of a time (``service.pace``), an interrupt takes effect at the
-    next multiple. So when a client interrupts tells it nothing that waiting would not have told.
+Claim: all work of a statement, in any engine and in Python code that runs step by step, ends at the
+    deadline of the statement, or soon after it was interrupted. Where answers leave at multiples of
+    a time (``service.pace``), an interrupt takes effect at the next multiple. So interrupting at
+    any moment reveals nothing to a client that waiting would not have revealed.
 Assumes: an engine ends soon after it is told to stop.
 Argument: every engine runs inside ``stoppable``; steps in Python call ``check``. At a multiple, a
-    statement is seen to have ended or not: that is what the pace tells already. An interrupt that
-    took effect at once would tell whether the statement had ended by then: its answer would be
+    client sees whether the statement has ended, which the pace reveals anyway. An interrupt that
+    took effect at once would reveal whether the statement had ended by then: its answer would be
     stored and free, or would be charged once more.
 """
 
@@ -24,22 +24,22 @@ from dpsql.diagnostics.refusal import Stopped, TooLarge
 
 _DEADLINES = Deadlines()
 LEAST_VALUE = 8
-"""Fewest bytes that are counted for a value: in a row of an answer it takes more than in a column."""
+"""The fewest bytes that are counted for a value, which takes more in a row than in a column."""
 
 PATIENCE, TICK = 2.0, 0.01
-"""Seconds to wait until others give back memory, and between two looks at whether they have."""
+"""Seconds to wait for others to free memory, and seconds between two looks."""
 
 
 class Room:
     """Bytes that the results of several executions may take together."""
 
     def __init__(self, most: int) -> None:
-        """All of them are free."""
+        """A room of ``most`` bytes, all of them free."""
         self.most, self.taken = most, 0
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Take some, if there are so many left."""
+        """Take bytes; returns False if too few are left."""
         with self._lock:
             if self.taken + size > self.most:
                 return False
@@ -47,7 +47,7 @@ class Room:
             return True
 
     def give_back(self, size: int) -> None:
-        """They are free again."""
+        """Free bytes that were taken."""
         with self._lock:
             self.taken -= size
 
@@ -56,7 +56,7 @@ class Execution:
     """The execution of one statement."""
 
     def __init__(self, seconds: float, step: float = 0.0, room: Room | None = None) -> None:
-        """``step``: an interrupt takes effect at the next multiple of it; 0 for at once."""
+        """``step``: an interrupt takes effect at the next multiple of it; 0 means at once."""
         self._begun = time.monotonic()
         self._due, self._step = self._begun + seconds, step
         self._more = seconds if step >= seconds else 0.0
@@ -71,12 +71,12 @@ class Execution:
         return time.monotonic() >= min(self._due, self._interrupted)
 
     def check(self) -> None:
-        """Raise ``Stopped`` once it has ended."""
+        """Raise ``Stopped`` if the execution has ended."""
         if self.ended:
             raise Stopped
 
     def interrupt(self, *, at_once: bool = False) -> None:
-        """End it; called from another thread, more than once does no harm."""
+        """End the execution; called from another thread, possibly several times."""
         with self._changed:
             when = time.monotonic()
             if self._step and not at_once:
@@ -90,9 +90,10 @@ class Execution:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """What is done inside depends on released values alone, or waits for who measures them.
+        """In the ``with`` block, work depends on released values alone, or waits for them.
 
-        Where all of its time passes before they may be seen, it has as much beyond that.
+        If answers may leave only once all of its time has passed (``step``), it gets as much time
+        again for this work.
         """
         self._due += self._more
         try:
@@ -102,7 +103,7 @@ class Execution:
 
     @contextmanager
     def stoppable(self, stop: Stop, seconds: float) -> Iterator[None]:
-        """While this is open, ``stop`` is called again and again from the end on."""
+        """In the ``with`` block, call ``stop`` repeatedly once the execution has ended."""
         self.check()
         with self._changed:
             due = min(self._due, self._interrupted, time.monotonic() + seconds)
@@ -116,14 +117,14 @@ class Execution:
             _DEADLINES.forget(number)
 
     def rest(self, seconds: float) -> None:
-        """Wait, unless it is interrupted; its deadline does not matter."""
+        """Wait, unless the execution is interrupted; its deadline does not end the wait."""
         end = time.monotonic() + seconds
         with self._changed:
             while (left := min(end, self._interrupted) - time.monotonic()) > 0:
                 self._changed.wait(left)
 
     def take(self, size: int) -> None:
-        """Hold so many bytes of results until the end; others of the same room may have to end first."""
+        """Hold bytes of results until the end; waits until others of the same room free theirs."""
         if self._room is None:
             return
         patience = time.monotonic() + PATIENCE
@@ -135,21 +136,21 @@ class Execution:
         self._size += size
 
     def end(self) -> None:
-        """Nothing is held any more."""
+        """Free all held bytes."""
         if self._room is not None:
             self._room.give_back(self._size)
 
 
 _RUNNING: dict[int, Execution] = {}
-"""By thread."""
+"""The running execution of each thread."""
 
 _STOPPED: set[int] = set()
-"""Threads whose client does not want anything any more."""
+"""Threads whose client wants no more answers."""
 
 
 @contextmanager
 def execution(seconds: float, step: float = 0.0, room: Room | None = None) -> Iterator[Execution]:
-    """The execution of a statement by this thread; inside another one it is part of that."""
+    """The execution of a statement by this thread; a nested one is part of the outer one."""
     thread = threading.get_ident()
     outer = _RUNNING.get(thread)
     if outer is not None:
@@ -166,30 +167,30 @@ def execution(seconds: float, step: float = 0.0, room: Room | None = None) -> It
 
 
 def interrupt(thread: int, *, at_once: bool = False) -> None:
-    """End what a thread executes, if it executes something."""
+    """End the execution of a thread, if it has one."""
     found = _RUNNING.get(thread)
     if found is not None:
         found.interrupt(at_once=at_once)
 
 
 def begin_nothing(thread: int) -> None:
-    """What a thread executes from here on ends before it begins, and so before it is charged."""
+    """Let every further execution of a thread end before it begins, and so before it is charged."""
     _STOPPED.add(thread)
 
 
 def begin_again(thread: int) -> None:
-    """What a thread executes from here on is for somebody else."""
+    """Undo ``begin_nothing``: further executions of the thread are for another client."""
     _STOPPED.discard(thread)
 
 
 def interrupt_all() -> None:
-    """End everything at once: the service ends."""
+    """End all executions at once, because the service ends."""
     for found in tuple(_RUNNING.values()):
         found.interrupt(at_once=True)
 
 
 def check() -> None:
-    """Between two steps that may take long: raise ``Stopped`` when this thread is to end."""
+    """Raise ``Stopped`` if this thread's execution is to end; called between long steps."""
     found = _RUNNING.get(threading.get_ident())
     if found is not None:
         found.check()
@@ -202,7 +203,7 @@ def has_ended() -> bool:
 
 
 def take(size: int, rows: int = 0, columns: int = 0) -> None:
-    """``check``, and count a part of a result before it is kept."""
+    """``check``, and count the bytes of a part of a result before it is stored."""
     found = _RUNNING.get(threading.get_ident())
     if found is not None:
         found.check()
@@ -211,7 +212,7 @@ def take(size: int, rows: int = 0, columns: int = 0) -> None:
 
 @contextmanager
 def stoppable(stop: Stop, seconds: float = math.inf) -> Iterator[None]:
-    """Run something that ``stop`` ends, for as long as this thread's execution may, or ``seconds``."""
+    """Call ``stop`` if the ``with`` block outlasts this thread's execution, or ``seconds``."""
     found = _RUNNING.get(threading.get_ident())
     if found is not None:
         with found.stoppable(stop, seconds):
@@ -225,7 +226,7 @@ def stoppable(stop: Stop, seconds: float = math.inf) -> Iterator[None]:
 
 @contextmanager
 def on_released_values() -> Iterator[None]:
-    """What this thread does inside depends on released values alone: see ``Execution.released``."""
+    """In the ``with`` block, work depends on released values alone: see ``Execution.released``."""
     found = _RUNNING.get(threading.get_ident())
     if found is None:
         yield

@@ -1,9 +1,9 @@
-"""The straight line: from SQL text to a noised, paid-for answer.
+"""The pipeline from SQL text to a noised answer that was paid for.
 
-Each stage takes one frozen value and returns the next. The pure stages read no private row, so EXPLAIN,
-a protocol's Describe and cost previews are just ``prepare``. The effects: match what is stored, admit
-what is left to run, reserve its price, execute, add noise, merge, commit, finish. Engine, ledger, entropy
-and clock are arguments; nothing here is global.
+Each stage takes one frozen value and returns the next. The pure stages read no private row, so
+EXPLAIN, a protocol's Describe and cost previews only run ``prepare``. The stages with effects are:
+match stored releases, admit the remaining statements, reserve their price, execute, add noise,
+merge, commit, finish. Engine, ledger, entropy and clock are arguments; nothing here is global.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What the effects need: where data is, what keeps accounts, where randomness comes from."""
+    """The tools of the stages with effects: engine, ledger, randomness and post-processor."""
 
     engine: Guarded
     ledger: Ledger
@@ -71,12 +71,12 @@ class Tools:
 
     @property
     def reader(self) -> PublicReader:
-        """What reads public tables."""
+        """The reader of public tables."""
         return PublicReader(self.engine)
 
     @property
     def finishing(self) -> Finishing:
-        """What is needed once everything is noised: public tables, and where SQL over them runs."""
+        """The tools for finishing an answer: the reader of public tables and the post-processor."""
         return Finishing(self.reader, self.postprocessor)
 
 
@@ -89,23 +89,23 @@ def _at_once() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who is charged, and what the audit will say about it."""
+    """The accounts that are charged, and the note for the audit."""
 
     accounts: Sequence[Account]
     note: Note
     answers_key: str
     fresh: bool = False
     limit: QueryLimit | None = None
-    """What one query may cost; an answer that is recalled costs nothing."""
+    """The limit on the cost of one query; a recalled answer costs nothing."""
     wait: Act = _at_once
-    """Waits until others may see what was measured: what becomes of a charge is noted after that."""
+    """Waits until others may see the outcome; the ledger notes it after that."""
     later: list[Act] | None = None
-    """Where what is noted waits for the end of a question that goes on."""
+    """Collects the notes for the ledger until the end of a question with several parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A release and what it cost; ``recalled`` says that it was stored, and cost nothing."""
+    """A release and its cost; ``recalled``: it was stored before, and cost nothing."""
 
     release: Release
     cost: Cost
@@ -115,7 +115,7 @@ class Answer:
 def prepare(
     source: Source, catalog: Catalog, request: Request, enumerator: Enumerator
 ) -> PricedPlan:
-    """The pure stages. Raises ``Refused``; depends on text, policy and settings only."""
+    """Run the pure stages. May raise ``Refused``. Depends on text, policy and settings only."""
 
     def ask(asked: Source) -> PricedPlan:
         return price_plan(make_plan(asked, catalog, enumerator), asked, request)
@@ -124,7 +124,7 @@ def prepare(
 
 
 def with_suggestion(ask: Callable[[Source], Found], source: Source, catalog: Catalog) -> Found:
-    """What planning gives; where that is a refusal, it tells the nearest statement that is answered."""
+    """The result of ``ask``; a refusal gets the nearest statement that is answered."""
     try:
         return ask(source)
     except Refused as refused:
@@ -134,7 +134,7 @@ def with_suggestion(ask: Callable[[Source], Found], source: Source, catalog: Cat
 def make_plan(
     source: Source, catalog: Catalog, enumerator: Enumerator, empty_groups: EmptyGroups = "auto"
 ) -> Plan:
-    """The pure stages that do not depend on what may be spent."""
+    """Run the pure stages that do not depend on the budget."""
     checked = check(bind(parse(source), catalog))
     limits = catalog.policy.limits
     return build(
@@ -144,7 +144,7 @@ def make_plan(
 
 
 def price_plan(plan: Plan, source: Source, request: Request) -> PricedPlan:
-    """The plan with the noise that a request pays for."""
+    """The plan, priced for a request."""
     try:
         return search.price_with_searches(plan, request)
     except Refused as refused:
@@ -152,11 +152,12 @@ def price_plan(plan: Plan, source: Source, request: Request) -> PricedPlan:
 
 
 def admit(priced: PricedPlan, tools: Tools) -> None:
-    """Every statement that a plan may run passes the check of its engine, or the plan is not used.
+    """Let every statement that a plan may run pass the check of its engine; raise if one fails.
 
-    Claim: it depends on the plan and the policy alone; nothing is charged, and no data is read.
+    Claim: the outcome depends on the plan and the policy alone; nothing is charged, and no data is
+        read.
     Assumes: the second check judges text and policy alone (``engines.duckdb.guard``).
-    Argument: the ledger is not among what is called, and each call here admits a statement without running it.
+    Argument: the ledger is not called, and each call here admits a statement without running it.
     """
     for public in priced.plan.publics:
         tools.reader.admit_public(public)
@@ -170,22 +171,23 @@ def admit(priced: PricedPlan, tools: Tools) -> None:
 
 
 def admit_part(part: PricedMeasurement, tools: Tools) -> Admitted:
-    """The cheapest statement of a measurement that may run."""
+    """The cheapest statement of a measurement that may run, admitted."""
     return tools.engine.admit(statement_for(part))
 
 
 def admit_sources(
     priced: PricedPlan, sources: AnswerSources, tools: Tools
 ) -> tuple[AnswerSources, tuple[Admitted, ...]]:
-    """The statements of what is due, as they will run; and the sources that they are for.
+    """The admitted statements of the due measurements, and the sources that they are for.
 
-    A plan of which a part is stored needs statements of its own. Where one does not pass, that is an
-    incident for the operator, and the statements of the plan run, which passed before: all is measured.
+    A plan of which a part is stored needs other statements for the rest. If one of them is not
+    admitted, that is an incident for the operator, and everything is measured by the statements of
+    the plan, which were admitted before.
 
-    Claim: no statement is refused that a question has paid for a search to ask.
-    Assumes: ``admit`` has passed the plan before.
-    Argument: where a statement of the rest does not pass, the statements of the whole plan run, which have
-        passed.
+    Claim: no question is refused here after it has paid for a search.
+    Assumes: ``admit`` has admitted the plan before.
+    Argument: if a statement for the rest is not admitted, the statements of the whole plan run,
+        which were admitted.
     """
     try:
         return sources, _statements(sources, tools)
@@ -201,9 +203,10 @@ def _statements(sources: AnswerSources, tools: Tools) -> tuple[Admitted, ...]:
 
 
 def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -> Answer:
-    """Match what is stored; where something is due, admit, reserve, execute, noise, merge, commit; finish.
+    """Answer a priced plan: from the store if possible, else by the measurements that are due.
 
-    A question that is paid visits each of them once.
+    If something is due, a question is matched, admitted, reserved, executed, noised, merged,
+    committed and finished, each once.
     """
     if not priced.parts:
         release = _finish(priced, (), tools.finishing, intervals=intervals)
@@ -221,7 +224,7 @@ def answer(priced: PricedPlan, payer: Payer, tools: Tools, *, intervals: bool) -
 
 
 def answer_from_store(priced: PricedPlan, answers_key: str, tools: Tools) -> Release | None:
-    """The answer of a plan from the store alone; None where something would have to be measured."""
+    """The answer of a plan from the store alone; None if something would have to be measured."""
     sources = match(priced, answers_key, tools)
     if sources.due.parts:
         return None
@@ -231,7 +234,7 @@ def answer_from_store(priced: PricedPlan, answers_key: str, tools: Tools) -> Rel
 def match(
     priced: PricedPlan, answers_key: str, tools: Tools, *, fresh: bool = False
 ) -> AnswerSources:
-    """What an answer would be made of now. Nothing is spent."""
+    """The sources of which an answer would be made now. Nothing is spent."""
     cached = CachedAnswer(priced, pieces(priced, answers_key))
     return _find_sources(cached if fresh else cached.with_related(tools.ledger), tools)
 
@@ -240,14 +243,14 @@ def match(
 def _match_alone(
     cached: CachedAnswer, seen: int, payer: Payer, tools: Tools
 ) -> Iterator[tuple[CachedAnswer, AnswerSources]]:
-    """The sources of an answer; where something is due of it, nobody else pays for the same meanwhile."""
+    """The sources of an answer; if something is due, no other session pays for it meanwhile."""
     sources = _find_sources(cached, tools)
     if payer.fresh or payer.later is not None or not sources.due.parts:
         yield cached, sources
         return
     question = tuple(piece.family for piece in cached.pieces)
     with tools.single_flight.hold(question, seen) as changed:
-        if changed:  # somebody may have paid
+        if changed:  # another session may have paid for it
             cached = cached.with_related(tools.ledger)
             sources = _find_sources(cached, tools)
         yield cached, sources
@@ -261,7 +264,7 @@ def _find_sources(cached: CachedAnswer, tools: Tools) -> AnswerSources:
 def _recall(
     cached: CachedAnswer, sources: AnswerSources, tools: Tools, *, intervals: bool
 ) -> Answer:
-    """The answer from what is stored, cached until that changes."""
+    """The answer from stored releases, cached until these change."""
     noisy, _ = merge(cached.priced, sources, ())
     release = _finish_stored(cached.priced, noisy, tools.finishing, intervals=intervals)
     tools.answers.store(cached, release, intervals=intervals)
@@ -271,17 +274,17 @@ def _recall(
 def _pay(
     priced: PricedPlan, sources: AnswerSources, payer: Payer, tools: Tools, *, intervals: bool
 ) -> Answer:
-    """Charge what is due, measure it, and keep it in the transaction that lets it leave."""
+    """Charge what is due, measure it, and store it in the transaction that lets it leave."""
     sources, statements = admit_sources(priced, sources, tools)
     due = sources.due
     public = read_public_tables(priced, tools.reader, tools.postprocessor)
     hold = _reserve(due, payer, tools)
     try:
         noisy, new = merge(priced, sources, _measure(due, statements, public, tools))
-    except Ended as ended:  # as if the engine had been stopped: when it was is not told
+    except Ended as ended:  # reported as a stopped engine, so that its time is not revealed
         _note(payer, lambda: _forfeit(hold, tools))
         raise record_incident("measure in time", ended) from None
-    except BaseException:  # whatever caused it: the engine was asked
+    except BaseException:  # whatever the cause, the engine may have been contacted
         _note(payer, lambda: _forfeit(hold, tools))
         raise
     _note(payer, lambda: tools.ledger.commit(hold, new))
@@ -293,20 +296,20 @@ def _pay(
 
 
 def _reserve(due: Due, payer: Payer, tools: Tools) -> Hold:
-    """Charge what is due, once nothing but the engine can fail any more."""
+    """Charge what is due, once only the engine can still fail."""
     if payer.limit is not None:
         check_cap(payer.limit, due.cost)
     for part in due.parts:
         _take_room(part.priced)
     events = [to_json(event) for event in due.events]
-    check_time()  # what is stopped by now is not charged
+    check_time()  # a statement that was stopped by now is not charged
     return tools.ledger.reserve(payer.accounts, due.cost, events, payer.note, start=True)
 
 
 def _measure(
     due: Due, statements: Sequence[Admitted], public: Known, tools: Tools
 ) -> tuple[NoisyRows, ...]:
-    """Execute every measurement that is due, and add its noise."""
+    """Execute every due measurement, and add its noise."""
     found = []
     for part, statement in zip(due.parts, statements, strict=True):
         values = dict(public.values_of(statement.parameters))
@@ -319,11 +322,12 @@ def _measure(
 
 
 def _note(payer: Payer, act: Act) -> None:
-    """Let the ledger say what became of a charge.
+    """Note the outcome of a charge in the ledger.
 
-    Claim: where answers leave at multiples of a time, it is seen at one of them, from wherever.
-    Assumes: what follows the wait takes a time that depends on released values.
-    Argument: the note waits for the multiple, or is left to whoever waits for it.
+    Claim: where answers leave at multiples of a time, the outcome becomes visible at a multiple, to
+        any observer.
+    Assumes: the time after the wait depends on released values only.
+    Argument: the note waits for the multiple, or is left to the caller that waits for it.
     """
     if payer.later is None:
         payer.wait()
@@ -333,7 +337,7 @@ def _note(payer: Payer, act: Act) -> None:
 
 
 def _take_room(part: PricedMeasurement) -> None:
-    """Count what its public groups will take: what is too large then costs nothing."""
+    """Count the memory of the public groups, so that an answer that is too large costs nothing."""
     cells = part.measurement.cells
     if cells is not None:
         take(0, cells.count, len(part.measurement.keys) + len(part.measurement.columns))
@@ -342,7 +346,7 @@ def _take_room(part: PricedMeasurement) -> None:
 def _finish_stored(
     priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Finishing, *, intervals: bool
 ) -> Release:
-    """The answer from a release that is stored; if it is ended early, that is said."""
+    """The answer from a stored release; if it is stopped, the error says that it is stored."""
     try:
         return _finish(priced, noisy, tools, intervals=intervals)
     except Ended as ended:
@@ -352,14 +356,14 @@ def _finish_stored(
 def _finish(
     priced: PricedPlan, noisy: tuple[NoisyRows, ...], tools: Finishing, *, intervals: bool
 ) -> Release:
-    """The answer from released tables, whose levels add up where that is asked for."""
+    """The answer from released tables, made consistent if the request asks for it."""
     if priced.consistent:
         noisy = make_consistent(priced, noisy, tools.postprocessor.run)
     return finish(priced, noisy, tools, intervals=intervals)
 
 
 def _forfeit(hold: Hold, tools: Tools) -> None:
-    """Close the hold as spent; when even that fails, the next start of the ledger does it."""
+    """Close the hold as spent; if this fails, the ledger does it when it is next opened."""
     try:
         tools.ledger.forfeit(hold)
     except LedgerFailed:
