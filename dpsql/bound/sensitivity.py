@@ -138,12 +138,17 @@ def is_of_units(statistic: Statistic) -> bool:
 def count_pairs(statistic: Values, bounding: Strategy) -> int:
     """The most pairs of group and value that a unit may contribute: no more than it has rows.
 
+    The number of declared values bounds pairs only in statements that know whose a row is, since
+    these keep no more pairs of a unit. Other statements count each undeclared value of a unit.
+
     >>> from dpsql.bound.group_caps import GroupCaps
     >>> from dpsql.ir.expressions import integer
     >>> count_pairs(Values((integer(1),)), GroupCaps(groups=3, limit=True, per_group=4))
     12
     """
     most = int(bounding.counts.l1)
+    if not bounding.reads_units:
+        return most
     return max(1, min(most, _options(statistic) * bounding.groups))
 
 

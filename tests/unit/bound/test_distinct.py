@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
 import pytest
 from support.measured import text_of
 
-from dpsql.bound import WeightsAndGroups
+from dpsql.bound import PreparedRows, WeightsAndGroups
+from dpsql.bound import sensitivity as bounds
 from dpsql.bound.sensitivity import count_pairs
 from dpsql.catalog.statistic import Values
+from dpsql.engines.duckdb import copies
 from dpsql.ir.domain import Domain
 from dpsql.ir.expressions import Column, Shape
+from dpsql.policy.load import load
 from dpsql.policy.types import Kind
 from dpsql.service import Service, Session
 
@@ -96,3 +100,45 @@ def test_a_unit_keeps_every_pair_of_group_and_value_that_it_can_have(rows: int, 
     assert (
         count_pairs(Values((column,)), WeightsAndGroups(rows=rows, groups=3, limit=False)) == pairs
     )
+
+
+STRANGE = "SELECT 0 AS id, 'z' || range AS grp, 0 AS day, 1.0::DOUBLE AS x FROM range(5)"
+"""A unit with five values, none of which is declared."""
+
+
+def _moved(place: Path) -> tuple[int, Fraction]:
+    """How far one unit moves the number of values of a prepared table, and how far it is said to."""
+    found, said = [], Fraction(0)
+    for number, rows in enumerate((f"{LIGHT} UNION ALL {STRANGE}", LIGHT)):
+        folder = place / str(number)
+        folder.mkdir()
+        with duckdb.connect(str(folder / "few.duckdb")) as connection:
+            connection.execute("CREATE TABLE people AS SELECT range AS id FROM range(201)")
+            connection.execute(f"CREATE TABLE t AS {rows}")
+        (folder / "policy.yaml").write_text(POLICY)
+        copies.prepare(load(folder / "policy.yaml"), ["t"])
+        with Service.open(folder / "policy.yaml") as service:
+            session = service.session()
+            (part,) = session.prepare("SELECT COUNT(DISTINCT grp) AS n FROM t").parts
+            assert isinstance(part.bounding, PreparedRows)
+            said = part.noised[0].sensitivity.l1
+            found += (
+                session.execute("SELECT COUNT(DISTINCT grp) AS n FROM t")
+                .table.column(0)
+                .to_pylist()
+            )
+    return found[0] - found[1], said
+
+
+def test_values_that_are_not_declared_are_priced_on_a_prepared_copy(tmp_path: Path) -> None:
+    moved, said = _moved(tmp_path)
+    assert moved == said == 5
+
+
+def test_declared_values_bound_nothing_where_units_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fault that this is about: two declared values were taken for all that a unit can have."""
+    monkeypatch.setattr(bounds, "count_pairs", lambda *_: 2)
+    moved, said = _moved(tmp_path)
+    assert moved > said
