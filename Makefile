@@ -17,6 +17,7 @@
 # make overspend many clients spend accounts to the last, while the policy is read again, on both stores
 # make reference record anew what every query of the corpus measures, costs and answers
 # make bench     speed and accuracy, printed; tables, JSON and plots in build/bench
+# make accuracy  DRAWS=30 answers to each question of two suites, beside an oracle; goes on where it ended
 # make lock      pin every dependency anew
 #
 # Only Python 3.11 or later, pip and make are needed: .venv is made and filled from the lock.
@@ -30,7 +31,7 @@ PIP := $(BIN)/python -m pip --no-input --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 FAST := tests/golden/test_refusals.py tests/unit/bound tests/unit/checks tests/unit/declarations tests/unit/plan tests/unit/price tests/unit/privacy tests/unit/release
 
-.PHONY: demo check test lint nightly clients superset cube hostile attacks adversary faults mutants bench reference lock
+.PHONY: demo check test lint nightly clients superset cube hostile attacks adversary faults mutants bench accuracy reference lock
 
 demo: $(READY)
 	@$(BIN)/dpsql demo demo --ask
@@ -99,9 +100,13 @@ reference: $(READY)
 bench: $(READY)
 	@set -e; for name in speed corpora alone growth; do echo "== $$name"; \
 		$(BIN)/python -m benchmarks.$$name --data build/bench/data --out build/bench; done
-	@set -e; for name in accuracy composition ledger wire; do echo "== $$name"; \
+	@echo "== accuracy"; $(BIN)/python -m benchmarks.accuracy pareto
+	@set -e; for name in composition ledger wire; do echo "== $$name"; \
 		$(BIN)/python benchmarks/$$name.py; done
 	@echo "== large"; $(BIN)/python -m benchmarks.large --data build/bench/data --out build/bench
+
+accuracy: $(READY)
+	$(BIN)/python -m benchmarks.accuracy run known other --label label laplace --draws $(or $(DRAWS),30)
 
 attacks: $(READY)
 	$(BIN)/python -m benchmarks.attacks --out build/bench

@@ -21,7 +21,7 @@ from typing import Any
 
 import duckdb
 
-from benchmarks.accuracy import make
+from benchmarks.accuracy.pareto import make
 from benchmarks.tables import plain
 from benchmarks.turns import Ratio, Report, Spread, options, places, timed
 from dpsql.service import Service

@@ -1,6 +1,6 @@
 """How far answers are off at a fixed guarantee: epsilon 1, delta 1e-6, a Pareto number of rows each.
 
-Run: python benchmarks/accuracy.py [--runs N] [--units N] [--json FILE]
+Run: python -m benchmarks.accuracy pareto [--runs N] [--units N] [--json FILE]
 
 Each aggregate is asked alone, in 20 groups, with new noise each time; the error of an answer is the
 mean over groups of |answer - truth| / |truth|. Then with a search for how much of a unit should count
@@ -96,13 +96,15 @@ def _shown(aggregate: str, found: tuple[float, float], remark: str) -> float:
     return mean
 
 
-def main() -> None:
-    """Print a line for each aggregate."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What it may be told."""
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--units", type=int, default=100_000)
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+
+
+def main(options: argparse.Namespace) -> None:
+    """Print a line for each aggregate."""
     figures: dict[str, float] = {}
     folder = tempfile.TemporaryDirectory()
     with folder as place:
@@ -124,7 +126,3 @@ def main() -> None:
                 figures[name] = _shown(aggregate, found, f"search {search}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1))
-
-
-if __name__ == "__main__":
-    main()
