@@ -16,13 +16,13 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.labels import Label
-from benchmarks.accuracy.suites import Suite
+from benchmarks.accuracy.suites import Question, Suite
 
 ROOT = Path(__file__).parents[2]
 LINE = 'limits: {threads: 1, max_cells: 1000000}\nsource: {engine: duckdb, path: "%s"}\n'
@@ -113,11 +113,9 @@ class Run:
                 found.setdefault(line["id"], []).append(line)
         return found
 
-    def ask(self, data: Path, draws: int, only: Sequence[str] = ()) -> None:
+    def ask(self, data: Path, draws: int, wanted: Iterable[Question]) -> None:
         """Ask each question until it has so many answers."""
-        questions = {
-            q.id: q.sql for q in self.suite.questions if not only or q.id.startswith(tuple(only))
-        }
+        questions = {q.id: q.sql for q in wanted}
         asked = Counter({q: len(lines) for q, lines in self.answers().items()})
         if all(asked[q] >= draws for q in questions):
             return
