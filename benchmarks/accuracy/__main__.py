@@ -25,7 +25,7 @@ from benchmarks.accuracy.oracle import Tuned, tune
 from benchmarks.accuracy.runs import ROOT, CannotAsk, Code, Run, code
 from benchmarks.accuracy.score import Score, score
 from benchmarks.accuracy.suites import HERE, Suite
-from benchmarks.accuracy.table import Figure, Table
+from benchmarks.accuracy.table import Figure, Table, dumps
 
 
 def frozen(name: str, place: Path) -> str:
@@ -89,7 +89,7 @@ def measure(
 def run(options: argparse.Namespace) -> int:
     """Print a table for each suite and label; status 1 where one could not be asked."""
     options.place.mkdir(parents=True, exist_ok=True)
-    wanted = [str(ROOT), *([options.before] if options.before else [])]
+    wanted = [options.tree, *([options.before] if options.before else [])]
     codes = [code(tree, options.place) for tree in wanted]
     record: dict[str, Any] = {
         "code": codes[0].name, "draws": options.draws, "settings": options.set,
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
             print("\n".join(table.lines()) + "\n", flush=True)
             record[f"{suite.name}, {label.name}"] = table.record()
     if options.json:
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
+        options.json.write_text(dumps(record))
     return status
 
 
@@ -147,6 +147,7 @@ def _options_of_run(part: argparse.ArgumentParser) -> None:
     part.add_argument("--set", nargs="+", default=[], help="settings, such as 'search = on'")
     part.add_argument("--groups", type=int, help="max_groups_per_unit of the role")
     part.add_argument("--only", nargs="+", default=[], help="questions whose name begins so")
+    part.add_argument("--tree", default=str(ROOT), help="the tree or commit that is asked")
     part.add_argument("--before", help="another tree or commit, asked the same")
     part.add_argument("--json", type=Path, help="write figures to this file")
 

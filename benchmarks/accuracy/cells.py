@@ -19,8 +19,8 @@ from benchmarks.accuracy.suites import Question
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
-LEAST = 1e-4
-"""Less error than a hundredth of a per cent is none: cells that are exact would hide all others in a mean."""
+LEAST, LEAST_OF_RANK = 1e-4, 1e-3
+"""Less error is none: cells that are exact would hide all others in a geometric mean."""
 
 
 def written(key: Sequence[object]) -> str:

@@ -16,7 +16,14 @@ from typing import Literal
 
 import numpy as np
 
-from benchmarks.accuracy.cells import LEAST, SIDES, Contributions, Floats, rank_errors
+from benchmarks.accuracy.cells import (
+    LEAST,
+    LEAST_OF_RANK,
+    SIDES,
+    Contributions,
+    Floats,
+    rank_errors,
+)
 from benchmarks.accuracy.suites import Question
 
 Noise = Literal["laplace", "gaussian"]
@@ -72,10 +79,10 @@ def tune(question: Question, found: Contributions, guarantee: Guarantee) -> Tune
     return min(options, key=lambda option: option.error)
 
 
-def mean_error(variance: Floats, bias: Floats, truth: Floats) -> float:
+def mean_error(variance: Floats, bias: Floats, truth: Floats, least: float = LEAST) -> float:
     """The geometric mean over cells of the root mean square error, as a share of the truth."""
     errors = np.sqrt(variance + bias * bias) / np.abs(truth)
-    return float(np.exp(np.mean(np.log(np.maximum(errors, LEAST)))))
+    return float(np.exp(np.mean(np.log(np.maximum(errors, least)))))
 
 
 def _order(noise: Noise) -> int:
@@ -131,7 +138,8 @@ def _median(question: Question, found: Contributions, guarantee: Guarantee, nois
             _expected(options, inside, weights[own], scale, squared)
             for own, inside, squared in zip(cells, values, off, strict=True)
         ]
-        error = mean_error(np.array(squares), np.zeros(found.size), np.ones(found.size))
+        certain, whole = np.zeros(found.size), np.ones(found.size)
+        error = mean_error(np.array(squares), certain, whole, LEAST_OF_RANK)
         if error < best.error:
             best = Tuned(error, noise, (float(bound),))
     return best

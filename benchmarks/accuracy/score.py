@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accuracy.cells import LEAST, Floats, rank_errors
+from benchmarks.accuracy.cells import LEAST, LEAST_OF_RANK, Floats, rank_errors
 
 PARTS = 10
 
@@ -58,14 +58,14 @@ def score(
         ranks = [rank_errors(values[:, place], ordered[key]) for place, key in enumerate(keys)]
         values = np.where(np.isnan(values), np.nan, 1 + np.stack(ranks, axis=1))
         exact = np.ones(len(keys))
-    sized = exact != 0
+    sized, least = exact != 0, LEAST if ordered is None else LEAST_OF_RANK
     errors = _errors(values[:, sized], exact[sized])
     answered = ~np.isnan(values)
     shown = answered.any(axis=0)
     means = np.sum(np.where(answered, values, 0.0), axis=0) / np.maximum(answered.sum(axis=0), 1)
     return Score(
         len(lines), len(truth),
-        error=_mean(errors), spread=_spread(values[:, sized], exact[sized]),
+        error=_mean(errors, least), spread=_spread(values[:, sized], exact[sized], least),
         worst=float(np.nanmax(errors)) if np.isfinite(errors).any() else None,
         bias=_ratio(float((means - exact)[shown].sum()), float(np.abs(exact[shown]).sum())),
         covered=_ratio(float(inside[bounded].sum()), float(bounded.sum())),
@@ -92,18 +92,18 @@ def _errors(values: Floats, exact: Floats) -> Floats:
     return np.where(counts > 0, np.sqrt(means) / np.abs(exact), np.nan)
 
 
-def _mean(errors: Floats) -> float | None:
+def _mean(errors: Floats, least: float) -> float | None:
     known = errors[~np.isnan(errors)]
-    return float(np.exp(np.mean(np.log(np.maximum(known, LEAST))))) if known.size else None
+    return float(np.exp(np.mean(np.log(np.maximum(known, least))))) if known.size else None
 
 
-def _spread(values: Floats, exact: Floats) -> float | None:
+def _spread(values: Floats, exact: Floats, least: float) -> float | None:
     """A grouped jackknife: how the error moves while each tenth of the answers is left out."""
     parts = min(PARTS, len(values))
     if parts < 2:
         return None
     places = np.arange(len(values)) % parts
-    without = [_mean(_errors(values[places != part], exact)) for part in range(parts)]
+    without = [_mean(_errors(values[places != part], exact), least) for part in range(parts)]
     logs = np.log([error for error in without if error is not None])
     return float(np.sqrt((parts - 1) * np.var(logs))) if len(logs) == parts else None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.accuracy.labels import Label
@@ -166,21 +168,29 @@ class Table:
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "summary": self.summary(),
+            "summary": _rounded(self.summary()),
             "missed": list(self.missed()),
             "questions": {f.question.id: _record(f) for f in self.figures},
         }
 
 
 def _record(figure: Figure) -> dict[str, Any]:
-    before = {} if figure.before is None else {"before": figure.before.error}
-    oracle = None if figure.tuned is None else asdict(figure.tuned)
-    told = {**_kept(asdict(figure.now)), "oracle": oracle, "over": figure.over, **before}
+    now, tuned, before = figure.now, figure.tuned, figure.before
+    told = {
+        "error": now.error, "spread": now.spread, "oracle": None if tuned is None else tuned.error,
+        "over": figure.over, "before": None if before is None else before.error, "worst": now.worst,
+        "bias": now.bias, "covered": figure.covered, "open": now.open, "missing": now.missing,
+        "found": now.found if figure.question.kind == "found" else None, "refused": now.refused,
+    }  # fmt: skip
+    if figure.question.kind == "found":
+        told = {key: told[key] for key in ("found", "refused")}
     return {key: _rounded(value) for key, value in told.items() if value is not None}
 
 
-def _kept(told: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in told.items() if value is not None and key != "notes"}
+def dumps(record: Mapping[str, Any]) -> str:
+    """The record as JSON with a line for each question."""
+    text = json.dumps(record, indent=1)
+    return re.sub(r"\n {4,}|\n {3}(?=})", " ", text).replace("{ ", "{").replace(" }", "}") + "\n"
 
 
 def _rounded(value: Any) -> Any:

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import cells, labels, sources, suites
-from benchmarks.accuracy.cells import LEAST, contributions, digest, ordered_values, truth
+from benchmarks.accuracy.cells import LEAST_OF_RANK, contributions, digest, ordered_values, truth
 from benchmarks.accuracy.labels import LABELS
 from benchmarks.accuracy.oracle import Guarantee, Tuned, tune
 from benchmarks.accuracy.runs import CannotAsk, Code, Run, code
 from benchmarks.accuracy.score import Score, score
 from benchmarks.accuracy.suites import Question, Suite
-from benchmarks.accuracy.table import Figure, Table
+from benchmarks.accuracy.table import Figure, Table, dumps
 
 ROOT = Path(__file__).parents[2]
 FROZEN = "b43b7cbf03eebc3c01ae08e041212e3b037bbbe50b3922e619511fa90ff2e6dc"
@@ -195,7 +195,7 @@ def test_the_error_of_a_median_is_one_of_rank() -> None:
     ordered = {"a": np.array([1.0, 2.0, 2.0, 2.0, 90.0, 95.0, 99.0, 99.0])}
     lines = [_line(("a", value, 0.0, 95.0)) for value in (2.0, 90.0)]
     assert [score([line], {"a": 46.0}, ordered).error for line in lines] == pytest.approx(
-        [LEAST] * 2
+        [LEAST_OF_RANK] * 2
     )
     assert score([_line(("a", 95.0, None, None))], {"a": 46.0}, ordered).error == pytest.approx(
         1 / 8
@@ -211,7 +211,7 @@ def test_an_oracle_of_medians_counts_ranks(db: duckdb.DuckDBPyConnection) -> Non
         [one.error for one in errors if one], reverse=True
     )
     assert errors[2] is not None
-    assert errors[2].error == pytest.approx(LEAST)
+    assert errors[2].error == pytest.approx(LEAST_OF_RANK)
     ordered = ordered_values(db, median)
     assert ordered is not None
     assert list(ordered) == ["a", "b"]
@@ -267,7 +267,11 @@ def test_a_table_names_the_goals_that_are_missed() -> None:
     text = "\n".join(table.lines())
     assert "found 139, before 20" in text
     assert "refused: DP101" in text
-    assert json.loads(json.dumps(table.record()))["questions"]["S"]["before"] == 0.4
+    record = table.record()
+    assert json.loads(dumps(record)) == record
+    assert record["questions"]["S"]["before"] == 0.4
+    assert record["questions"]["K01"] == {"found": 139.0}
+    assert dumps(record).count("\n") < 100
 
 
 def test_a_table_of_good_answers_misses_nothing() -> None:
