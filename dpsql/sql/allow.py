@@ -115,6 +115,12 @@ _SAID = {
     "SELECT with into": "SELECT INTO",
     "REGEXP_LIKE": "~",
     "REGEXP_I_LIKE": "~*",
+    "STAR with except": "* EXCEPT or EXCLUDE",
+    "STAR with replace": "* REPLACE",
+    "CTE with materialized": "MATERIALIZED",
+    "SELECT with locks": "FOR UPDATE or FOR SHARE",
+    "SELECT with windows": "the WINDOW clause",
+    "BYTE STRING": "a text with escapes (E'...', b'...')",
     "JSON_EXTRACT": "->",
     "JSON_EXTRACT_SCALAR": "->>",
 }
@@ -171,18 +177,24 @@ _HINTS = {
     "REGEXP_LIKE": "LIKE takes a literal pattern: % for any text, _ for one character.",
     "SIMILAR TO": "LIKE takes a literal pattern: % for any text, _ for one character.",
     "ANY": "IN takes a list: a IN (1, 2).",
-    "BYTE STRING": "Write text plainly: 'so'; a quote is doubled.",
+    "BYTE STRING": "Write text as 'text', and double a quote inside it.",
     "UNICODE STRING": "Write the character itself.",
     "LATERAL": "Write it as a join, or aggregate in a subquery of its own.",
-    "HISTOGRAM": "Group by it: x, COUNT(*) ... GROUP BY x; or by WIDTH_BUCKET(x, 0, 100, 10).",
-    "APPROX_TOP_COUNT": "x, COUNT(*) ... GROUP BY x ORDER BY 2 DESC LIMIT 10 counts each value.",
-    "APPROX_TOP_K": "x, COUNT(*) ... GROUP BY x ORDER BY 2 DESC LIMIT 10 counts each value.",
-    "ANY_VALUE": "Group by it too: any one value would be one row's. MODE(x) is the commonest.",
-    "FIRST": "Which row is first is one unit's; MIN(x), MAX(x) and MEDIAN(x) are of all rows.",
-    "LAST": "Which row is last is one unit's; MIN(x), MAX(x) and MEDIAN(x) are of all rows.",
-    "ARRAY_AGG": "A list of rows' values would show them; group by the value, and count.",
-    "GROUP_CONCAT": "A list of rows' values would show them; group by the value, and count.",
-    "RAND": "Nothing random is run on rows: it would make the answer unrepeatable.",
+    "HISTOGRAM": "Group by the value and count: x, COUNT(*) ... GROUP BY x, or GROUP BY "
+    "WIDTH_BUCKET(x, 0, 100, 10).",
+    "APPROX_TOP_COUNT": "Count each value: x, COUNT(*) ... GROUP BY x ORDER BY 2 DESC LIMIT 10.",
+    "APPROX_TOP_K": "Count each value: x, COUNT(*) ... GROUP BY x ORDER BY 2 DESC LIMIT 10.",
+    "ANY_VALUE": "Add the column to GROUP BY: any one value would be that of one row. MODE(x) "
+    "is the most common value.",
+    "FIRST": "The first row belongs to one unit. Use MIN(x), MAX(x) or MEDIAN(x), which are "
+    "computed from all rows.",
+    "LAST": "The last row belongs to one unit. Use MIN(x), MAX(x) or MEDIAN(x), which are "
+    "computed from all rows.",
+    "ARRAY_AGG": "A list would show the values of single rows. Group by the value and count "
+    "instead.",
+    "GROUP_CONCAT": "A list would show the values of single rows. Group by the value and count "
+    "instead.",
+    "RAND": "Leave it out. With random numbers on rows, the answer could not be repeated.",
 }
 """What to write instead of some constructs that are not listed."""
 

@@ -226,8 +226,8 @@ class _Cutter:
 def _shape(place: Span, sign: str) -> Refusal:
     return Refusal(
         "DP102",
-        f"here stands name {sign} value",
-        "What is asked of the noise is read word by word.",
+        f"name {sign} value is expected here",
+        "Every option of the noise must be understood, so that none is ignored silently.",
         "OPTIONS(epsilon = 0.1, delta = 1e-8)"
         if sign == "="
         else "SUM(x, contribution_bounds_per_group => (0, 100)): named arguments come last.",
@@ -239,7 +239,7 @@ def _open(place: Span) -> Refusal:
     return Refusal(
         "DP102",
         "a bracket is not closed",
-        "Where a list ends decides what belongs to it.",
+        "The end of a list decides what belongs to it.",
         "Close it.",
         place,
     )
@@ -250,7 +250,7 @@ def _nowhere(place: Span | None) -> Refusal:
         "DP406",
         "WITH DIFFERENTIAL_PRIVACY belongs to a SELECT that aggregates",
         "It says how the answer of that SELECT is noised.",
-        "Write it behind the SELECT: WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.1).",
+        "Write it after SELECT: WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.1).",
         place,
     )
 
@@ -259,7 +259,7 @@ def _no_aggregate(place: Span | None) -> Refusal:
     return Refusal(
         "DP406",
         "named arguments belong to aggregates over private rows",
-        "They bound what one unit adds to a noised number; nothing else takes any.",
+        "They bound what one unit adds to a noised number. No other call takes named arguments.",
         "SUM(x, contribution_bounds_per_group => (0, 100))",
         place,
     )
@@ -269,7 +269,7 @@ def _hinted(place: Span) -> Refusal:
     return Refusal(
         "DP100",
         "SELECT with hint is not in the SQL that dpsql answers",
-        "Hints are for engines, and what an engine is asked is decided by dpsql.",
-        "Leave it away.",
+        "Hints tell an engine how to work, and only dpsql decides that.",
+        "Leave it out.",
         place,
     )

@@ -52,8 +52,8 @@ def _name(node: exp.Expr) -> str:
 def _too_often(call: exp.Expr) -> Refusal:
     return Refusal(
         "DP115",
-        "intervals of so large expressions are asked for too often",
-        "Each is worked out from the whole expression.",
+        "too many intervals of large expressions are asked for",
+        "Each interval is computed from the whole expression.",
         "Compute it in a subquery in FROM, and take the interval of its column.",
         span_of(call),
     )
@@ -122,7 +122,7 @@ def _no_name(call: exp.Expr) -> Refusal:
     return Refusal(
         "DP114",
         f"{ESTIMATE} takes the name of a table, as a literal",
-        "It is about what may still be asked of that table.",
+        "It tells what may still be asked of that table.",
         f"SELECT * FROM TABLE({ESTIMATE}('orders'))",
         span_of(call),
     )

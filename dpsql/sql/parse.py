@@ -229,8 +229,8 @@ def _syntax(span: Span | None) -> Refusal:
         "the statement does not parse",
         "Something at or just before the marked place is not SQL that dpsql reads."
         if span
-        else "The parser gave up on it; nothing was read.",
-        "Check brackets, commas and quotes there; text is quoted 'so', names \"so\"."
+        else "The parser cannot read it. No data was read.",
+        "Check brackets, commas and quotes there. Text is written 'text', a name \"name\"."
         if span
         else "Write it as one plain SELECT.",
         span,
@@ -242,8 +242,8 @@ def _untokenized(text: str) -> Refusal:
     return Refusal(
         "DP102",
         "a quote or comment is not closed" if start is not None else "the statement does not parse",
-        "Where text ends decides what is SQL and what is a value.",
-        "Close it; a quote inside text is doubled: 'it''s'.",
+        "The end of a quoted text decides what is SQL and what is a value.",
+        "Close it. A quote inside a text is doubled: 'it''s'.",
         None if start is None else Span(start, start + 1),
     )
 
@@ -276,9 +276,9 @@ def _not_text(span: Span) -> Refusal:
 
 
 def _not_one(count: int) -> Refusal:
-    said = "an empty statement" if count == 0 else f"{count} statements where one is expected"
+    said = "the statement is empty" if count == 0 else f"{count} statements where one is expected"
     return Refusal(
-        "DP103", said, "Each statement is planned and paid for alone.", "Send one query."
+        "DP103", said, "Each statement is planned and paid for by itself.", "Send one query."
     )
 
 
@@ -286,7 +286,7 @@ def _not_a_query(span: Span) -> Refusal:
     return Refusal(
         "DP100",
         "only queries are answered",
-        "dpsql reads; it does not change data, and runs nothing but aggregates.",
+        "dpsql only reads: it does not change data, and it runs nothing but aggregates.",
         "Send a SELECT.",
         span,
     )
@@ -295,7 +295,7 @@ def _not_a_query(span: Span) -> Refusal:
 def _too_large(limit: str, span: Span | None = None) -> Refusal:
     return Refusal(
         "DP115",
-        f"the statement is larger than {limit}",
+        f"the statement has more than {limit}",
         "Planning time is bounded so that no statement can keep others waiting.",
         "Split it, or shorten its lists and names.",
         span,

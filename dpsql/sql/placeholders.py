@@ -228,7 +228,7 @@ def _no_name(node: exp.Expr) -> Refusal:
     return Refusal(
         "DP113",
         "a parameter stands for a value, not for a name",
-        "Tables, columns and aliases are known before values are.",
+        "Tables, columns and aliases must be known before the values of parameters.",
         "Write the name itself.",
         span_of(node),
     )
@@ -237,7 +237,7 @@ def _no_name(node: exp.Expr) -> Refusal:
 def _no_list(node: exp.Expr) -> Refusal:
     return Refusal(
         "DP113",
-        "a list is given where none is answered",
+        "a list was given for a parameter that takes a single value",
         "Lists of texts, finite numbers, dates and timestamps may be given to ANY or ALL, with at most "
         f"{MOST_PARAMETERS:,} values together.",
         "x = ANY($1), or x <> ALL($1)",

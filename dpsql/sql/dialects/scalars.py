@@ -104,7 +104,7 @@ def logarithm(node: exp.Expr) -> exp.Expr:
         raise refuse(
             node,
             "logarithms are natural or to base 10",
-            "No other base is on the list.",
+            "Other bases are not in the SQL that dpsql answers.",
             "LN(x) / LN(2)",
         )
     return exp.Log(this=other)

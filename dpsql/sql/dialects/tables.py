@@ -31,7 +31,7 @@ def _typed(
             raise refuse(node, f"this cast is not answered: {other}", _CASTS, "See Dialects.")
         is_text = other in (_TYPES.TEXT, _TYPES.VARCHAR)
         if is_text and kind.expressions and not sizes:
-            said = "text that is too long makes it fail there"
+            said = "in this dialect it fails on a text that is too long"
             raise refuse(node, f"this cast is not answered: {said}", _CASTS, "LEFT(x, 3)")
         to = s.decimal(exp.DataType(this=other, expressions=kind.expressions))
         return mark_node(type(node)(this=node.this, to=to), *marks)
@@ -43,7 +43,7 @@ _ONE_INTEGER: dict[exp.DType, exp.DType | str] = {
     exp.DType.SMALLINT: exp.DType.BIGINT, exp.DType.INT: exp.DType.BIGINT,
 }  # fmt: skip
 """For dialects in which all integer types are one type, of at least 64 bits."""
-_CASTS = "A cast means the same on every row, and never fails on one."
+_CASTS = "A cast must mean the same on every row and must not fail on any."
 
 
 def _column_names(*names: str) -> Callable[[exp.Expr], exp.Expr]:

@@ -70,8 +70,8 @@ def add_step(sign: type[exp.Expr], *, date: bool | None) -> Callable[[exp.Expr],
         if date and word(step.args.get("unit")) in _SECONDS:
             raise refuse(
                 node,
-                "a date is moved by whole days",
-                "What is smaller is cut off, or fails, by whose words one reads it.",
+                "a date can only be moved by whole days",
+                "Systems differ: some cut smaller units off, others fail.",
                 "TIMESTAMP_ADD(started, INTERVAL 3 HOUR)",
             )
         whole = sign(this=node.this, expression=step)
@@ -130,8 +130,8 @@ def _no_unit(node: exp.Expr) -> Exception:
     return refuse(
         node,
         f"differences in {word(node.args.get('unit')).upper() or 'this unit'} are not answered here",
-        "Units of which times have no whole number would need rounding that engines do not share.",
-        "Take DAY, or HOUR, MINUTE and SECOND.",
+        "Times have no whole number of this unit, and engines round it differently.",
+        "Use DAY, HOUR, MINUTE or SECOND.",
     )
 
 
@@ -169,7 +169,7 @@ def extract_part(parts: Mapping[str, Part]) -> Callable[[exp.Expr], exp.Expr]:
             raise refuse(
                 node,
                 f"EXTRACT of {name.upper() or 'this'} is not answered",
-                "Only parts whose range is known beforehand are.",
+                "A part is answered only if its range is known before data is read.",
                 f"Known: {', '.join(p.upper() for p in sorted(parts))}.",
             )
         return parts[name](node.expression)
@@ -222,14 +222,21 @@ def date_of(node: exp.Expr) -> exp.Expr:
     if pattern is not None:
         return exp.StrToDate(this=node.this, format=pattern)
     if node.args.get("zone") is not None or node.expressions:
-        raise refuse(node, "DATE takes one value", "There are no zones here.", "DATE(x)")
+        raise refuse(
+            node, "DATE takes one value", "An argument for a time zone is not answered.", "DATE(x)"
+        )
     return cast(node.this, exp.DType.DATE)
 
 
 def timestamp_of(node: exp.Expr) -> exp.Expr:
     """``TIMESTAMP(x)``, ``DATETIME(x)``."""
     if node.args.get("zone") is not None or node.args.get("expression") is not None:
-        raise refuse(node, "TIMESTAMP takes one value", "There are no zones here.", "TIMESTAMP(x)")
+        raise refuse(
+            node,
+            "TIMESTAMP takes one value",
+            "An argument for a time zone is not answered.",
+            "TIMESTAMP(x)",
+        )
     return cast(node.this, exp.DType.TIMESTAMP)
 
 
@@ -244,7 +251,7 @@ def date_from_parts(node: exp.Expr) -> exp.Expr:
     if not all(isinstance(v, exp.Literal) and v.name.isdigit() for v in values):
         raise refuse(
             node,
-            "a date is made of literals",
+            "a date can only be made from literals",
             "Whether numbers are a date must not depend on a row.",
             "DATE '2025-01-31'",
         )
@@ -256,7 +263,10 @@ def last_day(node: exp.Expr) -> exp.Expr:
     """``LAST_DAY(d)``: the last day of the month."""
     if word(node.args.get("unit")) not in ("", "month"):
         raise refuse(
-            node, "LAST_DAY is of a month", "Other units are not listed.", "LAST_DAY(placed)"
+            node,
+            "LAST_DAY gives the last day of a month only",
+            "Other units are not in the SQL that dpsql answers.",
+            "LAST_DAY(placed)",
         )
     month = exp.TimestampTrunc(this=node.this, unit=exp.Var(this="MONTH"))
     later = exp.Add(this=month, expression=_span(1, "month"))
@@ -281,6 +291,9 @@ def read_in_full(node: exp.Expr) -> exp.Expr:
     pattern = node.args.get("format")
     if pattern is None or "%Y" not in str(pattern.name):
         raise refuse(
-            node, "a date is read with its year", "Which year is meant differs.", "'%Y-%m-%d'"
+            node,
+            "a date must be read with its year",
+            "Without a year, systems assume different ones.",
+            "'%Y-%m-%d'",
         )
     return type(node)(this=node.this, format=pattern)

@@ -146,7 +146,7 @@ def _strange_escape(place: Span) -> Refusal:
     return Refusal(
         "DP205",
         "this escape in a text is not answered",
-        "Readers differ in what it stands for.",
+        "Systems read it differently.",
         r"Write the character itself; \\, \', \", \n, \r and \t are read.",
         place,
     )

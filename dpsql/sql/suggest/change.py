@@ -159,7 +159,11 @@ def _keep_both(node: exp.Join) -> tuple[str, ...]:
     touch(node)
     for key in ("side", "kind", "method"):
         node.set(key, None)
-    return (f"only what both sides have: JOIN instead of {side} JOIN",) if side else ()
+    return (
+        (f"JOIN instead of {side} JOIN: it keeps only rows that match on both sides",)
+        if side
+        else ()
+    )
 
 
 def _partition(tree: exp.Expr, edit: Edit, case: Case) -> _Made:

@@ -208,5 +208,8 @@ def _bare(case: Case) -> Iterator[Change]:
         if select.args.get(key):
             counted.set(key, select.args[key])
     yield Change(
-        counted, SUMMARIZE + LEAVE_OUT, ("only COUNT(*) of the rows that it reads",), loses=True
+        counted,
+        SUMMARIZE + LEAVE_OUT,
+        ("only COUNT(*) of the rows that the query reads",),
+        loses=True,
     )
