@@ -154,8 +154,8 @@ def _too_deep() -> Refusal:
     return Refusal(
         "DP115",
         "the statement is nested too deeply",
-        "Planning goes down level by level. Conditions joined by AND are levels too, and so are WITH"
-        " queries that read each other.",
+        "Planning goes through the statement level by level. Each condition joined by AND is a "
+        "level, and so is each WITH query that reads another one.",
         "Use IN for lists of values, and fewer subqueries inside one another.",
     )
 

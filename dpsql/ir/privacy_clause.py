@@ -122,7 +122,10 @@ OPTIONS: dict[str, Option] = {
         "groups", _count, _WHOLE, "in how many groups a unit counts, up to the role's limit"
     ),
     "max_rows_contributed": Option(
-        "rows", _count, _WHOLE, "how much the rows of a unit weigh together; not with the above"
+        "rows",
+        _count,
+        _WHOLE,
+        "as how many rows all rows of a unit count; not with max_groups_contributed",
     ),
     "group_selection_strategy": Option(
         "selection",
@@ -239,8 +242,8 @@ def _together(options: Sequence[Given], terms: Terms) -> Iterator[Refusal]:
         yield _refusal(
             names["min_privacy_units_per_group"],
             "PUBLIC_GROUPS excludes min_privacy_units_per_group",
-            "Public groups are all answered, empty ones too; small ones are not left out.",
-            "Keep one of them, or leave small groups out by HAVING COUNT(*) >= 10.",
+            "All public groups are answered, also empty ones, so small groups are not left out.",
+            "Keep one of them, or leave out small groups with HAVING COUNT(*) >= 10.",
         )
 
 
@@ -248,7 +251,7 @@ def _unknown(option: Given) -> Refusal:
     return _refusal(
         option,
         f'there is no option "{option.name}"',
-        "An option that is not read would be one that is not kept.",
+        "An unknown option could not take effect, and it must not be ignored silently.",
         f"Known: {', '.join(KNOWN)}.",
     )
 
@@ -258,7 +261,7 @@ def _not_a_value(option: Given, what: str) -> Refusal:
         option,
         f"{option.name} takes {what}, as a literal",
         "What a query may reveal is fixed before any data is read.",
-        "Write the value out; leave the option away for what the policy says.",
+        "Write the value as a literal, or leave the option out to get what the policy says.",
     )
 
 
@@ -275,7 +278,7 @@ def _unknown_argument(argument: Given) -> Refusal:
     return _refusal(
         argument,
         f'there is no argument "{argument.name}"',
-        "An argument that is not read would be one that is not kept.",
+        "An unknown argument could not take effect, and it must not be ignored silently.",
         "Known: contribution_bounds_per_row => (lower, upper), "
         "contribution_bounds_per_group => (lower, upper).",
     )
@@ -285,8 +288,8 @@ def _not_ends(argument: Given) -> Refusal:
     return _refusal(
         argument,
         f"{argument.name} takes two literal numbers, the lower one first",
-        "Noise is as wide as the bounds, so they are fixed before any data is read; none may be "
-        "farther from zero than 1e15.",
+        "The noise grows with the bounds, so they are fixed before any data is read. No bound "
+        "may be farther from zero than 1e15.",
         f"{argument.name} => (0, 100)",
     )
 
@@ -295,9 +298,9 @@ def _report(argument: Given) -> Refusal:
     return _refusal(
         argument,
         "report_format is not answered",
-        "Its report tells bounds that were found in the data and how many values lay outside. "
-        "Here bounds are public and nothing is counted beside the answer, which would cost more.",
-        "Leave it away: EXPLAIN shows the bounds, SET dpsql.intervals = on the noise.",
+        "The report would show bounds that were found in the data, and how many values lie "
+        "outside them. Here bounds are public, and counting those values would cost more.",
+        "Leave it out. EXPLAIN shows the bounds, and SET dpsql.intervals = on shows the noise.",
     )
 
 

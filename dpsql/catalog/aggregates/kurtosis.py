@@ -82,8 +82,9 @@ RECORDS = (
         group_bounds=False,
         per_unit=Unanswered(
             "KURTOSIS is not taken over the rows of one unit",
-            "Engines fail on some rows here, and whether they do must not be seen.",
-            "AVG, SUM, MIN, MAX and MEDIAN are.",
+            "Engines fail on some rows here, and such a failure would reveal something about "
+            "those rows.",
+            "Use AVG, SUM, MIN, MAX or MEDIAN.",
         ),
         steady=Steady.NEVER,
         chooses=False,

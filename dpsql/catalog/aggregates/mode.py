@@ -92,8 +92,8 @@ RECORDS = (
         group_bounds=False,
         per_unit=Unanswered(
             "MODE is not taken over the rows of one unit",
-            "Ties are decided by the order in which an engine happens to read rows.",
-            "MIN, MAX and MEDIAN are.",
+            "Ties would be decided by the order in which an engine reads rows.",
+            "Use MIN, MAX or MEDIAN.",
         ),
         steady=Steady.NEVER,
         chooses=False,

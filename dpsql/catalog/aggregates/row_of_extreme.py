@@ -32,9 +32,10 @@ def _record(name: str, node: str) -> AggregateRecord:
         shape=same_shape,
         lower=Unanswered(
             f"{called} is not answered: the row that it finds belongs to one unit",
-            "The value beside an extreme is that unit's own. Over groups it is answered: the first "
-            f"of the groups by their MAX or MIN, or {called}(key, n) of a subquery that counts by key.",
-            "Group by the value, and order the groups.",
+            "The value beside an extreme belongs to one unit. Over groups it is answered: sort "
+            f"the groups by their MAX or MIN and keep the first, or take {called}(key, n) of a "
+            "subquery that counts by key.",
+            "Group by the value, and sort the groups.",
         ),
         needs=Needs.NOTHING,
         distinct=Distinct.REFUSED,
@@ -43,8 +44,8 @@ def _record(name: str, node: str) -> AggregateRecord:
         group_bounds=False,
         per_unit=Unanswered(
             f"{called} is not taken over the rows of one unit",
-            "Ties are decided by the order in which an engine happens to read rows.",
-            "MIN, MAX and MEDIAN are.",
+            "Ties would be decided by the order in which an engine reads rows.",
+            "Use MIN, MAX or MEDIAN.",
         ),
         steady=Steady.NEVER,
         chooses=False,

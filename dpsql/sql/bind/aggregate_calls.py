@@ -77,7 +77,7 @@ class Calls:
                 "DP110",
                 node,
                 "lists of quantiles are not taken over the rows of one unit",
-                "A list is shown, and nothing is computed from it.",
+                "A list can only be shown; nothing can be computed from it.",
                 "Ask for each of its values: QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.75).",
             )
         columns = tuple(self.bind(scalars, part) for part in parts)
@@ -182,8 +182,8 @@ def _counted_condition(
             "DP110",
             node,
             "COUNT_IF(DISTINCT ...) is not answered",
-            "There are two truth values: it would say whether any row has the one.",
-            "BOOL_OR(x > 5)",
+            "With DISTINCT it would only say whether the condition holds for any row.",
+            "Write BOOL_OR(x > 5).",
         )
     return args[0] if where is None else scalars.call("and", (where, args[0]), node)
 
@@ -203,8 +203,8 @@ def check_number(
             "DP201",
             node,
             f"{name.upper()} takes {'one value' if record.values[1] == 1 else 'two values'}",
-            "It is not known what another one would mean.",
-            f"Its calls are {record.about}.",
+            "The meaning of another argument is not known.",
+            f"Write it as {record.about}.",
         )
 
 
@@ -213,7 +213,7 @@ def _no_values(node: exp.Expr, name: str, needed: int) -> Refused:
         "DP201",
         node,
         f"{name.upper()} takes {'a value' if needed == 1 else 'two values'}",
-        "Only COUNT(*) is about rows as they are.",
+        "Only COUNT(*) takes no value.",
         "COUNT(*)",
     )
 
@@ -246,8 +246,8 @@ def _present(
         raise refuse(
             "DP110",
             node,
-            f"{record.name.upper()}(DISTINCT ...) is of one value",
-            "Combinations of values are counted, and nothing else.",
+            f"{record.name.upper()}(DISTINCT ...) takes one value",
+            "Combinations of several values can only be counted.",
             "COUNT(DISTINCT a, b)",
         )
     if isinstance(node.this.expressions[0], exp.Tuple):
@@ -270,7 +270,9 @@ def check_kinds(
                 node,
                 f"{name.upper()} takes {'conditions' if truth else 'numbers'}, "
                 f"not {arg.shape.kind.value}",
-                "It is about what is true." if truth else "Sums and averages are over numbers.",
+                "It is computed from conditions that are true or false."
+                if truth
+                else "Sums and averages are over numbers.",
                 "COUNT(*) counts rows of any type.",
             )
 

@@ -91,7 +91,10 @@ def _output_key(item: exp.Expr, fields: tuple[Column, ...]) -> SortKey:
         if named:
             return sort_key(named[0], item)
     raise refuse(
-        "DP105", node, "a set operation is sorted by its output columns", "Rows have no others."
+        "DP105",
+        node,
+        "a set operation can only be sorted by its output columns",
+        "The rows of a set operation have no other columns.",
     )
 
 

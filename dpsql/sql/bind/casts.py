@@ -125,7 +125,7 @@ def bind_at_time_zone(self: Binder, node: exp.Expr) -> Expression:
         raise refuse(
             "DP201",
             node,
-            "AT TIME ZONE takes a literal name of a zone, with its region",
+            "AT TIME ZONE takes the literal name of a zone with its region",
             "Short names and offsets mean different things to different systems.",
             f"{quote(node.this.sql('postgres', comments=False))} AT TIME ZONE 'Europe/Berlin', or 'UTC'",
         )
@@ -135,8 +135,10 @@ def bind_at_time_zone(self: Binder, node: exp.Expr) -> Expression:
         raise refuse(
             "DP201",
             node,
-            f"AT TIME ZONE is not answered of this {value.shape.type_name or value.shape.kind.value}",
-            "It means the opposite of a timestamp and of a timestamptz, so which of them it is must be plain.",
+            "AT TIME ZONE is not answered for a value of type "
+            f"{value.shape.type_name or value.shape.kind.value}",
+            "It does opposite things to a timestamp and to a timestamptz, so the value must "
+            "plainly be one of the two.",
             f"Cast it: CAST({quote(node.this.sql('postgres', comments=False))} AS timestamptz) AT TIME ZONE '{zone}'.",
         )
     instant = value.shape.type_name == INSTANT
@@ -213,7 +215,7 @@ def _refused(node: exp.Expr, target: exp.Expr) -> Refused:
         "DP201",
         node,
         f"CAST to {target.sql().lower()} is not answered",
-        "Only types whose casts never fail are used.",
+        "A cast is answered only if it cannot fail on any row.",
         "Cast to boolean, integer, bigint, double precision, numeric(p, s), text, varchar(n), "
         "date, timestamp or timestamptz; literals to uuid too.",
     )

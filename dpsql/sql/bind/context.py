@@ -85,8 +85,10 @@ def count_copy(body: exp.Expr, context: Context, node: exp.Expr) -> None:
     """Count the parts of a query that is bound once more; refuse ``node`` if they are too many."""
     context.copied += sum(1 for _ in body.walk())
     if context.copied > MOST_QUERY_PARTS:
-        why = "Planning is bounded."
-        raise refuse("DP115", node, "its views and WITH queries are used too often", why)
+        why = "Planning time is bounded so that no statement can keep others waiting."
+        raise refuse(
+            "DP115", node, "the views and WITH queries of this statement are used too often", why
+        )
 
 
 def refuse(

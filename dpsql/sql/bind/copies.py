@@ -22,9 +22,9 @@ def check_copy(value: Expression, node: exp.Expr) -> Expression:
         raise refuse(
             "DP115",
             node,
-            "this expression is too large to be compared twice",
-            "BETWEEN, CASE and numeric(p, s) read their subject several times; nested in each "
-            "other they would grow without end.",
-            "Compute the subject in a subquery in FROM, and compare its column.",
+            "this expression is too large to be used several times",
+            "BETWEEN, CASE and numeric(p, s) use their operand several times. Nested in each "
+            "other, they would make the statement grow without limit.",
+            "Compute the operand in a subquery in FROM, and use its column.",
         )
     return value

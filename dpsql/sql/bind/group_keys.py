@@ -48,7 +48,7 @@ def bind_grouping(group: exp.Group | None, bind: BindKey) -> Grouping:
 
 
 def _too_many(node: exp.Expr) -> Refused:
-    why = "Each is an answer of its own."
+    why = "Each grouping set is a separate answer."
     return refuse("DP115", node, f"more than {MOST_SETS} grouping sets", why)
 
 

@@ -36,9 +36,12 @@ class GroupingCalls:
         """The value of a call, as an expression over the grouped rows."""
         if len(node.expressions) > MOST_BITS:
             raise refuse(
-                "DP110", node, f"GROUPING takes at most {MOST_BITS} keys",
-                "Each is one bit of a whole number.", "Ask for each key: GROUPING(a), GROUPING(b).",
-            )  # fmt: skip
+                "DP110",
+                node,
+                f"GROUPING takes at most {MOST_BITS} keys",
+                "Each key is one bit of the resulting whole number.",
+                "Ask for each key: GROUPING(a), GROUPING(b).",
+            )
         total: Expression = integer(0)
         for place, part in enumerate(reversed(node.expressions)):
             bit = self._bit(scalars, part, 1 << place)
@@ -50,8 +53,9 @@ class GroupingCalls:
         if key not in self.keys:
             raise refuse(
                 "DP111", node, "GROUPING takes keys of GROUP BY",
-                "It says which of them a row of ROLLUP, CUBE or GROUPING SETS does not have.",
-                "Write a key as it stands in GROUP BY.",
+                "It says which of its keys a row of ROLLUP, CUBE or GROUPING SETS is not "
+                "grouped by.",
+                "Write a key exactly as in GROUP BY.",
             )  # fmt: skip
         if not self.sets:
             return integer(0)

@@ -37,7 +37,7 @@ def _whole(clause: exp.Expr | None) -> int | None:
     raise refuse(
         "DP114",
         clause,
-        "LIMIT and OFFSET take whole literals",
+        "LIMIT and OFFSET take literal whole numbers",
         "The row count must not depend on data.",
         "LIMIT 10 keeps ten rows; without LIMIT all are kept.",
     )

@@ -50,7 +50,7 @@ def number(node: exp.Literal) -> Literal:
     except InvalidOperation:
         raise _bad(node, text[:40], "a number") from None
     if not value.is_finite() or abs(value.adjusted()) > 300:
-        raise _bad(node, "this number", "within 1e-300 and 1e300")
+        raise _bad(node, "this number", "between 1e-300 and 1e300")
     if value == value.to_integral_value() and re.fullmatch(r"-?\d+", text):
         if abs(value) >= 2**63:
             raise _bad(node, "this number", "a whole number of 64 bits")
@@ -63,7 +63,11 @@ def parameter(node: exp.Expr, context: Context) -> Literal:
     name = node.this
     if not (isinstance(name, exp.Literal) and str(name.this).isdecimal()):
         raise refuse(
-            "DP113", node, "parameters are numbered", "Only ? and $1 are read.", "Write $1, $2."
+            "DP113",
+            node,
+            "this parameter has no number",
+            "Of parameters, only ? and $1 are read.",
+            "Write $1, $2.",
         )
     position = int(str(name.this)) - 1
     if not 0 <= position < len(context.parameters):
@@ -71,7 +75,7 @@ def parameter(node: exp.Expr, context: Context) -> Literal:
             "DP113",
             node,
             f"no value was given for parameter {position + 1}",
-            f"The statement came with {len(context.parameters)} values.",
+            f"The number of values that came with the statement is {len(context.parameters)}.",
             "Give one value for each parameter.",
         )
     given = builtin(context.parameters[position])
@@ -133,7 +137,7 @@ def _no_interval(node: exp.Expr) -> Refused:
     return refuse(
         "DP205",
         node,
-        "an interval is a literal whole count of one unit",
+        "an interval takes a literal whole number of one unit",
         f"Its length must be known before data is read. Units: {', '.join(UNITS)}.",
         "INTERVAL '3 months'",
     )
@@ -231,6 +235,6 @@ def _bad(node: exp.Expr, what: str, wanted: str) -> Refused:
         "DP205",
         node,
         f"{what} is not {wanted}",
-        "A constant is read before any data is, so its meaning must be plain.",
+        "Constants are read before any data, so a constant must be a valid value of its type.",
         _HINTS[next((word for word in _HINTS if word in wanted), "number")],
     )

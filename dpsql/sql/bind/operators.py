@@ -59,7 +59,7 @@ def add(self: Binder, node: exp.Expr) -> Expression:
                 "DP201",
                 node,
                 "the difference of two dates is an interval in this dialect",
-                "Intervals are not answered; whole days are.",
+                "Intervals are not answered, but numbers of whole days are.",
                 "DATE_DIFF(a, b, DAY)",
             )
         return self.call("days_between", (left, right), node)
@@ -86,8 +86,8 @@ def divide(self: Binder, node: exp.Expr) -> Expression:
         raise refuse(
             "DP201",
             node,
-            "the division with a whole result takes whole numbers",
-            "Of numbers with a fraction, dialects and engines round it differently.",
+            "integer division takes whole numbers",
+            "Dialects and engines round the result differently for numbers with a fraction.",
             "FLOOR(a / b), or TRUNC(a / b)",
         )
     if not marks.has(node, marks.SIX_DIGITS):
@@ -112,7 +112,7 @@ def interval_end(self: Binder, node: exp.Expr) -> Expression:
         raise refuse(
             "DP201",
             node,
-            f"an interval is around a number, not {value.shape.kind.value}",
+            f"an interval needs a number, not {value.shape.kind.value}",
             "Noise is added to numbers.",
             "Name a noised number of the same SELECT: COUNT(*) AS n, DP_INTERVAL_LOW(n).",
         )
@@ -126,9 +126,9 @@ def check_written(value: Expression, node: exp.Expr) -> None:
         raise refuse(
             "DP201",
             node,
-            f"{value.shape.kind.value} is written in another form in this dialect",
-            "Text that looks different would not be what was asked for.",
-            "Format it: TO_CHAR, FORMAT_TIMESTAMP or strftime; or round it to a whole number.",
+            f"this dialect writes {value.shape.kind.value} as text in another form",
+            "The text would differ from what this dialect gives.",
+            "Format it with TO_CHAR, FORMAT_TIMESTAMP or strftime, or round it to a whole number.",
         )
 
 
@@ -140,8 +140,8 @@ def trim(self: Binder, node: exp.Expr) -> Expression:
         raise refuse(
             "DP114",
             node,
-            "what TRIM takes off is a literal",
-            f"It must be known before data is read, and has 1 to {MOST_TRIMMED} characters.",
+            "the characters that TRIM removes must be a literal",
+            f"They must be known before data is read. There may be 1 to {MOST_TRIMMED} of them.",
             "TRIM(BOTH '- ' FROM city)",
         )
     name = _TRIMS.get(_side(node))
@@ -149,8 +149,8 @@ def trim(self: Binder, node: exp.Expr) -> Expression:
         raise refuse(
             "DP201",
             node,
-            "TRIM takes a text and what is taken off",
-            "Of which side is said by a word: LEADING, TRAILING or BOTH.",
+            "TRIM takes a text and the characters to remove",
+            "The side is given by a word: LEADING, TRAILING or BOTH.",
             "TRIM(BOTH '- ' FROM city)",
         )
     return self.call(name, (self.bind(node.this),), node, characters)
@@ -185,7 +185,8 @@ def date_trunc(self: Binder, node: exp.Expr) -> Expression:
         if name is None or value.shape.type_name != INSTANT:
             raise refuse(
                 "DP201", node, "DATE_TRUNC with a zone takes a timestamptz and a literal name of a zone",
-                "A zone says where an instant is read; a timestamp has no instant.",
+                "A zone says in which local time an instant is read, and a timestamp is not an "
+                "instant.",
                 "DATE_TRUNC('month', CAST(a AS timestamptz), 'Europe/Berlin')",
             )  # fmt: skip
         local = self.call("to_zone", (value,), node, name)

@@ -91,7 +91,7 @@ def _check_groups(aggregate: Aggregate, terms: Terms) -> None:
                 "DP406",
                 "min_privacy_units_per_group is about groups, and there are none",
                 "Without GROUP BY there is one answer, for however many units.",
-                "Leave it away, or add GROUP BY.",
+                "Leave it out, or add GROUP BY.",
                 terms.span,
             )
         )
@@ -101,13 +101,15 @@ def _idle(clause: Clause, below: Relation) -> Refusal:
     private = isinstance(below.privacy, Private)
     return Refusal(
         "DP406",
-        "this SELECT has no noise that WITH DIFFERENTIAL_PRIVACY could be about",
-        "It makes no aggregate over rows of several units: what it gives stays below the noise."
+        "WITH DIFFERENTIAL_PRIVACY has no effect on this SELECT, which adds no noise",
+        "This SELECT does not aggregate over rows of several units, so no noise is added to its "
+        "result."
         if private
-        else "It reads what is public or already noised: that is answered exactly, and free.",
+        else "This SELECT reads only public or already noised values, which are answered "
+        "exactly and for free.",
         "Write the clause in the SELECT that aggregates over private rows."
         if private
-        else "Leave the clause away.",
+        else "Leave the clause out.",
         clause.terms.span,
     )
 
@@ -116,11 +118,11 @@ def _another_unit(clause: Clause, unit: str, names: list[str]) -> Refusal:
     known = (
         f"{UNIT} = {names[0]}"
         if names
-        else f"Leave {UNIT} away: dpsql finds the unit of each row itself."
+        else f"Leave {UNIT} out: dpsql finds the unit of each row itself."
     )
     return Refusal(
         "DP406",
-        f"this column is not the key of the unit that is protected, {unit}",
+        f"this column is not the key of the protected unit, {unit}",
         "Who is protected is the owner's decision; a query cannot choose another unit.",
         known,
         clause.unit_span,
@@ -182,8 +184,9 @@ def _check_whole(ends: Ends, kind: Kind, bounds: Bounds) -> None:
         raise Refused(
             Refusal(
                 "DP406",
-                "the bounds of whole numbers are whole",
-                "What is clamped stays a whole number, as all that is counted or added exactly.",
+                "the bounds of whole numbers must be whole numbers",
+                "A clamped value must stay a whole number, because only whole numbers are added "
+                "exactly.",
                 f"({int(ends[0])}, {int(ends[1])})",
                 bounds.span,
             )
@@ -198,8 +201,8 @@ def _misused(call: Aggregated, name: str, span: Span | None, what: str = "") -> 
         Refusal(
             "DP406",
             f"{call.function.upper()}{of} does not take {name}",
-            "A bound that is not applied would be one that is not kept.",
-            f"These take it, of numbers: {', '.join(t.upper() for t in takers)}.",
+            "A bound that cannot be applied must not be ignored silently.",
+            f"It is taken by these aggregates of numbers: {', '.join(t.upper() for t in takers)}.",
             span,
         )
     )

@@ -32,7 +32,7 @@ def ordinal(node: exp.Expr, count: int) -> int | None:
             "DP105",
             node,
             f"there is no output column {text}",
-            f"A number here means a position in the SELECT list, which has {count}.",
+            f"A number here is a position in the SELECT list, whose length is {count}.",
         )
     return int(text) - 1
 
@@ -101,9 +101,11 @@ def refuse_ungrouped(node: exp.Expr, column: Column, *, grouped: bool, unit: str
         return Refused(
             Refusal(
                 "DP101",
-                f'this query returns one row per {unit}, and "{column.name}" is of one row',
+                f'this query returns one row per {unit}, and "{column.name}" is neither grouped '
+                "nor inside an aggregate",
                 f"Every output row would be about one {unit}. Noise cannot hide a row that is shown.",
-                f"Group by what many share, or aggregate over all: COUNT(*){average}.",
+                "Group by a column whose values many share, "
+                f"or aggregate over all rows: COUNT(*){average}.",
                 place,
                 (*means, group),
             )
@@ -113,8 +115,9 @@ def refuse_ungrouped(node: exp.Expr, column: Column, *, grouped: bool, unit: str
             "DP111" if grouped else "DP101",
             f'"{column.name}" is neither grouped nor inside an aggregate'
             if grouped
-            else f'this query returns rows: "{column.name}" is of one row, and nothing is grouped',
-            "A group has many rows, of many people; showing one row's value would show one person's.",
+            else f'this query returns rows: "{column.name}" is neither grouped nor in an aggregate',
+            "A group holds rows of many people. Showing the value of one row would show one "
+            "person's value.",
             f'Add "{column.name}" to GROUP BY, or aggregate it: COUNT(*){average}.',
             place,
             (group, *means),

@@ -42,7 +42,7 @@ def bind_quantile(scalars: Binder, node: exp.Expr) -> tuple[AggregateRecord, Exp
         raise refuse(
             "DP201",
             node,
-            f"a quantile is of numbers, dates or times, not {kind.value}",
+            f"a quantile takes numbers, dates or times, not {kind.value}",
             "Its error is measured along an ordered range.",
             "COUNT(*) counts rows of any type.",
         )
@@ -57,8 +57,8 @@ def _fraction(node: exp.Expr) -> Fraction:
     raise refuse(
         "DP114",
         node,
-        "a quantile's fraction is a literal between 0 and 1",
-        "What is asked must be known before the data is read; it may have six decimals.",
+        "the fraction of a quantile must be a literal between 0 and 1",
+        "The fraction must be known before the data is read. It may have six decimals.",
         "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY x)",
     )
 
@@ -76,9 +76,9 @@ def _from_the_top(node: exp.Expr, record: AggregateRecord, share: Fraction) -> F
     raise refuse(
         "DP100",
         node,
-        "PERCENTILE_DISC counts from the lowest value",
-        "Counted from the highest, ties fall differently.",
-        "PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY x) for 0.9 with DESC",
+        "PERCENTILE_DISC is answered in ascending order only",
+        "Counted from the highest value, ties can give another result.",
+        "Write PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY x) for 0.9 with DESC.",
     )
 
 
@@ -87,7 +87,7 @@ def _unclear(node: exp.Expr) -> Exception:
         "DP102",
         node,
         "this quantile lacks its value or its fraction",
-        "It needs both.",
+        "A quantile needs both.",
         "PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY x), MEDIAN(x) or QUANTILE(x, 0.95)",
     )
 
@@ -126,8 +126,8 @@ def pick_quantile(node: exp.Bracket) -> exp.Expr:
     raise refuse(
         "DP114",
         node,
-        "only APPROX_QUANTILES(x, n) has an index, a literal from its first to its last",
-        "What is asked must be known before the data is read.",
+        "only APPROX_QUANTILES(x, n) can be indexed, by a literal within its length",
+        "The index must be known before the data is read.",
         "QUANTILE_CONT(x, 0.25) asks for one quantile.",
     )
 
@@ -189,8 +189,8 @@ def _too_many(node: exp.Expr) -> Exception:
     return refuse(
         "DP114",
         node,
-        f"a list of quantiles has from 1 to {MOST_PARTS} parts, as literals",
-        "What is asked must be known before the data is read; each part gets its share of the "
+        f"a list of quantiles takes 1 to {MOST_PARTS} parts, given as literals",
+        "The parts must be known before the data is read, and each part gets its share of the "
         "budget.",
         "APPROX_QUANTILES(x, 4), or PERCENTILE_CONT(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY x)",
     )

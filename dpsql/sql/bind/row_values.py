@@ -33,9 +33,12 @@ def bind_rows(self: Binder, node: exp.Expr) -> Expression:
     listed = node.expressions if isinstance(node, exp.In) else [node.expression]
     if len(listed) > MOST_LISTED_ROWS:
         raise refuse(
-            "DP115", node, f"more than {MOST_LISTED_ROWS} rows", "Each row is a condition.",
+            "DP115",
+            node,
+            f"more than {MOST_LISTED_ROWS} rows",
+            "Each row becomes a condition of its own.",
             "Compare with fewer rows, or join a public table that has them.",
-        )  # fmt: skip
+        )
     left = [self.bind(value) for value in node.this.expressions]
     found = reduce(
         lambda a, b: self.call("or", (a, b), node), [_equal(self, node, left, r) for r in listed]
@@ -49,9 +52,12 @@ def _equal(self: Binder, node: exp.Expr, left: Sequence[Expression], row: exp.Ex
     values = row.expressions if isinstance(row, exp.Tuple) else []
     if len(values) != len(left):
         raise refuse(
-            "DP201", row, "these rows have different numbers of values", "Values pair by position.",
+            "DP201",
+            row,
+            "these rows have different numbers of values",
+            "Values are compared by position.",
             "(a, b) = (c, d)",
-        )  # fmt: skip
+        )
     pairs = [
         self.call("eq", (check_copy(a, node), self.bind(b)), exp.EQ(this=b))
         for a, b in zip(left, values, strict=True)

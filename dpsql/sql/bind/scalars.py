@@ -72,9 +72,9 @@ class Scalars:
             raise refuse(
                 "DP201",
                 node,
-                f"a condition is true or false, not {bound.shape.kind.value}",
+                f"a condition must be true or false, not {bound.shape.kind.value}",
                 "Rows are kept where the condition is true.",
-                "Compare it with something.",
+                "Compare it with a value.",
             )
         return bound
 
@@ -98,7 +98,7 @@ class Scalars:
             raise refuse(
                 "DP201",
                 node,
-                "a list is shown as it is",
+                "a list of quantiles can only be shown as it is",
                 "Nothing is computed from a whole list.",
                 "Ask for each of its values: QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.75).",
             )
@@ -142,7 +142,7 @@ def _misplaced(node: exp.Expr) -> Refused:
             "DP110",
             node,
             "an aggregate or window cannot stand here",
-            "WHERE, GROUP BY and the arguments of aggregates are about single rows.",
+            "WHERE, GROUP BY and the arguments of aggregates are evaluated for single rows.",
             "Put the condition into HAVING, or the aggregate into a subquery.",
         )
     return refuse(
@@ -190,7 +190,13 @@ def _in(self: Scalars, node: exp.Expr) -> Expression:
         return bind_subquery(self, node)
     options = tuple(self.bind(item) for item in node.expressions)
     if not options:
-        raise refuse("DP102", node, "IN lists no value", "A list has at least one.", "a IN (1, 2)")
+        raise refuse(
+            "DP102",
+            node,
+            "the list of IN is empty",
+            "A list needs at least one value.",
+            "a IN (1, 2)",
+        )
     return self.negated(node, self.call("in", (self.bind(node.this), *options), node))
 
 

@@ -210,7 +210,8 @@ class _Grouped(_Plain):
                 "DP100",
                 self.select.args["group"],
                 "grouping sets over single units are not answered",
-                "A set without the unit's key would mix the rows of many units below the noise.",
+                "A set without the unit's key would mix the rows of many units before noise is "
+                "added.",
                 "Group by the unit alone here, and use ROLLUP in the query around it.",
             )
         rows = state.max_rows if isinstance(state, Private) and per_unit else None
@@ -254,7 +255,7 @@ class _Grouped(_Plain):
             raise refuse(
                 "DP100",
                 having.this,
-                "HAVING comes before windows",
+                "HAVING cannot use a window function",
                 "A window is computed over the groups that HAVING has kept.",
                 "Compute it in a subquery, and use WHERE around it.",
             )
@@ -393,7 +394,7 @@ def _over_outputs(
     raise refuse(
         "DP111",
         select.args["order"],
-        "with DISTINCT, ORDER BY takes columns of the SELECT list",
-        "A row kept once may stand for several with different other columns.",
+        "with DISTINCT, ORDER BY can only use columns of the SELECT list",
+        "A row of DISTINCT may stand for several rows that differ in other columns.",
         "Add the column to the SELECT list.",
     )

@@ -29,7 +29,10 @@ def combine_queries(node: exp.SetOperation, sides: list[Output], context: Contex
     """The set operation of two bound queries."""
     if len(sides[0].columns) != len(sides[1].columns):
         raise refuse(
-            "DP201", node, "the queries have different numbers of columns", "Rows pair up."
+            "DP201",
+            node,
+            "the queries have different numbers of columns",
+            "Columns are matched by position.",
         )
     operation = _OPERATIONS[type(node)]
     fields = tuple(
@@ -136,7 +139,7 @@ def _united(context: Context, a: Column, b: Column, operation: str, node: exp.Ex
     try:
         kind = common_kind([a, b], operation.upper())
     except Mismatch as mismatch:
-        raise refuse("DP201", node, str(mismatch), "Columns pair up by position.") from None
+        raise refuse("DP201", node, str(mismatch), "Columns are matched by position.") from None
     shape = Shape(
         kind,
         a.shape.nullable or b.shape.nullable,

@@ -65,7 +65,9 @@ def _item(node: exp.Expr, context: Context, ctes: Scope, query: QueryBinder) -> 
     elif isinstance(node, exp.Subquery):
         output = query(node.this, context, ctes)
     else:
-        raise refuse("DP100", node, "this cannot stand in FROM", "It is not listed.")
+        raise refuse(
+            "DP100", node, "this cannot stand in FROM", "It is not in the SQL that dpsql answers."
+        )
     fields = _renamed(output.columns, names, node)
     return From(output.relation, replace(ctes, sources=(Named(alias, fields),)))
 
@@ -122,7 +124,12 @@ def _unknown_table(node: exp.Expr, name: str, catalog: Catalog) -> Refused:
 def scan_of(table: Table, context: Context, node: exp.Expr) -> Scan:
     """The relation that reads a listed table, with the key of its unit."""
     if len(context.tables) >= MOST_TABLES:
-        raise refuse("DP115", node, f"more than {MOST_TABLES} tables", "Planning is bounded.")
+        raise refuse(
+            "DP115",
+            node,
+            f"more than {MOST_TABLES} tables",
+            "Planning time is bounded so that no statement can keep others waiting.",
+        )
     context.tables.append(table.name)
     # Rows with NULL in the key belong to no unit, and are left out when the table is read.
     present = () if table.path or table.public else table.unit_columns
@@ -187,7 +194,12 @@ def bind_values(node: exp.Values, context: Context, ctes: Scope) -> Output:
     if len({len(row) for row in rows}) != 1 or not all(
         isinstance(v, Literal) for row in rows for v in row
     ):
-        raise refuse("DP114", node, "VALUES takes rows of literals", "They are public constants.")
+        raise refuse(
+            "DP114",
+            node,
+            "VALUES takes rows of literals",
+            "The rows of VALUES are public constants.",
+        )
     columns = [_constants(values) for values in zip(*rows, strict=True)]
     fields = tuple(context.column(f"column{i}", c.shape) for i, c in enumerate(columns, start=1))
     constant = tuple(zip(*(c.values for c in columns), strict=True))
@@ -219,7 +231,7 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
                 "DP106",
                 node,
                 f'"{source.alias}" names two tables of this FROM clause',
-                "Columns could be taken from either.",
+                "A column could then come from either of them.",
                 f"{source.alias} AS another_name",
                 Edit("alias", sql=_free(source.alias, taken)),
             )
@@ -228,7 +240,7 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
         natural = str(node.args["method"]).upper() == "NATURAL" and bool(names)
         raise refuse(
             "DP100", node, "NATURAL or ASOF JOIN is not in the SQL that dpsql answers",
-            "Which columns pair would depend on columns that the policy does not list.",
+            "Which columns are compared would depend on columns that the policy does not list.",
             "Name the columns: JOIN ... USING (column), or ON a.column = b.column.",
             *([Edit("using", sql=", ".join(names))] if natural else []),
         )  # fmt: skip
@@ -238,7 +250,7 @@ def _join(current: From, node: exp.Join, context: Context, ctes: Scope, query: Q
     if condition is None and kind != "cross":
         on_unit = _on_unit(current, other)
         raise refuse(
-            "DP102", node, "this join has no condition", "ON or USING says what pairs.",
+            "DP102", node, "this join has no condition", "ON or USING says which rows are joined.",
             "Write ON a.column = b.column, or USING (column).",
             *([Edit("on", sql=pair) for pair in ([on_unit] if on_unit else _shared(current, other)[:2])]),
         )  # fmt: skip
@@ -308,7 +320,7 @@ def _kind(node: exp.Join) -> str:
             "DP100",
             node,
             f"{named.upper()} {kind.upper()} JOIN is not answered",
-            "It is not listed.",
+            "It is not in the SQL that dpsql answers.",
         )
     return named
 

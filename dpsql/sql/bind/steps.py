@@ -27,8 +27,9 @@ def width_bucket(scalars: Binder, node: exp.Expr) -> Expression:
         raise refuse(
             "DP114",
             node,
-            "WIDTH_BUCKET takes steps, or a list of literal numbers in ascending order",
-            "Groups are public, so their bounds are.",
+            "WIDTH_BUCKET takes two literal bounds and a number of buckets, or a list of "
+            "literal numbers in ascending order",
+            "Its buckets are public groups, so their bounds must be public constants.",
             "WIDTH_BUCKET(x, 0, 100, 10), or WIDTH_BUCKET(x, ARRAY[10, 20, 50])",
         )
     below = [(scalars.call("lt", (value, end), node), integer(i)) for i, end in enumerate(ends)]

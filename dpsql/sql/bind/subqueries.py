@@ -49,7 +49,12 @@ def bind_subquery(scalars: Binder, node: exp.Expr) -> Expression:
         rows = _rows_alone(output.relation)
         return Subquery("exists", None, text, rows, None, Shape(Kind.BOOLEAN, False), place)
     if len(output.columns) != 1:
-        raise refuse("DP201", node, "this subquery has more than one column", "One is compared.")
+        raise refuse(
+            "DP201",
+            node,
+            "this subquery has more than one column",
+            "It is compared with one value.",
+        )
     column = output.columns[0]
     if not isinstance(node, exp.In):
         _require_one_row(node, output.relation)
@@ -59,7 +64,9 @@ def bind_subquery(scalars: Binder, node: exp.Expr) -> Expression:
     try:
         kind = common_kind((value, column), "IN")
     except Mismatch as mismatch:
-        raise refuse("DP201", node, str(mismatch), "Only like compares with like.") from None
+        raise refuse(
+            "DP201", node, str(mismatch), "Both sides of a comparison must have types that fit."
+        ) from None
     relation = output.relation
     shape = Shape(Kind.BOOLEAN, value.shape.nullable or column.shape.nullable)
     if kind is Kind.TIMESTAMP and column.shape.kind is Kind.DATE and not _is_tied(relation):
@@ -82,7 +89,8 @@ def _require_one_row(node: exp.Expr, relation: Relation) -> None:
             "DP112",
             node,
             "this subquery may have more than one row",
-            "A value is needed here, and whether there is just one must not depend on data.",
+            "A single value is needed here, and whether there is exactly one must not depend on "
+            "data.",
             "Aggregate without GROUP BY, or end it with LIMIT 1.",
         )
 
@@ -163,7 +171,7 @@ def _half_join(relation: Relation, subquery: Subquery, node: exp.Expr, *, kept: 
             "DP112",
             node,
             "this subquery cannot be joined to the query around it",
-            "It must be tied to the rows around it by conditions of its own WHERE.",
+            "Its own WHERE must tie it to the rows of the query around it.",
             "Write it as a JOIN, or as EXISTS (SELECT 1 FROM ... WHERE inner.key = outer.key).",
         )
     kind = "semi" if kept else "anti"

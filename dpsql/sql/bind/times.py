@@ -27,7 +27,7 @@ def from_text(self: Binder, node: exp.Expr) -> Expression:
         raise refuse(
             "DP114",
             node,
-            "a date is read from a literal",
+            "a date can only be read from a literal",
             "Whether a text is a date must not depend on a row.",
             "Compare a date with a constant: placed >= DATE '2025-01-01'.",
         )
@@ -51,8 +51,8 @@ def _format(node: exp.Expr) -> str:
         raise refuse(
             "DP114",
             node,
-            "a format is a literal of YYYY, MM, DD, HH24, MI, SS and signs between them",
-            "Other words depend on languages and settings.",
+            "a format must be a literal of YYYY, MM, DD, HH24, MI, SS and separators between them",
+            "Other patterns depend on language and settings.",
             "TO_CHAR(placed, 'YYYY-MM')",
         )
     return text

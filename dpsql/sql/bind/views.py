@@ -43,7 +43,7 @@ def bind_view(view: View, node: exp.Expr, context: Context, query: QueryBinder) 
             "DP115",
             node,
             f'view "{view.name}" reads itself',
-            "Planning is bounded, and this would never end.",
+            "Replacing the view by its query would never end.",
         )
     body = _placed(view, node)
     count_copy(body, context, node)

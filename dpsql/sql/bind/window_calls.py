@@ -122,7 +122,10 @@ def _function(scalars: Binder, node: exp.Expr) -> tuple[str, tuple[Expression, .
     if record is not None and plain and record.windowed:
         return _aggregate(scalars, node, record)
     raise refuse(
-        "DP107", node, "this is not a window function that dpsql answers", "It is not listed."
+        "DP107",
+        node,
+        "this is not a window function that dpsql answers",
+        "It is not in the SQL that dpsql answers.",
     )
 
 
@@ -138,7 +141,7 @@ def _aggregate(
                 "DP201",
                 node,
                 f"{record.name.upper()} takes numbers, not {kind.value}",
-                "They are added.",
+                "It adds or averages numbers.",
             )
     shape = record.shape(args, None)
     return record.name, args, Shape(shape.kind, shape.nullable, type_name=shape.type_name)
@@ -149,8 +152,11 @@ def _rank(scalars: Binder, node: exp.Expr) -> tuple[str, tuple[Expression, ...],
     args = tuple(scalars.bind(n) for n in ([node.this] if isinstance(node, exp.Ntile) else []))
     if not all(isinstance(a, Literal) and isinstance(a.value, int) and a.value > 0 for a in args):
         raise refuse(
-            "DP114", node, "NTILE takes a positive whole literal", "Its buckets are fixed.",
-        )  # fmt: skip
+            "DP114",
+            node,
+            "NTILE takes a positive whole literal",
+            "The number of buckets must be fixed before data is read.",
+        )
     real = name in ("percent_rank", "cume_dist")
     shape = Shape(Kind.DOUBLE, False, interval(0, 1)) if real else Shape(Kind.INTEGER, False)
     return name, args, shape
@@ -162,12 +168,17 @@ def _neighbour(scalars: Binder, node: exp.Expr) -> tuple[str, tuple[Expression, 
     args = tuple(scalars.bind(part) for part in parts if part is not None)
     if not all(isinstance(a, Literal) and isinstance(a.value, int) for a in args[1:2]):
         raise refuse(
-            "DP114", node, f"{name.upper()} moves by a whole literal", "It is fixed beforehand."
+            "DP114",
+            node,
+            f"the offset of {name.upper()} must be a literal whole number",
+            "The offset must be fixed before data is read.",
         )
     try:
         kind = common_kind([args[0], *args[2:]], name.upper())
     except Mismatch as mismatch:
-        raise refuse("DP201", node, str(mismatch), "A column has one type.") from None
+        raise refuse(
+            "DP201", node, str(mismatch), "All values of a column have one type."
+        ) from None
     return name, args, Shape(kind, type_name=name_of_type(kind, args))
 
 
@@ -179,10 +190,20 @@ def _frame(node: exp.Expr, order: tuple[SortKey, ...]) -> Frame | None:
     start = _bound(node, spec.args.get("start"), spec.args.get("start_side"))
     end = _bound(node, spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"))
     if unit is None:
-        raise refuse("DP100", node, "this window frame is not answered", "It is not listed.")
+        raise refuse(
+            "DP100",
+            node,
+            "this window frame is not answered",
+            "It is not in the SQL that dpsql answers.",
+        )
     first, last = _place(start), _place(end)
     if first == _LAST or last == -_LAST or first > last:
-        raise refuse("DP102", node, "this window frame ends before it begins", "It holds no row.")
+        raise refuse(
+            "DP102",
+            node,
+            "this window frame ends before it begins",
+            "A frame that ends before it begins holds no row.",
+        )
     if unit != "rows" and (start.distance is not None or end.distance is not None):
         _ordered(node, unit.upper(), order)
     return Frame(unit, start, end)
@@ -218,8 +239,8 @@ def _ordered(node: exp.Expr, kind: str, order: tuple[SortKey, ...]) -> None:
         raise refuse(
             "DP201",
             node,
-            f"a {kind} frame with a distance is sorted by {wanted}",
-            "The distance is counted in it.",
+            f"a {kind} frame with a distance must be sorted by {wanted}",
+            "The distance is measured along that order.",
             "ROWS counts rows, whatever they are sorted by.",
         )
 
@@ -235,5 +256,8 @@ def _bound(node: exp.Expr, value: object, side: object) -> FrameEnd:
         if digits.isdecimal() and len(digits) <= _MOST_DIGITS:
             return FrameEnd(direction, int(digits))
     raise refuse(
-        "DP114", node, "the ends of a window frame are literals", "They are fixed beforehand."
+        "DP114",
+        node,
+        "the ends of a window frame must be literals",
+        "They must be fixed before data is read.",
     )
