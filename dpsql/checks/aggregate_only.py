@@ -36,11 +36,12 @@ def check(bound: Bound) -> Iterator[Refusal]:
     spans = [c.span for c in bound.columns if c.span is not None]
     yield Refusal(
         "DP101",
-        f'this query returns one row per {unit} of "{table}", not aggregates over many'
+        f'this query returns one row per {unit} of "{table}"; only aggregates over many are '
+        "answered"
         if grouped
         else f'this query returns rows of "{table}", not aggregates over them',
         f"Every output row would be about one {unit}. Noise cannot hide a row that is shown.",
-        "Count the rows, average the numbers, or group by what many share.",
+        "Count the rows, average the numbers, or group by a column whose values many units share.",
         spans[0] if spans else tables[0].span,
         edits=(_averages(bound) if grouped else _summary(bound), Edit("count_rows")),
     )

@@ -61,8 +61,9 @@ def _not_listed(bound: Bound, call: Aggregated) -> Refusal:
     text = short(source_text(bound, call.args[0].span))
     return Refusal(
         "DP203",
-        f'"{text}" has no public list of values to choose the commonest from',
-        "A value that only one unit has must not be answered because it is there.",
+        f'MODE needs a public list of values, and "{text}" has none',
+        "The answer is chosen from a public list. So a value that only one unit has cannot "
+        "appear because of that unit.",
         "Give the policy a list of `values` for the column, or count each of its values.",
         call.args[0].span,
         _counts(bound, call),
@@ -88,9 +89,9 @@ def _ranked(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
         text = short(source_text(bound, value.span))
         yield Refusal(
             "DP203",
-            f'"{text}" has no bounds to choose a value from',
-            "A value that only one unit has must not be answered because it is there; it is chosen "
-            "from a public range.",
+            f'"{text}" has no bounds, and the answer must be chosen within bounds',
+            "The answer is chosen within a public range. So a value that only one unit has "
+            "cannot appear because of that unit.",
             _BOUND,
             value.span,
             _clamped(bound, call),
@@ -104,8 +105,8 @@ def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
     if low is None or high is None:
         yield Refusal(
             "DP203",
-            f'"{text}" has no bounds, so {name}({text}) has no sensitivity',
-            "One unit could move this by any amount; no finite noise would cover that.",
+            f'"{text}" has no bounds, so the sensitivity of {name}({text}) is unlimited',
+            "One unit could change the result by any amount, and no finite noise would hide that.",
             _BOUND,
             value.span,
             _clamped(bound, call),
@@ -114,7 +115,7 @@ def _bounded(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
         yield Refusal(
             "DP204",
             f'the bounds of "{text}" are too wide',
-            "Noise is as wide as the bounds; beyond 1e120 it could not be added exactly.",
+            "The noise grows with the bounds. Beyond 1e120 it could not be added exactly.",
             "Clamp the value: LEAST(GREATEST(x, 0), 100).",
             value.span,
             _clamped(bound, call),
@@ -130,12 +131,15 @@ def _positive(bound: Bound, call: Aggregated) -> Iterator[Refusal]:
     name, text = call.function.upper(), source_text(bound, value.span)
     most = MOST_CLAMPED if high is None else min(MOST_CLAMPED, max(1, ceil(high)))
     clamp = f"CASE WHEN {text} > 0 THEN LEAST(GREATEST({text}, 1), {most}) END"
-    note = f"only positive values, within 1..{most}: write the limits that you know"
+    note = (
+        f"only positive values count, clamped to 1..{most}: replace these limits with those that "
+        "you know"
+    )
     yield Refusal(
         "DP203",
-        f'"{short(text)}" has no bounds above 0, so {name} of it has no sensitivity',
-        "A value near 0 has a logarithm as far from the others as you like: one unit could move "
-        "this by any amount.",
+        f'"{short(text)}" has no bounds above 0, so the sensitivity of {name} is unlimited',
+        "The logarithm of a value near 0 has no lower limit, so one unit could change the "
+        "result by any amount.",
         "Clamp the value above 0, LEAST(GREATEST(x, 1), 100), or ask the data owner to declare a "
         "`range` above 0.",
         value.span,
@@ -155,7 +159,7 @@ def _clamped(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:
         return ()
     if value.shape.kind.temporal:
         period = "DATE '2020-01-01' AND DATE '2029-12-31'"
-        note = "only values of a period: write the one that you know"
+        note = "only values of this period count: replace it with the period that you know"
         return (
             Edit("replace", value.span, f"CASE WHEN {text} BETWEEN {period} THEN {text} END", note),
         )
@@ -163,7 +167,10 @@ def _clamped(bound: Bound, call: Aggregated) -> tuple[Edit, ...]:
     clamp = f"LEAST(GREATEST({text}, {low}), {high})"
     if call.function != "sum" and value.shape.nullable:
         clamp = f"CASE WHEN {text} IS NOT NULL THEN {clamp} END"
-    note = f"values outside {low}..{high} count as the nearer limit: write the limits that you know"
+    note = (
+        f"values outside {low}..{high} count as the nearer limit: replace these limits with those "
+        "that you know"
+    )
     return (Edit("replace", value.span, clamp, note),)
 
 

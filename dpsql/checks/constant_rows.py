@@ -39,8 +39,8 @@ def check(bound: Bound) -> Iterator[Refusal]:
         yield Refusal(
             "DP115",
             f"this join makes more than {MOST_CONSTANT_ROWS} rows of constants",
-            "No table is read for them, so nothing else bounds how long an engine works.",
-            "Join fewer of them, or aggregate each before.",
+            "These rows come from no table, so no other limit bounds how long the engine works.",
+            "Join fewer lists of constants, or aggregate each one before the join.",
             join.span,
         )
 

@@ -28,9 +28,9 @@ def check(bound: Bound) -> Iterator[Refusal]:
                 yield Refusal(
                     "DP305",
                     f'"{named[0].name}" identifies people and cannot be a group',
-                    "A group of this name would say that its bearer is in the data, whatever "
-                    "noise its count carries.",
-                    "Group by something that many share.",
+                    "A group with this value shows that the person it identifies is in the "
+                    "data, however much noise its count has.",
+                    "Group by a column whose values many people share.",
                     named[0].span or aggregate.span,
                     _shared(bound, aggregate, named[0]),
                 )
@@ -50,7 +50,8 @@ def _shared(bound: Bound, aggregate: Aggregate, key: Column) -> tuple[Edit, ...]
                     "rename",
                     key.span,
                     spell_name(f.name),
-                    f'by "{f.name}", which many share, instead of "{key.name}"',
+                    f'grouped by "{f.name}", whose values many people share, '
+                    f'instead of "{key.name}"',
                 )
                 for f in (public or others)[:1]
             ]

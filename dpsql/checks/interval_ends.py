@@ -28,8 +28,9 @@ def check(bound: Bound) -> Iterator[Refusal]:
                 if isinstance(part, Call) and part.function in OWN.values():
                     yield Refusal(
                         "DP100",
-                        "an interval is of a noised number, and here are rows",
-                        "It tells how far noise may be off; rows have none, and are not shown.",
+                        "an interval needs a noised number, and this is a value of single rows",
+                        "An interval says how far noise may have moved a number. Values of rows "
+                        "have no noise and are not shown.",
                         "Name a noised number of the same SELECT: COUNT(*) AS n, DP_INTERVAL_LOW(n).",
                         part.span,
                     )

@@ -24,8 +24,9 @@ def check(bound: Bound) -> Iterator[Refusal]:
             if any(isinstance(part, Interval) for part in _values(value)):
                 yield Refusal(
                     "DP201",
-                    "an interval cannot stand by itself",
-                    "Engines take 1 month for 30 days, and would show whichever came first.",
+                    "an interval can only be added to a date or time, or subtracted from one",
+                    "Engines treat 1 month and 30 days as equal and show whichever row came "
+                    "first, so the answer would depend on the order of rows.",
                     "Add it to a date, or subtract it: placed + INTERVAL '1 month'.",
                     value.span or relation.span,
                 )

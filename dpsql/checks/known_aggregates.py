@@ -46,8 +46,8 @@ def _no_order(bound: Bound, call: Aggregated) -> Refusal:
     return Refusal(
         "DP110",
         f"{name} of {kind} without public values is not answered: it would be one unit's value",
-        "Extremes are chosen within a public range, or from a public list: what the policy gives "
-        "as `range` or `values`. There is none here, and the value itself is somebody's.",
+        "An extreme is chosen from what the policy declares as `range` or `values`. This value "
+        "has neither, and the extreme itself would be one unit's value.",
         "Count each value, or ask the data owner to declare `values` or a `range`.",
         call.span,
         (*_values(bound, call, 0), Edit("replace", call.span, "COUNT(*)")),
@@ -101,10 +101,11 @@ def _distinct(bound: Bound, aggregate: Aggregate, call: Aggregated) -> Refusal:
     unit = ", ".join(key) if key and all(key) else "the unit"
     return Refusal(
         "DP110",
-        f"{name}(DISTINCT ...) of {what} has no private form here",
-        "Whether a value counts depends on whether others have it too, so that one unit's rows "
-        "change more than their own share. Units and values can be counted, and the different "
-        f"values of each unit taken: SELECT DISTINCT {unit}, {short(value)} FROM ... below.",
+        f"{name}(DISTINCT ...) of {what} is not answered",
+        "Whether a value counts depends on the values of other units, so one unit's rows could "
+        f"change more than their own share. Units and values can be counted. {name} can be "
+        f"taken over the different values of each unit, in a subquery: SELECT DISTINCT {unit}, "
+        f"{short(value)} FROM ...",
         f"Take {name} of all values.",
         call.span,
         tuple(

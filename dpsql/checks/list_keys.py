@@ -26,7 +26,8 @@ def check(bound: Bound) -> Iterator[Refusal]:
                 yield Refusal(
                     "DP201",
                     f'"{short(source_text(bound, key.span))}" is a list and cannot be a group',
-                    "Groups are shown in an order that says nothing about rows; lists have none.",
+                    "Groups are sorted, so that their order says nothing about rows. Lists have "
+                    "no such order.",
                     "Group by one of its values: QUANTILE_CONT(x, 0.5).",
                     key.span,
                 )

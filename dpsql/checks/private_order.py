@@ -27,7 +27,7 @@ def check(bound: Bound) -> Iterator[Refusal]:
                 "LIMIT is not answered over private rows",
                 "Which rows come first depends on the rows of other units, so one unit could "
                 "change everything that is kept.",
-                "After the aggregation LIMIT may stand, and cuts noisy groups.",
+                "Use LIMIT after the aggregation, where it keeps some of the noisy groups.",
                 relation.span,
                 (Edit("leave_out", relation.span),),
             )

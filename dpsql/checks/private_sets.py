@@ -34,8 +34,8 @@ def check(bound: Bound) -> Iterator[Refusal]:
             yield Refusal(
                 "DP303",
                 f"{name} is not answered over private rows",
-                "Rows of different units would be compared, and what is left would depend on more "
-                "than one unit's rows.",
+                "Rows of different units would be compared, and the rows that remain would "
+                "depend on more than one unit.",
                 "Aggregate each part, then combine the noisy results.",
                 relation.span,
             )

@@ -25,12 +25,13 @@ def check(bound: Bound) -> Iterator[Refusal]:
             if private or free_columns(subquery.relation):
                 yield Refusal(
                     "DP112",
-                    "this subquery shows rows of units"
+                    "this subquery returns rows of units"
                     if private
                     else "this subquery depends on the row around it",
-                    "Its result would be computed from the rows of some units and used for the "
-                    "rows of others. As a condition of its own, joined with AND and tied to the "
-                    "same unit, it can be answered; so can an aggregate.",
-                    "Make it a condition of WHERE by itself: WHERE EXISTS (SELECT 1 ...) AND ...",
+                    "Its result comes from the rows of some units and would be used for the "
+                    "rows of others. It can be answered as a separate condition that is joined "
+                    "with AND and tied to the same unit. A subquery that aggregates can be "
+                    "answered too.",
+                    "Write it as a separate condition: WHERE EXISTS (SELECT 1 ...) AND ...",
                     subquery.span,
                 )

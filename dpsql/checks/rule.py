@@ -49,9 +49,9 @@ def refuse_mixed_units(word: str, units: Iterable[str], span: Span | None) -> Re
     return Refusal(
         "DP302",
         f"this {word} mixes units: {' and '.join(dict.fromkeys(units))}",
-        "Each row below an aggregate belongs to one unit of one kind, and the noise is for that "
-        "kind: a row of both would change with either.",
-        "Aggregate one kind in a subquery of its own; its noisy result may be joined, or compared.",
+        "Each row below an aggregate must belong to one unit of one kind, and the noise is "
+        "scaled for that kind. A row of two kinds would change with a unit of either kind.",
+        "Aggregate one kind in its own subquery. Its noisy result may then be joined or compared.",
         span,
         (Edit("leave_out", span),),
     )

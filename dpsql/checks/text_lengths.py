@@ -57,11 +57,11 @@ def check(bound: Bound) -> Iterator[Refusal]:
     lengths = _Lengths()
     lengths.visit(bound.relation)
     if lengths.unknown:
-        yield _refusal(bound, lengths.unknown[0], "has no rule for how long it may become")
+        yield _refusal(bound, lengths.unknown[0], "has no known limit on its length")
     elif lengths.long:
         yield _refusal(bound, lengths.long[0], f"may become longer than {_said(LONGEST)}")
     elif _beyond(lengths.made, TOGETHER):
-        said = f"and the texts before it may become longer than {_said(TOGETHER)} together"
+        said = f"and the texts before it may together become longer than {_said(TOGETHER)}"
         yield _refusal(bound, lengths.last, said)
 
 
@@ -170,7 +170,7 @@ def _beyond(length: Length, most: Length) -> bool:
 
 
 def _said(most: Length) -> str:
-    return f"{most.fixed} characters and {most.stored} stored texts"
+    return f"{most.fixed} characters plus {most.stored} stored texts"
 
 
 def _refusal(bound: Bound, node: Expression | None, what: str) -> Refusal:
@@ -178,8 +178,8 @@ def _refusal(bound: Bound, node: Expression | None, what: str) -> Refusal:
     return Refusal(
         "DP116",
         f'"{short(source_text(bound, span))}" {what}',
-        "An engine holds such texts for thousands of rows at once, whatever its limit on memory, so "
-        "their length is bounded before any row is read.",
-        "Put fewer texts together, or cut them before: LEFT(city, 20).",
+        "The engine holds such texts for thousands of rows at once, even beyond its memory "
+        "limit. Their length is therefore bounded before any row is read.",
+        "Concatenate fewer texts, or shorten them first: LEFT(city, 20).",
         span,
     )

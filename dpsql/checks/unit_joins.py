@@ -44,8 +44,8 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
                 join,
                 "DP301",
                 f"this join pairs rows of different units ({left.unit})",
-                "One unit's row would meet rows of any number of others, so one person could add "
-                "any number of rows.",
+                "A row of one unit would be joined with rows of any number of others, so one "
+                "person could add any number of rows.",
                 f"Join on the key of {left.unit}, which both sides must have among their columns.",
                 *([Edit("on", join.span, join.on_unit)] if join.on_unit else []),
             )
@@ -56,9 +56,9 @@ def _join(bound: Bound, join: Join) -> Iterator[Refusal]:
                 join,
                 "DP304",
                 f"one {left.unit} may have {join.privacy.max_rows} rows after this join",
-                "Each of its rows meets each of its rows on the other side. One person's rows would"
-                " decide how long the query runs, and whether it ends.",
-                "Group one side by the unit first, or join on a key of one row.",
+                "Each of its rows is joined with each of its rows on the other side. So one "
+                "person's rows would decide how long the query runs, and whether it ends.",
+                "Group one side by the unit first, or join on a key that is unique on one side.",
             )
     elif isinstance(left, Private) or isinstance(right, Private):
         yield from _with_public(bound, join)
@@ -77,18 +77,21 @@ def _with_public(bound: Bound, join: Join) -> Iterator[Refusal]:
         yield _refusal(
             join,
             "DP304",
-            "nothing bounds how many rows this join makes of one",
-            "One unit's row may meet any number of public rows and be counted once for each.",
-            "Compare a column of the public table as it is (ON rows.code = public.code): how many of "
-            "its rows share a value is known.",
+            "nothing bounds how many rows this join makes from one row",
+            "One unit's row could be joined with any number of public rows and be counted once "
+            "for each.",
+            "Compare a plain column of the public table (ON rows.code = public.code): it is "
+            "known how many of its rows share a value.",
         )
     elif rows > MOST_JOINED_ROWS:
         yield _refusal(
             join,
             "DP304",
             f"one {side.unit} may have {rows} rows after this join",
-            "Each of its rows meets up to as many public rows as share what the join compares.",
-            "Join on a key of the public table, or group that table by what the join compares.",
+            "Each of its rows is joined with all public rows that have the same value in the "
+            "compared columns.",
+            "Join on a key of the public table, or first group that table by the columns that "
+            "the join compares.",
         )
 
 
@@ -104,9 +107,9 @@ def _unitless(bound: Bound, join: Join) -> Refusal:
         join,
         "DP303",
         f"{what} makes rows that belong to no unit",
-        "Rows of the other side without a partner would be kept; whether one is there tells "
-        "whether a unit is.",
-        "Write JOIN: it keeps what both sides have.",
+        "Rows of the other side would be kept or left out by whether a private row matches "
+        "them. That tells whether a unit is in the data.",
+        "Write JOIN: it keeps only rows that match on both sides.",
         Edit("inner", join.span),
     )
 

@@ -29,8 +29,8 @@ def check(bound: Bound) -> Iterator[Refusal]:
                     yield Refusal(
                         "DP109",
                         f"this window mixes rows of different units ({unit})",
-                        "Each value would be computed from rows of several units, so one of them "
-                        "could change all the others'.",
+                        "Each value would be computed from rows of several units, so one unit "
+                        "could change the values of all the others.",
                         f"PARTITION BY the key of {unit}, or use the window over the groups "
                         "of an aggregation.",
                         window.span,

@@ -28,8 +28,8 @@ _ALL = (
     Code("DP103", SYNTAX, "not exactly one statement"),
     Code("DP104", UNDEFINED_TABLE, "a table the policy does not list"),
     Code("DP105", UNDEFINED_COLUMN, "a column the policy does not list"),
-    Code("DP106", AMBIGUOUS, "a name that more than one column answers to"),
-    Code("DP107", UNDEFINED_FUNCTION, "a function outside the list"),
+    Code("DP106", AMBIGUOUS, "a name that more than one column has"),
+    Code("DP107", UNDEFINED_FUNCTION, "a function that dpsql does not answer"),
     Code("DP108", UNSUPPORTED, "LIMIT, ORDER BY or DISTINCT ON over private rows"),
     Code("DP109", UNSUPPORTED, "a window that mixes units"),
     Code("DP110", UNSUPPORTED, "an aggregate that has no private form"),
@@ -54,14 +54,16 @@ _ALL = (
         "a join whose fan-out is not bounded, or is more than a million rows for one unit",
     ),
     Code("DP305", UNSUPPORTED, "identifiers shown or grouped by"),
-    Code("DP306", UNSUPPORTED, "what strict timing has no steady form for"),
+    Code(
+        "DP306", UNSUPPORTED, "a query whose running time could depend on rows, under strict timing"
+    ),
     # DP4xx: budget and settings
     Code("DP401", PARAMETER, "a setting or its value that is not accepted"),
     Code("DP402", BUDGET, "a charge larger than what an account has left"),
     Code("DP403", BUDGET, "a charge larger than one query may cost"),
-    Code("DP404", BUDGET, "an accuracy that the budget cannot buy"),
+    Code("DP404", BUDGET, "an accuracy that costs more than the budget allows"),
     Code("DP405", UNSUPPORTED, "a mechanism the session does not allow"),
-    Code("DP406", PARAMETER, "an option of WITH DIFFERENTIAL_PRIVACY that cannot be kept"),
+    Code("DP406", PARAMETER, "an option of WITH DIFFERENTIAL_PRIVACY that cannot take effect"),
     # DP5xx: groups
     Code("DP501", UNSUPPORTED, "groups that are not public, in a session without delta"),
     Code("DP502", UNSUPPORTED, "more public groups than the policy allows"),

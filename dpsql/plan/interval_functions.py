@@ -126,10 +126,10 @@ def _functions(node: Expression) -> Iterator[str]:
 def _combined(call: Call) -> Refusal:
     return Refusal(
         "DP110",
-        "the interval of this is not known",
-        "It is worked out from the noise of one row of one noised result; here rows were joined, "
-        "added up or looked up in between.",
-        "Ask for it in the SELECT that aggregates, and use its column from there on.",
+        "the interval of this expression is not known",
+        "An interval is computed from the noise of one row of one noised result. Here rows were "
+        "joined, added up or looked up in between.",
+        "Ask for the interval in the SELECT that aggregates, and use its column from there on.",
         call.span,
     )
 
@@ -138,7 +138,8 @@ def _by_rank(call: Call) -> Refusal:
     return Refusal(
         "DP110",
         "a value that is chosen by its rank has no interval",
-        "How far a rank is off in value depends on the rows around it, which are not public.",
-        "EXPLAIN says how many rows it may be off.",
+        "How much the value changes with the rank depends on the rows around it, which are not "
+        "public.",
+        "EXPLAIN says by how many rows the rank may be off.",
         call.span,
     )

@@ -286,10 +286,10 @@ def _call(name: str, *args: Expression) -> Call:
 def _refusal(relation: Relation, what: str) -> Refusal:
     return Refusal(
         "DP306",
-        f"how long this {what} takes could tell of one unit's rows",
-        "The policy asks for strict timing: all rows are read and joined, and conditions only decide "
-        "what is counted. This one cannot be moved there.",
-        "Join without other conditions than equal keys, and put them where rows are counted: "
-        "COUNT(*) FILTER (WHERE ...), or SUM(CASE WHEN ... THEN x END).",
+        f"how long this {what} takes could reveal something about one unit's rows",
+        "The policy asks for strict timing: all rows are read and joined, and conditions only "
+        "decide what is counted. This part of the query cannot be written that way.",
+        "Join on equal keys only, and put other conditions into the aggregates: COUNT(*) FILTER "
+        "(WHERE ...), or SUM(CASE WHEN ... THEN x END).",
         relation.span,
     )

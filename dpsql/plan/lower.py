@@ -55,8 +55,8 @@ def check_timing(relation: Relation) -> None:
 def _untimed(function: str, span: Span | None) -> Refusal:
     return Refusal(
         "DP306",
-        f"how long {function.upper()} takes could tell of one unit's rows",
-        "The policy asks for strict timing, and nobody has shown that it holds for this aggregate.",
+        f"how long {function.upper()} takes could reveal something about one unit's rows",
+        "The policy asks for strict timing, which has not been shown to hold for this aggregate.",
         "AVG, SUM, COUNT, MIN, MAX and MEDIAN are answered under strict timing.",
         span,
     )

@@ -20,7 +20,8 @@ def too_many_groups(aggregate: Aggregate, count: int, most: int) -> Refusal:
     return Refusal(
         "DP502",
         f"this query has {count} public groups; the policy allows {most}",
-        "Every public group is answered, empty ones too, so that their presence says nothing.",
+        "Every public group is answered, also the empty ones, so that the presence of a group "
+        "says nothing.",
         "Group more coarsely, or name the groups: WHERE key IN (...).",
         aggregate.span,
     )
@@ -33,8 +34,8 @@ def no_whole_groups(aggregate: Aggregate) -> Refusal:
     return Refusal(
         "DP303",
         f"this LEFT join keeps groups without rows, and the groups of {names} are not public",
-        "Which groups have rows is shown only where enough units do; the others cannot be told "
-        "from those that have none.",
+        "A group that is not public is shown only if enough units are in it. A group with fewer "
+        "units must look the same as a group without rows.",
         "Write JOIN, or ask the data owner to declare `values` or `values_from` for the column.",
         joins[0].span,
     )
@@ -46,7 +47,7 @@ def no_public_groups(aggregate: Aggregate) -> Refusal:
     return Refusal(
         "DP406",
         "PUBLIC_GROUPS needs groups that are public, and these are not",
-        "A group that is there because of one unit shows that the unit is in the data.",
+        "A group that exists because of one unit shows that the unit is in the data.",
         "Group by a column with public values, name the groups in WHERE key IN ('a', 'b'), "
         "or ask for LAPLACE_THRESHOLD.",
         aggregate.terms.span,

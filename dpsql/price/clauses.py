@@ -58,7 +58,7 @@ def _too_many_groups(request: Request, terms: Terms) -> Refusal:
     return Refusal(
         "DP406",
         f"a unit counts in at most {request.groups} groups here, not in {terms.groups}",
-        "In how many groups one unit counts is limited by the owner of the policy.",
+        "The owner of the policy limits in how many groups one unit counts.",
         f"max_groups_contributed = {request.groups}",
         terms.span,
     )

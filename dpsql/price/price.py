@@ -322,8 +322,8 @@ def _not_public(measurement: Measurement) -> Refusal:
         "A group can exist because of one unit. Seeing it listed shows that the unit is in the "
         "data, whatever noise its count carries. Choosing groups privately needs a delta, and "
         "this session has none.",
-        "Name the groups: WHERE key IN ('a', 'b') - every group you list is answered, empty ones "
-        "too; or ask the data owner to declare `values` for the column.",
+        "Name the groups: WHERE key IN ('a', 'b'). Every group that you list is answered, also "
+        "empty ones. Or ask the data owner to declare `values` for the column.",
         span,
     )
 
@@ -332,7 +332,7 @@ def _too_noisy() -> Refusal:
     """The noise would be wider than is drawn, and no coarser grid makes it narrower."""
     return Refusal(
         "DP204",
-        "the noise of this answer would be wider than what 2^39 rows add",
+        "the noise of this answer would be larger than what 2^39 rows add up to",
         "One unit may have so many rows, and the epsilon is so small, that the answer would be "
         "noise alone.",
         "Ask for a larger epsilon, or count units: COUNT(DISTINCT the key).",
