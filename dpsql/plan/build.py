@@ -213,7 +213,7 @@ class _Builder:
     def _listed(self, aggregate: Aggregate, cells: Cells) -> Relation:
         """The groups of a GROUP BY without aggregates, where they are public. They cost nothing."""
         names = ", ".join(aggregate.key_names)
-        self.notes.append(f"{names}: all that the policy lists; no row was looked at")
+        self.notes.append(f"{names}: all values that the policy lists; no rows were read")
         contents = [] if cells.rows is None else [cells.rows.digest]
         return self._read(cells.groups, aggregate.fields, contents)
 

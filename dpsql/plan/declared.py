@@ -60,7 +60,7 @@ def answer_from_bounds(aggregate: Aggregate, call: Aggregated) -> Declared | Non
     values = tuple(_at(value, column, end) for end in _ends(column.shape.domain))
     answer = apply("least" if call.function == "min" else "greatest", *values)
     what = f"over view {scan.view}" if scan.view else f"of {scan.table.name}.{column.name}"
-    note = f"{call.function.upper()} {what} is what the policy declares; no row was looked at"
+    note = f"{call.function.upper()} {what} is what the policy declares; no rows were read"
     return Declared(Lowered((), lambda _: answer), note)
 
 

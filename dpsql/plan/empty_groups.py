@@ -309,10 +309,10 @@ def least_units(measurement: Measurement, noises: tuple[NoiseSum, ...]) -> int:
 
 
 _HIDDEN = (
-    "only groups with enough units, by a noised number, have more than counts; one without rows does in"
-    " at most 1 of 20 answers"
+    "a group shows more than counts only if its noisy number of units is large enough; a group "
+    "without rows does so in at most 1 of 20 answers"
 )
-_SHOWN = "groups without rows are there too; what is not a count is 0 or noise in them"
+_SHOWN = "groups without rows are shown too; in them, whatever is not a count is 0 or noise"
 
 
 def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> str | None:
@@ -325,13 +325,15 @@ def note(aggregate: Aggregate, state: Above, *, public: bool, dropped: bool) -> 
     if not public:
         hidden = f"{names}: groups with too few units are hidden"
         return (
-            hidden if state is Above.NOTHING else f"{hidden}, and not in what is computed of others"
+            hidden
+            if state is Above.NOTHING
+            else f"{hidden}, and are left out of what is computed from groups"
         )
     if dropped:
-        sums = ", in sums and counts of groups too" if state is Above.MORE_AND_SUMS else ""
+        sums = ", also in sums and counts of groups" if state is Above.MORE_AND_SUMS else ""
         return (
-            f"{names}: only groups with enough units, by a noised number, take part{sums}; one without"
-            " rows does in at most 1 of 20 answers"
+            f"{names}: only groups whose noisy number of units is large enough take part{sums}; "
+            "a group without rows does so in at most 1 of 20 answers"
         )
     if state is Above.NOTHING:
         return f"{names}: all public groups are shown, those without rows too"

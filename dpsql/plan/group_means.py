@@ -137,7 +137,7 @@ class _Rows:
 
 def _note(groups: Groups) -> str:
     names = ", ".join(dict.fromkeys(groups.names))
-    return f"{names}: averaged over the number of groups with rows, which is measured"
+    return f"{names}: averaged over the groups with rows, whose number is measured"
 
 
 def _adds_up(inner: Aggregated) -> bool:

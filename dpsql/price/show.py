@@ -92,7 +92,10 @@ def search_lines(search: Search, statements: Statements) -> Iterator[str]:
         f" meant to leave about {item.half_width:.6g} units beyond it"
     )
     names = ", ".join(search.measurements)
-    yield f"      {names}: errors below are for {rungs[-1]} rows, and fall with what is found"
+    yield (
+        f"      {names}: errors below are for {rungs[-1]} rows, and become smaller if a smaller bound "
+        "is found"
+    )
     yield from _statements(part, statements)
 
 

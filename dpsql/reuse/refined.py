@@ -86,7 +86,9 @@ class Refined:
     def explain(self, names: str) -> str:
         """A line with the time of the stored numbers."""
         since = release_time(self.kept)
-        return f"refined: {names}: {since}, averaged with a new one; only the difference is paid"
+        return (
+            f"refined: {names}: {since} is averaged with a new one; only the difference is charged"
+        )
 
 
 def find_refined(store: Store, piece: Piece) -> Refined | None:

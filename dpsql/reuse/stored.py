@@ -36,7 +36,8 @@ class Stored:
     def explain(self, names: str) -> str:
         """A line with the time of the release."""
         return (
-            f"recalled: {names}: {release_time(self.kept)}, at no less accuracy; it costs nothing"
+            f"recalled: {names}: {release_time(self.kept)}, which is at least as accurate; it "
+            "costs nothing"
         )
 
 

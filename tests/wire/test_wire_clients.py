@@ -184,7 +184,7 @@ def test_notices_say_what_no_row_was_looked_at_for(conn: psycopg.Connection) -> 
     conn.add_notice_handler(lambda notice: said.append(notice.message_primary))
     for _ in range(2):
         conn.execute("SELECT DISTINCT channel FROM orders ORDER BY 1")
-    assert said == ["channel: all that the policy lists; no row was looked at"] * 2
+    assert said == ["channel: all values that the policy lists; no rows were read"] * 2
 
 
 def test_notices_say_what_it_cost(conn: psycopg.Connection) -> None:

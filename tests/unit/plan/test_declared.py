@@ -18,7 +18,7 @@ from dpsql.engines.facts import Facts
 from dpsql.service import Service, plain
 
 DASHBOARDS = World("dashboards", "shop")
-NOTE = "{0} of orders.placed is what the policy declares; no row was looked at"
+NOTE = "{0} of orders.placed is what the policy declares; no rows were read"
 
 
 def without_views(text: str) -> str:
@@ -77,7 +77,7 @@ def test_neither_data_nor_ledger_is_asked(sql: str) -> None:
 ])  # fmt: skip
 def test_what_hangs_on_rows_is_measured(sql: str) -> None:
     assert measured(sql) == 1
-    assert not any("no row was looked at" in note for note in plan_of(sql, DASHBOARDS).notes)
+    assert not any("no rows were read" in note for note in plan_of(sql, DASHBOARDS).notes)
 
 
 def test_a_level_without_keys_is_measured_like_the_others() -> None:

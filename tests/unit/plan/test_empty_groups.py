@@ -110,7 +110,7 @@ def test_notes_say_which_groups_an_answer_is_of() -> None:
     assert _plan(by_city).notes == ("city: groups with too few units are hidden",)
     for above in ("SUM(n)", "AVG(n)"):
         assert _plan(f"SELECT {above} FROM ({by_city}) AS t").notes == (
-            "city: groups with too few units are hidden, and not in what is computed of others",
+            "city: groups with too few units are hidden, and are left out of what is computed from groups",
         )
     assert _plan("SELECT COUNT(*) FROM customers").notes == ()
     spine = "SELECT p.country, COUNT(c.age) FROM countries AS p LEFT JOIN customers AS c ON p.country = c.country GROUP BY p.country"
@@ -247,4 +247,4 @@ def test_sums_beside_what_needs_rows_are_said_to_be_of_the_same_groups(
     shop: Session, values: str, said: bool
 ) -> None:
     notes = " ".join(shop.prepare(f"SELECT {values} FROM {ORDERS} AS t").plan.notes)
-    assert ("in sums and counts of groups too" in notes) is said
+    assert ("also in sums and counts of groups" in notes) is said

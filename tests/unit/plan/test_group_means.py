@@ -11,7 +11,7 @@ from dpsql.catalog.statistic import Values
 from dpsql.plan.nodes import Plan
 
 GROUPS = "(SELECT country, age, COUNT(*) AS n, SUM(age) AS s, MAX(age) AS m FROM customers GROUP BY country, age)"
-NOTE = "country, age: averaged over the number of groups with rows, which is measured"
+NOTE = "country, age: averaged over the groups with rows, whose number is measured"
 
 
 def _plan(sql: str) -> Plan:
