@@ -36,7 +36,7 @@ def left_out(policy: Policy) -> Iterator[LeftOut]:
         why = f"lead to no {unit.name}" if table.path else f"have no {key}"
         yield LeftOut(
             count_unowned_rows(table),
-            f"{{0}} rows of {name} {why}: they are nobody's, and in no answer",
+            f"{{0}} rows of {name} {why}: they belong to nobody and are in no answer",
         )
         for step in table.foreign_keys:
             yield from _leading_nowhere(policy, table, step)

@@ -99,11 +99,11 @@ def _unit_keys(policy: Policy, source: SourceDescription) -> Iterator[Requiremen
         key = ", ".join(unit.key)
         yield from _unique(
             policy, source, table, unit.key, "unit key",
-            f"unit {unit.name} has a row of {table.name} for each ({key}), but of {{0}} rows there"
-            f" with {{1}} different ({key}), {{2}} share theirs with another row",
-            f"if a {unit.name} may have several rows, {without_table(unit.name, unit.key)}, and in"
-            f" table {table.name} `unit: {unit.name}` and `max_rows_per_unit: ..`; if not, remove"
-            " the rows that are there twice",
+            f"unit {unit.name} needs one row of {table.name} for each ({key}), but of {{0}} rows "
+            f"there with {{1}} different ({key}), {{2}} have the same one as another row",
+            f"if a {unit.name} may have several rows, {without_table(unit.name, unit.key)}, and "
+            f"in table {table.name} `unit: {unit.name}` and `max_rows_per_unit: ..`; if not, "
+            "remove the duplicate rows",
         )  # fmt: skip
 
 
@@ -113,8 +113,8 @@ def _table_keys(policy: Policy, source: SourceDescription) -> Iterator[Requireme
         if table.key:
             yield from _unique(
                 policy, source, table, table.key, "table key",
-                f"the key of table {table.name} is ({', '.join(table.key)}), but of {{0}} rows with"
-                " {1} different keys, {2} share theirs with another row",
+                f"the key of table {table.name} is ({', '.join(table.key)}), but of {{0}} rows "
+                "with {1} different keys, {2} have the same key as another row",
                 "remove `key`, or name columns that tell the rows apart",
             )  # fmt: skip
 
@@ -126,8 +126,9 @@ def _referenced_keys(policy: Policy, source: SourceDescription) -> Iterator[Requ
             key = ", ".join(step.key)
             yield from _unique(
                 policy, source, policy.tables[step.references], step.key, "referenced key",
-                f"foreign keys of table {table.name} refer to ({key}) of {step.references}, but of"
-                f" {{0}} rows there with {{1}} different ({key}), {{2}} share theirs with another row",
+                f"foreign keys of table {table.name} refer to ({key}) of {step.references}, but "
+                f"of {{0}} rows there with {{1}} different ({key}), {{2}} have the same one as "
+                "another row",
                 f"let the foreign key refer to columns that tell the rows of {step.references} apart",
             )  # fmt: skip
 
@@ -144,10 +145,11 @@ def _same_units(policy: Policy, source: SourceDescription) -> Iterator[Requireme
                 "same unit", table.name, _place(policy, table.name),
                 ("same unit", table.name, *step.columns, step.references, *step.key),
                 pairs, Select(Alias(pairs, "b"), (("rows", Fold("count")),)),
-                f"({columns}) of table {table.name} leads to rows of {step.references} of the same"
-                f" {table.unit}, as `same_unit` says, but {{0}} rows lead to another one's",
-                f"remove `same_unit`; a join then says whose rows it pairs, by the key of"
-                f" {table.unit} on both sides",
+                f"`same_unit` says that ({columns}) of table {table.name} leads to rows of "
+                f"{step.references} of the same {table.unit}, but {{0}} rows lead to rows of "
+                "another one",
+                f"remove `same_unit`; joins must then compare the key of {table.unit} on both "
+                "sides",
             )  # fmt: skip
 
 
@@ -165,8 +167,8 @@ def _one_row(policy: Policy, source: SourceDescription) -> Iterator[Requirement]
             several, Select(Alias(several, "b"), numbers),
             f"a {unit.name} has one row of table {table.name} at most, but {{0}} have several,"
             " {1} rows in all",
-            "write `max_rows_per_unit: ..`, the most rows that shall count of one"
-            f" {unit.name}, and remove a `key` that says otherwise",
+            f"write `max_rows_per_unit: ..`, the most rows that count of one {unit.name}, and "
+            "remove a `key` that says otherwise",
         )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def find_loosened_terms(old: Terms, new: Terms) -> tuple[str, ...]:
         *_other_zone(old, new),
         *_wider_roles(old["sees"], new["sees"]),
         *(
-            f"unit {name}: {size} are protected together, {old['sizes'][name]} were"
+            f"unit {name}: {size} are protected together; before, {old['sizes'][name]} were"
             for name, size in new["sizes"].items()
             if size < old["sizes"].get(name, 0)
         ),
@@ -90,8 +90,9 @@ def below_spent(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...
                 epsilon = more(Fraction(spent.epsilon, NANO))
                 delta = more(Fraction(spent.delta, ATTO))
                 found[balance.account.id] = (
-                    f"the limit of {balance.account.title} is below what is spent (epsilon "
-                    f"{epsilon}, delta {delta} by adding up); write at least the limit it had"
+                    f"the limit of {balance.account.title} is below what is spent "
+                    f"(epsilon {epsilon}, delta {delta}, added up); write at least the limit "
+                    "that it had"
                 )
     return tuple(found.values())
 
@@ -141,7 +142,7 @@ def _limits(allowance: Allowance) -> list[Any]:
 def _looser_limits(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted(old.keys() - new.keys()):
         if name.startswith("table "):
-            yield f"{name}: it has no account of its own any more"
+            yield f"{name}: it no longer has an account of its own"
     for name, (epsilon, delta, composition, per) in new.items():
         if name not in old:
             if name.startswith("role "):
@@ -150,11 +151,11 @@ def _looser_limits(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[s
         before = old[name]
         for word, now, then in (("epsilon", epsilon, before[0]), ("delta", delta, before[1])):
             if Fraction(now) > Fraction(then):
-                yield f"{name}: {word} {_short(now)}, it was {_short(then)}"
+                yield f"{name}: {word} is {_short(now)}; it was {_short(then)}"
         if composition != before[2] and composition == "zcdp":
-            yield f"{name}: composition zcdp, it was basic"
+            yield f"{name}: composition is zcdp; it was basic"
         if per != before[3]:
-            yield f"{name}: it renews {_every(per)}, it did {_every(before[3])}; {_COUNTED}"
+            yield f"{name}: it renews {_every(per)}; before, {_every(before[3])}; {_COUNTED}"
 
 
 def _every(window: str | None) -> str:
@@ -168,7 +169,7 @@ def _other_zone(old: Terms, new: Terms) -> Iterator[str]:
     """A message if the time zone changed: windows then begin at other times, so they are new."""
     before = old.get("time_zone", new["time_zone"])  # terms of older versions have none
     if before != new["time_zone"]:
-        yield f"windows begin at midnight of {new['time_zone']}, they did of {before}; {_COUNTED}"
+        yield f"windows begin at midnight of {new['time_zone']}; before, of {before}; {_COUNTED}"
 
 
 def _wider_roles(
@@ -184,17 +185,17 @@ def _barer_tables(old: Terms, new: Terms) -> Iterator[str]:
     for table, unit in new["units"].items():
         before = old["units"].get(table, unit)
         if before != unit:
-            yield f"table {table}: it is {unit or 'public'}, it was {before or 'public'}"
+            yield f"table {table}: it is {unit or 'public'}; it was {before or 'public'}"
     for table, key in new["keys"].items():
         before = old.get("keys", {}).get(table, key)  # terms of older versions have none
         if before != key:
-            yield f"table {table}: a unit is told by {key}, it was by {before}"
+            yield f"table {table}: its units are told apart by {key}; before, by {before}"
     for column, identifier in new["columns"].items():
         before = old["columns"].get(column)
         if before is None:
             yield f"column {column}: it is new"
         elif before and not identifier:
-            yield f"column {column}: it is no identifier any more"
+            yield f"column {column}: it is no longer an identifier"
 
 
 def _short(number: str) -> str:

@@ -45,7 +45,7 @@ def _extremes(section: Section, problems: Problems) -> Extremes:
     if not {"range", "values", "values_from"} & (section.given.keys() | section.spoilt):
         problems.add(
             section.at("extremes"),
-            f"extremes of {section.label} are declared, and nothing declares them; "
+            f"extremes of {section.label} are `declared`, but it has neither a range nor values; "
             "write `range: [..]` or `values: [..]`, or remove extremes",
         )
     return "declared"
@@ -58,7 +58,7 @@ def _range(declared: str, section: Section, problems: Problems) -> tuple[Scalar,
     if kind_of(declared) not in _ORDERED:
         problems.add(
             section.at("range"),
-            f"range on {section.label}, whose type is {declared}; write values: [..] instead",
+            f"{section.label} has a range, but its type is {declared}; write values: [..] instead",
         )
         return None
     bounds = _scalars(words, declared, section, problems)
@@ -80,7 +80,7 @@ def _max_length(declared: str, section: Section, problems: Problems) -> int | No
     if length is not None and kind_of(declared) is not Kind.TEXT:
         problems.add(
             section.at("max_length"),
-            f"max_length on {section.label}, whose type is {declared}; remove it",
+            f"{section.label} has max_length, but its type is {declared}; remove it",
         )
     return length
 

@@ -118,7 +118,7 @@ def compose(text: str, name: str, problems: Problems) -> Node:
         raise PolicyError(f"{name}:1:1: the file is empty; `dpsql init` drafts a policy")
     if len(starts) > 1:
         place = _place(starts[1])
-        problems.add(place, "a second document; keep one and remove this `---`")
+        problems.add(place, "a second YAML document; keep one and remove this `---`")
     inner = (event for event in events if isinstance(event, NodeEvent | _ENDS))
     composer = _Composer(inner, problems)
     tree = composer.node()
@@ -181,16 +181,18 @@ class _Composer:
         """Report anchors, aliases and tags without repeating them: they may be passwords."""
         if isinstance(event, AliasEvent):
             self._problems.add(
-                place, "an alias; write the value out here, in quotes if it begins with *"
+                place, "a YAML alias; write the value out here, in quotes if it begins with *"
             )
             self.unread = True
             return
         if getattr(event, "anchor", None):
             self._problems.add(
-                place, "an anchor; remove it, or put text that begins with & in quotes"
+                place, "a YAML anchor; remove it, or put text that begins with & in quotes"
             )
         if getattr(event, "tag", None):
-            self._problems.add(place, "a tag; remove it, or put text that begins with ! in quotes")
+            self._problems.add(
+                place, "a YAML tag; remove it, or put text that begins with ! in quotes"
+            )
 
     def _entries(self, place: Place) -> Entries:
         found: dict[str, tuple[Word, Node]] = {}
@@ -199,7 +201,7 @@ class _Composer:
             value = next(nodes)
             if isinstance(key, Word) and key.plain and key.text == "<<":
                 self.unread = True
-                self._problems.add(key.place, "merge key <<; write the keys out here")
+                self._problems.add(key.place, "a YAML merge key <<; write the keys out here")
             elif isinstance(key, Word) and len(key.text) > LONGEST_NAME:
                 self.unread = True
                 self._problems.add(

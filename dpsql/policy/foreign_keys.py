@@ -62,9 +62,9 @@ def _within_a_unit(
     mine, theirs = (listing.tables[name].get("unit", str) for name in (table, target))
     if listing.public(table) or listing.public(target):
         names = " and ".join(name for name in (table, target) if listing.public(name))
-        why = f"{names} is public, so its rows are of no unit"
+        why = f"{names} is public, so its rows have no unit"
     elif mine != theirs:
-        why = f"rows of {table} are of unit {mine}, rows of {target} of unit {theirs}"
+        why = f"rows of {table} belong to unit {mine} and rows of {target} to unit {theirs}"
     elif mine in units and units[mine].is_row:
         why = f"each row is a unit {mine} of its own"
     else:

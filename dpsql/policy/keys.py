@@ -179,7 +179,7 @@ UNIT = Record(
         Key(
             "key",
             Names(bare="row"),
-            "the column or columns that tell units apart, or `row`: each row is a unit",
+            "the column or columns that tell units apart; `row` if each row is a unit",
             required=True,
         ),
         Key("group_size", Whole(1, 1_000_000), "how many units are protected together", "1"),
@@ -210,8 +210,8 @@ FOREIGN_KEY = Record(
     (
         Key("columns", Names(), "columns of this table", required=True),
         Key("references", Name(), "the table they lead to", required=True),
-        Key("key", Names(), "its columns they equal", "the key of that table"),
-        Key("same_unit", Flag(), "both rows are of one unit, on another way than this", "false"),
+        Key("key", Names(), "the columns of that table that they equal", "the key of that table"),
+        Key("same_unit", Flag(), "both rows are of one unit, by another foreign key", "false"),
     ),
 )
 TABLE_ACCOUNT = Record(
@@ -232,13 +232,13 @@ TABLE = Record(
             "unit_key",
             Names(),
             "the columns that hold the key of a unit without a table",
-            "those that are called like it",
+            "the columns named like the key",
         ),
         Key("key", Names(), "a column or columns that no two rows share", "none"),
         Key("foreign_keys", Listed(FOREIGN_KEY), "the way to the unit and to other tables", "none"),
         Key("max_rows_per_unit", Whole(1), "most rows of one unit that count", "1 if it must be"),
         Key("max_rows_per_group", Whole(1), "most rows of one unit in one group", "no limit"),
-        Key("account", TABLE_ACCOUNT, "what may be spent on this table", "as the data set"),
+        Key("account", TABLE_ACCOUNT, "what may be spent on this table", "that of the data set"),
         Key(
             "columns",
             Named(COLUMN, "columns"),
@@ -294,12 +294,7 @@ ROLE = Record(
         Key("owner", Flag(), "sees budgets and charges of all roles in dpsql's tables", "false"),
         Key("may_become", Names(single=False), "roles it may take with SET ROLE", "none"),
         Key("connections", Whole(1, 100_000), "most connections at once", "800"),
-        Key(
-            "idle_seconds",
-            Whole(1),
-            "after which an idle connection is closed",
-            "the endpoint's",
-        ),
+        Key("idle_seconds", Whole(1), "after which an idle connection is closed", "the endpoint's"),
         Key("statement_seconds", Whole(1), "after which a statement is cancelled", "never"),
         Key(
             "message_bytes", MESSAGE, "longest message, of statements and values", "the endpoint's"
@@ -312,7 +307,12 @@ ENDPOINT = Record(
         Key("connections", Whole(1, 100_000), "most connections of all roles at once", "1000"),
         Key("startup_seconds", Whole(1, 600), "after which a log-in must be over", "15"),
         Key("idle_seconds", Whole(1), "of roles that have none of their own", "never"),
-        Key("send_seconds", Whole(1, 86_400), "for which a client may take nothing", "60"),
+        Key(
+            "send_seconds",
+            Whole(1, 86_400),
+            "after which a connection is closed whose client takes nothing",
+            "60",
+        ),
         Key("message_bytes", MESSAGE, "longest message, of statements and values", "16777216"),
         Key(
             "memory",
@@ -341,7 +341,7 @@ POLICY = Record(
     "the policy",
     (
         Key("source", SOURCE, "where the data is", required=True),
-        Key("data_version", Text(), "the owner's word for: the data changed", required=True),
+        Key("data_version", Text(), "to be changed whenever the data changes", required=True),
         Key("ledger", LEDGER, "where spending is recorded"),
         Key("time_zone", Text(), "whose calendar `per` means, such as Europe/Vienna", "UTC"),
         Key("units", Named(UNIT, "units"), "who is protected", "none"),
@@ -358,7 +358,7 @@ POLICY = Record(
         Key(
             "endpoint",
             ENDPOINT,
-            "what `dpsql serve` bears of PostgreSQL clients; of several policies the first one's counts",
+            "limits of `dpsql serve` for its clients; of several policies, those of the first one hold",
         ),
         Key(
             "latency",
@@ -371,7 +371,7 @@ POLICY = Record(
             "strict_timing",
             Choice(("on", "off")),
             "whether engine statements read, join and group all rows whatever their conditions "
-            "find, and what cannot be asked so is refused",
+            "find; statements that cannot be run so are refused",
             "off",
         ),
         Key(

@@ -84,5 +84,5 @@ def listing_of(root: Section, problems: Problems) -> Listing:
     views = None if "views" in root.spoilt else root.texts("views")
     for name, word in (views or {}).items():
         if name.casefold() in {table.casefold() for table in tables}:
-            problems.add(word.place, f'view "{name}" is called like a table; rename one')
+            problems.add(word.place, f'view "{name}" has the name of a table; rename one')
     return Listing(tables, units, columns, problems, views, root.spoilt & {"tables", "units"})

@@ -99,7 +99,8 @@ def _keeping(ledger: Section, file: Path, problems: Problems) -> LedgerKeeping:
     head = None if text is None else _beside(file, text)
     if head == _ledger(ledger, file):
         problems.add(
-            ledger.at("head"), "head of the ledger is the ledger itself; name another file"
+            ledger.at("head"),
+            "the ledger itself cannot be the head of the ledger; name another file",
         )
     return LedgerKeeping(must_exist=ledger.get("must_exist", bool) or False, head=head)
 

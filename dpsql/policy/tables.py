@@ -56,8 +56,8 @@ def _unit(name: str, section: Section, listing: Listing) -> Unit:
     if table is None and not key and not section.spoilt & {"table", "key"}:
         listing.problems.add(
             section.place,
-            f"{section.label} is a row, of no table; write `table: ..`, or the key that its rows "
-            "share",
+            f"{section.label} has `key: row` but no table; write `table: ..`, or the key that "
+            "its rows share",
         )
     return Unit(name, table, key, size)
 
@@ -71,8 +71,8 @@ def _unit_table(
     if declared != name and "unit" not in holder.spoilt:
         listing.problems.add(
             section.at("table"),
-            f"{section.label} lives in table {table}, which does not say so; "
-            f"write `unit: {name}` in table {table}",
+            f"{section.label} names table {table}, but that table does not name the unit; write "
+            f"`unit: {name}` in table {table}",
         )
         return
     where = f"the key of {section.label}"
@@ -142,7 +142,8 @@ def _extent(section: Section, listing: Listing) -> None:
         for key in limits:
             if key in section.given:
                 listing.problems.add(
-                    section.at(key), f"{key} in {section.label}, which is public; remove it"
+                    section.at(key),
+                    f"{key} has no effect in {section.label}, which is public; remove it",
                 )
         return
     if "columns" not in section.given.keys() | section.spoilt:

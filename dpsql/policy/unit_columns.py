@@ -88,7 +88,7 @@ def written_key(name: str, section: Section, unit: Unit | None, listing: Listing
     where = f"unit_key of {section.label}"
     listing.has_columns(name, written, at, where)
     if unit is None:
-        listing.problems.add(at, f"{where}, which has no unit; remove it")
+        listing.problems.add(at, f"{where} has no effect, since the table has no unit; remove it")
     elif unit.table is not None:
         listing.problems.add(
             at,
@@ -146,7 +146,7 @@ def _not_onto_units(table: Table, found: dict[str, Table], unit: Unit, listing: 
         if target.max_rows_per_unit > 1:
             listing.problems.add(
                 part.at("references"),
-                f"{part.label} leads to ({', '.join(key.key)}) of {target.name}, which the rows "
-                f"of a unit {unit.name} share; remove it (`unit_key: ..` names columns that hold "
+                f"{part.label} leads to ({', '.join(key.key)}) of {target.name}, which all rows "
+                f"of one {unit.name} share; remove it (`unit_key: ..` names columns that hold "
                 "the key of the unit)",
             )

@@ -37,16 +37,19 @@ roles: {analyst: {epsilon: 1e9, session: {epsilon: 1e9}, query: {epsilon: 1e9}}}
 TOLD = {
     "unit key": (
         (
-            "unit person has a row of people for each (person_id), but of 47 rows there with 40 different"
-            " (person_id), 14 share theirs"
+            "unit person needs one row of people for each (person_id), but of 47 rows there with 40 different"
+            " (person_id), 14 have the same one"
         ),
         "write `units: {person: {key: person_id}}`, without `table`",
     ),
-    "table key": ("of 123 rows with 120 different keys, 6 share theirs", "remove `key`, or name"),
+    "table key": (
+        "of 123 rows with 120 different keys, 6 have the same key",
+        "remove `key`, or name",
+    ),
     "referenced key": (
         (
             "foreign keys of table items refer to (code) of orders, but of 120 rows there with 117"
-            " different (code), 4 share theirs"
+            " different (code), 4 have the same one"
         ),
         "columns that tell the rows of orders apart",
     ),
@@ -164,16 +167,16 @@ def test_who_is_left_out_is_told_and_true(tmp_path: Path, capsys: Output) -> Non
         if "left out" in line
     ]
     assert said == [
-        "2 rows of people have no person_id: they are nobody's, and in no answer",
-        "1 rows of orders have no person_id: they are nobody's, and in no answer",
+        "2 rows of people have no person_id: they belong to nobody and are in no answer",
+        "1 rows of orders have no person_id: they belong to nobody and are in no answer",
         (
             "1 rows of orders have a (person_id) that people lacks: each is a person of its own in answers"
             " about orders; an inner join with people leaves them out"
         ),
-        "3 rows of items lead to no person: they are nobody's, and in no answer",
-        "2 rows of profiles have no person_id: they are nobody's, and in no answer",
-        "4 rows of notes lead to no person: they are nobody's, and in no answer",
-        "1 rows of refunds have no person_id: they are nobody's, and in no answer",
+        "3 rows of items lead to no person: they belong to nobody and are in no answer",
+        "2 rows of profiles have no person_id: they belong to nobody and are in no answer",
+        "4 rows of notes lead to no person: they belong to nobody and are in no answer",
+        "1 rows of refunds have no person_id: they belong to nobody and are in no answer",
         (
             "1 rows of refunds have a (person_id) that people lacks: each is a person of its own in answers"
             " about refunds; an inner join with people leaves them out"
@@ -210,5 +213,7 @@ def test_numbers_are_counted_for_a_key_of_several_columns(tmp_path: Path) -> Non
     policy = policy.replace("range: [0, 100], nullable: true", "range: [0, 100]")
     path = written(tmp_path, "UPDATE orders SET amount = 1 WHERE person_id <= 3", policy=policy)
     (said,) = broken_data(path)
-    assert "is (person_id, amount), but of 120 rows with 114 different keys, 9 share theirs" in said
+    assert (
+        "is (person_id, amount), but of 120 rows with 114 different keys, 9 have the same" in said
+    )
     assert not_answered.__doc__

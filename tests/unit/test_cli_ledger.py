@@ -149,8 +149,8 @@ def test_edits_of_a_policy_are_held_against_the_ledger(policy: Path, capsys: Out
     )
     said = check()
     assert "weaker than when the policy was served last" in said
-    assert "the data set: epsilon 30, it was 20" in said
-    assert "role analyst: it renews every day, it did every month" in said
+    assert "the data set: epsilon is 30; it was 20" in said
+    assert "role analyst: it renews every day; before, every month" in said
     policy.write_text(text.replace("session: {epsilon: 1}", "session: {epsilon: 0.1}"))
     assert main(["check", str(policy), "--against-ledger"]) == 1
     assert "below what is spent" in capsys.readouterr().err

@@ -32,17 +32,17 @@ def edited(*changes: tuple[str, str]):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("{epsilon: 20, delta: 1e-5", "{epsilon: 30, delta: 1e-5", "the data set: epsilon 30, it was 20"),
-        ("{epsilon: 20, delta: 1e-5", "{epsilon: 20, delta: 1e-4", "the data set: delta 0.0001, it was 1e-5"),
-        ("per: month", "per: week", f"role analyst: it renews every week, it did every month; {COUNTED}"),
-        ("per: month", "per: year", f"role analyst: it renews every year, it did every month; {COUNTED}"),
-        ("    per: month\n", "", f"role analyst: it renews not at all, it did every month; {COUNTED}"),
-        ("roles:\n", "time_zone: Europe/Berlin\nroles:\n", f"windows begin at midnight of Europe/Berlin, they did of UTC; {COUNTED}"),
-        ("session: {epsilon: 1}", "session: {epsilon: 1, per: day}", f"a session of role analyst: it renews every day, it did not at all; {COUNTED}"),
-        ("query: {epsilon: 0.1}", "query: {epsilon: 0.2}", "a query of role analyst: epsilon 0.2, it was 0.1"),
+        ("{epsilon: 20, delta: 1e-5", "{epsilon: 30, delta: 1e-5", "the data set: epsilon is 30; it was 20"),
+        ("{epsilon: 20, delta: 1e-5", "{epsilon: 20, delta: 1e-4", "the data set: delta is 0.0001; it was 1e-5"),
+        ("per: month", "per: week", f"role analyst: it renews every week; before, every month; {COUNTED}"),
+        ("per: month", "per: year", f"role analyst: it renews every year; before, every month; {COUNTED}"),
+        ("    per: month\n", "", f"role analyst: it renews not at all; before, every month; {COUNTED}"),
+        ("roles:\n", "time_zone: Europe/Berlin\nroles:\n", f"windows begin at midnight of Europe/Berlin; before, of UTC; {COUNTED}"),
+        ("session: {epsilon: 1}", "session: {epsilon: 1, per: day}", f"a session of role analyst: it renews every day; before, not at all; {COUNTED}"),
+        ("query: {epsilon: 0.1}", "query: {epsilon: 0.2}", "a query of role analyst: epsilon is 0.2; it was 0.1"),
         ("group_size: 1}", "group_size: 2}", None),
         ("roles:\n", "roles:\n  intern: {epsilon: 1}\n", "role intern: it is new"),
-        (", identifier: true}", "}", "column customers.email: it is no identifier any more"),
+        (", identifier: true}", "}", "column customers.email: it is no longer an identifier"),
         ("      city: {type: text}\n", "      city: {type: text}\n      street: {type: text}\n", "column customers.street: it is new"),
         ("max_groups_per_unit: 3", "max_groups_per_unit: 5", None),
         ("query: {epsilon: 0.1}", "query: {epsilon: 0.05}", None),
@@ -68,7 +68,7 @@ def test_another_key_is_other_people():
     before = rated()
     assert before["keys"]["replies"] == "(rating) to ratings, (s)"
     assert find_loosened_terms(before, rated(("unit_key: who ", "unit_key: minutes "))) == (
-        "table logins: a unit is told by (minutes), it was by (who)",
+        "table logins: its units are told apart by (minutes); before, by (who)",
     )
     assert (
         find_loosened_terms(
@@ -86,16 +86,16 @@ def test_edits_the_other_way_round():
         return find_loosened_terms(terms_of(edited(*changes)), terms_of(BEFORE))
 
     assert back(("group_size: 1}", "group_size: 5}")) == (
-        "unit customer: 1 are protected together, 5 were",
+        "unit customer: 1 are protected together; before, 5 were",
     )
     assert back((ACCOUNT, f"{ACCOUNT}    account: {{epsilon: 2}}\n")) == (
-        "table orders: it has no account of its own any more",
+        "table orders: it no longer has an account of its own",
     )
     assert back(("max_groups_per_unit: 3", "tables: [orders]")) == (
         "role analyst: it sees countries, customers, visits",
     )
     assert back(("delta: 1e-5, composition: zcdp", "delta: 1e-5, composition: basic"))[0] == (
-        "the data set: composition zcdp, it was basic"
+        "the data set: composition is zcdp; it was basic"
     )
 
 
@@ -105,7 +105,7 @@ def test_accounts_and_roles_that_come_and_go_loosen_nothing_else():
         ("roles:\n", "roles:\n  intern: {epsilon: 1}\n"),
     )
     assert find_loosened_terms(terms_of(more), terms_of(BEFORE)) == (
-        "table orders: it has no account of its own any more",
+        "table orders: it no longer has an account of its own",
     )
     assert find_loosened_terms(terms_of(BEFORE), terms_of(more)) == ("role intern: it is new",)
 
@@ -113,7 +113,7 @@ def test_accounts_and_roles_that_come_and_go_loosen_nothing_else():
 def test_a_table_that_becomes_public():
     old, new = terms_of(BEFORE), terms_of(BEFORE)
     new["units"]["visits"] = None
-    assert find_loosened_terms(old, new) == ("table visits: it is public, it was customer",)
+    assert find_loosened_terms(old, new) == ("table visits: it is public; it was customer",)
 
 
 def test_terms_are_noted_once_and_when_they_change(ledger, clock):

@@ -54,7 +54,7 @@ def test_how_a_ledger_is_kept_from_being_lost():
     assert kept.version == small().version
     for text in ("path: a.db, head: ./a.db", f"head: {small().ledger.name}"):
         [problem] = problems(with_ledger(text))
-        assert "head of the ledger is the ledger itself" in problem
+        assert "the ledger itself cannot be the head of the ledger" in problem
 
 
 def test_time_zones():
