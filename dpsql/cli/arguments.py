@@ -36,7 +36,7 @@ def _positive(text: str) -> int:
 
 def _demo(p: argparse.ArgumentParser) -> None:
     p.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path("demo"))
-    p.add_argument("--ask", action="store_true", help="and answer five example queries")
+    p.add_argument("--ask", action="store_true", help="also answer five example queries")
 
 
 def _init(p: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def _check(p: argparse.ArgumentParser) -> None:
     p.add_argument("policy", type=Path, metavar="policy.yaml")
     p.add_argument(
         "--against-ledger", action="store_true",
-        help="and say which promises it weakens, compared with the one that was served last",
+        help="also say which promises are weaker than when the policy was served last",
     )  # fmt: skip
 
 
@@ -79,12 +79,14 @@ def _query(p: argparse.ArgumentParser) -> None:
         "--intervals", action="store_true",
         help="in CSV and Parquet, add <name>_low and <name>_high (tables and JSON have them)",
     )  # fmt: skip
-    p.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the answer there")
+    p.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the answer to this file"
+    )
     _sql(p)
 
 
 def _dialect(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--dialect", choices=DIALECTS, default="postgres", help="what SQL is written in")
+    p.add_argument("--dialect", choices=DIALECTS, default="postgres", help="the dialect of the SQL")
 
 
 def _explain(p: argparse.ArgumentParser) -> None:
@@ -95,7 +97,7 @@ def _explain(p: argparse.ArgumentParser) -> None:
     _sql(what, optional=True)
     what.add_argument(
         "--batch", type=Path, metavar="FILE",
-        help="price the statements of a file, one after the other: a whole dashboard",
+        help="price all statements of a file, one after the other, such as a whole dashboard",
     )  # fmt: skip
 
 
@@ -104,22 +106,24 @@ def _budget(p: argparse.ArgumentParser) -> None:
     _who(p)
     p.add_argument(
         "--compare", action="store_true",
-        help="and what each way of adding up would make of the same queries",
+        help="also show what the same queries cost under each way of adding up (composition)",
     )  # fmt: skip
 
 
 def _audit(p: argparse.ArgumentParser) -> None:
     _policy(p)
     p.add_argument(
-        "--noted", metavar="HASH", help="a head hash noted earlier, which must be in the chain"
+        "--noted",
+        metavar="HASH",
+        help="a head hash that was noted earlier, and that must be in the chain",
     )
     p.add_argument(
-        "--verify", action="store_true", help="only the verdict; the events are not listed"
+        "--verify", action="store_true", help="show only the verdict, not the list of events"
     )
     p.add_argument("--format", choices=FORMATS[:3], default="table")
     p.add_argument(
         "-o", "--output", type=Path, metavar="FILE",
-        help="write it there; that the ledger was exported is itself an event",
+        help="write to this file; the export is itself recorded as an event",
     )  # fmt: skip
 
 
@@ -127,57 +131,62 @@ def _ledger(p: argparse.ArgumentParser) -> None:
     p.add_argument("action", choices=("backup", "restore", "repair"))
     p.add_argument(
         "file", metavar="FILE", nargs="?", type=Path,
-        help="the backup to write, or to restore; without it, restore takes the ledger in place as "
-        "a copy that was put back by other means",
+        help="the backup to write or to restore; restore without it takes the ledger in place "
+        "as a copy that was put back by other means",
     )  # fmt: skip
     _policy(p)
     p.add_argument(
         "--head", metavar="HASH",
-        help="restore: the head noted last, elsewhere; if the backup ends with it, nothing is missing",
+        help="restore: the head that was noted last, elsewhere; if the backup ends with it, "
+        "nothing is missing",
     )  # fmt: skip
     p.add_argument(
         "--nothing-was-asked", action="store_true",
-        help="restore: state that nothing was asked after the backup; accounts are closed otherwise",
+        help="restore: state that nothing was asked after the backup; without it, accounts are "
+        "closed",
     )  # fmt: skip
-    p.add_argument("--today", metavar="DATE", help="repair: the date, to check the clock by")
+    p.add_argument("--today", metavar="DATE", help="repair: the date of today, to check the clock")
 
 
 def _serve(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--policy", type=Path, required=True, metavar="P", action="append",
-        help="may be given several times: the name of the database then chooses the policy",
+        help="may be given several times; a client then chooses the policy by the name of the "
+        "database",
     )  # fmt: skip
     p.add_argument("--host", default="127.0.0.1", metavar="HOST", help="the address to listen on")
     p.add_argument("--port", type=int, default=5433, metavar="PORT")
-    p.add_argument("--http-port", type=int, metavar="PORT", help="answer HTTP there too")
+    p.add_argument("--http-port", type=int, metavar="PORT", help="also answer HTTP on this port")
     p.add_argument("--tls-cert", type=Path, metavar="FILE", help="a certificate (chain) in PEM")
     p.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key")
     p.add_argument(
         "--log", metavar="FILE",
-        help="the operator's log, - for standard error (a file beside the first policy, when left out)",
+        help="the operator's log, or - for standard error (when left out, a file beside the "
+        "first policy)",
     )  # fmt: skip
     p.add_argument(
         "--log-format", choices=("plain", "json"), default="plain",
-        help="how its lines are written: for people, or one JSON object each",
+        help="how lines of the log are written: plain for people, json for one JSON object per "
+        "line",
     )  # fmt: skip
     p.add_argument(
         "--log-megabytes", type=_positive, default=10, metavar="N",
-        help="how long a file of it becomes before the next is begun",
+        help="how large a file of the log becomes before the next one is begun",
     )  # fmt: skip
     p.add_argument(
         "--log-files",
         type=_positive,
         default=10,
         metavar="N",
-        help="how many of its files are kept",
+        help="how many files of the log are kept",
     )
     p.add_argument(
         "--log-comments", action="store_true",
-        help="write comments before statements into the operator's log, as it holds log-ins",
+        help="write comments in front of statements, where tools name who asks, into the operator's log",
     )  # fmt: skip
     p.add_argument(
         "--allow-plain", action="store_true",
-        help="take connections from other machines without TLS",
+        help="accept connections from other machines without TLS",
     )  # fmt: skip
 
 
@@ -185,11 +194,11 @@ def _selftest(p: argparse.ArgumentParser) -> None:
     _policy(p)
     p.add_argument(
         "--samples", type=int, default=100_000, metavar="N",
-        help="how many answers about each side of a question; more find smaller faults",
+        help="how many answers to draw on each side of a question; more find smaller faults",
     )  # fmt: skip
     p.add_argument(
         "--seconds", type=float, default=math.inf, metavar="N",
-        help="about how long to try at most: what is left is then asked less often",
+        help="about how long it may take; the remaining questions are then asked less often",
     )  # fmt: skip
     p.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="how many processes"
@@ -202,15 +211,17 @@ def _user(p: argparse.ArgumentParser) -> None:
         "name",
         metavar="NAME",
         nargs="?",
-        help="the password is asked for, or read from standard input",
+        help="the user; the password is asked for, or read from standard input",
     )
     p.add_argument(
         "--token", action="store_true",
-        help="for HTTP: make a token instead of asking for a password, and print it this once",
+        help="for HTTP: make a token instead of asking for a password, and print it once",
     )  # fmt: skip
     _policy(p)
     p.add_argument(
-        "--role", metavar="R", help="whose budgets the user has; may be left out if there is one"
+        "--role",
+        metavar="R",
+        help="the role whose budgets the user has; may be left out if there is only one",
     )
 
 
@@ -219,7 +230,7 @@ def _policy(p: argparse.ArgumentParser) -> None:
 
 
 def _who(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--role", metavar="R", help="may be left out if the policy has one role")
+    p.add_argument("--role", metavar="R", help="may be left out if the policy has only one role")
     p.add_argument(
         "--session", metavar="NAME", default="default", help="whose session account is charged"
     )
@@ -233,7 +244,7 @@ def _sql(p: argparse._ActionsContainer, *, optional: bool = False) -> None:
 COMMANDS = (
     Command("demo", "write a small shop and its policy, to try dpsql on", _demo),
     Command("init", "draft a policy from a DuckDB file, Parquet or CSV files", _init),
-    Command("check", "validate a policy and hold it against its source", _check),
+    Command("check", "validate a policy and compare it with its source", _check),
     Command("prepare", "copy private tables, so that queries read few rows of a unit", _prepare),
     Command("query", "answer one SQL statement, with noise and its intervals", _query),
     Command("explain", "show plan, noise and cost of a query; spends nothing", _explain),

@@ -50,7 +50,7 @@ def run(chosen: argparse.Namespace) -> int:
     describe_views(policy, {}, datetime.now(UTC))
     for warning in (*policy.warnings, *unprepared):
         sys.stderr.write(f"warning: {warning}\n")
-    sys.stdout.write(f"{chosen.policy}: sound, and its source is what it says\n")
+    sys.stdout.write(f"{chosen.policy}: sound, and its source matches it\n")
     for line in (*_summary(policy, shelf), *(f"left out   {line}" for line in missing)):
         sys.stdout.write(f"  {line}\n")
     if chosen.against_ledger:

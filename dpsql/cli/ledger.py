@@ -98,7 +98,7 @@ def _told(found: RestoreOutcome, kept: Path | None) -> list[str]:
     lines = [f"restored: {found.because}"]
     if found.added:
         lines.append(
-            f"added what a copy had that the other had not, to {len(found.added)} accounts"
+            f"added to {len(found.added)} accounts what only one of the copies had recorded"
         )
     if found.closed:
         lines.append(

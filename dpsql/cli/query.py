@@ -21,7 +21,7 @@ from dpsql.service.settings import SETTINGS
 def run(chosen: argparse.Namespace) -> int:
     """Answer one statement, to the screen or to a file, and print its cost."""
     if chosen.format == "parquet" and chosen.output is None and sys.stdout.isatty():
-        raise Usage("Parquet is not for a screen; add -o FILE")
+        raise Usage("Parquet cannot be shown on a screen; add -o FILE")
     sql, epsilon = statement(chosen.sql), _epsilon(chosen.epsilon)
     with open_session(chosen) as session:
         if epsilon is not None:

@@ -57,12 +57,12 @@ def _verdict(findings: Sequence[Finding]) -> str:
         return "nothing was asked"
     betraying, excused = len(wrong) - len(silent), sum(bool(f.explained) for f in findings)
     said = [
-        f"{betraying} answers betray more than their charge"
+        f"{betraying} answers reveal more than their charge"
         if betraying
-        else "no answer betrays more than its charge"
+        else "no answer reveals more than its charge"
     ]
     if silent:
-        said.append(f"{len(silent)} questions were not answered, and should be")
+        said.append(f"{len(silent)} questions were not answered and should have been")
     if excused:
         said.append(f"{excused} were not answered under this policy")
     return "; ".join(said)
