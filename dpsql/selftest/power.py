@@ -93,8 +93,9 @@ def describe_powers(powers: Sequence[Power]) -> list[str]:
         )
     if blind:
         said.append(
-            f"{len(blind)} do not: half of them would notice an answer that betrays"
-            f" {statistics.median(blind):.3g} times its charge, nine of ten {_ninth(blind):.3g} times"
+            f"{len(blind)} do not: half of them would notice an answer that reveals "
+            f"{statistics.median(blind):.3g} times its charge, nine of ten {_ninth(blind):.3g} "
+            "times"
         )
     never = sum(math.isinf(p.least) for p in powers)
     if never:

@@ -22,7 +22,8 @@ class Allowed:
 
 ALLOWED: Mapping[str, Allowed] = {
     "DP306": Allowed(
-        "strict timing has no steady form for it", lambda policy: policy.limits.strict_timing
+        "its running time could depend on rows, under strict timing",
+        lambda policy: policy.limits.strict_timing,
     ),
 }
 """Allowed refusals, by code."""

@@ -36,8 +36,8 @@ def cheapest(
         raise Refused(
             Refusal(
                 "DP404",
-                f"an error of {float(wanted):.6g} costs more than one query may",
-                f"At the most that one query may cost, epsilon {float(limit):.6g}, the error is "
+                f"an error of {float(wanted):.6g} costs more than one query may cost",
+                f"For the most that one query may cost, epsilon {float(limit):.6g}, the error is "
                 f"{_widest(best):.6g}.",
                 f"SET dpsql.max_error = {_widest(best):.6g}",
             )
@@ -57,10 +57,10 @@ def cheapest(
 def _size_unknown(share: Fraction) -> Refusal:
     return Refusal(
         "DP401",
-        "max_relative_error needs to know of what size it is a share",
-        "Looking at the data to find out would itself cost.",
-        f"SET dpsql.expected_size = 5000 (an error of {float(share):.6g} is then "
-        f"{float(share * 5000):.6g})",
+        "max_relative_error is a share of an expected size, which is not set",
+        "Finding the size in the data would itself cost.",
+        "Say what size you expect: with SET dpsql.expected_size = 5000 the error is "
+        f"{float(share * 5000):.6g} ({float(share):.6g} of 5000).",
     )
 
 
@@ -69,7 +69,7 @@ def error_unknown() -> Refusal:
     return Refusal(
         "DP401",
         "an error cannot be promised while bounds are searched for",
-        "How wide the noise is depends on the bound that is found, and the price is fixed before.",
+        "The width of the noise depends on the bound that is found, but the price is fixed before.",
         "RESET dpsql.search",
     )
 

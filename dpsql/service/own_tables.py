@@ -49,7 +49,9 @@ from dpsql.sql.parse import Source, parse
 SCHEMA = "dpsql"
 NEWEST = 100_000
 """The number of records that ``dpsql.ledger`` reads from the ledger: the newest ones."""
-CUT = f"dpsql.ledger reads the newest {NEWEST:,} records; the owner's dpsql audit has all"
+CUT = (
+    f"dpsql.ledger shows the newest {NEWEST:,} records; the owner sees all of them with dpsql audit"
+)
 _NAMED = re.compile(rf'["`]?\b{SCHEMA}\b["`]?\s*\.|\b{ESTIMATE}\b', re.IGNORECASE)
 
 _COLUMNS: dict[str, Columns] = {
@@ -125,7 +127,7 @@ def _no_table(name: str, known: Sequence[str], place: Span | None) -> Refusal:
     return Refusal(
         "DP104",
         f'there is no private table "{name}"',
-        "What may still be asked is about a table that the policy lists for this role.",
+        "Only tables that the policy lists for this role can be asked about.",
         f"Known: {', '.join(known)}.",
         place,
     )

@@ -200,7 +200,7 @@ class Service:
                     "DP604",
                     "the data is not what the policy was verified for",
                     "What protects people rests on what the policy declares of the data.",
-                    "The data's owner learns more from `dpsql check`.",
+                    "The data's owner finds the details with `dpsql check`.",
                 )
             )
 

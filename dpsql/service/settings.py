@@ -95,12 +95,14 @@ SETTINGS: dict[str, Setting] = {
         Setting("epsilon", _positive, "what each query costs, up to the policy's limit"),
         Setting("delta", _probability, "the delta of each query, up to the policy's limit"),
         Setting(
-            "max_error", _positive, "spend only what keeps every count and sum within this, 95 %"
+            "max_error",
+            _positive,
+            "spend only as much as keeps the error of every count and sum within this, 95 %",
         ),
         Setting(
             "mechanism",
             _word("auto", "laplace", "geometric", "gaussian"),
-            "the noise; auto takes what is predicted to err least",
+            "the kind of noise; auto takes the one with the smallest predicted error",
         ),
         Setting("dialect", _word(*DIALECTS), "the SQL that statements are written in"),
         Setting("intervals", _switch, "add <name>_low and <name>_high columns, 95 %"),
@@ -109,19 +111,21 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "max_relative_error",
             _positive,
-            "as max_error, as a share of expected_size: 0.02 is two per cent",
+            "like max_error, but as a share of expected_size: 0.02 is two per cent",
         ),
-        Setting("expected_size", _positive, "about how large answers are, which you know or guess"),
+        Setting(
+            "expected_size", _positive, "the expected size of answers, as you know or guess it"
+        ),
         Setting(
             "search",
             _switch,
-            "find out privately, for a tenth of the price, how much of a unit should count",
+            "choose privately, for a tenth of the price, how much of a unit counts",
         ),
         Setting("nonnegative", _switch, "show counts below zero as zero, and their intervals too"),
         Setting(
             "consistent",
             _switch,
-            "make totals of an answer the sums of its groups, at no more error",
+            "make the totals of an answer equal to the sums of its groups, without more error",
         ),
         Setting(
             "empty_groups",

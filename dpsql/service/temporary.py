@@ -96,15 +96,18 @@ def _created(settings: Settings, view: TemporaryView, catalog: Catalog, *, again
     others = tuple(v for v in settings.views if v.name.casefold() != view.name.casefold())
     if view.name.casefold() in taken or view.name.lower().startswith("pg_"):
         raise Refused(
-            _taken(view.name, "A temporary view hides nothing of the policy or the catalog.")
+            _taken(
+                view.name,
+                "A temporary view must not hide a table or view of the policy or the catalog.",
+            )
         )
     if len(others) < len(settings.views) and not again:
-        raise Refused(_taken(view.name, "This session has a view of that name."))
+        raise Refused(_taken(view.name, "This session already has a view of that name."))
     if len(others) >= MOST or len(view.sql) > LONGEST or len(view.name) > LONGEST_NAME:
         raise Refused(_too_many())
     problems = twice(_shape(view, by_name((*others, view)), catalog))
     if problems:
-        why = "Each column of a view has a name of its own."
+        why = "Each column of a view must have its own name."
         raise Refused(Refusal("DP106", f"the view {problems[0]}", why))
     return replace(settings, views=(*others, view))
 
@@ -113,7 +116,10 @@ def _dropped(settings: Settings, names: list[str], *, missing: bool) -> Settings
     known = {view.name.casefold() for view in settings.views}
     for name in names:
         if name.casefold() not in known and not missing:
-            why = "Views of the policy are its owner's; a session drops those that it has created."
+            why = (
+                "Views of the policy belong to its owner. A session can drop only views that it "
+                "has created."
+            )
             raise Refused(Refusal("DP104", f'there is no temporary view "{name}"', why))
     gone = {name.casefold() for name in names}
     return replace(
@@ -122,7 +128,7 @@ def _dropped(settings: Settings, names: list[str], *, missing: bool) -> Settings
 
 
 def _taken(name: str, why: str) -> Refusal:
-    return Refusal("DP106", f'"{name}" is another\'s name', why, "Choose another name.")
+    return Refusal("DP106", f'the name "{name}" is already taken', why, "Choose another name.")
 
 
 def _too_many() -> Refusal:
@@ -130,5 +136,5 @@ def _too_many() -> Refusal:
         "DP115",
         f"a session has at most {MOST} temporary views of {LONGEST} characters",
         "They are kept in memory for as long as the session lasts.",
-        "DROP VIEW those that are not needed any more.",
+        "DROP VIEW those that you do not need any more.",
     )

@@ -103,7 +103,7 @@ def test_every_question_passes_in_a_short_run(
     command = ["selftest", "--policy", str(POLICY), "--seconds", str(SHORT), "--jobs", "1"]
     code, said = main(command), capsys.readouterr()
     assert code == 0, said.out[-4_000:] + said.err
-    assert said.out.endswith("no answer betrays more than its charge\n")
+    assert said.out.endswith("no answer reveals more than its charge\n")
     assert "questions show who is missing: half of them would notice" in said.out
     assert len(said.out.splitlines()) >= len(by_question) // step
 

@@ -68,7 +68,7 @@ def test_a_table_with_an_account_is_charged_when_it_is_read(session):
 
 def test_accuracy_as_a_share_of_an_expected_size(session):
     session.execute("SET dpsql.max_relative_error = 0.02")
-    with pytest.raises(Refused, match=r"DP401.*of what size"):
+    with pytest.raises(Refused, match=r"DP401.*share of an expected size"):
         session.prepare("SELECT COUNT(*) FROM customers")
     session.execute("SET dpsql.expected_size = 5000")
     plan = session.prepare("SELECT COUNT(*) FROM customers")

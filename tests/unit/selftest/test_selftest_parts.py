@@ -131,8 +131,8 @@ def test_the_command_says_what_it_found(
 ) -> None:
     one = selftest.Finding("orders", "alone", "COUNT", 0.91, Claim(1, 0), 2_000)
     for findings, code, words in (
-        ([one], 0, "no answer betrays more"),
-        ([one, replace(one, bound=1.2)], 1, "1 answers betray more"),
+        ([one], 0, "no answer reveals more"),
+        ([one, replace(one, bound=1.2)], 1, "1 answers reveal more"),
         ([replace(one, shape="the engine failed")], 1, "the engine failed"),
         ([replace(one, samples=0, unanswered="DP107: f")], 1, "1 questions were not answered"),
         (
@@ -209,7 +209,7 @@ def test_power_is_told_of_both_sorts_of_questions() -> None:
         " narrow, nine of ten 2.00 times"
     )
     assert silent == (
-        "3 do not: half of them would notice an answer that betrays 3 times its charge, nine of ten inf times"
+        "3 do not: half of them would notice an answer that reveals 3 times its charge, nine of ten inf times"
     )
     assert never == "1 have too few samples to notice anything but errors"
     assert len(describe_powers(seen)) == len(describe_powers(blind[:1])) == 1
