@@ -128,7 +128,10 @@ class Face:
             try:
                 await asyncio.sleep(attempt.queue())
             except TooMany:
-                why, instead = "Others from this address were wrong too.", "Ask again in a second."
+                why, instead = (
+                    "Several wrong tokens came from this address.",
+                    "Ask again in a second.",
+                )
                 return _wrong(429, "too many wrong tokens", why, instead)
         return known
 
@@ -332,7 +335,7 @@ def _stopped(reason: Reason) -> Response:
     if reason == "timeout":
         why, instead = "The policy says how long a statement may take.", "Ask for less at once."
         return _wrong(504, "the statement took too long", f"{why} {_CHARGED}", instead)
-    why, instead = "The server ends.", "Send it again when it is back."
+    why, instead = "The server is shutting down.", "Send it again when the server is back."
     return _wrong(503, "the statement was stopped", f"{why} {_CHARGED}", instead)
 
 

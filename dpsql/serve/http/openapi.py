@@ -127,15 +127,15 @@ _DATABASE: dict[str, Any] = {
     "description": "where several policies are served and know the token, the name of one's database",
 }
 _WRONG = {
-    "400": "the request is not what is described here",
+    "400": "the request does not have the form that is described here",
     "401": "the token is missing or unknown",
     "404": "there is no database of this name",
     "403": "an account has too little left, or this is for owners",
     "413": "the request is too large",
     "422": "the statement is refused",
     "429": "too many statements of this log-in wait, or many tokens from this address were wrong",
-    "500": "it could not be finished; nothing is known of rows from this",
-    "503": "the server ends; what was not begun is not charged",
+    "500": "it could not be finished; this says nothing about rows",
+    "503": "the server is shutting down; what was not begun is not charged",
     "504": "it took longer than its role may; what it was charged stays charged",
 }
 
@@ -202,11 +202,13 @@ def description() -> dict[str, Any]:
             },
             "/readyz": {
                 "get": {
-                    "summary": "whether it can answer: within 2 seconds, looked at once a second",
+                    "summary": "whether it can answer, checked once a second and within 2 seconds",
                     "security": [],
                     "responses": {
                         "200": _said("it can", _json(_READY)),
-                        "503": _said("it cannot: what does not work", _json(_READY)),
+                        "503": _said(
+                            "it cannot answer; the parts that do not work are named", _json(_READY)
+                        ),
                     },
                 }
             },
