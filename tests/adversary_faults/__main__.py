@@ -21,17 +21,17 @@ from tests.adversary_faults.plant import environment, plant
 PAGE = """\
 # How long the adversary takes to find planted faults
 
-Faults were planted in a copy of dpsql, one at a time. They were written before the [adversary](adversary.md) had met
-them, and by somebody else. It was then widened where it missed one, in general ways: other statements, worlds and
-judges, which know of no fault.
+Faults were planted in a copy of dpsql, one at a time. Somebody else wrote them, before the [adversary](adversary.md) was
+tried on them. Where the adversary missed one, it was then widened in general ways: with other statements, worlds and
+judges, none of which knows of a fault.
 
 Each fault was attacked with seed 1 until something was found. *Attacked* says where: inside one process
 (`--only inside`), at endpoints (`--only endpoints`), or both by turns, which is what `make faults` does.
-*Seconds* are by the clock, for 240 to 400 at most, on a machine with two processors and five to twenty other programs that
-worked all the time: an attacker had a sixth to a half of one processor. *Of processors* is what it used of them in that
-time; waits for deadlines, of ten seconds or so, come on top. The adversary was widened between hunts, so not all of them met the
-same one: the last hunt of each fault counts. Some faults are found by what they cause beside what they were
-planted for. What was not found in that time may be found later.
+*Seconds* are by the clock, with a limit of 240 to 400. The machine had two processors, and five to twenty other programs
+worked all the time, so an attacker had a sixth to a half of one processor. *Of processors* is the processor time that it
+used; waits for deadlines, of ten seconds or so, come on top. The adversary was widened between hunts, so not all faults were
+attacked by the same version: the last hunt of each fault counts. Some faults are found by a side effect, and not by what
+they were planted for. A fault that was not found in that time may be found later.
 
 `python -m tests.adversary_faults --table docs/planted_faults.md` writes this page from what `make faults` keeps.
 

@@ -23,11 +23,12 @@ _HEAD = """# Random changes of the code, and who notices them
 
 `make mutants` draws single changes of the code (an operator, a constant, a condition, a statement left out)
 from `privacy`, `plan`, `release`, `ledger`, `serve` and `engines/duckdb/guard` in turn. Each judge tries a change by itself:
-unit tests (with conformance and golden files), laws, and the adversary. `tests/README.md` says how. This page
-is made by `python -m tests.mutation report`; what is said of survivors is in `tests/mutation/judgements.toml`.
+unit tests (with conformance and golden files), laws, and the adversary. `tests/README.md` says how.
+`python -m tests.mutation report` writes this page; the judgements of survivors are in `tests/mutation/judgements.toml`.
 
-A survivor is *equivalent* where no input shows the change, *harmless* where what shows is neither an answer, a
-charge, a refusal nor a promise of the documentation, and a *gap* where a test was missing, which is named.
+A survivor is a change that no judge noticed. It is *equivalent* if no input shows the change. It is *harmless* if the
+change shows in no answer, charge or refusal and breaks no promise of the documentation. It is a *gap* if a test was
+missing; that test is named.
 """
 
 
