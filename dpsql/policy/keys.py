@@ -192,7 +192,7 @@ COLUMN = Record(
         Key("nullable", Flag(), "whether values may be missing", "false"),
         Key("identifier", Flag(), "never shown and never a group key", "false"),
         Key("range", Values(2), "least and greatest value; others count as the nearer one", "none"),
-        Key("values", Values(), "every value there is, as public knowledge", "none"),
+        Key("values", Values(), "every value of the column, as public knowledge", "none"),
         Key("values_from", Text(), "`table.column` of a public table that lists them", "none"),
         Key(
             "extremes",
@@ -242,7 +242,7 @@ TABLE = Record(
         Key(
             "columns",
             Named(COLUMN, "columns"),
-            "the columns there are",
+            "the columns that dpsql may use",
             "all, if the table is public",
         ),
         Key("description", Text(), "a note for analysts", "none"),
@@ -305,8 +305,8 @@ ENDPOINT = Record(
     "endpoint",
     (
         Key("connections", Whole(1, 100_000), "most connections of all roles at once", "1000"),
-        Key("startup_seconds", Whole(1, 600), "after which a log-in must be over", "15"),
-        Key("idle_seconds", Whole(1), "of roles that have none of their own", "never"),
+        Key("startup_seconds", Whole(1, 600), "the time in which a log-in must end", "15"),
+        Key("idle_seconds", Whole(1), "for roles without a value of their own", "never"),
         Key(
             "send_seconds",
             Whole(1, 86_400),
@@ -343,9 +343,9 @@ POLICY = Record(
         Key("source", SOURCE, "where the data is", required=True),
         Key("data_version", Text(), "to be changed whenever the data changes", required=True),
         Key("ledger", LEDGER, "where spending is recorded"),
-        Key("time_zone", Text(), "whose calendar `per` means, such as Europe/Vienna", "UTC"),
+        Key("time_zone", Text(), "the zone of the windows of `per`, such as Europe/Vienna", "UTC"),
         Key("units", Named(UNIT, "units"), "who is protected", "none"),
-        Key("tables", Named(TABLE, "tables"), "the tables there are", required=True),
+        Key("tables", Named(TABLE, "tables"), "the tables that dpsql may use", required=True),
         Key(
             "views",
             Named(Text(), "queries"),

@@ -97,15 +97,19 @@ SETTINGS: dict[str, Setting] = {
         Setting(
             "max_error",
             _positive,
-            "spend only as much as keeps the error of every count and sum within this, 95 %",
+            "spend only as much as keeps the error of every count and sum within this, 19 times in 20",
         ),
         Setting(
             "mechanism",
             _word("auto", "laplace", "geometric", "gaussian"),
             "the kind of noise; auto takes the one with the smallest predicted error",
         ),
-        Setting("dialect", _word(*DIALECTS), "the SQL that statements are written in"),
-        Setting("intervals", _switch, "add <name>_low and <name>_high columns, 95 %"),
+        Setting("dialect", _word(*DIALECTS), "the dialect of SQL that statements are written in"),
+        Setting(
+            "intervals",
+            _switch,
+            "add columns <name>_low and <name>_high, the ends of 95 % intervals",
+        ),
         Setting("fresh", _switch, "ask, and pay, for new noise instead of a stored answer"),
         Setting("session", _named, "the session account that is charged, by its name"),
         Setting(

@@ -75,9 +75,9 @@ def _record(name: str, about: str, node: str, example: str) -> AggregateRecord:
 RECORDS = (
     _record(
         "bool_and",
-        "`BOOL_AND(c)`, `EVERY(c)`: FALSE where some rows are (EXPLAIN says how many)",
+        "`BOOL_AND(c)`, `EVERY(c)`: FALSE if some rows are FALSE (EXPLAIN says how many)",
         "LogicalAnd",
         "BOOL_AND(flag)",
     ),
-    _record("bool_or", "`BOOL_OR(c)`: TRUE where some rows are", "LogicalOr", "BOOL_OR(x > 1)"),
+    _record("bool_or", "`BOOL_OR(c)`: TRUE if some rows are TRUE", "LogicalOr", "BOOL_OR(x > 1)"),
 )
