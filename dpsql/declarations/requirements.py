@@ -33,6 +33,7 @@ from dpsql.ir.statements import Alias, Fold, Name, Number, Op, Query, Read, Sele
 from dpsql.plan.table_scans import declared_columns, scan_all, stored_columns
 from dpsql.policy.model import Policy, Table
 from dpsql.policy.source import SourceDescription, TableDescription
+from dpsql.policy.types import Kind
 from dpsql.policy.unit_columns import without_table
 
 Key = tuple[str, ...]
@@ -42,7 +43,9 @@ IDENTICAL = frozenset(
         "UBIGINT", "HUGEINT", "DATE", "TIMESTAMP", "UUID",
     }
 )  # fmt: skip
-"""Types of the engine whose equal values are identical, also after a cast to the declared type."""
+"""Types of the engine whose equal values are identical, also after a cast to a type of that kind."""
+WIDE = frozenset({"BIGINT", "UBIGINT", "HUGEINT"})
+"""Types of whole numbers of which several are read as the same double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +183,10 @@ def _unique(
     key = tuple(sorted(key))  # so that a key that is named in two orders is looked up once
     there = source.tables.get(table.name, TableDescription({}))
     held = [there.columns.get(name, "") for name in key]
-    if set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):
+    read = _read_apart(table, key, held)
+    if read and set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):
         return
-    for form, columns in _compared(table, key, held):
+    for form, columns in _compared(table, key, read=read):
         rows = _count_by_key(table, key, columns)
         shared = Op(">", (Name("n"), Number(1)))
         numbers = (
@@ -209,12 +213,20 @@ def _count_by_key(table: Table, key: Key, columns: tuple[Column, ...]) -> Query:
 
 
 def _compared(
-    table: Table, key: Key, held: list[str]
+    table: Table, key: Key, *, read: bool
 ) -> Iterator[tuple[Literal["stored", "declared"], tuple[Column, ...]]]:
-    """A key as it is stored, and also as statements read it where a cast may make values equal."""
+    """A key as it is stored, and also as statements read it where that may make values equal."""
     yield "stored", stored_columns(key)
-    if not set(held) <= IDENTICAL | {"VARCHAR"}:
+    if not read:
         yield "declared", declared_columns(table)
+
+
+def _read_apart(table: Table, key: Key, held: list[str]) -> bool:
+    """Whether statements read different stored values of each part of a key as different values."""
+    if not set(held) <= IDENTICAL | {"VARCHAR"}:
+        return False
+    doubles = (name in table.columns and table.columns[name].kind is Kind.DOUBLE for name in key)
+    return not any(name in WIDE and double for name, double in zip(held, doubles, strict=True))
 
 
 def _place(policy: Policy, table: str) -> str:

@@ -45,7 +45,7 @@ FAULTS = (
         (
             Edit(
                 "declarations/requirements.py",
-                "    if set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):",
+                "    if read and set(held) <= IDENTICAL and any(columns <= set(key) for columns in there.unique):",
                 "    if set(held) <= IDENTICAL:",
             ),
         ),

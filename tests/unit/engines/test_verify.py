@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,12 @@ def test_without_its_verification_broken_data_is_served(
     assert not refused(path)
 
 
+BIG = 1 << 53
+"""The first whole number whose successor is read as the same double."""
 CASTS = {
+    "whole numbers": ("BIGINT", "double", str(BIG), str(BIG + 1), str(BIG + 2)),
+    "unique whole numbers": ("UBIGINT PRIMARY KEY", "double", str(BIG), str(BIG + 1), str(BIG + 2)),
+    "small whole numbers": ("INTEGER", "double", "7", "7", "8"),
     "decimals": ("DECIMAL(18, 2)", "double", "1.00", "1.00", "1.01"),
     "zeros": ("DOUBLE", "double", "0.0", "-0.0", "1.0"),
     "instants": (
@@ -113,6 +119,45 @@ def test_keys_are_compared_as_statements_compare_them(case: str, tmp_path: Path)
                 connection.execute(f"INSERT INTO places VALUES ('{value}', 1)")
         (place / "policy.yaml").write_text(policy)
         assert refused(place / "policy.yaml") is broken
+
+
+JOINED = (
+    POLICY.split("tables:")[0]
+    + """tables:
+  people: {unit: person, columns: {person_id: {type: bigint}, x: {type: double}}}
+  places: {public: true, key: k, columns: {k: {type: double}}}
+"""
+    + POLICY[POLICY.index("accounts:") :]
+)
+MET = "SELECT COUNT(*) FROM people JOIN places ON people.x = places.k"
+
+
+def met(place: Path, people: int) -> tuple[int, Fraction]:
+    """How many public rows so many people meet, and how far one person is said to move that number."""
+    place.mkdir()
+    with duckdb.connect(str(place / "small.duckdb")) as connection:
+        connection.execute(
+            f"CREATE TABLE people AS SELECT i AS person_id, {BIG}::DOUBLE AS x FROM range({people}) r(i)"
+        )
+        connection.execute("CREATE TABLE places (k BIGINT PRIMARY KEY)")
+        connection.execute(f"INSERT INTO places VALUES ({BIG}), ({BIG + 1})")
+    (place / "policy.yaml").write_text(JOINED)
+    with opens(place / "policy.yaml") as service:
+        session = service.session()
+        (part,) = session.prepare(MET).parts
+        (count,) = session.execute(MET).table.column(0).to_pylist()
+        return count, part.noised[0].sensitivity.l1
+
+
+def test_a_key_that_is_believed_as_it_is_stored_moves_more_than_is_priced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: whole numbers that are read as one double are taken for two keys."""
+    with pytest.raises(DataBreaksPolicy):
+        met(tmp_path / "verified", 2)
+    monkeypatch.setattr(declarations, "WIDE", frozenset())
+    (two, priced), (one, _) = met(tmp_path / "two", 2), met(tmp_path / "one", 1)
+    assert two - one > priced
 
 
 def looked(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
