@@ -6,9 +6,10 @@ weigh more than its bound.
 
 Claim: where ``steady`` is true, every evaluation of the relation on the same data has the same
     rows.
-Assumes: the data does not change while a statement runs.
+Assumes: the data does not change while a statement runs. A view of the source that makes a row from
+    several rows is known as ``computed`` (``engines.duckdb.definitions``).
 Argument: expressions are functions of a row. Windows and aggregates are listed here only where
-    neither the order of equal rows nor the order of addition decides.
+    neither the order of equal rows nor the order of addition decides, and so are views.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import assert_never
 from dpsql.catalog.aggregates import AGGREGATES
 from dpsql.catalog.record import Steady
 from dpsql.ir.expressions import Aggregated, Window
-from dpsql.ir.relations import Aggregate, Relation, Windowed, walk_relations
+from dpsql.ir.relations import Aggregate, Relation, Scan, Windowed, walk_relations
 from dpsql.policy.types import Kind
 
 _OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
@@ -28,6 +29,8 @@ _OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 def steady(relation: Relation) -> bool:
     """Whether rows do not depend on the order in which an engine reads them."""
     for part in walk_relations(relation):
+        if isinstance(part, Scan) and part.table.computed:
+            return False
         if isinstance(part, Windowed) and not all(map(_window, part.windows)):
             return False
         if isinstance(part, Aggregate) and not all(map(_aggregated, part.calls)):

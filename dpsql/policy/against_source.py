@@ -274,6 +274,7 @@ def _with_held_types(
 ) -> Iterator[tuple[str, Table]]:
     """The tables, with ``held_as_read`` set for columns stored in the type they are read as.
 
+    ``computed`` is set for views that compute a row from several rows.
     Values that do not fit into that type are read as NULL, so columns that may have such values
     become nullable. Both ends of a foreign key are read in the same way: if one of them is stored
     in another type, neither counts as stored in the type it is read as.
@@ -301,7 +302,13 @@ def _with_held_types(
             )
             for column in table.columns.values()
         }  # fmt: skip
-        yield name, replace(table, columns=columns)
+        yield name, replace(table, columns=columns, computed=_is_computed(table, description))
+
+
+def _is_computed(table: Table, description: SourceDescription) -> bool:
+    """Whether the table, or a table on its path to the unit, is a view that adds rows up."""
+    names = (table.name, *(step.references for step in table.path))
+    return any(description.tables[name].computed for name in names)
 
 
 _WHOLE = frozenset(

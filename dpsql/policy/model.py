@@ -81,6 +81,8 @@ class Table:
     """For a public table with open data: the most rows that share the values of some columns."""
     content: int | None = None
     """For a public table with open data: a digest of its rows."""
+    computed: bool = False
+    """Set once the source is open: whether two readings of its rows may differ in last digits."""
 
     @property
     def public(self) -> bool:

@@ -45,7 +45,8 @@ class TableDescription:
 
     ``columns`` maps names to the engine's types, in the order of the table. ``unique`` has the
     column sets of its PRIMARY KEY and UNIQUE constraints. ``unsteady`` says why its rows depend on
-    more than the source itself; it is empty if they do not.
+    more than the source itself; it is empty if they do not. ``computed`` says that it is a view that
+    makes a row from several rows, so that two readings may differ in the last digits of values.
     """
 
     columns: Mapping[str, str]
@@ -53,6 +54,7 @@ class TableDescription:
     unique: tuple[frozenset[str], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     unsteady: str = ""
+    computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

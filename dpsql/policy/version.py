@@ -61,6 +61,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "account": _TERMS,
         "fan_outs": _WORK,  # not in the policy; its effect on a measurement is in that one's key
         "content": _WORK,  # not in the policy; measurements that read the table have it in their key
+        "computed": _WORK,  # not in the policy; its effect on bounds is in a measurement's key
     },
     m.Column: {
         "name": _ANSWERS,

@@ -9,7 +9,7 @@ Argument: the definition of a view, and the expression of a generated column, is
     no rows by the order in which they come. The same holds for the views that it reads.
     ``check_macros`` refuses a file that gives a function of the engine another meaning.
 Assumes: the functions in ``STEADY`` depend on their arguments alone. Sums of doubles may differ in
-    their last digits, as they do from run to run over a table.
+    their last digits from one reading to another: ``computed_views`` names the views with such values.
 """
 
 from __future__ import annotations
@@ -103,6 +103,42 @@ def unsteady(cursor: duckdb.DuckDBPyConnection) -> dict[str, str]:
         if reason:
             why[name.lower()] = f"it {reason}"
     return _with_readers(why, reads)
+
+
+def computed_views(cursor: duckdb.DuckDBPyConnection) -> frozenset[str]:
+    """Views (in lower case) whose values may differ from one reading to another. Reads no row.
+
+    Claim: any other relation that ``unsteady`` does not name has the same values in each reading.
+    Assumes: the file does not change.
+    Argument: the order in which threads meet rows decides the last digits of a sum or mean of
+        doubles, and which of several equal values (both zeros) stands for a group. Without sums,
+        groups and DISTINCT, a row of a view is made of one row of each relation that it reads.
+    """
+    found, reads = dict[str, str](), dict[str, set[str]]()
+    for name, _, sql in cursor.execute(f"{_VIEWS} WHERE {_HERE}").fetchall():
+        stated = _VIEW.fullmatch(sql or "")
+        try:
+            nodes = list(_nodes(query_tree(stated[1] if stated else "")))
+        except Unreadable:
+            found[name.lower()] = ""
+            continue
+        read = {str(n["table_name"]).lower() for n in nodes if n.get("type") == "BASE_TABLE"}
+        reads.setdefault(name.lower(), set()).update(read)
+        if any(map(_puts_together, nodes)):
+            found[name.lower()] = ""
+    return frozenset(_with_readers(found, reads))
+
+
+def _puts_together(node: Node) -> bool:
+    """Whether a part of a query computes one row from several rows."""
+    every = node.get("setop_type") == "UNION" and node.get("setop_all")
+    return (
+        bool(node.get("group_expressions"))
+        or node.get("aggregate_handling") == "FORCE_AGGREGATES"
+        or str(node.get("function_name", "")).lower() in _AGGREGATES
+        or node.get("type") == "DISTINCT_MODIFIER"
+        or (node.get("type") == "SET_OPERATION_NODE" and not every)
+    )
 
 
 def _listing(relations: Iterable[tuple[str, str]]) -> Listing:

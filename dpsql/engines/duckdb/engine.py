@@ -20,7 +20,7 @@ from dpsql.engines.duckdb import allocator
 from dpsql.engines.duckdb.allowlist import NotListed, StatementCheck
 from dpsql.engines.duckdb.allowlist.generated import GENERATED
 from dpsql.engines.duckdb.collations import BYTE_BY_BYTE, collations
-from dpsql.engines.duckdb.definitions import check_macros, unsteady
+from dpsql.engines.duckdb.definitions import check_macros, computed_views, unsteady
 from dpsql.engines.duckdb.fetch import fetch
 from dpsql.engines.duckdb.lockdown import lock
 from dpsql.engines.duckdb.write import write, write_rows
@@ -121,7 +121,7 @@ class DuckDB:
             columns.setdefault(table, {})[column] = engine_type
             not_null.setdefault(table, set()).update([] if nullable else [column])
         cursor = self._root.cursor()
-        why = unsteady(cursor)
+        why, made = unsteady(cursor), computed_views(cursor)
         for table, types in columns.items():
             types.update(collations(cursor, table, types))
         unique: dict[str, list[frozenset[str]]] = {}
@@ -131,17 +131,14 @@ class DuckDB:
             " AND database_name = current_database() AND schema_name = current_schema()"
         ).fetchall():
             unique.setdefault(table, []).append(frozenset(names))
-        return SourceDescription(
-            {
-                name: TableDescription(
-                    found_columns,
-                    frozenset(not_null[name]),
-                    tuple(unique.get(name, ())),
-                    unsteady=why.get(name.lower(), ""),
-                )
-                for name, found_columns in columns.items()
-            }
-        )
+        tables = {
+            name: TableDescription(
+                found_columns, frozenset(not_null[name]), tuple(unique.get(name, ())),
+                unsteady=why.get(name.lower(), ""), computed=name.lower() in made,
+            )
+            for name, found_columns in columns.items()
+        }  # fmt: skip
+        return SourceDescription(tables)
 
     def measure(self, sql: str, parameters: Mapping[str, Value]) -> ExactRows:
         """Run a generated statement and seal its integers.

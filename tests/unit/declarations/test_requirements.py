@@ -97,9 +97,11 @@ SAID_OF_DATA = {
     (model.Unit, "group_size"): "group size",
 }
 """What each part of a policy says of the data; ``extremes`` says what to answer, not what is there."""
-NAMES = {"name", "columns", "description", "account", "fan_outs", "content", "held_as_read"}
-"""``fan_outs`` and ``content`` are looked up of public tables, ``held_as_read`` is read from the catalog of
-the source: nobody declares them."""
+NAMES = {
+    "name", "columns", "description", "account", "fan_outs", "content", "held_as_read", "computed",
+}  # fmt: skip
+"""``fan_outs`` and ``content`` are looked up of public tables, ``held_as_read`` and ``computed`` are read from
+the catalog of the source: nobody declares them."""
 
 
 def test_every_part_of_a_policy_that_speaks_of_data_is_listed() -> None:

@@ -11,7 +11,7 @@ import dpsql
 from dpsql.diagnostics.refusal import SourceMismatch
 from dpsql.engines.duckdb import copies, definitions
 from dpsql.engines.duckdb import engine as engine_module
-from dpsql.engines.duckdb.definitions import STEADY, unsteady
+from dpsql.engines.duckdb.definitions import STEADY, computed_views, unsteady
 from dpsql.engines.duckdb.engine import DuckDB
 from dpsql.engines.duckdb.inspect import describe
 from dpsql.policy.load import load
@@ -131,6 +131,37 @@ def test_views_of_the_file_alone_are_read(tmp_path: Path) -> None:
     assert tables["today"].unsteady
 
 
+ADDED_UP = (
+    "SELECT id, sum(age) AS total FROM stored GROUP BY id",
+    "SELECT DISTINCT id FROM stored",
+    "SELECT city FROM stored GROUP BY ALL",
+    "SELECT id FROM stored UNION SELECT id FROM other.far",
+    "SELECT id FROM stored EXCEPT ALL SELECT id FROM other.far",
+    "SELECT id, max(age) OVER (PARTITION BY city) AS top FROM stored",
+    "SELECT * FROM stored WHERE age > (SELECT avg(age) FROM stored)",
+    "WITH q AS (SELECT count(*) AS n FROM stored) SELECT id FROM stored, q",
+    "SELECT s.id FROM stored s JOIN totals USING (id)",
+)
+ROW_BY_ROW = (
+    "SELECT id, age + 1 AS age FROM stored WHERE city = 'A' ORDER BY id",
+    "SELECT id FROM stored UNION ALL SELECT id FROM other.far",
+    "SELECT s.id, rank() OVER (ORDER BY age) AS r FROM stored s JOIN older USING (id)",
+    "SELECT * FROM stored WHERE id IN (SELECT id FROM other.far)",
+    "VALUES (1, 'a')",
+)
+
+
+@pytest.mark.parametrize("query", [*ADDED_UP, *ROW_BY_ROW])
+def test_views_that_make_a_row_of_several_rows_are_found(query: str, tmp_path: Path) -> None:
+    first = "CREATE VIEW totals AS SELECT id, sum(age) AS total FROM stored GROUP BY id"
+    made(
+        tmp_path, first, f"CREATE VIEW v AS {query}", "CREATE VIEW w AS SELECT id AS a FROM v x(id)"
+    )
+    tables = describe(tmp_path / "data.duckdb").tables
+    assert tables["v"].computed is tables["w"].computed is (query in ADDED_UP)
+    assert not tables["stored"].computed
+
+
 LATER = (
     "SELECT id, age FROM stored UNION ALL"
     " SELECT 5, 90 FROM range(400) WHERE now()::TIMESTAMP > TIMESTAMP '2999-01-01'"
@@ -206,3 +237,4 @@ def test_what_the_engine_writes_otherwise_is_not_believed(tmp_path: Path) -> Non
             "SELECT view_name, schema_name, 'CREATE WIDE VIEW v AS SELECT 1;' FROM duckdb_views()",
         )
         assert "cannot be read" in unsteady(cursor)["v"]
+        assert computed_views(cursor) == {"v"}

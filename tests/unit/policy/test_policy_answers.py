@@ -146,6 +146,7 @@ EDITS: Mapping[tuple[type, str], Edit] = {
     (m.Table, "account"): _table(account=replace(MORE, epsilon=Fraction(15))),
     (m.Table, "fan_outs"): _table(fan_outs={("amount",): 2}),
     (m.Table, "content"): _table(content=7),
+    (m.Table, "computed"): _table(computed=True),
     (m.Column, "name"): _column("orders", "placed", name="day"),
     (m.Column, "declared"): _column("orders", "amount", declared="decimal(12, 2)"),
     (m.Column, "kind"): _column("orders", "amount", kind=Kind.INTEGER),
