@@ -60,6 +60,20 @@ def _check(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _refresh(p: argparse.ArgumentParser) -> None:
+    p.add_argument("policy", type=Path, metavar="policy.yaml")
+    which = p.add_mutually_exclusive_group()
+    which.add_argument(
+        "--data-version", metavar="V",
+        help="the new data_version (when left out, the next whole number, or today's date)",
+    )  # fmt: skip
+    which.add_argument(
+        "--same-rows", action="store_true",
+        help="state that the file was written anew with the same rows: data_version and stored "
+        "answers stay",
+    )  # fmt: skip
+
+
 def _prepare(p: argparse.ArgumentParser) -> None:
     _policy(p)
     p.add_argument(
@@ -245,6 +259,7 @@ COMMANDS = (
     Command("demo", "write a small shop and its policy, to try dpsql on", _demo),
     Command("init", "draft a policy from a DuckDB file, Parquet or CSV files", _init),
     Command("check", "validate a policy and compare it with its source", _check),
+    Command("refresh", "take new data into use, under a new data_version", _refresh),
     Command("prepare", "copy private tables, so that queries read few rows of a unit", _prepare),
     Command("query", "answer one SQL statement, with noise and its intervals", _query),
     Command("explain", "show plan, noise and cost of a query; spends nothing", _explain),

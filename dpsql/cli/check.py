@@ -9,18 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dpsql.cli import terminal
+from dpsql.cli.compared import ComparedData, compare_data
 from dpsql.cli.exits import ANSWERED
 from dpsql.cli.opened import open_existing_ledger as stored_ledger
 from dpsql.cli.opened import operator_log
-from dpsql.cli.terminal import Progress
-from dpsql.diagnostics.refusal import DataBreaksPolicy, PolicyError, SourceMismatch
-from dpsql.engines.duckdb import copies
-from dpsql.engines.duckdb.engine import DuckDB
-from dpsql.engines.facts_file import FactsFile
-from dpsql.engines.findings import find_broken_declarations, not_answered
-from dpsql.engines.verify import verify
+from dpsql.diagnostics.refusal import LedgerFailed, PolicyError
+from dpsql.ledger.data_notes import find_change
 from dpsql.ledger.terms import below_spent, find_loosened_terms, terms_of
-from dpsql.policy.against_source import compare
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy, Unit
 from dpsql.policy.prepared_copies import PreparedCopies
@@ -34,28 +29,36 @@ def run(chosen: argparse.Namespace) -> int:
     """
     policy = load(chosen.policy)
     with operator_log(chosen.policy):
-        engine = DuckDB(policy.source.path, policy.limits, copies.place(policy))
-        try:
-            source = engine.describe()
-            policy = compare(policy, source)
-            shelf, unprepared = copies.read(policy, engine.prepared)
-            try:
-                stored = FactsFile(policy.source.path, engine.state)
-                verify(policy, source, engine, shelf, stored, Progress(sys.stderr))
-            except DataBreaksPolicy:
-                raise SourceMismatch(*find_broken_declarations(policy, source, engine)) from None
-            missing = not_answered(policy, engine)
-        finally:
-            engine.close()
+        found = compare_data(policy)
+    policy = found.policy
     describe_views(policy, {}, datetime.now(UTC))
-    for warning in (*policy.warnings, *unprepared):
+    stale, unknown = _stale(found)
+    for warning in (*policy.warnings, *found.unprepared, *stale, *unknown):
         sys.stderr.write(f"warning: {warning}\n")
-    sys.stdout.write(f"{chosen.policy}: sound, and its source matches it\n")
-    for line in (*_summary(policy, shelf), *(f"left out   {line}" for line in missing)):
+    but = ", but stored answers are about older data" if stale else ""
+    sys.stdout.write(f"{chosen.policy}: sound, and its source matches it{but}\n")
+    missing = (f"left out   {line}" for line in found.missing)
+    for line in (*_summary(policy, found.shelf), *missing):
         sys.stdout.write(f"  {line}\n")
     if chosen.against_ledger:
         sys.stdout.writelines(f"{line}\n" for line in _against_ledger(policy))
     return ANSWERED
+
+
+def _stale(found: ComparedData) -> tuple[list[str], list[str]]:
+    """What is said of data that changed while its version did not, and where that is not known.
+
+    Raises if the policy refuses such data. A ledger is only read, and is not made.
+    """
+    try:
+        ledger = stored_ledger(found.policy)
+        if ledger is None:
+            return [], []
+        with closing(ledger):
+            said = find_change(found.policy, ledger, found.content)
+    except LedgerFailed as error:
+        return [], [f"whether the data changed while data_version did not is not known: {error}"]
+    return ([], []) if said is None else ([said], [])
 
 
 def _against_ledger(policy: Policy) -> list[str]:

@@ -134,7 +134,8 @@ def _introduce(endpoint: ServiceEndpoint) -> None:
             f'role "{role}" has no usable password and no user: nobody can log in as it '
             f"(dpsql user add NAME --role {role})", sys.stderr,
         )  # fmt: skip
-    for line in endpoint.snapshot.service.unprepared:
+    service = endpoint.snapshot.service
+    for line in (*service.unprepared, *([service.stale] if service.stale else [])):
         terminal.say(line, sys.stderr)
 
 
@@ -211,6 +212,8 @@ def _reload(endpoints: Sequence[ServiceEndpoint], server: Server) -> list[Outcom
         if outcome.problems:
             stays = f"version {outcome.version} of the policy stays in force"
             terminal.say(f'database "{outcome.database}": {stays}', sys.stderr)
+        elif said := outcome.endpoint.snapshot.service.stale:
+            terminal.say(said, sys.stderr)
     taken = [f'database "{o.database}", policy {o.version}' for o in outcomes if not o.problems]
     if taken:
         terminal.say(f"reloaded: {'; '.join(taken)}", sys.stderr)

@@ -72,6 +72,7 @@ _ALL = (
     Code("DP602", PARAMETER, "a role the policy does not list"),
     Code("DP603", PARAMETER, "a source that does not match the policy"),
     Code("DP604", PARAMETER, "data that does not keep what the policy declares"),
+    Code("DP605", PARAMETER, "data that changed while `data_version` did not"),
     # DP9xx: not the analyst's fault
     Code("DP901", INTERNAL, "the engine could not finish"),
     Code("DP902", INTERNAL, "the ledger cannot be written"),

@@ -250,3 +250,21 @@ class DataBreaksPolicy(SourceMismatch):
             "DP604: the data does not keep what the policy declares of it, so no question is answered;"
             " the data's owner learns more from `dpsql check`"
         )
+
+
+class DataChanged(SourceMismatch):
+    """The data changed while its version did not, and the policy says ``stale: refuse``.
+
+    The message names the policy and the version, and nothing of the data.
+    """
+
+    code = "DP605"
+    sqlstate = CODES["DP605"].sqlstate
+
+    def __init__(self, policy: str, version: str) -> None:
+        """``policy`` is the name of its file."""
+        super().__init__(
+            f'DP605: {named(policy)}: the data changed while data_version stayed "{version}", and the policy'
+            " says `stale: refuse`, so no question is answered; the data's owner runs"
+            f" `dpsql refresh {named(policy)}`"
+        )

@@ -1,7 +1,10 @@
 """The outcomes of look-ups in a database file, kept in a file beside it for the next opening.
 
-Claim: the outcomes that are read here were written by the owner's side, and found in this same
-    database file, which is unchanged since.
+The digest of the database is kept there too, so that a large file is read once for each of its
+states, not at each opening.
+
+Claim: the outcomes and the digest that are read here were written by the owner's side, and found in
+    this same database file, which is unchanged since.
 Assumes: the system enforces the modes of files, and changes a time of a file that is written.
 Argument: the file belongs to the user who runs this, to the database's owner or to root, and nobody
     else may write or read it. It is opened without following a link, and the owner is read from the
@@ -21,10 +24,12 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 
-FORMAT = 1
+from dpsql.diagnostics.refusal import SourceMismatch
+
+FORMAT = 2
 MOST_BYTES, MOST_ENTRIES = 1 << 20, 5_000
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -41,12 +46,16 @@ class State:
     @classmethod
     def of(cls, database: Path) -> State:
         """The state of the file, and of its write-ahead log."""
-        paths = (database, database.with_name(f"{database.name}.wal"))
-        files = [path.stat() for path in paths if path.exists()]
+        files = [path.stat() for path in _files(database)]
         return cls(
             "/".join(f"{f.st_dev}-{f.st_ino}-{f.st_size}-{f.st_mtime_ns}" for f in files),
             "/".join(str(f.st_ctime_ns) for f in files),
         )
+
+
+def _files(database: Path) -> list[Path]:
+    """The files of a database: the file itself, and its write-ahead log if there is one."""
+    return [p for p in (database, database.with_name(f"{database.name}.wal")) if p.exists()]
 
 
 class FactsFile:
@@ -57,8 +66,29 @@ class FactsFile:
         self._database, self._state = database, state
         self._said = f"{state.content} {state.touched}"
         self._path = database.with_name(f"{database.name}.verified")
-        self._known = self._read()
+        self._known, self._content = self._read()
         self._new: dict[str, int] = {}
+        self._unsaved = False
+
+    def content(self) -> str:
+        """A digest of the bytes of the database and its log; a copy of them has the same.
+
+        It is for comparisons only. Others see it under a key alone (``ledger.data_notes``), because
+        whoever knows all rows but one could try out the last one. Raises if the file is no longer
+        the one that was opened.
+        """
+        if not self._content:
+            found = sha256()
+            for path in _files(self._database):
+                if path.stat().st_size:
+                    with path.open("rb") as file:
+                        found.update(file_digest(file, "sha256").digest())
+            if State.of(self._database).content != self._state.content:
+                raise SourceMismatch(
+                    f"{self._database}: the database was written to meanwhile; open it again"
+                )
+            self._content, self._unsaved = found.hexdigest(), True
+        return self._content
 
     def get(self, query: str) -> int | None:
         """Whether the query had no row, or its number; None if that was not kept."""
@@ -66,14 +96,17 @@ class FactsFile:
 
     def put(self, query: str, found: int) -> None:
         """Record an outcome: whether there was no row, or a number."""
-        self._new[_digest(query)] = found
+        self._new[_digest(query)], self._unsaved = found, True
 
     def save(self) -> None:
         """Keep new outcomes if the database is unchanged and the folder can be written."""
         known = {**self._known, **self._new}
-        if not self._new or len(known) > MOST_ENTRIES or State.of(self._database) != self._state:
+        changed = State.of(self._database) != self._state
+        if not self._unsaved or len(known) > MOST_ENTRIES or changed:
             return
-        document = json.dumps({"format": FORMAT, "database": self._said, "found": known})
+        document = json.dumps(
+            {"format": FORMAT, "database": self._said, "content": self._content, "found": known}
+        )
         with suppress(OSError):
             number, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
             try:
@@ -84,17 +117,24 @@ class FactsFile:
                 Path(name).unlink(missing_ok=True)
                 raise
 
-    def _read(self) -> Mapping[str, int]:
+    def _read(self) -> tuple[Mapping[str, int], str]:
+        """The outcomes that were kept, and the digest of the database; "" if none was kept."""
         text = self._text()
         try:
             document = json.loads(text)
         except ValueError:
-            return {}
+            return {}, ""
         match document:
-            case {"format": 1, "database": self._said, "found": dict() as found, **rest}:
-                return found if not rest and _well_formed(found) else {}
+            case {
+                "format": 2,
+                "database": self._said,
+                "content": str() as content,
+                "found": dict() as found,
+                **rest,
+            } if not rest and _well_formed(found) and _DIGEST.fullmatch(content or "0" * 64):
+                return found, content
             case _:
-                return {}
+                return {}, ""
 
     def _text(self) -> str:
         """The text of the file if nobody else can have written it; otherwise empty."""

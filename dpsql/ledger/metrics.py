@@ -44,6 +44,10 @@ POLICY = Metric(
     "dpsql_policy_info", "gauge", "1, with the version of the policy that is in force.",
     {"database": (), "version": ()},
 )  # fmt: skip
+STALE = Metric(
+    "dpsql_data_stale", "gauge", "1 if the data changed while `data_version` did not, else 0.",
+    {"database": ()},
+)  # fmt: skip
 READABLE = Metric("dpsql_ledger_readable", "gauge", "1 if the ledger could be read, else 0.")
 RECORDS = Metric("dpsql_ledger_records", "gauge", "Records in the ledger.")
 BYTES = Metric("dpsql_ledger_bytes", "gauge", "Size of the ledger on the disk.")
@@ -55,7 +59,7 @@ METRICS: Mapping[str, Metric] = {
             for name, about, _ in _QUANTITIES
             for quantity in ("epsilon", "delta")
         ),
-        STATEMENTS, ANSWER_SECONDS, CHARGE_SECONDS, BUILD, POLICY, READABLE, RECORDS, BYTES,
+        STATEMENTS, ANSWER_SECONDS, CHARGE_SECONDS, BUILD, POLICY, STALE, READABLE, RECORDS, BYTES,
     )
 }  # fmt: skip
 """All metrics of a policy and its ledger.

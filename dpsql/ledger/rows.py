@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from dpsql.ledger.chain import START, Record, next_record
 from dpsql.ledger.charge import Charge
 from dpsql.ledger.states import State
-from dpsql.ledger.store import Kept, Note, RecallKey
+from dpsql.ledger.store import DataNote, Kept, Note, RecallKey
 
 PAGE = 1000
 CLOCK, CLOSED = MARKS = ("clock", "closed")
@@ -331,6 +331,15 @@ def last_terms(db: Database) -> dict[str, Any] | None:
     for content in of_owner(db):
         if content.get("terms") is not None:
             return dict(content["terms"])
+    return None
+
+
+def data_note(db: Database, version: str) -> DataNote | None:
+    """The note of the data under a data version that was made last."""
+    for content in of_owner(db):
+        noted = content.get("data", {})
+        if noted.get("version") == version:
+            return DataNote(version, str(noted["content"]))
     return None
 
 

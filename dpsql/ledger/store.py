@@ -74,6 +74,15 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class DataNote:
+    """The data that is served under a data version, see ``data_notes.py``."""
+
+    version: str
+    content: str
+    """A keyed digest of the data."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """The result of ``verify``. ``head`` is the last hash, which should be noted elsewhere."""
 
@@ -162,11 +171,16 @@ class Ledger(Protocol):
         about: str,
         loosened: Sequence[str] = (),
         windows: Find | None = None,
+        data: DataNote | None = None,
     ) -> None:
         """Add a record of the owner with new terms, see ``terms.py``.
 
-        Earlier spending is carried into ``windows``, see ``carry.py``.
+        Earlier spending is carried into ``windows``, see ``carry.py``. ``data`` is noted with it.
         """
+        ...
+
+    def data_note(self, version: str) -> DataNote | None:
+        """The data that was noted last under a data version; None if none was."""
         ...
 
     def to_carry(self, windows: Find) -> Mapping[str, Charge]:

@@ -28,7 +28,17 @@ from dpsql.ledger.replay import Replay, verify_records
 from dpsql.ledger.rows import Database
 from dpsql.ledger.shortage import out_of_budget
 from dpsql.ledger.states import State, may
-from dpsql.ledger.store import Clock, Hold, Kept, Ledger, Note, Releases, Size, Verification
+from dpsql.ledger.store import (
+    Clock,
+    DataNote,
+    Hold,
+    Kept,
+    Ledger,
+    Note,
+    Releases,
+    Size,
+    Verification,
+)
 from dpsql.privacy.cost import Cost
 
 T = TypeVar("T")
@@ -204,6 +214,7 @@ class TableLedger(Ledger, abc.ABC):
         about: str,
         loosened: Sequence[str] = (),
         windows: Find | None = None,
+        data: DataNote | None = None,
     ) -> None:
         """Add a record of the owner, with the charges carried into ``windows``."""
 
@@ -211,9 +222,17 @@ class TableLedger(Ledger, abc.ABC):
             content = {"owner": about, "time": rows.stamp(self._now(db)), "terms": terms}
             weaker = {"loosened": list(loosened)} if loosened else {}
             carried = {} if windows is None else carry(db, windows)
-            rows.append(db, OWNER, content | weaker | carried)
+            read = (
+                {} if data is None else {"data": {"version": data.version, "content": data.content}}
+            )
+            rows.append(db, OWNER, content | weaker | carried | read)
 
         self._write(note)
+
+    def data_note(self, version: str) -> DataNote | None:
+        """The data that was noted last under a data version; None if none was."""
+        with self._read() as db:
+            return rows.data_note(db, version)
 
     def to_carry(self, windows: Find) -> Mapping[str, Charge]:
         """The charges that would be carried into these windows, by the identity of each."""
@@ -233,7 +252,8 @@ class TableLedger(Ledger, abc.ABC):
     def secret(self) -> bytes:
         """Random bytes that stay the same for the life of the ledger and for all who open it.
 
-        They are created at the first call. They do not protect rows: see ``Decoys``.
+        They are created at the first call. They are used for the salts of log-ins
+        (``serve.salts``), and for notes of the data (``data_notes``).
         """
         with self._read() as db:
             known = rows.secret(db)

@@ -17,7 +17,7 @@ from dpsql.ledger.accounts import Find, accounts_for, present_windows
 from dpsql.ledger.charge import ATTO, NANO, Charge
 from dpsql.ledger.filter import admits
 from dpsql.ledger.shortage import more
-from dpsql.ledger.store import Ledger
+from dpsql.ledger.store import DataNote, Ledger
 from dpsql.policy.model import Allowance, Policy, Table
 
 Terms = Mapping[str, Any]
@@ -97,19 +97,25 @@ def below_spent(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...
     return tuple(found.values())
 
 
-def adopt(policy: Policy, ledger: Ledger, now: datetime) -> tuple[str, ...]:
+def adopt(
+    policy: Policy, ledger: Ledger, now: datetime, data: DataNote | None = None
+) -> tuple[str, ...]:
     """Note the terms of the policy if they are new; returns the promises that they weaken.
 
     If they begin other windows, the spending since these windows began is carried into them. Raises
-    ``PolicyError``, and notes nothing, if a limit is below what is spent.
+    ``PolicyError``, and notes nothing, if a limit is below what is spent. ``data`` is data that is
+    served under its version for the first time; it is noted too.
     """
     terms, known = terms_of(policy), ledger.terms()
     if known is not None and known == json.loads(json.dumps(terms)):
+        if data is not None:
+            ledger.note_terms(known, "data noted", data=data)
         return ()
     if problems := below_spent(policy, ledger, now):
         raise PolicyError(*(f"{policy.path.name}: {problem}" for problem in problems))
     weaker = () if known is None else find_loosened_terms(known, terms)
-    ledger.note_terms(terms, _about(known, terms), weaker, _edited_windows(policy, known, now))
+    windows = _edited_windows(policy, known, now)
+    ledger.note_terms(terms, _about(known, terms), weaker, windows, data)
     return weaker
 
 

@@ -137,6 +137,7 @@ SIZE = Text(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", "4GB")
 MESSAGE = Whole(1_000, 1_000_000_000)
 WINDOWS = Choice(("day", "week", "month", "year"))
 COMPOSITIONS = Choice(("zcdp", "basic"))
+STALE = Choice(("warn", "refuse"))
 
 SOURCE = Record(
     "source",
@@ -342,6 +343,7 @@ POLICY = Record(
     (
         Key("source", SOURCE, "where the data is", required=True),
         Key("data_version", Text(), "to be changed whenever the data changes", required=True),
+        Key("stale", STALE, "what to do when data changed and `data_version` did not", "warn"),
         Key("ledger", LEDGER, "where spending is recorded"),
         Key("time_zone", Text(), "the zone of the windows of `per`, such as Europe/Vienna", "UTC"),
         Key("units", Named(UNIT, "units"), "who is protected", "none"),

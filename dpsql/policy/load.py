@@ -89,6 +89,7 @@ def _policy(root: Section, file: Path, problems: Problems) -> Policy:
         limits=limits,
         latency=_latency(root),
         front=_front(root, file),
+        stale="refuse" if root.get("stale", str) == "refuse" else "warn",
         views={name: View(name, word.text) for name, word in (listing.views or {}).items()},
         places=_places(listing),
     )

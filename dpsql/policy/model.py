@@ -273,6 +273,8 @@ class Policy:
     latency: Latency | None = None
     front: Front = field(default_factory=lambda: Front(Path("policy.users")))
     views: Mapping[str, View] = field(default_factory=dict)
+    stale: Literal["warn", "refuse"] = "warn"
+    """What happens when the data changed while ``data_version`` did not."""
     warnings: tuple[str, ...] = ()
     places: Mapping[tuple[str, ...], str] = field(default_factory=dict, compare=False)
     """The places of ``(table,)``, ``(view,)`` and ``(table, column)``, as ``file:line:column``."""

@@ -42,6 +42,7 @@ FIELDS: Mapping[type, Mapping[str, Part]] = {
         "latency": _WORK,
         "front": _WORK,
         "views": _TERMS,  # a measurement is named by the query that the view stands for
+        "stale": _WORK,
         "warnings": _WORK,
         "places": _WORK,
     },

@@ -13,6 +13,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from dpsql.diagnostics.operation.events import DataStale, record
 from dpsql.diagnostics.operation.gauges import GAUGES, page
 from dpsql.diagnostics.refusal import LedgerFailed, PolicyError, Refusal, Refused, SourceMismatch
 from dpsql.engines.duckdb import copies
@@ -27,6 +28,7 @@ from dpsql.engines.verify import Progress, verify, with_public_facts
 from dpsql.execution import execution
 from dpsql.ledger import metrics
 from dpsql.ledger.accounts import Account, accounts_for
+from dpsql.ledger.data_notes import find_change, new_note
 from dpsql.ledger.open import open_ledger
 from dpsql.ledger.store import Clock, Ledger
 from dpsql.ledger.terms import adopt
@@ -74,6 +76,10 @@ class Service:
             None  # which version of the policy's file a reload read
         )
         self.stored_facts: FactsFile | None = None
+        self.content = ""
+        """The digest of the data; "" for a service over other data than that of a policy's file."""
+        self.stale: str | None = None
+        """What the owner is told about data that changed while its version did not."""
         self.shelf, self.unprepared = copies.read(policy, engine.prepared)
         self.facts = facts or verify(policy, engine.describe(), engine, self.shelf)
         policy = with_public_facts(policy, self.facts)
@@ -98,12 +104,13 @@ class Service:
             checked = compare(policy, source)
             shelf, _ = copies.read(checked, engine.prepared)
             stored = FactsFile(policy.source.path, engine.state)
+            content = stored.content()
             facts = verify(checked, source, engine, shelf, stored, progress)
             ledger = open_ledger(checked, clock)
             try:
                 found = cls(checked, engine, ledger, clock=clock, facts=facts)
-                adopt(checked, ledger, clock())
-                found.stored_facts = stored
+                found.stored_facts, found.content = stored, content
+                found.note_data()
                 found.tools.postprocessor.open()  # so that it fails now, not after a charge
                 return found
             except BaseException:
@@ -146,8 +153,19 @@ class Service:
             postprocessor=self.tools.postprocessor,
         )  # fmt: skip
         found.counters, found.stored_facts = self.counters, self.stored_facts
-        found.read_from = written
+        found.read_from, found.content = written, self.content
         return found
+
+    def note_data(self) -> None:
+        """Note policy and data in the ledger where they are new, and find out whether data is stale.
+
+        Raises ``DataChanged`` if the data changed under its version and the policy refuses that.
+        """
+        policy = self.policy
+        self.stale = find_change(policy, self.ledger, self.content)
+        adopt(policy, self.ledger, self.clock(), new_note(policy, self.ledger, self.content))
+        if self.stale is not None:
+            record(DataStale(policy.front.database, policy.data_version))
 
     def take_over(self) -> None:
         """Note in the ledger that this policy is in force from now on.
@@ -160,7 +178,7 @@ class Service:
             raise PolicyError(
                 f"{path}: the file was written while it was read; reload it once it is whole"
             )
-        adopt(self.policy, self.ledger, self.clock())
+        self.note_data()
 
     def session(
         self, role: str | None = None, name: str = "default", *, behind: str | None = None
@@ -228,6 +246,9 @@ class Service:
                 *metrics.single(metrics.BUILD, 1, version=version("dpsql")),
                 *metrics.single(
                     metrics.POLICY, 1, database=policy.front.database, version=policy.version
+                ),
+                *metrics.single(
+                    metrics.STALE, self.stale is not None, database=policy.front.database
                 ),
                 *self._ledger_lines(tuple(found.values())),
                 *self.counters.lines(), *metrics.CHARGES.lines(), *GAUGES.lines(),

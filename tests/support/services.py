@@ -24,7 +24,7 @@ from dpsql.ledger.accounts import Account, Find
 from dpsql.ledger.balance import Balance
 from dpsql.ledger.chain import Record
 from dpsql.ledger.charge import Charge
-from dpsql.ledger.store import Hold, Kept, Note, Releases, Verification
+from dpsql.ledger.store import DataNote, Hold, Kept, Note, Releases, Verification
 from dpsql.policy.load import load
 from dpsql.policy.model import Policy
 from dpsql.policy.source import SourceDescription
@@ -113,8 +113,11 @@ class FreeLedger:
 
     def note_terms(
         self, terms: Mapping[str, object], about: str, loosened: Sequence[str] = (),
-        windows: Find | None = None,
+        windows: Find | None = None, data: DataNote | None = None,
     ) -> None: ...  # fmt: skip
+
+    def data_note(self, version: str) -> DataNote | None:
+        return None
 
     def to_carry(self, windows: Find) -> Mapping[str, Charge]:
         return {}

@@ -90,6 +90,16 @@ class PolicyActive(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DataStale(Event):
+    """The data changed while its ``data_version`` did not. Stored answers are about the older data."""
+
+    level: ClassVar[int] = logging.WARNING
+    repeats: ClassVar[str | None] = ""
+    database: str
+    data_version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reloaded(Event):
     """A policy and its users were read again, and are in force."""
 
@@ -274,7 +284,7 @@ class LogResumed(Event):
 EVENTS: Mapping[str, type[Event]] = {
     kind.name(): kind
     for kind in (
-        Started, Stopped, PolicyActive, Reloaded, ReloadFailed, LoggedIn, LoginFailed, Disconnected,
+        Started, Stopped, PolicyActive, DataStale, Reloaded, ReloadFailed, LoggedIn, LoginFailed, Disconnected,
         ConnectionEnded, HttpRequest, StatementRefused, StatementStopped, Commented, Incident, Defect, LedgerUnusable,
         WorkerKilled, ReadinessChanged, Repeated, LogResumed,
     )

@@ -84,6 +84,12 @@ def read(policy: Policy, document: str | None) -> tuple[PreparedCopies, tuple[st
     return PreparedCopies({n: companion(t) for n, t in known.items()}, keyed), said
 
 
+def prepared_tables(policy: Policy, document: str | None) -> tuple[str, ...]:
+    """The private tables of the policy of which a document lists copies, valid or not."""
+    named = {} if document is None else json.loads(document).get("tables", {})
+    return tuple(t.name for t in policy.tables.values() if not t.public and t.name in named)
+
+
 def prepare(policy: Policy, tables: Sequence[str]) -> list[CopyReport]:
     """Write copies of these tables, and keep those that are still valid; all of them or none.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 import pytest
@@ -183,7 +183,7 @@ def test_the_same_data_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert 0 < looked(path, monkeypatch) < first / 2, "what another policy needs is looked up"
     kept = tmp_path / "small.duckdb.verified"
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert set(json.loads(kept.read_text())) == {"format", "database", "found"}
+    assert set(json.loads(kept.read_text())) == {"format", "database", "content", "found"}
 
 
 def test_other_data_is_looked_up_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,12 +211,13 @@ SPOILT: Mapping[str, Callable[[Path], object]] = {
     "a link": lambda p: (p.rename(p.with_name("elsewhere")), p.symlink_to(p.with_name("elsewhere"))),
     "no text of ours": lambda p: _lied(p, lambda d: "{"),
     "a list": lambda p: _lied(p, lambda d: "[]"),
-    "another form": lambda p: _lied(p, lambda d: d | {"format": 2}),
+    "another form": lambda p: _lied(p, lambda d: d | {"format": 3}),
     "another state": lambda p: _lied(p, lambda d: d | {"database": d["database"] + "1"}),
     "one thing more": lambda p: _lied(p, lambda d: d | {"more": 1}),
     "no mapping": lambda p: _lied(p, lambda d: d | {"found": [*d["found"]]}),
     "a number": lambda p: _lied(p, lambda d: d | {"found": dict.fromkeys(d["found"], 1)}),
     "no digest": lambda p: _lied(p, lambda d: d | {"found": d["found"] | {"x": True}}),
+    "no digest of the data": lambda p: _lied(p, lambda d: d | {"content": "x"}),
     "too long": lambda p: p.write_bytes(p.read_bytes() + b" " * facts_file.MOST_BYTES),
     "not there": lambda p: p.unlink(),
 }  # fmt: skip
@@ -282,3 +283,37 @@ def test_a_database_that_changed_under_an_open_one_is_not_opened(tmp_path: Path)
             opens(path)
         assert service.session().execute("SELECT COUNT(*) FROM people").table.num_rows == 1
     assert refused(path)
+
+
+def test_the_digest_is_that_of_the_bytes_that_were_opened(tmp_path: Path) -> None:
+    written(tmp_path)
+    database = tmp_path / "small.duckdb"
+    state = State.of(database)
+    first = FactsFile(database, state).content()
+    log = tmp_path / "small.duckdb.wal"
+    log.touch()
+    assert FactsFile(database, State.of(database)).content() == first, (
+        "an empty log changes nothing"
+    )
+    log.write_bytes(b"x")
+    with pytest.raises(SourceMismatch, match="was written to meanwhile"):
+        FactsFile(database, state).content()
+    assert FactsFile(database, State.of(database)).content() != first
+
+
+def test_the_digest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, read = written(tmp_path), list[object]()
+    real = facts_file.file_digest
+
+    def digest(file: BinaryIO, name: str) -> object:
+        read.append(name)
+        return real(file, name)
+
+    monkeypatch.setattr(facts_file, "file_digest", digest)
+    opens(path).close()
+    opens(path).close()
+    assert len(read) == 1
+    with duckdb.connect(str(tmp_path / "small.duckdb")) as connection:
+        connection.execute("CREATE TABLE more (x INTEGER)")
+    opens(path).close()
+    assert len(read) == 2

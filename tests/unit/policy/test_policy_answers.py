@@ -125,6 +125,7 @@ EDITS: Mapping[tuple[type, str], Edit] = {
     (m.Policy, "latency"): _whole(latency=m.Latency(0.001)),
     (m.Policy, "front"): _nested("front", users=Path("/nobody.users")),
     (m.Policy, "views"): lambda p: replace(p, views={**p.views, "v": m.View("v", "SELECT COUNT(*) AS n FROM visits")}),
+    (m.Policy, "stale"): _whole(stale="refuse"),
     (m.Policy, "warnings"): _whole(warnings=("careful",)),
     (m.Policy, "places"): _whole(places={}),
     (m.DataSource, "engine"): _nested("source", engine="postgres"),
