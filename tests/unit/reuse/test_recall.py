@@ -166,7 +166,7 @@ def test_merged_answers_err_as_promised(settings):
     [truth] = column(ask(session, COUNT + " WHERE channel = 'phone'", epsilon("1e5")))
     for _ in range(150):
         opened.tools.ledger.__init__()
-        opened.plans.__init__()
+        opened.tools.answers.__init__()
         for wanted in ("0.3", "0.5", "0.8"):
             reply = ask(session, by, epsilon(wanted), *settings, intervals=True)
         assert not reply.recalled
@@ -250,7 +250,7 @@ def test_the_interval_of_a_sum_is_about_all_its_noise():
     [truth] = column(ask(session, COUNT, epsilon("1e5")))
     for _ in range(200):
         opened.tools.ledger.__init__()
-        opened.plans.__init__()
+        opened.tools.answers.__init__()
         ask(session, BY_CHANNEL, epsilon("1"))
         total = ask(session, COUNT, epsilon("0.4"), intervals=True)
         assert total.recalled
@@ -554,7 +554,7 @@ def drawn_beside(runs: int, *, narrower: float = 1.0) -> tuple[float, float]:
         )
         for _ in range(runs):
             ledger.__init__()
-            opened.plans.__init__()
+            opened.tools.answers.__init__()
             for wanted in ("0.3", "0.5"):
                 ask(session, COUNT, epsilon(wanted))
             first, second = (from_bytes(ledger.released[k.key.key])[0] for k in ledger.kept)
